@@ -12,13 +12,21 @@ from typing import TYPE_CHECKING
 from cogwork.amqp.errors import CogworkError
 
 if TYPE_CHECKING:
-    from importlib.metadata import EntryPoints
+    from importlib.metadata import EntryPoint, EntryPoints
 
 __all__ = ("PluginError", "load", "names")
 
 
 class PluginError(CogworkError):
-    """A plug-in that is there but cannot be loaded."""
+    """A plug-in that is there but cannot be loaded.
+
+    Attributes:
+        lack: Why not, to go on after its name: "cannot be loaded: ...".
+    """
+
+    def __init__(self, plugin: str, lack: str) -> None:
+        super().__init__(f"{plugin} {lack}")
+        self.lack = lack
 
 
 def load(group: str, name: str, what: str) -> object | None:
@@ -30,7 +38,7 @@ def load(group: str, name: str, what: str) -> object | None:
         what: What it is to people: "node kind".
 
     Raises:
-        PluginError: It is there but cannot be loaded.
+        PluginError: It is there but cannot be loaded; a missing extra is named in the text.
     """
     if ":" in name:
         return _load_path(name, what)
@@ -38,10 +46,17 @@ def load(group: str, name: str, what: str) -> object | None:
         try:
             return point.load()  # type: ignore[no-any-return]  # the caller knows the group
         except Exception as error:
-            raise PluginError(
-                f"{what} {name!r} ({point.value}) cannot be loaded: {error}"
-            ) from error
+            raise PluginError(f"{what} {name!r}", _lack_of(point, error)) from error
     return None
+
+
+def _lack_of(point: EntryPoint, error: Exception) -> str:
+    """Says what a plug-in lacks; an extra of its name is what it needs."""
+    package = point.dist
+    extras = package.metadata.get_all("Provides-Extra", ()) if package is not None else ()
+    if package is None or not isinstance(error, ModuleNotFoundError) or point.name not in extras:
+        return f"cannot be loaded from {point.value}: {error}"
+    return f"needs {error.name}, which is missing: pip install '{package.name}[{point.name}]'"
 
 
 def _load_path(path: str, what: str) -> object:
@@ -49,9 +64,7 @@ def _load_path(path: str, what: str) -> object:
     try:
         found: object = getattr(importlib.import_module(module_name), attribute)
     except Exception as error:
-        raise PluginError(
-            f"{what} {path!r} cannot be loaded: {error}; package.module:Class is expected"
-        ) from error
+        raise PluginError(f"{what} {path!r}", f"cannot be loaded: {error}") from error
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 import flaky
 import pytest
@@ -17,6 +18,9 @@ from cogwork.testing import container
 from .linked import linked
 from .stories import eventually, story
 from .stream_records import CONFIGURATION, bodies, created, row_of
+
+if TYPE_CHECKING:
+    from cogwork.consensus.engine import Engine, EngineContext
 
 
 @story
@@ -313,11 +317,24 @@ def test_streams_without_a_loop(url: str) -> None:
         stream.close()
 
 
+class Refusing:
+    """The host of an engine that takes no stream."""
+
+    def __init__(self, context: EngineContext) -> None:
+        """Has no options."""
+
+    async def open(self, stream: str, _options: object) -> Engine:
+        raise ValueError(f"{stream} is none of mine")
+
+    async def close(self) -> None:
+        """Has nothing open."""
+
+
 @story
 async def test_a_stream_that_cannot_be_opened_is_an_error_in_the_log(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    lost = '[[stream]]\naddress = "stream/lost"\nengine = "nowhere:Host"\n'
+    lost = f'[[stream]]\naddress = "stream/lost"\nengine = "{__name__}:Refusing"\n'
     with container(lost) as own, caplog.at_level("ERROR", "cogwork"):
         async with cogwork.connect(own) as mesh:
             await eventually(lambda: "stream/lost" in caplog.text, "an error in the log")

@@ -84,7 +84,7 @@ def declared(name: str) -> Capabilities:
     """
     factory = factory_of(name)
     if factory is None:
-        raise PluginError(f"there is no engine {name!r}")
+        raise PluginError(f"engine {name!r}", "is not there")
     return factory(EngineContext()).capabilities
 
 

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import msgspec
 
 from cogwork.container.checks import find_problem
-from cogwork.container.engine_checks import find_without_disk
+from cogwork.container.engine_checks import find_unloadable_engine, find_without_disk
 from cogwork.container.errors import ConfigurationError, OptionError
 from cogwork.container.mesh.urls import BadLinkUrl, LinkUrl
-from cogwork.container.node_checks import find_unloadable
+from cogwork.container.node_checks import find_unloadable_node
 from cogwork.container.pattern_options import with_patterns
 from cogwork.container.problems import Problem
 from cogwork.container.router_blocks import translate
@@ -216,8 +216,12 @@ def with_options(
 
 
 def _check_start(configuration: Configuration, file: FilePath | None) -> None:
-    """Refuses what needs a disk where nothing names one, and nodes that cannot be loaded."""
-    problem = find_without_disk(configuration) or find_unloadable(configuration)
+    """Refuses what needs a disk where nothing names one, and plug-ins that cannot be loaded."""
+    problem = (
+        find_without_disk(configuration)
+        or find_unloadable_engine(configuration)
+        or find_unloadable_node(configuration)
+    )
     if problem is None:
         return
     if file is None:

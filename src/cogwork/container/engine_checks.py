@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         Vhost,
     )
 
-__all__ = ("check_engine", "check_engine_of", "find_without_disk")
+__all__ = ("check_engine", "check_engine_of", "find_unloadable_engine", "find_without_disk")
 
 RAFT = "raft"
 
@@ -92,3 +92,29 @@ def find_without_disk(configuration: Configuration) -> Problem | None:
 
     found = (*of_vhost(configuration), *each("vhost", configuration.vhosts, of_vhost))
     return found[0] if found else None
+
+
+def find_unloadable_engine(configuration: Configuration) -> Problem | None:
+    """Finds the first engine that is to be used and cannot be loaded here; None where all can."""
+
+    def of_vhost(vhost: Configuration | Vhost) -> Iterator[Problem]:
+        yield from each("stream", vhost.streams, lambda it: _loaded("engine", it.engine))
+
+    found = (
+        *each("engine", configuration.engines, lambda it: _loaded("name", it.name)),
+        *of_vhost(configuration),
+        *each("vhost", configuration.vhosts, of_vhost),
+    )
+    return found[0] if found else None
+
+
+def _loaded(key: str, name: str) -> Iterator[Problem]:
+    try:
+        factory = factory_of(name)
+    except PluginError as error:
+        found = f'"{name:.80}", which {error.lack:.300}'
+        yield Problem((key,), found, "an engine that can be loaded")
+    else:
+        if not callable(factory):
+            found = f'"{name:.80}", which cannot be called'
+            yield Problem((key,), found, "a class of hosts of an engine")

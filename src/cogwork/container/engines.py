@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol, cast
 
 from cogwork.amqp.errors import CogworkError
@@ -87,10 +86,14 @@ class EngineHosts:
 
     async def close(self) -> None:
         """Lets go of all streams."""
-        hosts, self._hosts = list(self._hosts.values()), {}
-        for host in hosts:
-            with suppress(CogworkError):
+        hosts, self._hosts = self._hosts, {}
+        for kind, host in hosts.items():
+            try:
                 await host.close()
+            except CogworkError:
+                pass  # what it keeps elsewhere is away
+            except Exception as error:  # a plug-in's: the others are closed nevertheless
+                log.exception("engine %s: a fault as it was closed: %r", kind, error)
 
 
 class VhostEngines:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from cogwork.container.settings import Configuration, Vhost
 
-__all__ = ("check_kind", "find_unloadable")
+__all__ = ("check_kind", "find_unloadable_node")
 
 DIRECT = "direct"
 """The kind of addresses that have no node."""
@@ -32,7 +32,7 @@ def check_kind(kind: str) -> Iterator[Problem]:
         yield Problem(("kind",), f'"{kind:.80}"', expected)
 
 
-def find_unloadable(configuration: Configuration) -> Problem | None:
+def find_unloadable_node(configuration: Configuration) -> Problem | None:
     """Finds the first kind of nodes that cannot be loaded here; None where all can."""
 
     def of_vhost(vhost: Configuration | Vhost) -> Iterator[Problem]:
@@ -49,7 +49,7 @@ def _loaded(kind: str | None) -> Iterator[Problem]:
     try:
         factory = factory_of(kind)
     except PluginError as error:
-        found = f'"{kind:.80}", which cannot be loaded: {error.__cause__!s:.200}'
+        found = f'"{kind:.80}", which {error.lack:.300}'
         yield Problem(("kind",), found, "a kind of nodes that can be")
     else:
         if not callable(factory):

@@ -80,6 +80,35 @@ def test_what_needs_a_disk_is_refused_without_one(text: str, place: str, tmp_pat
     with_options(load(file), data_dir="data", file=file)
 
 
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        (STREAM + 'engine = "no.such:Host"', "3: stream[0].engine"),
+        ('[[engine]]\nname = "no.such:Host"', "2: engine[0].name"),
+        (
+            '[[vhost]]\nname = "v"\n'
+            + STREAM.replace("[[stream]]", "[[vhost.stream]]")
+            + 'engine = "no.such:Host"',
+            "5: vhost[0].stream[0].engine",
+        ),
+    ],
+)
+def test_an_engine_that_cannot_be_loaded_is_refused_at_the_start(
+    text: str, place: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "cogwork.toml"
+    file.write_text(text)
+    with pytest.raises(ConfigurationError) as caught:
+        with_options(load(file), file=file)
+    reason = "which cannot be loaded: No module named 'no', expected an engine that can be loaded"
+    assert str(caught.value) == f'{file}:{place}: found "no.such:Host", {reason}'
+
+
+def test_an_engine_that_is_no_class_is_refused_at_the_start() -> None:
+    with pytest.raises(ConfigurationError, match='found "os:sep", which cannot be called'):
+        with_options(parse(STREAM + 'engine = "os:sep"'))
+
+
 @pytest.mark.parametrize("text", [REPLICATED, RAFT])
 def test_a_cluster_elsewhere_has_the_disks(text: str) -> None:
     with_options(parse('id = "x"\n[cluster]\nvoters = ["a", "b", "c"]\n' + text))

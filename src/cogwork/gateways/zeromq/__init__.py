@@ -3,11 +3,6 @@
 `docs/zeromq.md` specifies every frame.
 """
 
-from cogwork.spi.gateway import GatewayError
-
-try:
-    from cogwork.gateways.zeromq.gateway import ZeromqGateway
-except ModuleNotFoundError as error:
-    raise GatewayError(f"{error}: pip install 'cogwork[zeromq]'") from error
+from cogwork.gateways.zeromq.gateway import ZeromqGateway
 
 __all__ = ("ZeromqGateway",)
