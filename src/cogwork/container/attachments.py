@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from cogwork.amqp.errors import Condition, FrameTooLarge
 from cogwork.amqp.extensions import LINK_ID, MARKS_RECEIVED
@@ -26,6 +26,8 @@ from cogwork.router.addresses import Distribution
 from cogwork.spi.node import Node, Refused, Subscription
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from cogwork.amqp.outcomes import DeliveryState
     from cogwork.container.clients import ClientContext
     from cogwork.container.settings import Limits
@@ -256,6 +258,25 @@ class Attachments:
             raise
 
     # -- letting go
+
+    def end_credit(self) -> bool:
+        """Has clients send no more; tells whether any could. What they have sent is taken."""
+        ends = [end for end in self._publishers() if end.window]
+        for end in ends:
+            end.end_credit()
+        return bool(ends)
+
+    @property
+    def unanswered(self) -> int:
+        """Counts the deliveries that clients have sent and not been answered."""
+        return sum(end.unsettled for end in self._publishers())
+
+    def _publishers(self) -> Iterator[IncomingLink]:
+        """Yields the links on which clients send; others are of containers, and of gateways."""
+        for link in self.links.values():
+            client = cast("ClientContext", link.session.connection.context)
+            if client.is_counted and isinstance(link.end, IncomingLink):
+                yield link.end
 
     def release(self, link: Link, client: ClientContext) -> None:
         """Gives back what a link holds; called before its compiled half ends."""

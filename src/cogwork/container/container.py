@@ -63,6 +63,13 @@ TICK_S = 0.1
 SWEEP_TICKS = 10
 """Connections' time-outs and idle addresses are looked at once a second."""
 
+UNDER_WAY_S = 0.1
+"""What clients have sent before they hear that they have no credit any more comes within it."""
+
+ANSWERS_S = 1.0
+"""So long disks and other containers take, at most, to answer what clients have sent to a
+container that stops."""
+
 FAREWELL_S = 0.5
 """So long other containers take, at most, to read what was under way when this one stops."""
 
@@ -298,11 +305,16 @@ class Container:
         self._balance.drain()
         self._listeners.close()
         self.gateways.drain()
-        await self.replication.hand_over()
         limit_s = self.limits.drain_timeout_s if drain_timeout_s is None else drain_timeout_s
+        had_publishers = self._attachments.end_credit()
+        self.core.flush()
+        await self.replication.hand_over()
+        if had_publishers:
+            await asyncio.sleep(min(UNDER_WAY_S, limit_s))
         await _wait_while(lambda: self.unsettled or not self.gateways.are_drained, limit_s)
         self._virtual_hosts.give_back()
         self.core.flush()
+        await _wait_while(lambda: self._attachments.unanswered, min(ANSWERS_S, limit_s))
         self.gateways.close()
         self.peers.close(
             AmqpError(

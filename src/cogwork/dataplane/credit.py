@@ -62,6 +62,11 @@ class CreditingEnd(ReceivingEnd):
         """Gives the first credit, once the attach has been answered."""
         self.top_up()
 
+    def end_credit(self) -> None:
+        """Takes back the credit, and tops it up no more; what is under way already is taken."""
+        self.window = 0
+        self._take_back_credit()
+
     def flow_later(self):
         if not self.flow_due and not self.detached:
             self.flow_due = True
