@@ -13,6 +13,7 @@ import subprocess
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import pytest
 import trustme
@@ -28,7 +29,7 @@ from .manager import Manager
 from .served import COGWORK, within
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 START_TIMEOUT_S = 20.0
 
@@ -36,10 +37,11 @@ START_TIMEOUT_S = 20.0
 class Process:
     """`cogwork serve` with its output in two files."""
 
-    def __init__(self, folder: Path, *arguments: str) -> None:
+    def __init__(self, folder: Path, *arguments: str, wrapper: Sequence[str] = ()) -> None:
         self.out, self.err = folder / "out", folder / "err"
         with self.out.open("wb") as out, self.err.open("wb") as err:
-            self.process = subprocess.Popen([*COGWORK, "serve", *arguments], stdout=out, stderr=err)
+            command = [*wrapper, *COGWORK, "serve", *arguments]
+            self.process = subprocess.Popen(command, stdout=out, stderr=err)
         within(START_TIMEOUT_S, lambda: "\n" in self.out.read_text(), "it says where it listens")
 
     @property
@@ -60,8 +62,8 @@ class Process:
 
 
 @contextlib.contextmanager
-def serving(folder: Path, *arguments: str) -> Iterator[Process]:
-    process = Process(folder, *(arguments or ("--listen", "127.0.0.1:0")))
+def serving(folder: Path, *arguments: str, wrapper: Sequence[str] = ()) -> Iterator[Process]:
+    process = Process(folder, *(arguments or ("--listen", "127.0.0.1:0")), wrapper=wrapper)
     try:
         yield process
     finally:
@@ -96,6 +98,47 @@ def test_it_says_so_to_programs(tmp_path: Path) -> None:
         (endpoint,) = facts["endpoints"]
         with Manager(endpoint) as manager:
             assert manager.get("READ", "container")["name"] == "north"
+
+
+@pytest.mark.parametrize("is_abstract", [False, True])
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_it_tells_a_service_manager_once_it_serves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: str, *, is_abstract: bool
+) -> None:
+    path = tmp_path / "notify"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(f"\0{path}" if is_abstract else str(path))
+        monkeypatch.setenv("NOTIFY_SOCKET", f"@{path}" if is_abstract else str(path))
+        manager.settimeout(30)
+        options = ("--id", "north", "--listen", "127.0.0.1:0", "--workers", workers)
+        with serving(tmp_path, *options) as running:
+            assert manager.recv(100) == b"READY=1"
+            assert "listens on" in running.out.read_text()
+            assert running.stop() == ExitCode.OK
+        manager.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            manager.recv(100)
+
+
+def test_it_serves_where_no_service_manager_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "gone"))
+    with serving(tmp_path, "--id", "north", "--listen", "127.0.0.1:0") as running:
+        assert running.stop() == ExitCode.OK
+        assert "NOTIFY_SOCKET: nobody can be told there of the start" in running.err.read_text()
+
+
+def test_it_takes_more_connections_than_the_soft_limit_of_descriptors(tmp_path: Path) -> None:
+    limited = ("sh", "-c", 'ulimit -S -n 64; exec "$@"', "sh")
+    with contextlib.ExitStack() as stack:
+        running = stack.enter_context(serving(tmp_path, wrapper=limited))
+        place = urlsplit(running.url)
+        for _ in range(100):
+            stack.enter_context(socket.create_connection((place.hostname, place.port), timeout=10))
+        with Manager(running.url) as manager:
+            assert manager.get("READ", "container")["connections_accepted"] > 100
+        assert running.stop() == ExitCode.OK
 
 
 # -- how it does not start

@@ -19,7 +19,9 @@ import msgspec
 
 from cogwork.cli.children import COMMAND, LEFT
 from cogwork.cli.exit_codes import ExitCode
+from cogwork.cli.file_limit import raise_file_limit
 from cogwork.cli.quantities import Whole
+from cogwork.cli.service_manager import tell_ready
 from cogwork.container.config import defaults, load, with_options
 from cogwork.container.container import Container
 from cogwork.container.errors import ConfigurationError, DataDirectoryError
@@ -236,6 +238,7 @@ async def _run(
     as_json: bool,
 ) -> bool:
     """Runs a container until it stops; tells whether it has left its mesh for good."""
+    raise_file_limit()
     container = Container(configuration, worker)
     crew = crew_of(container)
 
@@ -255,6 +258,7 @@ async def _run(
             crew.start()
         if worker is None:
             _announce(container, as_json=as_json)
+            tell_ready()
         else:
             _take_up_work(container, service)
 

@@ -18,6 +18,7 @@ import click
 import msgspec
 
 from cogwork.cli.children import COMMAND
+from cogwork.cli.service_manager import tell_ready
 from cogwork.cli.supervisor import Supervisor, Timing
 from cogwork.container.listeners import mode_of
 from cogwork.container.settings import WORKERS_MAX
@@ -82,6 +83,7 @@ def run(configuration: Configuration, options: Sequence[str], *, as_json: bool) 
 
         def announce(workers: list[WorkerProcess]) -> None:
             _announce(name, workers, as_json=as_json)
+            tell_ready()
 
         async def supervise() -> ExitCode:
             return await Supervisor(commands, timing, list(held.values())).run(announce)
