@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from cogwork.consensus.capabilities import Capabilities
     from cogwork.consensus.engine import Appended, Bounds, Engine, EngineContext
 
-Fault = type[ConsensusError]
-
 
 class Faults:
     """What is to go wrong: one for all streams of a test.

@@ -20,8 +20,6 @@ MARKS = {Verdict.HOLDS: "✓", Verdict.UNPROVEN: "○", Verdict.VIOLATED: "✗"}
 
 CLASSES = {Verdict.HOLDS: "good", Verdict.UNPROVEN: "open", Verdict.VIOLATED: "bad"}
 
-ROWS_MAX = 100
-
 
 def page_of(report: Report) -> str:
     """Makes the page: the verdict, each thing with its checks, and how far out of order."""

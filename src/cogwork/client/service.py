@@ -21,10 +21,7 @@ if TYPE_CHECKING:
     from cogwork.client.mesh import Mesh
     from cogwork.dataplane.items import Item
 
-__all__ = ("Handler", "Service")
-
-Handler = "Callable[[Message], object]"
-"""Gets a request; returns a body, a `Message`, or an awaitable of either."""
+__all__ = ("Service",)
 
 log = logging.getLogger("cogwork.client")
 

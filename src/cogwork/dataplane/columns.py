@@ -183,18 +183,8 @@ class Columns:
         count: uint64_t = load_u32(p + at + 16)
         return offset + count <= cython.cast(uint64_t, self.next)
 
-    def add_message(self, raw: bytes) -> bool:
-        """Adds a record as a stream sends it to receivers, with the stream's own annotations.
-
-        Args:
-            raw: The message.
-
-        Returns:
-            Whether it was taken; else the batch is full.
-        """
-        return self.add_received(octets_of(raw), PyBytes_GET_SIZE(raw))
-
     def add_received(self, p, size):
+        """Adds a record as a stream sends it to receivers, unless the batch is full."""
         place = cython.declare(Place)
         record = cython.declare(Record)
         number: uint64_t = 0

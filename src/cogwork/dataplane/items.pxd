@@ -35,7 +35,6 @@ cdef class Item(Message):
 cdef class ItemInbox(Inbox):
     cdef readonly bint marks_received
     cdef readonly Py_ssize_t claimed
-    cdef readonly uint64_t stale_count
     cdef uint32_t epoch
     cdef Marks marks
     cdef dict open_items

@@ -147,7 +147,6 @@ class ItemInbox(Inbox):
     Attributes:
         marks_received: Whether the owner wants to know which items were handed over.
         claimed: Counts accepts that are not confirmed.
-        stale_count: Counts items that were taken from us.
     """
 
     def __init__(
@@ -264,8 +263,6 @@ class ItemInbox(Inbox):
         elif item.phase == HELD:
             self.held -= 1
         item.phase = STALE if is_stale else SETTLED
-        if is_stale:
-            self.stale_count += 1
         if item.claim is not None:
             item.claim.answer(item, is_stale)
             item.claim = None

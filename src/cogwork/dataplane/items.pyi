@@ -29,7 +29,6 @@ class Item(Message):
 class ItemInbox(Inbox):
     marks_received: bool
     claimed: int
-    stale_count: int
     def __init__(
         self,
         flusher: Flusher,

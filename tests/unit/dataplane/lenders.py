@@ -11,7 +11,6 @@ from text_messages import message
 from cogwork.amqp.frames import FrameReader
 from cogwork.amqp.outcomes import DeliveryState, Received
 from cogwork.amqp.performatives import Transfer, decode_performative
-from cogwork.amqp.types import Symbol
 from cogwork.dataplane.core import Core
 from cogwork.dataplane.entry import CLOSEST_CODE, AddressEntry
 from cogwork.dataplane.loan import Borrower, Loan
@@ -22,7 +21,6 @@ from cogwork.dataplane.wire import Wire
 
 ACCEPTED, REJECTED = 0x24, 0x25
 RECEIVED = Received(section_number=0, section_offset=0)
-STALE = Symbol("cogwork:stale-attempt")
 if TYPE_CHECKING:
     from cogwork.dataplane.output import WireOwner
 

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections import deque
 from math import inf
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from cogwork.consensus.raft.ready import Ready, Write
     from cogwork.consensus.raft.snapshot import Snapshot
 
-__all__ = ("Carrier", "HostReady", "RaftHost")
+__all__ = ("HostReady", "RaftHost")
 
 UNPERSISTED_BYTES = 256 * 1024 * 1024
 """Of all groups together: with more on its way to the disk, no entries are taken."""
@@ -71,13 +71,6 @@ REPORTS_MAX = 64
 
 _QUIET = frozenset({AppendReply, Commit})
 """Messages that often need nothing done."""
-
-
-class Carrier(Protocol):
-    """Brings frames to other containers; some get lost, those that come are in order mostly."""
-
-    def send(self, container: str, data: bytes) -> None:
-        """Sends a frame, or drops it where there is no way or no room."""
 
 
 class HostReady(msgspec.Struct):

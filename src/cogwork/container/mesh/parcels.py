@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 __all__ = ("Parcel", "Parcels")
 
 VERSION = 1
-NAME_BYTES_MAX = 255
 
 
 class Parcel:

@@ -12,7 +12,6 @@ A container that wants something and cannot be reached is lost, as who publishes
 
 from __future__ import annotations
 
-import logging
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -52,8 +51,6 @@ LOST_HOLD_S = 10.0
 
 BACKLOG_BYTES_MAX = 16 * 1024 * 1024
 """What may wait for one container before an address's policy steps in."""
-
-log = logging.getLogger("cogwork")
 
 
 class Reach:
