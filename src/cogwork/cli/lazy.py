@@ -78,11 +78,11 @@ class LazyGroup(HelpfulGroup):
         with _naming_broken_pipes():
             return super().invoke(ctx)
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 # click's signature
+    def list_commands(self, _ctx: click.Context) -> list[str]:
         """Lists names in the order in which people meet them."""
         return list(self._entries)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 # click's signature
+    def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Imports the command; None is an unknown name."""
         entry = self._entries.get(cmd_name)
         if entry is None:
@@ -90,7 +90,7 @@ class LazyGroup(HelpfulGroup):
         command: click.Command = getattr(_imported(entry.module), cmd_name)
         return command
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 # click's signature
+    def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Writes the list of commands without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, entry.summary) for name, entry in self._entries.items()])

@@ -134,7 +134,7 @@ class Receiver(LinkEnd, Generic[M]):
         source.address = self.redirected_address
         return source
 
-    def unsettled_map(self, link: Link) -> dict[bytes, DeliveryState | None]:  # noqa: ARG002  # for those who hold
+    def unsettled_map(self, _link: Link) -> dict[bytes, DeliveryState | None]:
         """Returns what is held from an earlier link."""
         return {}
 
@@ -142,7 +142,7 @@ class Receiver(LinkEnd, Generic[M]):
         """Returns what is asked of the other end."""
         return ()
 
-    def attached(self, link: Link) -> None:  # noqa: ARG002  # others look at it
+    def attached(self, _link: Link) -> None:
         """Gives the first credit."""
         self._inbox.start()
 

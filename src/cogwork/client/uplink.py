@@ -203,7 +203,7 @@ class Uplink(DiallingSide):
 
     # -- what the data plane asks: SASL and open
 
-    def sasl_init(self, connection: Connection, offered: tuple[Symbol, ...]) -> SaslInit:  # noqa: ARG002  # the contract's
+    def sasl_init(self, _connection: Connection, offered: tuple[Symbol, ...]) -> SaslInit:
         """Chooses the mechanism: the one that was asked for, else what the URL has."""
         mechanism = self._choose(offered)
         response = None
@@ -235,19 +235,19 @@ class Uplink(DiallingSide):
         )
         raise self._fault
 
-    def on_open(self, connection: Connection, opened: Open) -> None:  # noqa: ARG002  # the contract's
+    def on_open(self, connection: Connection, _opened: Open) -> None:
         """The container has opened; if it does not serve the virtual host it will close now."""
         self._sessions.append(connection.begin_session())
         connection.flush()
 
-    def on_session_begun(self, session: SessionEndpoint) -> None:  # noqa: ARG002  # the contract's
+    def on_session_begun(self, _session: SessionEndpoint) -> None:
         """The container goes along: the connection can be used."""
         if not self.opened.done():
             self.opened.set_result(None)
 
     # -- what the data plane asks: links
 
-    def on_attach(self, link: Link, attach: Attach) -> None:  # noqa: ARG002  # the contract's
+    def on_attach(self, link: Link, _attach: Attach) -> None:
         """Containers attach no links of their own to clients."""
         link.refuse(Condition.NOT_ALLOWED, "this client takes no links")
 
@@ -268,7 +268,7 @@ class Uplink(DiallingSide):
         if isinstance(link.context, LinkEnd):
             link.context.on_detached(error, is_lost=is_lost)
 
-    def on_session_ended(self, session: SessionEndpoint, error: AmqpError | None) -> None:  # noqa: ARG002  # the contract's
+    def on_session_ended(self, _session: SessionEndpoint, error: AmqpError | None) -> None:
         """A session ended: begins all over, as the links on it cannot go on."""
         self._session_error = error
         self.connection.close()
@@ -290,11 +290,11 @@ class Uplink(DiallingSide):
 
     # -- the end
 
-    def on_fault(self, connection: Connection, error: BaseException) -> None:  # noqa: ARG002  # the contract's
+    def on_fault(self, _connection: Connection, error: BaseException) -> None:
         """Keeps what went wrong here or in TLS: it is the cause of what follows."""
         self._fault = error
 
-    def on_closed(self, connection: Connection, error: AmqpError | None) -> None:  # noqa: ARG002  # the contract's
+    def on_closed(self, _connection: Connection, error: AmqpError | None) -> None:
         """The connection is over."""
         if not self.opened.done():
             self.opened.set_exception(self._why(error))

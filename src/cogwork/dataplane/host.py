@@ -83,14 +83,14 @@ class Host(Protocol):
 class DiallingSide:
     """What is never asked of a side that dials, nor of one that takes over when logins are over."""
 
-    def sasl_mechanisms(self, connection: Connection) -> tuple[Symbol, ...]:  # noqa: ARG002  # the contract's
+    def sasl_mechanisms(self, _connection: Connection) -> tuple[Symbol, ...]:
         """Offers nothing."""
         return ()
 
     def authenticate(self, connection: Connection, frame: SaslInit | SaslResponse) -> None:
         """Lets nobody in."""
 
-    def may_skip_sasl(self, connection: Connection) -> bool:  # noqa: ARG002  # the contract's
+    def may_skip_sasl(self, _connection: Connection) -> bool:
         """Lets nobody in without it, either."""
         return False
 
@@ -98,7 +98,7 @@ class DiallingSide:
 class ListeningSide:
     """What is never asked of a side that listens and attaches nothing itself, or leaves it idle."""
 
-    def sasl_init(self, connection: Connection, offered: tuple[Symbol, ...]) -> SaslInit:  # noqa: ARG002  # the contract's
+    def sasl_init(self, _connection: Connection, offered: tuple[Symbol, ...]) -> SaslInit:
         """Chooses nothing: it is this side that offers."""
         raise ProtocolError(Condition.NOT_ALLOWED, f"mechanisms {offered} are the server's to say")
 

@@ -32,7 +32,7 @@ class SinkNode:
         self._entry = AddressEntry(context.core, context.address, CLOSEST_CODE)
         self._entry.add_outlet(self._drain)
 
-    def entry(self, address: str) -> AddressEntry:  # noqa: ARG002  # it has only one
+    def entry(self, _address: str) -> AddressEntry:
         """Returns the sink's entry."""
         return self._entry
 
@@ -43,7 +43,7 @@ class SinkNode:
     def unsubscribe(self, subscription: Subscription) -> None:
         """Never happens."""
 
-    def tick(self, now_s: float) -> Iterable[Effect]:  # noqa: ARG002  # nothing here ages
+    def tick(self, _now_s: float) -> Iterable[Effect]:
         """Does nothing."""
         return ()
 

@@ -166,7 +166,7 @@ class TopicNode:
         """Lists a subscriber's patterns."""
         return sorted(pattern.decode() for pattern in self._bound.get(link, ()))
 
-    def tick(self, now_s: float) -> Iterable[Effect]:  # noqa: ARG002  # nothing here ages
+    def tick(self, _now_s: float) -> Iterable[Effect]:
         """Does nothing."""
         return ()
 

@@ -62,7 +62,7 @@ class Broker:
     usage: ProcessUsage | None = None
     ingress_url: str = ""
 
-    def sender_url(self, port: int) -> str:  # noqa: ARG002 -- receivers do not listen here
+    def sender_url(self, _port: int) -> str:
         """Returns where senders connect to."""
         return self.ingress_url or self.receiver_url
 

@@ -35,11 +35,11 @@ class Storage(Protocol):
 class NoStorage:
     """Nothing but what the group has in memory."""
 
-    def entries(self, first: int, size_bytes: int) -> Sequence[Entry]:  # noqa: ARG002  # none
+    def entries(self, _first: int, _size_bytes: int) -> Sequence[Entry]:
         """Returns nothing."""
         return ()
 
-    def term(self, index: int) -> int | None:  # noqa: ARG002  # none
+    def term(self, _index: int) -> int | None:
         """Returns nothing."""
         return None
 
@@ -47,6 +47,6 @@ class NoStorage:
         """Returns nothing."""
         return None
 
-    def chunk(self, snapshot: Snapshot, offset: int, size_bytes: int) -> bytes | None:  # noqa: ARG002  # none
+    def chunk(self, _snapshot: Snapshot, _offset: int, _size_bytes: int) -> bytes | None:
         """Returns nothing."""
         return None

@@ -163,7 +163,7 @@ class GatewayDoor(DiallingSide):
 
     # -- what the data plane asks
 
-    def on_open(self, connection: Connection, opened: Open) -> None:  # noqa: ARG002  # the contract's
+    def on_open(self, connection: Connection, _opened: Open) -> None:
         """The container has opened: begins, and attaches the relay."""
         self._sessions.append(connection.begin_session())
 
@@ -196,7 +196,7 @@ class GatewayDoor(DiallingSide):
         elif link is self._relay_link and not self._is_closing:
             log.error("gateway %s: cannot send: %s", self._name, _text_of(error))
 
-    def on_closed(self, connection: Connection, error: AmqpError | None) -> None:  # noqa: ARG002  # the contract's
+    def on_closed(self, _connection: Connection, error: AmqpError | None) -> None:
         """The connection is over."""
         self._relay = None
         self._port.close()
@@ -207,12 +207,12 @@ class GatewayDoor(DiallingSide):
             log.error("gateway %s: %s", self._name, reason)
             self._sender.on_closed()
 
-    def on_session_ended(self, session: SessionEndpoint, error: AmqpError | None) -> None:  # noqa: ARG002  # the contract's
+    def on_session_ended(self, _session: SessionEndpoint, error: AmqpError | None) -> None:
         """A session ended, which only happens where the container found a fault."""
         log.error("gateway %s: %s", self._name, _text_of(error))
         self.connection.close()
 
-    def on_fault(self, connection: Connection, error: BaseException) -> None:  # noqa: ARG002  # the contract's
+    def on_fault(self, _connection: Connection, error: BaseException) -> None:
         """Logs what went wrong."""
         log.error("gateway %s: %s", self._name, error, exc_info=error)
 
@@ -227,11 +227,11 @@ class GatewayDoor(DiallingSide):
     def on_drained(self, link: Link) -> None:
         """Never asked for."""
 
-    def on_attach(self, link: Link, attach: Attach) -> None:  # noqa: ARG002  # the contract's
+    def on_attach(self, link: Link, _attach: Attach) -> None:
         """Containers attach no links of their own to clients."""
         link.refuse(Condition.NOT_ALLOWED, "a gateway takes no links")
 
-    def sasl_init(self, connection: Connection, offered: tuple[Symbol, ...]) -> SaslInit:  # noqa: ARG002  # the contract's
+    def sasl_init(self, _connection: Connection, offered: tuple[Symbol, ...]) -> SaslInit:
         """Never asked: there is no SASL inside a process."""
         raise ProtocolError(Condition.NOT_ALLOWED, f"SASL ({', '.join(offered)}) inside a process")
 

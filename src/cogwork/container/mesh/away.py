@@ -50,16 +50,16 @@ class Away:
     on_attached: Callable[[], None] | None = None
     link: Link = field(init=False)
 
-    def attached(self, link: Link) -> None:  # noqa: ARG002  # the contract's
+    def attached(self, _link: Link) -> None:
         """The other container answered."""
         if self.on_attached is not None:
             self.on_attached()
 
-    def stopping(self, link: Link) -> None:  # noqa: ARG002  # the contract's
+    def stopping(self, _link: Link) -> None:
         """It is about to end."""
         self.opener.stopping(self)
 
-    def detached(self, link: Link, error: AmqpError | None) -> None:  # noqa: ARG002  # the contract's
+    def detached(self, _link: Link, error: AmqpError | None) -> None:
         """It is over."""
         if error is not None:
             log.debug("container %s: %s", self.container, error.description)

@@ -86,14 +86,14 @@ class Borrowing:
         else:
             self.consumer.borrower.forget(tag)
 
-    def stopping(self, link: Link) -> None:  # noqa: ARG002  # the contract's
+    def stopping(self, _link: Link) -> None:
         """It is about to end."""
         self.consumer.borrower.remove(self.end)
         if self.consumer.loans.get(self.container) is self:
             del self.consumer.loans[self.container]
         self.lending.lost()
 
-    def detached(self, link: Link, error: AmqpError | None) -> None:  # noqa: ARG002  # the contract's
+    def detached(self, _link: Link, error: AmqpError | None) -> None:
         """It is over."""
         if error is not None:
             log.debug("loan from container %s: %s", self.container, error.description)

@@ -188,7 +188,7 @@ class MeshConnection(DiallingSide):
 
     # -- what the connection asks: SASL and open
 
-    def sasl_init(self, connection: Connection, offered: tuple[Symbol, ...]) -> SaslInit:  # noqa: ARG002  # the contract's
+    def sasl_init(self, _connection: Connection, offered: tuple[Symbol, ...]) -> SaslInit:
         """Logs in as the link's URL and certificate allow."""
         url = self.url
         assert url is not None
@@ -206,7 +206,7 @@ class MeshConnection(DiallingSide):
             "a [[link]] in the configuration a certificate",
         )
 
-    def on_open(self, connection: Connection, opened: Open) -> None:  # noqa: ARG002  # the contract's
+    def on_open(self, _connection: Connection, opened: Open) -> None:
         """The container that was dialled has opened."""
         if FAILED in (opened.properties or {}):
             return
@@ -257,14 +257,14 @@ class MeshConnection(DiallingSide):
 
     # -- the end
 
-    def on_fault(self, connection: Connection, error: BaseException) -> None:  # noqa: ARG002  # the contract's
+    def on_fault(self, _connection: Connection, error: BaseException) -> None:
         """Keeps what went wrong: it is the cause of what follows."""
         self._fault = error
         if not self.opened.done():
             return
         self.owner.on_fault(self, error)
 
-    def on_closed(self, connection: Connection, error: AmqpError | None) -> None:  # noqa: ARG002  # the contract's
+    def on_closed(self, _connection: Connection, error: AmqpError | None) -> None:
         """The connection is over."""
         if not self.opened.done():
             why = _told(error) if self._fault is None else _blamed(self._fault, self.url)

@@ -157,7 +157,7 @@ class _Letters:
     def stopping(self, link: Link) -> None:
         """Nothing is left to do."""
 
-    def detached(self, link: Link, error: AmqpError | None) -> None:  # noqa: ARG002  # the contract's
+    def detached(self, _link: Link, _error: AmqpError | None) -> None:
         """Gives up what the link needed; what is kept aside stays for the next one."""
         self._port.close()
         self.entry.close()

@@ -183,7 +183,7 @@ class MoveWay:
     def stopping(self, link: Link) -> None:
         """The link is about to end."""
 
-    def detached(self, link: Link, error: AmqpError | None) -> None:  # noqa: ARG002  # the contract's
+    def detached(self, _link: Link, error: AmqpError | None) -> None:
         """The link is over: what has no outcome has none to expect."""
         self._refusal = error
         self._credit.set()

@@ -197,11 +197,11 @@ class Desk:
                 call.stream.forget()
             raise
 
-    def _more(self, lane: Lane, session: Session, frames: Frames) -> None:  # noqa: ARG002  # as all verbs
+    def _more(self, _lane: Lane, session: Session, frames: Frames) -> None:
         credit = frames.count("credit", PARTS, PARTS_MAX)
         self._gateway.asked.more(session, frames.need_id(), credit)
 
-    def _cancel(self, lane: Lane, session: Session, frames: Frames) -> None:  # noqa: ARG002  # as all verbs
+    def _cancel(self, _lane: Lane, session: Session, frames: Frames) -> None:
         self._gateway.asked.cancel(session, frames.need_id())
 
     # -- what clients receive
@@ -252,7 +252,7 @@ class Desk:
                 return registration, number
         return None
 
-    def _reply(self, lane: Lane, session: Session, frames: Frames) -> None:  # noqa: ARG002  # as all verbs
+    def _reply(self, _lane: Lane, session: Session, frames: Frames) -> None:
         found = self._registration_of(session, frames)
         if found is None:
             return
@@ -266,12 +266,12 @@ class Desk:
             self._gateway.post(reply)
         registration.finish(number, Outcome.ACCEPTED)
 
-    def _done(self, lane: Lane, session: Session, frames: Frames) -> None:  # noqa: ARG002  # as all verbs
+    def _done(self, _lane: Lane, session: Session, frames: Frames) -> None:
         found = self._registration_of(session, frames)
         if found is not None:
             found[0].finish(found[1], Outcome.ACCEPTED)
 
-    def _part(self, lane: Lane, session: Session, frames: Frames) -> None:  # noqa: ARG002  # as all verbs
+    def _part(self, _lane: Lane, session: Session, frames: Frames) -> None:
         found = self._registration_of(session, frames)
         if found is not None:
             stream = self._gateway.served.find(*found)
@@ -279,18 +279,18 @@ class Desk:
             kind = delivery.content_type if delivery is not None else None
             self._gateway.served.part(stream, message_of(frames, kind))
 
-    def _end(self, lane: Lane, session: Session, frames: Frames) -> None:  # noqa: ARG002  # as all verbs
+    def _end(self, _lane: Lane, session: Session, frames: Frames) -> None:
         found = self._registration_of(session, frames)
         if found is not None:
             self._gateway.served.finish(self._gateway.served.find(*found))
             found[0].finish(found[1], Outcome.ACCEPTED)
 
-    def _beat(self, lane: Lane, session: Session, frames: Frames) -> None:  # noqa: ARG002  # as all verbs
+    def _beat(self, _lane: Lane, session: Session, frames: Frames) -> None:
         found = self._registration_of(session, frames)
         if found is not None:
             self._gateway.served.beat(self._gateway.served.find(*found))
 
-    def _fail(self, lane: Lane, session: Session, frames: Frames) -> None:  # noqa: ARG002  # as all verbs
+    def _fail(self, _lane: Lane, session: Session, frames: Frames) -> None:
         """A client could not do it: the caller is told, or the message is offered again."""
         code = frames.text("code", "error") or "error"
         found = self._registration_of(session, frames)

@@ -139,7 +139,7 @@ class _Answers:
     def on_attached(self, address: str) -> None:
         """Nobody waits for that."""
 
-    def on_closed(self, reason: str) -> None:  # noqa: ARG002  # the contract's
+    def on_closed(self, _reason: str) -> None:
         self._inlet = None
 
     def on_arrivals(self, arrivals: Sequence[Arrival]) -> None:

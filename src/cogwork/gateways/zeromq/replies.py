@@ -66,7 +66,7 @@ class Replies:
         """Has an address."""
         self.address = address
 
-    def on_closed(self, reason: str) -> None:  # noqa: ARG002  # the contract's
+    def on_closed(self, _reason: str) -> None:
         """Has none any more."""
         self.address = ""
         self._inlet = None

@@ -94,7 +94,7 @@ class ManagementNode:
 
     # -- what every node does
 
-    def entry(self, address: str) -> AddressEntry:  # noqa: ARG002  # it has only one
+    def entry(self, _address: str) -> AddressEntry:
         """Returns where requests go."""
         return self._entry
 
@@ -108,7 +108,7 @@ class ManagementNode:
     def unsubscribe(self, subscription: Subscription) -> None:
         """Never happens."""
 
-    def tick(self, now_s: float) -> Iterable[Effect]:  # noqa: ARG002  # time passes in ticks
+    def tick(self, _now_s: float) -> Iterable[Effect]:
         """Lets what waits look again."""
         self._look_again()
         return ()

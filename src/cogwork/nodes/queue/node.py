@@ -105,7 +105,7 @@ class QueueNode:
 
     # -- the contract of nodes
 
-    def entry(self, address: str) -> AddressEntry:  # noqa: ARG002  # it has only one
+    def entry(self, _address: str) -> AddressEntry:
         """Returns where the queue's messages come in."""
         return self._entry
 

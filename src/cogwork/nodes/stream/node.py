@@ -116,7 +116,7 @@ class StreamNode:
 
     # -- the contract of nodes
 
-    def entry(self, address: str) -> AddressEntry:  # noqa: ARG002  # it has only one
+    def entry(self, _address: str) -> AddressEntry:
         """Returns where the stream's messages come in."""
         return self._entry
 

@@ -148,7 +148,7 @@ class DirectListener(ListeningSide):
 
     # -- what connections ask
 
-    def sasl_mechanisms(self, connection: Connection) -> tuple[Symbol, ...]:  # noqa: ARG002  # the contract's
+    def sasl_mechanisms(self, _connection: Connection) -> tuple[Symbol, ...]:
         """Offers the one by which a secret is told."""
         return (PLAIN,)
 
@@ -164,11 +164,11 @@ class DirectListener(ListeningSide):
             log.info("a direct connection was refused: its secret is not this service's")
             connection.sasl_done(SaslCode.AUTH)
 
-    def may_skip_sasl(self, connection: Connection) -> bool:  # noqa: ARG002  # the contract's
+    def may_skip_sasl(self, _connection: Connection) -> bool:
         """Nobody is anonymous."""
         return False
 
-    def on_open(self, connection: Connection, opened: Open) -> None:  # noqa: ARG002  # the contract's
+    def on_open(self, connection: Connection, _opened: Open) -> None:
         """Answers the open."""
         connection.open(
             Open(
@@ -195,12 +195,12 @@ class DirectListener(ListeningSide):
         if links is not None:
             links.detached(link)
 
-    def on_closed(self, connection: Connection, error: AmqpError | None) -> None:  # noqa: ARG002  # the contract's
+    def on_closed(self, connection: Connection, _error: AmqpError | None) -> None:
         """A caller has gone, and with it everybody who waits for what it asked."""
         links = self._connections.pop(connection, None)
         if links is not None:
             self._lost(links)
 
-    def on_fault(self, connection: Connection, error: BaseException) -> None:  # noqa: ARG002  # the contract's
+    def on_fault(self, _connection: Connection, error: BaseException) -> None:
         """Something was wrong with one connection."""
         log.info("a direct connection failed: %s", error)
