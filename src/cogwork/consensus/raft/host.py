@@ -21,7 +21,6 @@ A group that fails, whatever it is given to do, is at fault from then on: it doe
 
 from __future__ import annotations
 
-from collections import deque
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -29,7 +28,6 @@ import msgspec
 
 from cogwork.consensus.errors import Busy
 from cogwork.consensus.raft.budget import Share
-from cogwork.consensus.raft.entries import ENTRY_OVERHEAD_BYTES
 from cogwork.consensus.raft.errors import Violation
 from cogwork.consensus.raft.frames import Frames
 from cogwork.consensus.raft.group import Group
@@ -38,6 +36,7 @@ from cogwork.consensus.raft.messages import Append, AppendReply, Commit
 from cogwork.consensus.raft.neighbours import Neighbours
 from cogwork.consensus.raft.pace import Pace
 from cogwork.consensus.raft.settings import Settings
+from cogwork.consensus.raft.unpersisted import Unpersisted, size_bytes_of
 from cogwork.consensus.raft.wheel import Wheel
 from cogwork.consensus.raft.wire import decode
 from cogwork.router.mesh.clock import SteadyClock
@@ -52,13 +51,11 @@ if TYPE_CHECKING:
     from cogwork.consensus.raft.membership import Membership
     from cogwork.consensus.raft.messages import Message
     from cogwork.consensus.raft.neighbours import Neighbour
-    from cogwork.consensus.raft.ready import Ready, Write
+    from cogwork.consensus.raft.ready import Ready
     from cogwork.consensus.raft.snapshot import Snapshot
+    from cogwork.consensus.raft.unpersisted import GroupWrite
 
 __all__ = ("HostReady", "RaftHost")
-
-UNPERSISTED_BYTES = 256 * 1024 * 1024
-"""Of all groups together: with more on its way to the disk, no entries are taken."""
 
 ROUNDING_S = 1e-6
 """A tick comes this much after it is due: clocks with different zeros round differently."""
@@ -97,16 +94,8 @@ class HostReady(msgspec.Struct):
         return bool(self.groups or self.frames or is_told)
 
 
-_Write = tuple[int, "Group", int]
-"""A group's number, the group, and the number of a write of it."""
-
-
 class RaftHost:
-    """The groups of one container.
-
-    Attributes:
-        unpersisted_bytes: How much is on its way to the disk.
-    """
+    """The groups of one container."""
 
     def __init__(
         self,
@@ -145,10 +134,8 @@ class RaftHost:
         self._neighbours = Neighbours(own, self._settings)
         self._frames = Frames()
         self._now_s = self._beat_s = now_s
-        self._last_number = 0
         self._wake_s = inf
-        self.unpersisted_bytes = 0
-        self._under_way: deque[tuple[int, int, list[_Write]]] = deque()
+        self._unpersisted = Unpersisted()
         self._reports: list[str] = []
         self._strangers: set[tuple[str, int]] = set()
 
@@ -259,7 +246,7 @@ class RaftHost:
         """
         now_s = self._read(now_s)
         known = self._hear(container, now_s)
-        is_full = self.unpersisted_bytes > UNPERSISTED_BYTES
+        is_full = self._unpersisted.is_full
         for number, message in decode(data):
             if isinstance(message, Beat):
                 self._on_beat(container, message, now_s)
@@ -365,7 +352,7 @@ class RaftHost:
 
     def propose(self, number: int, payload: bytes, now_s: float) -> tuple[int, int]:
         """Appends a command: `Group.propose`."""
-        if self.unpersisted_bytes > UNPERSISTED_BYTES:
+        if self._unpersisted.is_full:
             raise Busy("the disk is behind")
         return self._touch(number).propose(payload, self._read(now_s))
 
@@ -403,7 +390,7 @@ class RaftHost:
         """Returns what is to be done, and expects that it is."""
         ready = HostReady()
         groups: list[tuple[int, Ready]] = []
-        writes: list[_Write] = []
+        writes: list[GroupWrite] = []
         written_bytes = 0
         is_wheel_changed = False
         touched, self._touched = self._touched, {}
@@ -419,10 +406,7 @@ class RaftHost:
             except Exception as error:  # what the others want done is not to be lost
                 self._blame(number, error)
         if writes:
-            self._last_number += 1
-            ready.number = self._last_number
-            self.unpersisted_bytes += written_bytes
-            self._under_way.append((self._last_number, written_bytes, writes))
+            ready.number = self._unpersisted.add(writes, written_bytes)
         if is_wheel_changed:
             self._look_when_to_wake()
         ready.groups = groups
@@ -440,7 +424,7 @@ class RaftHost:
         group: Group,
         each: Ready,
         groups: list[tuple[int, Ready]],
-        writes: list[_Write],
+        writes: list[GroupWrite],
     ) -> int:
         """Takes what one group wants done; returns how many octets it writes."""
         for to, message in each.messages:
@@ -454,7 +438,7 @@ class RaftHost:
             return 0
         self._follow_members(number, group)  # they stand in the log
         writes.append((number, group, each.write.number))
-        return _size_bytes(each.write)
+        return size_bytes_of(each.write)
 
     def _touch_waiting(self, budget: Budget) -> None:
         """Looks again at groups that waited for room on the way to a neighbour."""
@@ -468,15 +452,16 @@ class RaftHost:
         is_told = self._reports or self._strangers or self._faults
         return bool(self._touched or self._frames or is_told)
 
+    @property
+    def unpersisted_bytes(self) -> int:
+        """How much is on its way to the disk."""
+        return self._unpersisted.size_bytes
+
     def persisted(self, number: int) -> None:
         """Takes note that the writes of all turns up to one are durable."""
-        assert number <= self._last_number, "there was no such write"
-        while self._under_way and self._under_way[0][0] <= number:
-            _, written_bytes, writes = self._under_way.popleft()
-            self.unpersisted_bytes -= written_bytes
-            for group, opened, write in writes:
-                if self._groups.get(group) is opened and group not in self._failed:
-                    self._persist(group, opened, write)
+        for group, opened, write in self._unpersisted.take(number):
+            if self._groups.get(group) is opened and group not in self._failed:
+                self._persist(group, opened, write)
 
     def _persist(self, number: int, group: Group, write: int) -> None:
         try:
@@ -485,8 +470,3 @@ class RaftHost:
                 self._touched[number] = None
         except Exception as error:  # what is durable of the others is to be told
             self._blame(number, error)
-
-
-def _size_bytes(write: Write) -> int:
-    payload_bytes = sum([len(entry.payload) for entry in write.entries])
-    return payload_bytes + ENTRY_OVERHEAD_BYTES * (len(write.entries) + 1)

@@ -10,7 +10,7 @@ import pytest
 from raft_hosts import Kept, Lab, Planned
 
 from cogwork.consensus.errors import Busy
-from cogwork.consensus.raft import host as host_module
+from cogwork.consensus.raft import unpersisted
 from cogwork.consensus.raft.core import Recovered
 from cogwork.consensus.raft.errors import Malformed
 from cogwork.consensus.raft.group import Group
@@ -268,7 +268,7 @@ def test_what_no_member_sends_is_reported_and_passed_over() -> None:
 
 
 def test_a_disk_that_is_behind_is_told_to_whoever_proposes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(host_module, "UNPERSISTED_BYTES", 1000)
+    monkeypatch.setattr(unpersisted, "UNPERSISTED_BYTES_MAX", 1000)
     host = RaftHost("a", 1, Random(1), 0.0)
     host.open(1, ALONE, 0.0)
     while host.group(1).leadership is None:
