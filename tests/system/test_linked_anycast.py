@@ -288,7 +288,7 @@ async def reply_source(mesh: Linked, name: str) -> AsyncIterator[str]:
     """Gives a reply address of a client that goes with it."""
     async with cogwork.connect(mesh.containers[name].endpoints[0]) as client:
         replies = await client._open_replies()
-        yield replies._reply_to
+        yield replies.reply_to
 
 
 @story

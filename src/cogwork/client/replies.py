@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING
 from cogwork.amqp.terminus import Source
 from cogwork.amqp.types import Symbol
 from cogwork.client.errors import CallFailed, Disconnected
-from cogwork.client.receiver import Receiver
-from cogwork.dataplane.inbox import Inbox
-from cogwork.dataplane.messages import Message
+from cogwork.client.reply_source import ReplySource
 
 if TYPE_CHECKING:
     from cogwork.client.mesh import Mesh
     from cogwork.client.publisher import Publisher
     from cogwork.client.senders import Senders
-    from cogwork.dataplane.link import Link
+    from cogwork.dataplane.messages import Message
 
 __all__ = ("CONDITION", "DESCRIPTION", "Replies")
 
@@ -27,7 +25,7 @@ CONDITION, DESCRIPTION = "cogwork:condition", "cogwork:description"
 """Application-properties of a reply that reports an error."""
 
 
-class Replies(Receiver[Message]):
+class Replies(ReplySource):
     """A dynamic source, and the calls that wait for what comes there."""
 
     def __init__(self, mesh: Mesh) -> None:
@@ -36,11 +34,7 @@ class Replies(Receiver[Message]):
         Args:
             mesh: Keeps it attached.
         """
-        super().__init__(
-            mesh, Source(dynamic=True), Inbox(mesh.flusher, mesh.create_future, CREDIT)
-        )
-        self._reply_to = ""
-        self._has_address = asyncio.Event()
+        super().__init__(mesh, Source(dynamic=True), CREDIT)
         self._waiting: dict[int, asyncio.Future[Message]] = {}
         self._count = 0
         self._task: asyncio.Task[None] | None = None
@@ -81,7 +75,7 @@ class Replies(Receiver[Message]):
         number = self._count
         waiting: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
         request.correlation_id = number
-        request.reply_to = self._reply_to
+        request.reply_to = self.reply_to
         if request.ttl_s is None:
             request.ttl_s = ttl_s
         post = publisher.post(request)
@@ -99,39 +93,24 @@ class Replies(Receiver[Message]):
     async def _way(self, senders: Senders, address: str) -> Publisher:
         """Waits until there is an address for replies, and a link to send on at the same time."""
         while True:
-            await self._has_address.wait()
+            await self.addressed()
             publisher = senders.relay() or await senders.sender_for(address)
-            if self._has_address.is_set():
+            if self.reply_to:
                 return publisher
 
-    # -- the link
-
-    def attached(self, link: Link) -> None:
-        """Learns where replies go."""
-        assert link.remote is not None
-        assert link.remote.source is not None
-        self._reply_to = link.remote.source.address or ""
-        self._has_address.set()
-        super().attached(link)
-
-    def detached(self) -> None:
-        """The address is gone, and with it every reply that was on its way."""
-        super().detached()
-        self._has_address.clear()
-        self._fail_calls(Disconnected("the connection was lost; the request may have been handled"))
-
     def close_with(self, error: Exception) -> None:
-        """Fails the calls that wait."""
+        """Matches no more."""
         super().close_with(error)
-        self._has_address.set()
-        self._fail_calls(error)
         if self._task is not None:
             self._task.cancel()
 
-    def _fail_calls(self, error: Exception) -> None:
+    def lost(self, error: Exception | None) -> None:
+        """Fails the calls that wait."""
+        said = "the connection was lost; the request may have been handled"
+        reason = error or Disconnected(said)
         waiting, self._waiting = self._waiting, {}
         for future in waiting.values():
-            _fail(future, error)
+            _fail(future, reason)
 
 
 def _fail(waiting: asyncio.Future[Message], error: Exception) -> None:

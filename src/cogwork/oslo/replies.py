@@ -10,13 +10,11 @@ import uuid
 from typing import TYPE_CHECKING, Protocol
 
 from cogwork.amqp.terminus import ExpiryPolicy, Source
-from cogwork.client.receiver import Receiver
-from cogwork.dataplane.inbox import Inbox
-from cogwork.dataplane.messages import Message
+from cogwork.client.reply_source import ReplySource
 
 if TYPE_CHECKING:
     from cogwork.client.mesh import Mesh
-    from cogwork.dataplane.link import Link
+    from cogwork.dataplane.messages import Message
 
 __all__ = ("Replies", "Waiting")
 
@@ -31,11 +29,10 @@ class Waiting(Protocol):
         """No reply can come any more."""
 
 
-class Replies(Receiver[Message]):
+class Replies(ReplySource):
     """The source, and the calls that wait for what comes there.
 
     Attributes:
-        reply_to: The address of the source; empty while there is none.
         calls: Those that wait, by the message-id of their requests.
     """
 
@@ -53,10 +50,8 @@ class Replies(Receiver[Message]):
             dynamic=self._named is None,
             expiry_policy=ExpiryPolicy.LINK_DETACH,
         )
-        super().__init__(mesh, source, Inbox(mesh.flusher, mesh.create_future, credit))
-        self.reply_to = ""
+        super().__init__(mesh, source, credit)
         self.calls: dict[str, Waiting] = {}
-        self._has_address = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
@@ -64,49 +59,20 @@ class Replies(Receiver[Message]):
         await super().open()
         self._task = asyncio.get_running_loop().create_task(self._hand_out())
 
-    async def addressed(self) -> None:
-        """Waits until there is an address.
-
-        Raises:
-            CogworkError: The link ended for good.
-        """
-        await self._has_address.wait()
-        if self.failure is not None:
-            raise self.failure
-
     async def _hand_out(self) -> None:
         async for reply in self:
             call = self.calls.get(str(reply.correlation_id))
             if call is not None:
                 call.on_reply(reply)
 
-    # -- the link
-
-    def attached(self, link: Link) -> None:
-        """Learns where replies go."""
-        assert link.remote is not None
-        assert link.remote.source is not None
-        self.reply_to = self._named or link.remote.source.address or ""
-        self._has_address.set()
-        super().attached(link)
-
-    def detached(self) -> None:
-        """A dynamic address is gone, and with it every reply that was on its way."""
-        super().detached()
-        self.reply_to = ""
-        self._has_address.clear()
-        if self._named is None:
-            self._give_up()
-
     def close_with(self, error: Exception) -> None:
-        """Tells the calls that wait."""
+        """Hands out no more."""
         super().close_with(error)
-        self.reply_to = ""
-        self._has_address.set()
-        self._give_up()
         if self._task is not None:
             self._task.cancel()
 
-    def _give_up(self) -> None:
-        for call in list(self.calls.values()):
-            call.on_replies_lost()
+    def lost(self, error: Exception | None) -> None:
+        """Tells the calls that wait; to an address with a name, replies may come yet."""
+        if error is not None or self._named is None:
+            for call in list(self.calls.values()):
+                call.on_replies_lost()

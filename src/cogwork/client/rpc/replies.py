@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from typing import TYPE_CHECKING, Protocol
 
 from cogwork.amqp.terminus import Source
-from cogwork.client.receiver import Receiver
-from cogwork.dataplane.inbox import Inbox
-from cogwork.dataplane.messages import Message
+from cogwork.client.reply_source import ReplySource
 
 if TYPE_CHECKING:
     from cogwork.client.mesh import Mesh
-    from cogwork.dataplane.link import Link
+    from cogwork.dataplane.messages import Message
 
 __all__ = ("Pending", "Replies")
 
@@ -32,11 +29,10 @@ class Pending(Protocol):
         """The address of its reply is gone; for good, where there is an error."""
 
 
-class Replies(Receiver[Message]):
+class Replies(ReplySource):
     """A dynamic source, and the calls that wait for what comes there.
 
     Attributes:
-        reply_to: Its address at present; empty while there is none.
         calls: Those that wait, by their number.
     """
 
@@ -46,23 +42,9 @@ class Replies(Receiver[Message]):
         Args:
             mesh: Keeps it attached.
         """
-        inbox = Inbox(mesh.flusher, mesh.create_future, CREDIT)
-        super().__init__(mesh, Source(dynamic=True), inbox)
-        inbox.listener = self._on_arrivals
-        self.reply_to = ""
+        super().__init__(mesh, Source(dynamic=True), CREDIT)
+        self._inbox.listener = self._on_arrivals
         self.calls: dict[object, Pending] = {}
-        self._has_address = asyncio.Event()
-
-    async def ready(self) -> None:
-        """Waits until replies have an address.
-
-        Raises:
-            CogworkError: They will have none any more.
-        """
-        while not self.reply_to:
-            await self._has_address.wait()
-            if self.failure is not None:
-                raise self.failure
 
     def _on_arrivals(self) -> None:
         replies = self._inbox.take_now()
@@ -76,30 +58,7 @@ class Replies(Receiver[Message]):
                 log.info("a reply cannot be read: %s", error)
         self._inbox.let_go(len(replies))
 
-    # -- the link
-
-    def attached(self, link: Link) -> None:
-        """Learns where replies go."""
-        assert link.remote is not None
-        assert link.remote.source is not None
-        self.reply_to = link.remote.source.address or ""
-        self._has_address.set()
-        super().attached(link)
-
-    def detached(self) -> None:
-        """The address is gone, and with it every reply that was on its way."""
-        super().detached()
-        self.reply_to = ""
-        self._has_address.clear()
-        self._tell_lost(None)
-
-    def close_with(self, error: Exception) -> None:
-        """Fails the calls that wait."""
-        super().close_with(error)
-        self.reply_to = ""
-        self._has_address.set()
-        self._tell_lost(error)
-
-    def _tell_lost(self, error: Exception | None) -> None:
+    def lost(self, error: Exception | None) -> None:
+        """Tells the calls that wait."""
         for call in list(self.calls.values()):
             call.on_lost(error)

@@ -65,7 +65,7 @@ class Route:
             if self._opening is None or self._opening.done():
                 self._opening = self.mesh.spawn(self._opened())
             replies = await shared(self._opening)
-        await replies.ready()
+        await replies.addressed()
         return replies
 
     async def _opened(self) -> Replies:
