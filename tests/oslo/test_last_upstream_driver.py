@@ -10,6 +10,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -135,7 +136,11 @@ def test_upstreams_functional_tests_pass_with_the_last_driver_that_spoke_amqp(
 def _assert_nothing_is_left(mesh: dict[str, Member]) -> None:
     """Waits until no container has anything of its clients."""
     for member in mesh.values():
-        within(SETTLE_TIMEOUT_S, lambda each=member: not _left(each), f"{member.id} is empty")  # type: ignore[misc]  # mypy infers no lambda with a default
+        within(SETTLE_TIMEOUT_S, partial(_is_empty, member), f"{member.id} is empty")
+
+
+def _is_empty(member: Member) -> bool:
+    return not _left(member)
 
 
 def _left(member: Member) -> list[str]:

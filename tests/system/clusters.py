@@ -76,7 +76,7 @@ class Cluster:
         within(READY_TIMEOUT_S, lambda: self._are_linked(name, "f"), f"f has a way to {name}")
 
     def _are_linked(self, *names: str) -> bool:
-        return all(self.members[name].reached() >= set(names) for name in names)
+        return all(self.members[name].reaches(set(names)) for name in names)
 
 
 @contextlib.contextmanager

@@ -9,8 +9,9 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from cogwork.cli.servers.process import free_ports
@@ -105,6 +106,10 @@ class Member:
         found = json.loads(self.served.run("mesh", self.url, "--json"))
         return {row["id"] for row in found["containers"] if row["cost"] is not None}
 
+    def reaches(self, ids: Set[str]) -> bool:
+        """Tells whether it knows a way to each of these."""
+        return self.reached() >= ids
+
     def listens(self) -> bool:
         """Tells whether it takes connections."""
         with contextlib.suppress(OSError):
@@ -173,5 +178,5 @@ def linked(members: Iterable[Member]) -> None:
     for member in found:
         within(READY_TIMEOUT_S, member.listens, f"{member.id} listens")
     for member in found:
-        within(READY_TIMEOUT_S, lambda each=member: each.reached() >= ids, f"{member.id} is linked")  # type: ignore[misc]  # mypy infers no lambda with a default
+        within(READY_TIMEOUT_S, partial(member.reaches, ids), f"{member.id} is linked")
     time.sleep(2 * HEARTBEAT_S)

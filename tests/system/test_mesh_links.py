@@ -58,6 +58,10 @@ def log_of(member: Member) -> str:
     return (member.folder / f"{member.id}.1.log").read_text()
 
 
+def states(member: Member) -> list[str]:
+    return [row["state"] for row in links_of(member)]
+
+
 def links_of(member: Member) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = json.loads(
         member.served.run("link", "list", member.url, "--json")
@@ -90,8 +94,8 @@ def test_a_link_that_is_not_wanted_is_told_at_both_ends(
     other = Member(other_id, ports[1], [], tmp_path / "other", configuration)
     friend = Member("friend", ports[2], [], tmp_path / "friend")
     with running(own, other, friend):
-        for member in (own, other):
-            within(30, lambda member=member: says in log_of(member), "a clear line")  # type: ignore[misc]  # mypy infers no lambda with a default
+        both = (own, other)
+        within(30, lambda: all(says in log_of(member) for member in both), "a clear line at both")
 
         def is_told() -> bool:
             link = dialled(own, other)  # it is dialled again now and then, so it is seen at once
@@ -132,12 +136,11 @@ def test_two_that_dial_each_other_keep_one_pair(tmp_path: Path) -> None:
     one = Member("one", ports[0], ports[1:], tmp_path / "one")
     other = Member("other", ports[1], ports[:1], tmp_path / "other")
     with running(one, other):
-        for member in (one, other):
-            within(
-                10,
-                lambda member=member: [row["state"] for row in links_of(member)][:1] == ["up"],  # type: ignore[misc]  # mypy infers no lambda with a default
-                "the link that is dialled is up",
-            )
+        within(
+            10,
+            lambda: all(states(member)[:1] == ["up"] for member in (one, other)),
+            "the links that are dialled are up",
+        )
         within(30, lambda: count_in(one) + count_in(other) == 1, "one of them dialled it")
         time.sleep(1)
         before = [links_of(member) for member in (one, other)]

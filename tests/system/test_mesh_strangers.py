@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -190,6 +191,10 @@ async def test_another_version_of_the_protocol_is_refused_at_both_ends(
 # -- tunnels
 
 
+def is_taken(session: SessionEndpoint) -> bool:
+    return session.remote is not None
+
+
 def tunnel(mesh: Linked, **changes: object) -> SessionEndpoint:
     """Begins a session from the stranger, by way of `a`, to `b` unless changes say otherwise."""
     (pair,) = mesh.containers["stranger"].mesh.pairs
@@ -252,12 +257,14 @@ async def test_a_tunnel_that_cannot_be_is_ended_with_the_reason(
             mesh.containers["stranger"].core.flush()
         error = await refusal_of(mesh, lambda: tunnel(mesh, **changes))
         assert says in str(error.description)
-        for each in mesh.containers.values():
-            for connection in each.mesh.data_connections():
-                await eventually(
-                    lambda connection=connection: len(connection.relayed) <= 1,  # type: ignore[misc]  # mypy infers no lambda with a default
-                    "nothing is left of it",
-                )
+        connections = [
+            connection
+            for each in mesh.containers.values()
+            for connection in each.mesh.data_connections()
+        ]
+        await eventually(
+            lambda: all(len(each.relayed) <= 1 for each in connections), "nothing is left of it"
+        )
         await is_well(mesh, "a", "b")
         await is_well(mesh, "b", "stranger")
 
@@ -288,7 +295,7 @@ async def test_invented_names_of_tunnels_are_forgotten_and_those_of_containers_a
         for number in range(50):
             ghost = tunnel(mesh, **{"from": f"ghost{number}"})
             mesh.containers["stranger"].core.flush()
-            await eventually(lambda ghost=ghost: ghost.remote is not None, "it is taken")  # type: ignore[misc]  # mypy infers no lambda with a default
+            await eventually(partial(is_taken, ghost), "it is taken")
         error = await refusal_of(mesh, lambda: tunnel(mesh, number=4))
         assert "a newer tunnel is there already" in str(error.description)
         assert len(mesh.containers["b"].mesh.tunnels._latest) <= 9
@@ -317,6 +324,10 @@ class Watch:
 
     def detached(self, _link: AmqpLink, error: AmqpError | None) -> None:
         self.error = error
+
+
+def is_refused(watch: Watch) -> bool:
+    return watch.error is not None
 
 
 def attach(session: SessionEndpoint, role: Role, vhost: object = "", **fields: Any) -> Watch:
@@ -407,7 +418,7 @@ async def test_a_control_connection_has_no_other_links() -> None:
             attach(session, Role.RECEIVER, source=Source(address="topic/a")),
             attach(session, Role.SENDER, target=Target(address="topic/a")),
         ):
-            await eventually(lambda watch=watch: watch.error is not None, "it is refused")  # type: ignore[misc]  # mypy infers no lambda with a default
+            await eventually(partial(is_refused, watch), "it is refused")
             assert watch.error is not None
             assert watch.error.description == "a control connection has no other links"
         await is_well(mesh, "a", "stranger")

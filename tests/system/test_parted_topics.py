@@ -34,8 +34,9 @@ def sees(mesh: Linked, name: str, other: str) -> bool:
 async def parted(mesh: Linked, name: str, *others: str) -> None:
     """Cuts a container off, until all others know that."""
     mesh.cut_off(name)
-    for other in others:
-        await eventually(lambda other=other: not sees(mesh, other, name), f"{other} sees it")  # type: ignore[misc]  # mypy infers no lambda with a default
+    await eventually(
+        lambda: not any(sees(mesh, other, name) for other in others), f"{name} is seen by none"
+    )
 
 
 async def given_up(publisher: cogwork.client.Publisher, body: object, **to: Any) -> None:

@@ -331,8 +331,11 @@ async def _over_tls(url: str, folder: Path) -> None:
         cogwork.connect(url, direct=True) as stranger,
         served(mesh, "tls", "a", direct=direct) as service,
     ):
-        for each in (caller, stranger):
-            await eventually(lambda each=each: len(directory_of(each)) == 1, "it is known")  # type: ignore[misc]  # mypy infers no lambda with a default
+        callers = (caller, stranger)
+        await eventually(
+            lambda: all(len(directory_of(each)) == 1 for each in callers), "it is known"
+        )
+        for each in callers:
             assert await each.call("tls", "name", server="a") == "a"
         assert is_direct(caller, service)
         assert not is_direct(stranger, service)

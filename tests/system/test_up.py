@@ -102,12 +102,12 @@ def test_three_containers_start_as_one_and_end_as_one(tmp_path: Path) -> None:
     with up(tmp_path, "3") as running:
         assert [row["id"] for row in running.rows] == ["c1", "c2", "c3"]
         assert len({row["url"] for row in running.rows}) == 3
-        for name in ("c1", "c2", "c3"):
-            within(
-                CONVERGE_TIMEOUT_S,
-                lambda name=name: running.reaches(name) == {"c1", "c2", "c3"},  # type: ignore[misc]  # mypy infers no lambda with a default
-                f"{name} reaches all",
-            )
+        names = {"c1", "c2", "c3"}
+        within(
+            CONVERGE_TIMEOUT_S,
+            lambda: all(running.reaches(name) == names for name in names),
+            "each reaches all",
+        )
         assert running.said("c2 │ ")
         assert running.end(signal.SIGINT) == ExitCode.OK
         assert running.left == []

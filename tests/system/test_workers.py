@@ -436,12 +436,15 @@ def test_another_container_links_by_the_shared_port(tmp_path: Path) -> None:
         try:
             for member in members:
                 member.start()
+            lines = [f"linked with container {member.id}" for member in members]
+            within(READY_TIMEOUT_S, lambda: all(line in running.log for line in lines), "all link")
             for member in members:
-                name = f"linked with container {member.id}"
-                within(READY_TIMEOUT_S, lambda name=name: name in running.log, name)  # type: ignore[misc]  # mypy infers no lambda with a default
                 within(READY_TIMEOUT_S, member.listens, "it listens")
-            for member in members:
-                within(READY_TIMEOUT_S, lambda own=member: len(own.reached()) == 6, "it knows all")  # type: ignore[misc]  # mypy infers no lambda with a default
+            within(
+                READY_TIMEOUT_S,
+                lambda: all(len(member.reached()) == 6 for member in members),
+                "each knows all",
+            )
         finally:
             for member in members:
                 if member.process is not None:

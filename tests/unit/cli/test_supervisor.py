@@ -131,10 +131,13 @@ def test_signals_are_passed_on(tmp_path: Path) -> None:
     files = [tmp_path / "0", tmp_path / "1"]
     names = ("SIGHUP", "SIGUSR1", "SIGUSR2")
 
+    async def passed_on(name: str) -> None:
+        os.kill(os.getpid(), signal.Signals[name])
+        await true(lambda: all(name in file.read_text() for file in files))
+
     async def story(_: Supervisor) -> None:
         for name in names:
-            os.kill(os.getpid(), signal.Signals[name])
-            await true(lambda name=name: all(name in file.read_text() for file in files))  # type: ignore[misc]  # mypy infers no lambda with a default
+            await passed_on(name)
 
     for file in files:
         file.touch()
@@ -183,13 +186,14 @@ def test_pauses_grow_while_it_keeps_dying(tmp_path: Path, caplog: pytest.LogCapt
 def test_one_that_has_lived_for_long_begins_with_the_first_pause(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    async def kill_once(supervisor: Supervisor) -> None:
+        before = supervisor.workers[0].said
+        supervisor.workers[0].signal(signal.SIGKILL)
+        await true(lambda: supervisor.workers[0].said != before)
+
     async def story(supervisor: Supervisor) -> None:
         for _ in range(3):
-            before = supervisor.workers[0].said
-            supervisor.workers[0].signal(signal.SIGKILL)
-            await true(
-                lambda before=before: supervisor.workers[0].said != before  # type: ignore[misc]  # mypy infers no lambda with a default
-            )
+            await kill_once(supervisor)
 
     timing = Timing(pause_s=0.01, settled_s=0.0)
     supervise({"n.0": command(GOOD, tmp_path / "0")}, story, timing)
