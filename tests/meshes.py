@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from cogwork.router.mesh.effects import Close, Effect, Report, Send
 from cogwork.router.mesh.mesh import Mesh
@@ -82,9 +82,9 @@ class Lab:
         origins = self[name].interests.table.origins
         return {each for each, table in origins.items() if key in table.labels}
 
-    def start(self, name: str, incarnation: int = 1, as_name: str = "", **changes: object) -> None:
+    def start(self, name: str, incarnation: int = 1, as_name: str = "", **changes: Any) -> None:
         """Adds a container; `as_name` where its id is another one than its place on the table."""
-        own = Own(id=as_name or name, incarnation=incarnation, **changes)  # type: ignore[arg-type]  # whatever a test needs
+        own = Own(id=as_name or name, incarnation=incarnation, **changes)
         if self.timers is not None:
             own.timers = self.timers
         station = self.stations[name] = Station(name, Mesh(own, self.now_s))
@@ -212,7 +212,7 @@ class Stranger:
         data = message if isinstance(message, bytes) else encode(message)
         self.lab.do_at(self.station, Mesh.on_message, self.number, data)
 
-    def hello(self, **changes: object) -> None:
+    def hello(self, **changes: Any) -> None:
         """Says hello, as one that hears the container."""
         fields: dict[str, object] = {
             "id": self.id,
@@ -223,7 +223,7 @@ class Stranger:
             "interval_ms": 1000,
             "connection": 1,
         }
-        self.say(Hello(**{**fields, **changes}))  # type: ignore[arg-type]  # lies, too
+        self.say(Hello(**{**fields, **changes}))
 
     def last(self, kind: type[T]) -> T:
         return next(each for each in reversed(self.heard) if isinstance(each, kind))

@@ -77,7 +77,7 @@ class Session:
             self.welcome = self.ask("HELLO", {"name": name} if name else {}).header
             self.id = self.welcome["session"]
 
-    def send(self, verb: str, header: dict[str, Any], *body: Any) -> None:  # noqa: ANN401  # JSON
+    def send(self, verb: str, header: dict[str, Any], *body: Any) -> None:
         """Sends a message; a body is any value that JSON has."""
         frames = [b"COG1", verb.encode(), self.id.encode(), json.dumps(header).encode()]
         self.socket.send_multipart([*frames, *(json.dumps(each).encode() for each in body)])
@@ -97,7 +97,7 @@ class Session:
         is_value = body is not None and "raw" not in header
         return Frames(frames[1].decode(), header, json.loads(body or b"") if is_value else body)
 
-    def ask(self, verb: str, header: dict[str, Any], *body: Any, timeout_s: float = 30.0) -> Frames:  # noqa: ANN401  # JSON
+    def ask(self, verb: str, header: dict[str, Any], *body: Any, timeout_s: float = 30.0) -> Frames:
         """Sends a message that is answered, and waits for that; other messages are set aside."""
         self._number += 1
         self.send(verb, {"id": self._number, **header}, *body)
@@ -122,7 +122,7 @@ class Session:
         *,
         credit: int = 100,
         timeout_s: float = 5.0,
-        **header: Any,  # noqa: ANN401  # JSON
+        **header: Any,
     ) -> Iterator[Any]:
         """Calls a service that replies in parts, and yields them; leaving cancels its work."""
         self._number += 1
@@ -152,7 +152,7 @@ class Session:
         """Sends to an address, and waits until somebody there has it."""
         self.ask("CAST", {"to": to, **header}, body)
 
-    def register(self, to: str, **header: Any) -> str:  # noqa: ANN401  # JSON
+    def register(self, to: str, **header: Any) -> str:
         """Receives from an address from now on; returns it in full."""
         address: str = self.ask("REGISTER", {"to": to, **header}).header["address"]
         return address

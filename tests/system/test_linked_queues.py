@@ -37,11 +37,11 @@ BIG = b"x" * 300_000
 
 
 async def consumer(
-    mesh: Linked, name: str, address: str = QUEUE, credit: int = 50, **options: object
+    mesh: Linked, name: str, address: str = QUEUE, credit: int = 50, **options: Any
 ) -> cogwork.client.Consumer:
     """Takes items at a container until the test ends."""
     client = await mesh.client(name)
-    return await mesh.enter(client.consume(address, credit=credit, **options))  # type: ignore[arg-type]  # whatever a test needs
+    return await mesh.enter(client.consume(address, credit=credit, **options))
 
 
 def shard(mesh: Linked, name: str, address: str = QUEUE) -> dict[str, object]:
@@ -75,11 +75,11 @@ async def take(items: cogwork.client.Consumer, count: int) -> list[cogwork.Item]
 
 
 async def post(
-    mesh: Linked, name: str, *bodies: object, address: str = QUEUE, **fields: object
+    mesh: Linked, name: str, *bodies: object, address: str = QUEUE, **fields: Any
 ) -> None:
     client = await mesh.client(name)
     for body in bodies:
-        await client.publish(address, body, **fields)  # type: ignore[arg-type]  # whatever a test needs
+        await client.publish(address, body, **fields)
 
 
 @pytest.mark.parametrize("to", ["b", "c"], ids=["neighbour", "beyond"])

@@ -69,11 +69,11 @@ async def test_every_subscriber_everywhere_gets_one_copy_in_order(
 
 
 async def mesh_subscription(
-    mesh: Linked, name: str, address: str, **options: bool
+    mesh: Linked, name: str, address: str, **options: Any
 ) -> cogwork.client.Subscription:
     """Subscribes at a container until the test ends."""
     client = await mesh.client(name)
-    return await mesh.enter(client.subscribe(address, **options))  # type: ignore[arg-type]  # whatever a test needs
+    return await mesh.enter(client.subscribe(address, **options))
 
 
 @story

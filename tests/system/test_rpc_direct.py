@@ -47,9 +47,11 @@ def routed_requests(mesh: cogwork.Mesh) -> int:
     return len(mesh.rpc.routed.targets)
 
 
-def served(mesh: cogwork.Mesh, topic: str, server: str, **options: Direct | bool) -> Service:
+def served(
+    mesh: cogwork.Mesh, topic: str, server: str, direct: Direct | bool | None = None
+) -> Service:
     """Makes a service with methods of all sorts."""
-    service = mesh.service(topic, server=server, grace_s=0.1, **options)  # type: ignore[arg-type]  # one keyword
+    service = mesh.service(topic, server=server, grace_s=0.1, direct=direct)
 
     @service.method
     async def name() -> str:

@@ -35,7 +35,7 @@ RUN_MAX = 1000
 class Publisher(Protocol):
     """What a witness writes with: `mesh.publisher(address)` makes one."""
 
-    async def send(self, body: bytes, **fields: Any) -> object:  # noqa: ANN401 # a message's fields
+    async def send(self, body: bytes, **fields: Any) -> object:
         """Sends a message, and waits until it is accepted."""
         ...
 

@@ -25,7 +25,7 @@ def nearcast(retention: Retention = RETENTION) -> Orb:
 
 
 @overload
-def broadcast(where: str, stream: str, **options: Any) -> Broadcast: ...  # noqa: ANN401  # of `connect`
+def broadcast(where: str, stream: str, **options: Any) -> Broadcast: ...
 
 
 @overload

@@ -79,7 +79,7 @@ class _BenchCommand(click.Command):
         info_name: str | None,
         args: list[str],
         parent: click.Context | None = None,
-        **extra: Any,  # noqa: ANN401 # click's signature
+        **extra: Any,
     ) -> click.Context:
         """Reads the command line."""
         if args and args[0] in _OTHERS:

@@ -48,9 +48,9 @@ class LazyGroup(HelpfulGroup):
 
     def __init__(
         self,
-        *args: Any,  # noqa: ANN401 # click's signature
+        *args: Any,
         entries: Mapping[str, Entry] | None = None,
-        **attributes: Any,  # noqa: ANN401 # click's signature
+        **attributes: Any,
     ) -> None:
         """Has its commands, none of them imported.
 
@@ -67,7 +67,7 @@ class LazyGroup(HelpfulGroup):
         info_name: str | None,
         args: list[str],
         parent: click.Context | None = None,
-        **extra: Any,  # noqa: ANN401 # click's signature
+        **extra: Any,
     ) -> click.Context:
         """Reads the command line; `--help` prints here."""
         with _naming_broken_pipes():

@@ -196,7 +196,7 @@ def rpc(
     is_fanout: bool,
     is_stream: bool,
     server: str | None,
-    **options: Any,  # noqa: ANN401  # click's
+    **options: Any,
 ) -> None:
     """Call a method of a service.
 

@@ -171,13 +171,13 @@ def parse_properties(
 @click.option("--presettled", is_flag=True, help="Do not wait for outcomes.")
 @certified
 @click.option("--json", "as_json", is_flag=True, help="The outcomes as one JSON object.")
-def send(**options: object) -> int:
+def send(**options: Any) -> int:
     """Send messages to an address.
 
     Sends BODY, or each line of a file. Exits with 8 if a message was not accepted, and with 7 if
     --timeout came before all were; what was not sent by then is not sent any more.
     """
-    outgoing = Outgoing(**options)  # type: ignore[arg-type] # click gives each its type
+    outgoing = Outgoing(**options)  # click gives each its type
     if (outgoing.body is None) == (outgoing.lines is None):
         raise click.UsageError("one of BODY and --file is needed")
     console = Console(stderr=True)

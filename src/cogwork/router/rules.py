@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from math import inf
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from cogwork.router.patterns import is_pattern
 
@@ -179,14 +179,16 @@ def parse_rule(table: Mapping[str, object]) -> AddressRule:
     for key in table:
         if key not in _KEYS:
             _fail(rule, key, "unknown", f"one of {', '.join(_KEYS)}")
-    values = {key: value for key, value in table.items() if key not in ("fanout", "bias")}
+    values: dict[str, Any] = {
+        key: value for key, value in table.items() if key not in ("fanout", "bias")
+    }
     for key, choices in _ENUMS.items():
         if key in values:
             values[key] = _choice(rule, key, values[key], choices)
     values.setdefault("distribution", _idiom(rule, table))
     if not hasattr(values.get("options", {}), "items"):
         _fail(rule, "options", _shown(values["options"]), "a table")
-    return AddressRule(**values)  # type: ignore[arg-type]  # __post_init__ checks the types
+    return AddressRule(**values)  # __post_init__ checks the types
 
 
 def _idiom(rule: str, table: Mapping[str, object]) -> Distribution:

@@ -27,10 +27,10 @@ class Clock:
 
     def __init__(self) -> None:
         self.now_s = 0.0
-        self._events: list[tuple[float, int, Callable[[], None]]] = []
+        self._events: list[tuple[float, int, Callable[[], object]]] = []
         self._made = 0
 
-    def at(self, time_s: float, action: Callable[[], None]) -> None:
+    def at(self, time_s: float, action: Callable[[], object]) -> None:
         """Has something done at a time, now if that is past."""
         self._made += 1
         heappush(self._events, (max(time_s, self.now_s), self._made, action))

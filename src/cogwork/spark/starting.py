@@ -30,7 +30,7 @@ def given_up_together() -> Iterator[None]:
     class Noted(Popen[Any]):
         """A process that is known here, too."""
 
-        def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401  # as they are
+        def __init__(self, *arguments: Any, **options: Any) -> None:
             with held_back():
                 super().__init__(*arguments, **options)
                 started.append(self)

@@ -174,7 +174,7 @@ class Mesh(SyncRpcCalls, Closing):
         return Stream(self._thread, self._thread.wait(on_loop(self._mesh.stream, name)))
 
 
-def connect(urls: str | Iterable[str], **options: Any) -> Mesh:  # noqa: ANN401  # passed on
+def connect(urls: str | Iterable[str], **options: Any) -> Mesh:
     """Connects to the mesh; use it in `with`.
 
     Args:

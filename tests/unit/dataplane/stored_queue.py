@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import peers
 from text_messages import message, text_of
@@ -18,9 +19,9 @@ RECEIVED = Received(section_number=0, section_offset=0)
 class Queue:
     """A store behind an address, with one publisher and as many consumers as a test asks for."""
 
-    def __init__(self, **options: object) -> None:
+    def __init__(self, **options: Any) -> None:
         self.core = Core()
-        self.store = Store(self.core, 7, **options)  # type: ignore[arg-type]  # whatever a test needs
+        self.store = Store(self.core, 7, **options)
         self.store.handler = self
         self.store.keeps_dead = True
         self.entry = AddressEntry(self.core, "queue/a", BALANCED_CODE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
+from typing import Any
 
 import peers
 import pytest
@@ -22,8 +23,8 @@ COUNT = 8
 QUIET_S = 5.0
 
 
-def message(text: str, group: str | None = None, **properties: object) -> bytes:
-    said = Properties(group_id=group, **properties)  # type: ignore[arg-type]  # whatever a test needs
+def message(text: str, group: str | None = None, **properties: Any) -> bytes:
+    said = Properties(group_id=group, **properties)
     return encode_sections(Sections(properties=said, body=Data([text.encode()])))
 
 
@@ -35,9 +36,9 @@ def texts(messages: list[bytes]) -> list[str]:
 class Shared:
     """This container's part of a queue, and another container as a peer."""
 
-    def __init__(self, **options: object) -> None:
+    def __init__(self, **options: Any) -> None:
         self.core = Core()
-        self.store = Store(self.core, **{"is_ordered": True, **options})  # type: ignore[arg-type]  # whatever a test needs
+        self.store = Store(self.core, **{"is_ordered": True, **options})
         self.entry = AddressEntry(self.core, "work/a", CLOSEST_CODE)
         self.near = AddressEntry(self.core, "work/a", CLOSEST_CODE)
         self.inlet = PartitionedInlet(self.store, self.entry, COUNT)

@@ -89,7 +89,7 @@ class SyncRpcCalls:
         """
         return self._thread.wait(_called(self._mesh, topic, method, options))
 
-    def cast(self, topic: str, method: str, /, **options: Any) -> None:  # noqa: ANN401  # passed on
+    def cast(self, topic: str, method: str, /, **options: Any) -> None:
         """Has a method run by one server of a topic, and does not wait for it.
 
         Args:
@@ -100,7 +100,7 @@ class SyncRpcCalls:
         """
         self._thread.wait(self._mesh.cast(topic, method, **options))
 
-    def fanout(self, topic: str, method: str, /, **options: Any) -> None:  # noqa: ANN401  # passed on
+    def fanout(self, topic: str, method: str, /, **options: Any) -> None:
         """Has a method run by every server of a topic that there is, and does not wait for it.
 
         Args:
@@ -110,7 +110,7 @@ class SyncRpcCalls:
         """
         self._thread.wait(self._mesh.fanout(topic, method, **options))
 
-    def call_stream(self, topic: str, method: str, /, **options: Any) -> PartIterator:  # noqa: ANN401  # passed on
+    def call_stream(self, topic: str, method: str, /, **options: Any) -> PartIterator:
         """Calls a method that yields; iterate what is returned, in `with` where it may end early.
 
         Args:
@@ -122,7 +122,7 @@ class SyncRpcCalls:
             self._thread, self._thread.wait(_parts_of(self._mesh, topic, method, options))
         )
 
-    def service(self, topic: str, **options: Any) -> ThreadedService:  # noqa: ANN401  # passed on
+    def service(self, topic: str, **options: Any) -> ThreadedService:
         """Serves methods in threads; use it in `with`.
 
         Args:

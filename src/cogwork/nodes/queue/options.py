@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from cogwork.amqp.errors import Condition
 from cogwork.dataplane.partitions import COUNT_MAX as PARTITIONS_MAX
@@ -99,8 +99,9 @@ class QueueOptions:
         Raises:
             Refused: A value is of the wrong type or out of range.
         """
-        own = {each.name for each in fields(cls)}
-        return cls(**{name: value for name, value in options.items() if name in own})  # type: ignore[arg-type]  # checked right after, by value
+        names = {each.name for each in fields(cls)}
+        own: dict[str, Any] = {name: value for name, value in options.items() if name in names}
+        return cls(**own)  # it checks their types
 
 
 def _is_number(value: object) -> TypeGuard[float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cogwork.consensus.raft.settings import Settings
 
@@ -32,7 +32,7 @@ class Limits:
 
 
 def draw_limits(
-    random: Random, fixed: dict[str, float] | None = None, snapshot_every: int = 0
+    random: Random, fixed: dict[str, Any] | None = None, snapshot_every: int = 0
 ) -> Limits:
     """Draws limits.
 
@@ -65,7 +65,7 @@ def draw_limits(
         hint_entries=choice((1, 5, 64)),
     )
     if fixed:
-        settings = replace(settings, **fixed)  # type: ignore[arg-type]  # as the scene says
+        settings = replace(settings, **fixed)
     return Limits(
         settings=settings,
         snapshot_every=snapshot_every or choice((2, 5, 10, 1000)),

@@ -120,7 +120,7 @@ class World:
 
     def after(self, seconds: float, action: Callable[[], object]) -> None:
         """Has something done later."""
-        self.clock.at(self.clock.now_s + seconds, action)  # type: ignore[arg-type]  # no result
+        self.clock.at(self.clock.now_s + seconds, action)
 
     def local_s(self, name: str) -> float:
         """Returns a replica's own time."""

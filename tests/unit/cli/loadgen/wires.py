@@ -1,6 +1,7 @@
 """Compiled roles without a socket: bytes in, bytes out."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from cogwork.amqp.frames import FrameReader, encode_frame
 from cogwork.amqp.message import Data, Sections, encode_sections
@@ -42,14 +43,14 @@ def flow(credit: int, delivery_count: int = 0, window: int = 1000, seen: int = 0
     )
 
 
-def numbered(number: int, *, delivery_id: int | None = None, **fields: object) -> bytes:
+def numbered(number: int, *, delivery_id: int | None = None, **fields: Any) -> bytes:
     """Returns a transfer as a producer sends it."""
     stamp = number.to_bytes(8, "big") + bytes(8)
     transfer = Transfer(
         handle=0,
         delivery_id=number if delivery_id is None else delivery_id,
         delivery_tag=b"t",
-        **{"settled": True, **fields},  # type: ignore[arg-type]  # the test's own fields
+        **{"settled": True, **fields},
     )
     return frame(transfer, encode_sections(Sections(body=Data([stamp + b"rest"]))))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import inf
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from raft_hosts import Kept, Lab, Planned
@@ -34,8 +34,8 @@ def frame(group: int, message: Message | Beat) -> bytes:
     return b"".join((bytes((VERSION,)), *encode(group, message)))
 
 
-def lab_of(groups: int = 1, names: str = "abc", **settings: float) -> Lab:
-    lab = Lab(names, Settings(quiesce_s=1.0, senior_s=1e9, **settings))  # type: ignore[arg-type]  # whatever a test needs
+def lab_of(groups: int = 1, names: str = "abc", **settings: Any) -> Lab:
+    lab = Lab(names, Settings(quiesce_s=1.0, senior_s=1e9, **settings))
     for number in range(1, groups + 1):
         lab.open(number, names)
     lab.run(2.0)
