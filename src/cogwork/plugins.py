@@ -44,9 +44,10 @@ def load(group: str, name: str, what: str) -> object | None:
         return _load_path(name, what)
     for point in _named(group, name):
         try:
-            return point.load()  # type: ignore[no-any-return]  # the caller knows the group
+            found: object = point.load()
         except Exception as error:
             raise PluginError(f"{what} {name!r}", _lack_of(point, error)) from error
+        return found
     return None
 
 

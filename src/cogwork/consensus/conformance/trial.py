@@ -18,6 +18,7 @@ from cogwork.consensus.errors import Busy, ConsensusError, Unsupported
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
 
+    from cogwork.consensus.conformance.kit import Kit
     from cogwork.consensus.engine import Appended, Engine, EngineHost, Start, Subscription
 
 __all__ = ("PRODUCER", "Placed", "Raises", "Reader", "Trial", "promise", "refuses")
@@ -204,7 +205,7 @@ def promise(
     if test is None:
         return partial(promise, needs=needs, lacks=lacks)
 
-    def run(kit: object) -> None:
+    def run(kit: Kit) -> None:
         asyncio.run(_run(kit, test, needs, lacks))
 
     # Not functools.wraps: a test's arguments would be taken for fixtures.
@@ -214,8 +215,8 @@ def promise(
     return run
 
 
-async def _run(kit: object, test: Callable[..., Awaitable[None]], needs: str, lacks: str) -> None:
-    trial: Trial = kit.trial()  # type: ignore[attr-defined]  # `Kit`'s
+async def _run(kit: Kit, test: Callable[..., Awaitable[None]], needs: str, lacks: str) -> None:
+    trial = kit.trial()
     capabilities = trial.host.capabilities
     try:
         if needs and not getattr(capabilities, needs):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from cogwork.consensus.batch import check
 from cogwork.consensus.chunks import decode_chunk
@@ -239,7 +239,7 @@ class Stream:
 def settle(done: Sequence[Done]) -> None:
     """Tells those who wait; what goes wrong there is not for a turn to suffer from."""
     for each in done:
-        told: Told = each.token  # type: ignore[assignment]  # all tokens are such
+        told = cast("Told", each.token)  # all tokens are such
         try:
             told(each.result)
         except Exception as error:

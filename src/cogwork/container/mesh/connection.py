@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import platform
 import ssl
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 from cogwork import __version__
 from cogwork.amqp.errors import Condition, ProtocolError
@@ -276,8 +276,7 @@ class MeshConnection(DiallingSide):
 
 
 def _context(link: Link) -> LinkContext:
-    context: LinkContext = link.context  # type: ignore[assignment]  # mesh links have no other
-    return context
+    return cast("LinkContext", link.context)  # mesh links have no other
 
 
 def _blamed(fault: BaseException, url: LinkUrl | None) -> str:

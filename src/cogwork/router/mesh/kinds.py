@@ -40,10 +40,10 @@ def _as_list(value: object) -> list[object]:
     return value
 
 
-def _number(kind: type[T], value: object) -> T:
+def _number(kind: Callable[[int], T], value: object) -> T:
     if not isinstance(value, int):
         raise TypeError(f"an integer is expected, not {value!r:.80}")
-    return kind(value)  # type: ignore[call-arg]  # one of the ranged integers
+    return kind(value)
 
 
 def _text(value: object, limit_bytes: int, *, may_be_empty: bool = False) -> str:
@@ -136,9 +136,9 @@ def _read_labels(value: object) -> object:
     return tuple(_whole(label, UInt) for label in found)
 
 
-def tuples(name: str, make: Callable[..., T], item: Kind) -> Kind:
+def tuples(name: str, make: Callable[..., tuple[int, ...]], item: Kind) -> Kind:
     """Returns the kind of a named tuple of numbers; a longer one is cut, for later versions."""
-    default = tuple(make())  # type: ignore[var-annotated, arg-type]  # a named tuple
+    default = make()
     (wire_type,) = item.wire_types
     convert = item.to_wire
     assert convert is not None

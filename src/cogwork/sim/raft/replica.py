@@ -68,7 +68,7 @@ class Replica:
         self._numbers: deque[tuple[int, int | Snapshot, float]] = deque()
         self._unwritten: deque[tuple[list[Record], int | Snapshot]] = deque()
         self._pending: dict[int, tuple[int, Request]] = {}
-        self._reads: dict[int, Callable[[int | None], None]] = {}
+        self._reads: dict[object, Callable[[int | None], None]] = {}
         self._read_number = 0
         self._snapshot_index = 0
         self._is_snapshotting = False
@@ -226,10 +226,10 @@ class Replica:
 
     def _tell(self, ready: Ready) -> None:
         for read in ready.reads:
-            self._reads.pop(read.token)(self.machine.next_offset)  # type: ignore[call-overload]  # tokens are ours
+            self._reads.pop(read.token)(self.machine.next_offset)
         for event in ready.events:
             if isinstance(event, ReadFailed):
-                self._reads.pop(event.token)(None)  # type: ignore[call-overload]  # tokens are ours
+                self._reads.pop(event.token)(None)
             elif self.world.tell is not None:
                 self.world.note(self.name, repr(event))
 
