@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import socket
 import sys
 import tempfile
 from pathlib import Path
@@ -35,11 +34,6 @@ class ContainerServer(Server):
         options = [word for each in self._links for word in ("--link", each)]
         serve = ["serve", "--id", self.directory.name, "--listen", self.name]
         return [sys.executable, "-m", "cogwork.cli.main", *serve, *options]
-
-    def is_ready(self) -> bool:
-        """Tells whether it listens."""
-        socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
-        return True
 
     @property
     def options(self) -> dict[str, object]:

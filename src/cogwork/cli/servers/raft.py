@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import sys
 from typing import TYPE_CHECKING
 
@@ -29,11 +28,6 @@ class RaftServer(ClusteredServer):
         file = self.directory / "cogwork.toml"
         file.write_text(configuration(self.name, self.port, self.members, self.directory / "data"))
         return [sys.executable, "-m", "cogwork.cli.main", "serve", "--config", str(file)]
-
-    def is_ready(self) -> bool:
-        """Tells whether it listens."""
-        socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
-        return True
 
     @property
     def options(self) -> dict[str, object]:
