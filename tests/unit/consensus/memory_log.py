@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 from cogwork.consensus.capabilities import Capabilities
 from cogwork.consensus.durability import Durability
 from cogwork.consensus.engine import Members
+from cogwork.consensus.shared.host import SharedHost
 from cogwork.consensus.shared.server import Moved, ServerDown
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 
 class MemoryLog:
@@ -130,4 +131,25 @@ class MemoryReader:
         return [*found, *found[:1]] if self._log.is_unlucky() else found
 
     async def close(self) -> None:
+        pass
+
+
+class MemoryHost(SharedHost):
+    """Has a log for each stream."""
+
+    engine = "memory"
+    declared = MemoryLog().capabilities
+    compares = True
+    logs: dict[str, MemoryLog]
+
+    async def make_log(self, stream: str, options: Mapping[str, object]) -> MemoryLog:
+        return self.logs.setdefault(stream, MemoryLog(self.compares, entry_bytes_max=1 << 20))
+
+    async def drop_log(self, stream: str) -> None:
+        self.logs.pop(stream, None)
+
+    async def reach(self) -> None:
+        pass
+
+    async def disconnect(self) -> None:
         pass

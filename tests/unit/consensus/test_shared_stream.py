@@ -4,44 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import random
-from typing import TYPE_CHECKING
 
 import pytest
-from memory_log import MemoryLog
+from memory_log import MemoryHost, MemoryLog
 
 from cogwork.consensus.batch import Batch, Chunk
 from cogwork.consensus.conformance import EngineConformance
-from cogwork.consensus.engine import CaughtUp, EngineContext, FromOffset, Origin, Snapshot
+from cogwork.consensus.engine import CaughtUp, FromOffset, Origin, Snapshot
 from cogwork.consensus.errors import Malformed, RecordsLost, Unavailable, Unknown
-from cogwork.consensus.retention import Retention
-from cogwork.consensus.shared.host import SharedHost
 from cogwork.consensus.shared.server import Gone, Moved, ServerDown, ServerRefused
 from cogwork.consensus.shared.stream import SharedStream
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 BATCHES = 25
 SEEDS = 30
-
-
-class MemoryHost(SharedHost):
-    engine = "memory"
-    declared = MemoryLog().capabilities
-    compares = True
-    logs: dict[str, MemoryLog]
-
-    async def make_log(self, stream: str, options: Mapping[str, object]) -> MemoryLog:
-        return self.logs.setdefault(stream, MemoryLog(self.compares, entry_bytes_max=1 << 20))
-
-    async def drop_log(self, stream: str) -> None:
-        self.logs.pop(stream, None)
-
-    async def reach(self) -> None:
-        pass
-
-    async def disconnect(self) -> None:
-        pass
 
 
 class TestComparing(EngineConformance):
@@ -326,111 +301,6 @@ def test_producers_are_remembered_by_the_checkpoint_when_all_else_is_trimmed() -
         assert (await later.append(Batch.of([b"x"], b"producer 17"))).is_repeated
         assert (await later.append(Batch.of([b"y"], b"producer 17", 1))).first_offset == 300
         assert await later.load_snapshot() == Snapshot(7, bytes(range(256)) * 40)
-
-    asyncio.run(story())
-
-
-def test_retention_gives_up_by_records_and_by_octets() -> None:
-    async def story() -> None:
-        log = MemoryLog()
-        stream = SharedStream(log)
-        for _ in range(50):
-            await stream.append(Batch.of([bytes(100)]))
-        kept = SharedStream(log, retention=Retention(records=10))
-        await kept.retain()
-        assert (await stream.bounds()).first == 40
-        kept = SharedStream(log, retention=Retention(size_bytes=1200))
-        await kept.retain()
-        assert 40 < (await stream.bounds()).first < 50
-        kept = SharedStream(log, retention=Retention(age_s=3600))
-        before = await stream.bounds()
-        await kept.retain()
-        assert await stream.bounds() == before
-
-    asyncio.run(story())
-
-
-def test_retention_goes_on_once_a_damaged_log_is_whole_again(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("cogwork.consensus.shared.retaining.RETENTION_INTERVAL_S", 0.01)
-
-    async def story() -> None:
-        log = MemoryLog()
-        stream = SharedStream(log)
-        for _ in range(50):
-            await stream.append(Batch.of([bytes(100)]))
-        whole = log.entries[30]
-        log.entries[30] = whole[:-1] + b"?"
-        kept = SharedStream(log, retention=Retention(records=10))
-        with pytest.raises(Malformed):
-            await kept.trim(40)
-        await asyncio.sleep(0.1)
-        assert (await stream.bounds()).first == 0
-        log.entries[30] = whole
-        async with asyncio.timeout(10):
-            while (await stream.bounds()).first < 40:
-                await asyncio.sleep(0.01)
-        await kept.close()
-
-    asyncio.run(story())
-
-
-def test_retention_that_fails_is_told_once_and_so_is_its_end(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("cogwork.consensus.shared.retaining.RETENTION_INTERVAL_S", 0.01)
-    warnings: list[str] = []
-    reports: list[str] = []
-
-    async def story() -> None:
-        log = MemoryLog()
-        host = MemoryHost(EngineContext(report=reports.append, warn=warnings.append))
-        host.logs = {"orders": log}
-        kept = await host.open("orders", {"retention_records": 10})
-
-        async def refuse(before: int) -> None:
-            raise ServerRefused(f"no permission to trim below {before}")
-
-        trim = log.trim
-        monkeypatch.setattr(log, "trim", refuse)
-        for _ in range(50):
-            await kept.append(Batch.of([bytes(100)]))
-        await asyncio.sleep(0.2)
-        (text,) = warnings
-        assert text.startswith("stream orders on the engine memory: retention fails")
-        assert "no permission to trim below" in text
-        assert reports == []
-        monkeypatch.setattr(log, "trim", trim)
-        async with asyncio.timeout(10):
-            while not reports:
-                await asyncio.sleep(0.01)
-        assert (await kept.bounds()).first == 40
-        await asyncio.sleep(0.1)
-        assert reports == ["stream orders on the engine memory: retention works again"]
-        assert len(warnings) == 1
-        await host.close()
-
-    asyncio.run(story())
-
-
-def test_retention_says_nothing_of_a_server_that_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cogwork.consensus.shared.retaining.RETENTION_INTERVAL_S", 0.01)
-    warnings: list[str] = []
-
-    async def story() -> None:
-        log = MemoryLog()
-        context = EngineContext(warn=warnings.append)
-        kept = SharedStream(log, 0.05, Retention(records=10), context=context)
-
-        async def fail() -> tuple[int, int]:
-            raise ServerDown("no answer")
-
-        monkeypatch.setattr(log, "ends", fail)
-        await asyncio.sleep(0.3)
-        assert kept.outage is not None
-        assert warnings == [], "the outage is told of by who has the stream open"
-        await kept.close()
 
     asyncio.run(story())
 
