@@ -26,7 +26,8 @@ from cogwork.container.cluster.replication import Replication
 from cogwork.container.effects import EffectRunner
 from cogwork.container.engines import EngineHosts, VhostEngines
 from cogwork.container.gateways.service import Gateways
-from cogwork.container.journals import QueueJournals
+from cogwork.container.journals.journals import QueueJournals
+from cogwork.container.journals.vhost_journals import VhostJournals
 from cogwork.container.leaving import Leaving
 from cogwork.container.listeners import Listeners
 from cogwork.container.memory import Memory
@@ -39,7 +40,6 @@ from cogwork.container.reply_addresses import replies_to
 from cogwork.container.schemas.service import CheckThreads, Schemas
 from cogwork.container.telemetry.audits import Audits
 from cogwork.container.telemetry.heartbeat import Heartbeat
-from cogwork.container.vhost_journals import VhostJournals
 from cogwork.container.view import View
 from cogwork.container.virtual_host import VirtualHost
 from cogwork.container.virtual_hosts import VirtualHosts, plans_of

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from kept_queues import KeptQueue
 
-from cogwork.container.journal_records import FIRST_GROUP
-from cogwork.container.journals import QueueJournals
+from cogwork.container.journals.journals import QueueJournals
+from cogwork.container.journals.records import FIRST_GROUP
 from cogwork.log.record import Record
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from journal_box import Box, FakeLog
 from kept_queues import KeptQueue
 from text_messages import text_of
 
-from cogwork.container.journal_records import (
+from cogwork.container.journals.journals import QueueJournals
+from cogwork.container.journals.records import (
     BEGIN,
     CHANGES,
     END,
@@ -19,7 +20,6 @@ from cogwork.container.journal_records import (
     Begin,
     Replayed,
 )
-from cogwork.container.journals import QueueJournals
 
 if TYPE_CHECKING:
     from cogwork.log.record import Record

@@ -11,9 +11,9 @@ from journal_box import Box, FakeLog
 from kept_queues import KeptQueue
 
 from cogwork.amqp.outcomes import Rejected
-from cogwork.container import journals as journals_module
-from cogwork.container.journal_records import BEGIN, CHANGES, END, FIRST_GROUP, GONE, PART
-from cogwork.container.journals import QueueJournals
+from cogwork.container.journals import journals as journals_module
+from cogwork.container.journals.journals import QueueJournals
+from cogwork.container.journals.records import BEGIN, CHANGES, END, FIRST_GROUP, GONE, PART
 from cogwork.log.errors import DiskFull, LogBusy, LogFailed
 from cogwork.spi.node import Refused
 

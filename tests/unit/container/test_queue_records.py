@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cogwork.container.journal_records import BEGIN, CHANGES, FIRST_GROUP
-from cogwork.container.journals import QueueJournals
+from cogwork.container.journals.journals import QueueJournals
+from cogwork.container.journals.records import BEGIN, CHANGES, FIRST_GROUP
 from cogwork.dataplane.core import Core
 from cogwork.log.errors import UnreadableRecord
 from cogwork.log.position import lsn_of

@@ -11,10 +11,10 @@ from unittest.mock import patch
 
 from cogwork.consensus.errors import Busy
 from cogwork.consensus.orb import OrbHost
-from cogwork.container import durable_queue
 from cogwork.container.cluster.queue_replicas import shard_of_queue
 from cogwork.container.cluster.replicated_queue import ReplicatedQueue
-from cogwork.container.journals import QueueJournals
+from cogwork.container.journals import durable_queue
+from cogwork.container.journals.journals import QueueJournals
 from cogwork.dataplane.core import Core
 from cogwork.dataplane.entry import CLOSEST_CODE, AddressEntry
 from cogwork.dataplane.messages import Message

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from cogwork.consensus.replicated.service import RaftService
     from cogwork.container.cluster.cluster import Cluster
     from cogwork.container.cluster.moves import Moves
-    from cogwork.container.journals import QueueJournals
+    from cogwork.container.journals.journals import QueueJournals
     from cogwork.container.virtual_host import VirtualHost
     from cogwork.dataplane.core import Core
     from cogwork.dataplane.partitions import PartitionedInlet

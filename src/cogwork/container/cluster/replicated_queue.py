@@ -27,8 +27,8 @@ from cogwork.amqp.types import Symbol
 from cogwork.consensus.batch import Batch
 from cogwork.consensus.engine import CaughtUp, Origin, Snapshot
 from cogwork.consensus.errors import ConsensusError, Unavailable
-from cogwork.container.durable_queue import DurableQueue
-from cogwork.container.journal_records import BEGIN, END, Replayed
+from cogwork.container.journals.durable_queue import DurableQueue
+from cogwork.container.journals.records import BEGIN, END, Replayed
 
 if TYPE_CHECKING:
     from asyncio import Future

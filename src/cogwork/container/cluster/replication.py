@@ -16,7 +16,7 @@ from cogwork.container.cluster.sharing import Sharing
 from cogwork.container.cluster.storage import Storage
 from cogwork.container.engines import ORB, RAFT
 from cogwork.container.errors import ConfigurationError
-from cogwork.container.journal_records import FIRST_GROUP
+from cogwork.container.journals.records import FIRST_GROUP
 
 if TYPE_CHECKING:
     from cogwork.cluster.declarations import Declaration

@@ -6,7 +6,7 @@ import secrets
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
-from cogwork.container.journal_records import Begin
+from cogwork.container.journals.records import Begin
 from cogwork.dataplane.journal import Journal
 from cogwork.dataplane.journal_image import JournalImage
 from cogwork.dataplane.restoration import Checkpoint, restore
@@ -14,7 +14,7 @@ from cogwork.dataplane.restoration import Checkpoint, restore
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from cogwork.container.journal_records import Replayed
+    from cogwork.container.journals.records import Replayed
     from cogwork.dataplane.core import Core
     from cogwork.dataplane.store import Store
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cogwork.container.durable_queue import DurableQueue
-from cogwork.container.journal_records import END
+from cogwork.container.journals.durable_queue import DurableQueue
+from cogwork.container.journals.records import END
 from cogwork.dataplane.refusals import fault
 from cogwork.dataplane.store import Store
 from cogwork.dataplane.trail import Trail
@@ -13,8 +13,8 @@ from cogwork.dataplane.trail import Trail
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from cogwork.container.journal_records import Replayed
-    from cogwork.container.journals import QueueJournals
+    from cogwork.container.journals.journals import QueueJournals
+    from cogwork.container.journals.records import Replayed
     from cogwork.dataplane.core import Core
 
 __all__ = ("QueueJournal", "StrandedQueue")

@@ -23,7 +23,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cogwork.amqp.errors import Condition
 from cogwork.container.declarations import Declarations
-from cogwork.container.journal_records import (
+from cogwork.container.journals.low_space import LowSpace
+from cogwork.container.journals.queue_journal import QueueJournal, StrandedQueue
+from cogwork.container.journals.records import (
     BEGIN,
     CHANGES,
     END,
@@ -33,9 +35,7 @@ from cogwork.container.journal_records import (
     Begin,
     Replayed,
 )
-from cogwork.container.low_space import LowSpace
 from cogwork.container.mesh.shards import DURABLE_LIFE, shard_of
-from cogwork.container.queue_journal import QueueJournal, StrandedQueue
 from cogwork.container.settings import QueueOptions
 from cogwork.container.shape import keys_at
 from cogwork.container.tickets import Ticket, Tickets
@@ -50,7 +50,7 @@ from cogwork.spi.node import Refused
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from cogwork.container.durable_queue import DurableQueue
+    from cogwork.container.journals.durable_queue import DurableQueue
     from cogwork.container.virtual_host import VirtualHost
     from cogwork.dataplane.core import Core
     from cogwork.dataplane.store import Store

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
     from cogwork.container.cluster.queue_replicas import QueueReplicas
     from cogwork.container.cluster.replicated_queue import ReplicatedQueue
-    from cogwork.container.journals import QueueJournals
-    from cogwork.container.queue_journal import QueueJournal
+    from cogwork.container.journals.journals import QueueJournals
+    from cogwork.container.journals.queue_journal import QueueJournal
     from cogwork.dataplane.partitions import PartitionedInlet
     from cogwork.dataplane.store import Store
 

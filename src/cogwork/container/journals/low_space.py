@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from cogwork.container.queue_journal import QueueJournal
+    from cogwork.container.journals.queue_journal import QueueJournal
     from cogwork.log.wal import Wal
 
 __all__ = ("LowSpace",)
