@@ -49,9 +49,14 @@ class Nobody:
     declared = moved = deleted = current = lambda self, _what: None
 
 
+def cluster_of(service: Service, names: str = "a", follower: Nobody | None = None) -> Cluster:
+    """Makes the copy of the first of some containers."""
+    return Cluster([*names], service, follower or Nobody())  # type: ignore[arg-type]  # all that is asked
+
+
 async def declare_before_a_snapshot() -> None:
     service = Service(await OrbHost().open("$cluster", {}))
-    cluster = Cluster(["a"], service, Nobody())  # type: ignore[arg-type]  # all that is asked
+    cluster = cluster_of(service)
     declaring = asyncio.ensure_future(cluster.declare("stream", "", "x", {}))
     while not (await service.engine.bounds()).next:
         await asyncio.sleep(0.001)
@@ -76,7 +81,7 @@ def test_who_is_answered_after_a_snapshot_does_not_wait_for_ever() -> None:
 async def declare_without_an_end() -> None:
     service = Service(await OrbHost().open("$cluster", {}))
     service.answers.set()
-    cluster = Cluster(["a"], service, Nobody())  # type: ignore[arg-type]  # all that is asked
+    cluster = cluster_of(service)
     declaring = asyncio.ensure_future(cluster.declare("stream", "", "x", {}))
     while not (await service.engine.bounds()).next:
         await asyncio.sleep(0.001)
@@ -93,7 +98,7 @@ def test_who_declares_while_the_container_stops_does_not_wait_for_ever() -> None
 async def declare_what_was_declared_with_fewer_options() -> None:
     service = Service(await OrbHost().open("$cluster", {}))
     service.answers.set()
-    cluster = Cluster(["a"], service, Nobody())  # type: ignore[arg-type]  # all that is asked
+    cluster = cluster_of(service)
     cluster.start()
     try:
         await cluster.when_current()
@@ -126,7 +131,7 @@ class Failing(Nobody):
 async def move_with_a_failing_disk() -> None:
     service = Service(await OrbHost().open("$cluster", {}))
     service.answers.set()
-    cluster = Cluster([*"abc"], service, Failing())  # type: ignore[arg-type]  # all that is asked
+    cluster = cluster_of(service, "abc", Failing())
     cluster.start()
     try:
         await cluster.when_current()
@@ -157,7 +162,7 @@ class Shut(Service):
 async def follow_what_is_shut(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster_module, "PAUSE_S", 0.001)
     service = Shut(await OrbHost().open("$cluster", {}))
-    cluster = Cluster(["a"], service, Nobody())  # type: ignore[arg-type]  # all that is asked
+    cluster = cluster_of(service)
     cluster.start()
     try:
         await cluster.when_current()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
+from typing import Any
 
 import pytest
 
@@ -11,9 +11,6 @@ from cogwork.amqp.states import LinkState
 from cogwork.amqp.terminus import Source
 from cogwork.container.mesh.borrowing import OWNER, Borrowing
 from cogwork.container.mesh.lender import Lender
-
-if TYPE_CHECKING:
-    from cogwork.container.mesh.borrowing import Consumer
 
 TAG = b"what the consumer has"
 
@@ -43,22 +40,22 @@ class Consuming:
 
     def borrow(self) -> Borrowing:
         """Opens a loan from the queue's owner; the last one counts."""
-        consumer: Consumer = self  # type: ignore[assignment]  # all that is asked
-        lending = SimpleNamespace(lost=int, answered=lambda _consumer, _container: None)
-        end = SimpleNamespace(detached=False, deliveries=0)
-        loan = self.loans[OWNER] = Borrowing(lending, consumer, OWNER, "a", end, [TAG])  # type: ignore[arg-type]  # likewise
+        consumer: Any = self
+        lending: Any = SimpleNamespace(lost=int, answered=lambda _consumer, _container: None)
+        end: Any = SimpleNamespace(detached=False, deliveries=0)
+        loan = self.loans[OWNER] = Borrowing(lending, consumer, OWNER, "a", end, [TAG])
         return loan
 
 
-ANSWERED = SimpleNamespace(remote=SimpleNamespace(source=Source(), unsettled=None))
+ANSWERED: Any = SimpleNamespace(remote=SimpleNamespace(source=Source(), unsettled=None))
 
 
 def test_the_end_of_an_earlier_loan_leaves_the_next_one_in_its_place() -> None:
     consumer = Consuming()
     earlier, later = consumer.borrow(), consumer.borrow()
-    earlier.stopping(ANSWERED)  # type: ignore[arg-type]  # all that is asked
+    earlier.stopping(ANSWERED)
     assert consumer.loans == {OWNER: later}
-    later.stopping(ANSWERED)  # type: ignore[arg-type]  # all that is asked
+    later.stopping(ANSWERED)
     assert consumer.loans == {}
     assert consumer.told == [earlier.end, later.end]
 
@@ -66,11 +63,12 @@ def test_the_end_of_an_earlier_loan_leaves_the_next_one_in_its_place() -> None:
 def test_what_a_shard_answers_on_a_loan_that_has_ended_says_nothing() -> None:
     consumer = Consuming()
     loan = consumer.borrow()
-    loan.end.detached = True  # type: ignore[misc]  # all that is asked
-    loan.attached(ANSWERED)  # type: ignore[arg-type]  # likewise
+    end: Any = loan.end
+    end.detached = True
+    loan.attached(ANSWERED)
     assert consumer.told == []
     loan = consumer.borrow()
-    loan.attached(ANSWERED)  # type: ignore[arg-type]  # likewise
+    loan.attached(ANSWERED)
     assert consumer.told == [TAG, loan.end]
 
 
@@ -87,8 +85,9 @@ def test_a_shard_doubts_what_a_consumer_has_whose_container_only_leaves_the_loan
     state: LinkState, was_left: bool, is_cut_off: bool
 ) -> None:
     gone: list[object] = []
-    subscription = SimpleNamespace(is_cut_off=False)
-    lender = Lender(SimpleNamespace(unsubscribe=gone.append), subscription)  # type: ignore[arg-type]  # a fake
-    lender.stopping(SimpleNamespace(state=state, was_left=was_left))  # type: ignore[arg-type]  # a fake
+    node: Any = SimpleNamespace(unsubscribe=gone.append)
+    subscription: Any = SimpleNamespace(is_cut_off=False)
+    link: Any = SimpleNamespace(state=state, was_left=was_left)
+    Lender(node, subscription).stopping(link)
     assert gone == [subscription]
     assert subscription.is_cut_off is is_cut_off

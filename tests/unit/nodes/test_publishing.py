@@ -70,12 +70,22 @@ class Sent:
         self.outcomes.append(outcome)
 
 
+def begin(publishing: Publishing, engine: Any) -> None:
+    """Gives it an engine, of which it asks no more than a fake has."""
+    publishing.open(engine)
+
+
+def take(publishing: Publishing, *sent: Any) -> None:
+    """Gives it messages, of which it asks no more than `Sent` has."""
+    publishing.take(list(sent))
+
+
 def test_what_is_refused_at_once_is_appended_once_and_in_order() -> None:
     async def story() -> None:
         engine, publishing = Crowded(), Publishing(lambda: None)
-        publishing.open(engine)  # type: ignore[arg-type]  # all that is asked of it
+        begin(publishing, engine)
         sent = [Sent(number) for number in range(RECORDS)]
-        publishing.take(sent)  # type: ignore[arg-type]  # the same
+        take(publishing, *sent)
         while engine.refused < RECORDS:
             await asyncio.sleep(0.01)
         engine.is_full = False
@@ -92,12 +102,12 @@ def test_what_is_refused_at_once_is_appended_once_and_in_order() -> None:
 def test_what_is_no_snapshot_is_rejected_and_leaves_nothing(payload: bytes) -> None:
     async def story() -> None:
         engine, publishing = Crowded(), Publishing(lambda: None)
-        publishing.open(engine)  # type: ignore[arg-type]  # all that is asked of it
+        begin(publishing, engine)
         engine.is_full = False
         odd, other = Sent(0), Sent(1)
         odd.payload, odd.is_snapshot = payload, True
         other.source_index = 2
-        publishing.take([odd, other])  # type: ignore[list-item]  # the same
+        take(publishing, odd, other)
         while not other.outcomes:
             await asyncio.sleep(0.01)
         assert (odd.outcomes, other.outcomes) == ([REJECTED], [ACCEPTED])
@@ -109,14 +119,14 @@ def test_what_is_no_snapshot_is_rejected_and_leaves_nothing(payload: bytes) -> N
 def test_what_waits_is_given_back_and_what_the_engine_has_is_told_what_became_of_it() -> None:
     async def story() -> None:
         engine, publishing = Crowded(), Publishing(lambda: None)
-        publishing.open(engine)  # type: ignore[arg-type]  # all that is asked of it
+        begin(publishing, engine)
         engine.is_full = False
         had, waits, late = (Sent(number) for number in range(3))
-        publishing.take([had])  # type: ignore[list-item]  # the same
+        take(publishing, had)
         engine.is_full = True
-        publishing.take([waits])  # type: ignore[list-item]  # the same
+        take(publishing, waits)
         publishing.give_back()
-        publishing.take([late])  # type: ignore[list-item]  # the same
+        take(publishing, late)
         assert [each.outcomes for each in (had, waits, late)] == [[], [RELEASED], [RELEASED]]
         engine.is_full = False
         while not had.outcomes:
@@ -132,9 +142,9 @@ def test_what_waits_is_given_back_and_what_the_engine_has_is_told_what_became_of
 def test_what_the_engine_refuses_while_everything_is_given_back_is_given_back_too() -> None:
     async def story() -> None:
         engine, publishing = Answering(), Publishing(lambda: None)
-        publishing.open(engine)  # type: ignore[arg-type]  # all that is asked of it
+        begin(publishing, engine)
         sent = Sent(0)
-        publishing.take([sent])  # type: ignore[list-item]  # the same
+        take(publishing, sent)
         publishing.give_back()
         assert sent.outcomes == []
         engine.told[0](Busy("not now"))

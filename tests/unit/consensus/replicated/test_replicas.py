@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from replicas import trio
@@ -28,13 +28,10 @@ def make_replicas(
     directory_of: Callable[[int], Directory] | None = None,
 ) -> tuple[Replicas, list[str]]:
     reports: list[str] = []
-    service = SimpleNamespace(own="a", report=reports.append, keep_moving=lambda _stream: None)
+    service: Any = SimpleNamespace(own="a", report=reports.append, keep_moving=lambda _stream: None)
+    unasked: Any = object()  # no group is opened, nor written
     made = Replicas(
-        service,  # type: ignore[arg-type]  # all that is asked of it
-        None,  # type: ignore[arg-type]  # no group is opened
-        wal=object(),  # type: ignore[arg-type]  # nor written
-        queue=object(),  # type: ignore[arg-type]  # it is not asked
-        directory_of=directory_of,  # type: ignore[arg-type]  # it is not asked
+        service, unasked, wal=unasked, queue=unasked, directory_of=directory_of or unasked
     )
     return made, reports
 
@@ -51,7 +48,7 @@ class Orders:
 
 
 def make_stream() -> Stream:
-    return Orders()  # type: ignore[return-value]  # all that is asked of it
+    return cast("Stream", Orders())
 
 
 def test_one_task_tries_to_open_a_replica_however_often_it_is_told(
@@ -61,13 +58,14 @@ def test_one_task_tries_to_open_a_replica_however_often_it_is_told(
         made, reports = make_replicas()
         stream = make_stream()
         attempts: list[bool] = []
+        unasked: Any = object()
         before = asyncio.all_tasks()
 
         async def opening(_replicas: Replicas, stream: Stream) -> None:
             attempts.append(True)
             if len(attempts) < 4:
                 raise OSError(28, "no space")
-            stream.member = object()  # type: ignore[assignment]  # it is not asked
+            stream.member = unasked
 
         monkeypatch.setattr(Replicas, "_open", opening)
         for number in range(1, 5):
