@@ -99,17 +99,17 @@ class ComputeEndpoint:
         self.bus = bus
         self.name = name
 
-    def build(self, context: dict[str, object], instance: int) -> str:  # noqa: ARG002  # passed by name
+    def build(self, _context: dict[str, object], instance: int) -> str:
         """Builds an instance, which takes a moment."""
         time.sleep(0.005)
         self.bus.count("built")
         return f"{instance} on {self.name}"
 
-    def stop_instance(self, context: dict[str, object], instance: int) -> None:  # noqa: ARG002  # passed by name
+    def stop_instance(self, _context: dict[str, object], instance: int) -> None:
         """Stops an instance; nobody waits for it."""
         self.bus.note("casts run", instance)
 
-    def refresh(self, context: dict[str, object], number: int) -> None:  # noqa: ARG002  # passed by name
+    def refresh(self, _context: dict[str, object], number: int) -> None:  # noqa: ARG002  # passed by name
         """Looks at its configuration again."""
         self.bus.count("fanouts reached")
 
@@ -120,7 +120,7 @@ class SchedulerEndpoint:
     def __init__(self, computes: int) -> None:
         self.computes = computes
 
-    def select(self, context: dict[str, object], instance: int) -> str:  # noqa: ARG002  # passed by name
+    def select(self, _context: dict[str, object], instance: int) -> str:
         """Chooses a compute."""
         return host(instance % self.computes)
 
@@ -276,11 +276,11 @@ class NotificationEndpoint:
 
     def info(
         self,
-        context: dict[str, object],  # noqa: ARG002  # passed by name
+        _context: dict[str, object],
         publisher_id: str,
-        event_type: str,  # noqa: ARG002  # passed by name
-        payload: dict[str, object],  # noqa: ARG002  # passed by name
-        metadata: dict[str, object],  # noqa: ARG002  # passed by name
+        _event_type: str,
+        _payload: dict[str, object],
+        _metadata: dict[str, object],
     ) -> None:
         """Notes one."""
         self.bus.note("notifications taken", publisher_id)

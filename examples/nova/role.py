@@ -7,9 +7,10 @@ import asyncio
 import json
 import sys
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from cogwork import CogworkError
 
@@ -49,7 +50,9 @@ async def stdin_end() -> None:
     await reader.read()
 
 
-async def run(work, notes: Notes, file: Path) -> None:  # noqa: ANN001  # a coroutine function
+async def run(
+    work: Callable[[asyncio.Event], Coroutine[Any, Any, None]], notes: Notes, file: Path
+) -> None:
     """Runs `work(stop)` until stdin ends and it has come to its end, and saves the notes."""
     stop = asyncio.Event()
     working = asyncio.create_task(work(stop))
