@@ -133,6 +133,24 @@ class Book:
             for counts in self.taken.values()
         )
 
+    def check(self, policy: str, parked: collections.Counter[str]) -> None:
+        """Asserts what a queue promises, whoever was killed.
+
+        Args:
+            policy: What the queue does with items in doubt: `park` or `redeliver`.
+            parked: How often each item was found among the dead letters.
+        """
+        done_again = twice(self.confirmed)
+        assert done_again == [], f"confirmed twice: {done_again}"
+        both = parked.keys() & self.confirmed.keys()
+        assert both == set(), f"confirmed and parked: {both}"
+        unmarked, marked = self.again(marked=False), self.again(marked=True)
+        assert unmarked == 0, f"taken again without a mark: {unmarked}"
+        if policy == "park":
+            assert marked == 0, f"done twice: {marked}"
+        else:
+            assert parked.total() == 0, f"parked: {parked}"
+
 
 def row(container: Served, queue: str) -> dict[str, int]:
     """Returns what the status command says of a queue."""
