@@ -27,20 +27,20 @@ Failure: TypeAlias = (
 class Result(unittest.TestResult):
     """Prints what becomes of each test."""
 
-    def startTest(self, test: unittest.TestCase) -> None:  # noqa: N802  # unittest's name
+    def startTest(self, test: unittest.TestCase) -> None:
         super().startTest(test)
         self._say(test, "lost", "its process ended in the middle of it")
 
-    def addSuccess(self, test: unittest.TestCase) -> None:  # noqa: N802  # unittest's name
+    def addSuccess(self, test: unittest.TestCase) -> None:
         self._say(test, "passed", "")
 
-    def addError(self, test: unittest.TestCase, err: Failure) -> None:  # noqa: N802  # unittest's name
+    def addError(self, test: unittest.TestCase, err: Failure) -> None:
         self._say(test, "failed", self._text(err))
 
-    def addFailure(self, test: unittest.TestCase, err: Failure) -> None:  # noqa: N802  # unittest's name
+    def addFailure(self, test: unittest.TestCase, err: Failure) -> None:
         self._say(test, "failed", self._text(err))
 
-    def addSkip(self, test: unittest.TestCase, reason: str) -> None:  # noqa: N802  # unittest's name
+    def addSkip(self, test: unittest.TestCase, reason: str) -> None:
         self._say(test, "skipped", reason)
 
     def _text(self, err: Failure) -> str:

@@ -150,11 +150,11 @@ class PositionListener(StreamingQueryListener):
 
     # -- what Spark calls
 
-    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 # Spark's name
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:
         """Nothing is known of it yet but its name."""
         self.runs.started(str(event.runId), event.name or str(event.id))
 
-    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802 # Spark's name
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:
         """Reports where it is."""
         progress = json.loads(event.progress.json)
         self.runs.progressed(progress)
@@ -164,11 +164,11 @@ class PositionListener(StreamingQueryListener):
             self._last[progress["runId"]] = (query, progress["batchId"], positions)
             self._report(progress["runId"])
 
-    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802 # Spark's name
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:
         """Reports that it is where it was."""
         self._report(str(event.runId))
 
-    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802 # Spark's name
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
         """Takes back what was reported."""
         last = self._last.pop(str(event.runId), None)
         if last is not None:

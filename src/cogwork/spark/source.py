@@ -72,7 +72,7 @@ class CogworkSource(DataSource):
         kind = NarrowingReader if options.pushes_down else CogworkReader
         return kind(options, schema)
 
-    def streamReader(self, schema: StructType) -> CogworkStreamReader:  # noqa: N802 # Spark's name
+    def streamReader(self, schema: StructType) -> CogworkStreamReader:
         """Makes the reader of a streaming query."""
         from cogwork.spark.stream_source import CogworkStreamReader  # noqa: PLC0415 # imports us
 
@@ -84,7 +84,7 @@ class CogworkSource(DataSource):
 
         return batch_writer(self.options, schema, overwrites=overwrite)
 
-    def streamWriter(  # noqa: N802 # Spark's name
+    def streamWriter(
         self,
         schema: StructType,
         overwrite: bool,
@@ -137,7 +137,7 @@ class NarrowingReader(CogworkReader):
         super().__init__(options, schema)
         self._narrowing = Narrowing()
 
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 # Spark's name
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
         """Notes what filters say of stream, offset and time; Spark applies all of them, too."""
         for each in filters:
             self._narrowing = self._narrowing.with_filter(each)

@@ -76,7 +76,7 @@ class CogworkStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     # -- on the driver
 
-    def initialOffset(self) -> dict[str, int]:  # noqa: N802 # Spark's name
+    def initialOffset(self) -> dict[str, int]:
         """Returns where a query without a checkpoint starts; the same each time it is asked."""
         if self._initial is None:
             bounds = self._bounds
@@ -90,7 +90,7 @@ class CogworkStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 raise SourceError(str(error)) from error
         return self._initial
 
-    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 # Spark's name
+    def getDefaultReadLimit(self) -> ReadLimit:
         """Returns what a trigger reads at most."""
         if self._options.rows_max is not None:
             return ReadMaxRows(self._options.rows_max)
@@ -98,13 +98,11 @@ class CogworkStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return ReadMaxBytes(self._options.bytes_max)
         return ReadAllAvailable()
 
-    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 # Spark's name
+    def prepareForTriggerAvailableNow(self) -> None:
         """Remembers what there is now: a query that ends reads this far."""
         self._target = self._heads()
 
-    def latestOffset(  # noqa: N802 # Spark's name
-        self, start: dict[str, int], limit: ReadLimit
-    ) -> dict[str, int]:
+    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
         """Returns how far the next trigger reads.
 
         Raises:
@@ -120,7 +118,7 @@ class CogworkStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             raise SourceError(str(error)) from error
         return {name: at + taken[name] for name, at in starts.items()}
 
-    def reportLatestOffset(self) -> dict[str, int]:  # noqa: N802 # Spark's name
+    def reportLatestOffset(self) -> dict[str, int]:
         """Returns where the streams end, for the progress of the query."""
         return self._heads()
 

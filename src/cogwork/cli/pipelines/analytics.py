@@ -53,11 +53,11 @@ def analytics(
     what `cogwork bench isr` and `xsr` left.
     """
     with needs_the_extra():
-        from cogwork.analytics.analysis import analyse  # noqa: PLC0415 # the extra
-        from cogwork.analytics.capacity import parse_bandwidth  # noqa: PLC0415  # heavy
-        from cogwork.analytics.errors import AnalyticsError  # noqa: PLC0415  # heavy
-        from cogwork.archive import Archive  # noqa: PLC0415  # heavy
-        from cogwork.archive.catalog import shown  # noqa: PLC0415  # heavy
+        from cogwork.analytics.analysis import analyse
+        from cogwork.analytics.capacity import parse_bandwidth
+        from cogwork.analytics.errors import AnalyticsError
+        from cogwork.archive import Archive
+        from cogwork.archive.catalog import shown
     try:
         bandwidth_bit_s = parse_bandwidth(bandwidth)
     except AnalyticsError as error:
@@ -84,8 +84,8 @@ def analytics(
 
 def _draw(analysis: Analysis, html: Path | None, png: Path | None) -> None:
     with needs_the_extra():
-        from cogwork.analytics.charts import charts_of  # noqa: PLC0415 # draws
-        from cogwork.analytics.page import page_of  # noqa: PLC0415  # heavy
+        from cogwork.analytics.charts import charts_of
+        from cogwork.analytics.page import page_of
     charts = charts_of(analysis)
     if png is not None:
         for chart in charts.values():
@@ -95,7 +95,7 @@ def _draw(analysis: Analysis, html: Path | None, png: Path | None) -> None:
 
 
 def _show(analysis: Analysis) -> None:
-    from cogwork.analytics.sums import by_key, latencies_of  # noqa: PLC0415 # with the figures
+    from cogwork.analytics.sums import by_key, latencies_of
 
     for each in analysis.streams:
         click.echo(f"stream/{each['stream']}: {each['records']:,} records, {each['bytes']:,} bytes")

@@ -125,8 +125,8 @@ def archive(
     options = dict(map(_pair, pairs))
     certificates = certificates_of(ca_file, cert_file, key_file)
     with needs_the_extra():
-        from cogwork.archive import Archive, Archiver, Settings  # noqa: PLC0415 # the extra
-        from cogwork.archive.origin import Origin  # noqa: PLC0415  # heavy
+        from cogwork.archive import Archive, Archiver, Settings
+        from cogwork.archive.origin import Origin
     way = _Way(streams, None if once else every or EVERY_S, not no_upkeep, as_json)
     settings = Settings(commit_rows, fail_on_data_loss, trim_after)
     with (
@@ -165,7 +165,7 @@ def _go_on(archiver: Archiver, tables: Archive, origin: Origin, way: _Way, bars:
 
 
 def _keep(tables: Archive, stream: str, bars: Bars) -> Kept:
-    from cogwork.archive.upkeep import keep  # noqa: PLC0415 # the extra
+    from cogwork.archive.upkeep import keep
 
     return keep(tables.table(stream), on_notice=bars.on_notice)
 
@@ -219,7 +219,7 @@ def _pair(text: str) -> tuple[str, str]:
 def workers_of(master: str | None, remote: str | None) -> Iterator[Workers]:
     """Opens the workers that the user wants, for the length of a `with`."""
     with needs_the_extra():
-        from cogwork.archive.workers import SparkWorkers, ThreadWorkers  # noqa: PLC0415  # heavy
+        from cogwork.archive.workers import SparkWorkers, ThreadWorkers
     if master == WITHOUT_SPARK:
         yield ThreadWorkers()
         return

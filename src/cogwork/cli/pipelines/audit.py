@@ -61,9 +61,9 @@ def audit(
     subscribers wrote there. What is not as it should be is listed, and the exit code is 9.
     """
     with needs_the_extra():
-        from cogwork.archive import Archive  # noqa: PLC0415 # the extra
-        from cogwork.archive.catalog import shown  # noqa: PLC0415  # heavy
-        from cogwork.audit.run import audit as look  # noqa: PLC0415  # heavy
+        from cogwork.archive import Archive
+        from cogwork.archive.catalog import shown
+        from cogwork.audit.run import audit as look
     with Archive.open(place) as tables:
         opened = spark_session("cogwork pipeline audit", master=master, remote=remote)
         with opened as session, looking(session) as tell, explained(session, is_wanted=explain):
@@ -78,7 +78,7 @@ def audit(
             )
     if html is not None:
         with needs_the_extra():
-            from cogwork.audit.page import page_of  # noqa: PLC0415 # draws
+            from cogwork.audit.page import page_of
         html.write_text(page_of(report), encoding="utf-8")
     if as_json:
         click.echo(json.dumps(report.as_dict(), ensure_ascii=False, default=str))

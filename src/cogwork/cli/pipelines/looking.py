@@ -35,7 +35,7 @@ def looking(
         if not bars.is_drawn:
             yield lambda text: bars.warn(f"looking at {text}")
             return
-        from cogwork.spark.task_counts import task_counter  # noqa: PLC0415 # the extra
+        from cogwork.spark.task_counts import task_counter
 
         drawn = _Drawn(bars, task_counter(session))
         try:

@@ -94,9 +94,9 @@ def replay(
     """
     tls = certificates_of(ca_file, cert_file, key_file).context()
     with needs_the_extra():
-        from cogwork.archive import Archive  # noqa: PLC0415 # the extra
-        from cogwork.archive.errors import BadPlace  # noqa: PLC0415 # with it
-        from cogwork.archive.replay import plan_of  # noqa: PLC0415  # heavy
+        from cogwork.archive import Archive
+        from cogwork.archive.errors import BadPlace
+        from cogwork.archive.replay import plan_of
     with Archive.open(place) as archive, Bars(quiet=as_json) as bars:
         table = archive.table(stream.removeprefix(PREFIX))
         try:
@@ -134,9 +134,9 @@ def _replay(
     bars: Bars,
 ) -> tuple[Replayed, bool]:
     """Sends it; returns what became of it, and whether that is all."""
-    from cogwork.archive.replay import replay as send  # noqa: PLC0415 # the extra
-    from cogwork.archive.replay import sent_before  # noqa: PLC0415  # heavy
-    from cogwork.arrow import ArrowClient  # noqa: PLC0415  # heavy
+    from cogwork.archive.replay import replay as send
+    from cogwork.archive.replay import sent_before
+    from cogwork.arrow import ArrowClient
 
     total = plan.end - plan.start
 

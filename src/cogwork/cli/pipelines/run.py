@@ -59,8 +59,8 @@ def run(
     FILE.py finds `spark`, `url`, and the functions `source`, `live`, `sink` and `live_sink`; the
     arguments are its own. Options of this command stand before FILE.py.
     """
-    from cogwork.spark.job import check_job, run_job  # noqa: PLC0415 # PySpark takes a second
-    from cogwork.spark.listener import listen, unlisten  # noqa: PLC0415  # heavy
+    from cogwork.spark.job import check_job, run_job
+    from cogwork.spark.listener import listen, unlisten
 
     check_job(file)
     chosen = settings_of(settings)
