@@ -124,6 +124,9 @@ class VhostEngines:
         is_shared: bool = False,
     ) -> Engine:
         """Opens a stream; makes it where it is new."""
+        if ":" in stream:
+            # With a colon it could be that of another virtual host, whose streams have it in front.
+            raise ValueError(f"the name of a stream has no colon: {stream!r:.200}")
         host, name = self._hosts.host(kind), self._prefix + stream
         declared = {**options, "capture": list(capture)} if capture else options
         if kind in CLUSTERED:

@@ -37,7 +37,9 @@ def test_a_queue_that_was_declared_before_an_option_was_known_is_found() -> None
             opened.set_result(name)
 
         found = replicas()
-        found.start(cluster, cast("Any", SimpleNamespace(open=open_)), cast("Any", None))
+        found.start(
+            cluster, cast("Any", SimpleNamespace(open=open_, streams={})), cast("Any", None)
+        )
         queue = SimpleNamespace(vhost="", address="work/a", options=present)
         await found.open_stream(queue)  # type: ignore[arg-type]  # all that is asked of it
         found.close()

@@ -11,6 +11,7 @@ from cogwork.consensus.replicated.engine import CAPABILITIES
 from cogwork.consensus.replicated.outside import RaftOutside
 from cogwork.consensus.replicated.placement import Placement
 from cogwork.consensus.retention import RETENTION_OPTIONS
+from cogwork.container.cluster.cluster import STREAM as CLUSTER
 from cogwork.container.cluster.moves import Moves
 from cogwork.container.engines import RAFT
 
@@ -46,6 +47,9 @@ KIND = "stream"
 
 OPTIONS = ("capture", *RETENTION_OPTIONS, *RaftOutside.stream_options)
 """What the declaration of a stream may say."""
+
+RESERVED = ("queue ", "orb ")
+"""What replicas know the records of queues by, and streams in a container's memory, begins so."""
 
 CURRENT_TIMEOUT_S = 5.0
 """So long a stream that is opened waits for what is declared."""
@@ -119,12 +123,31 @@ async def open_declared(
     except Unknown as error:
         # To declare the same once more changes nothing.
         raise Unavailable(f"the cluster does not answer: {error.reason}") from error
+    group = FIRST_GROUP + declaration.number
+    there = service.streams.get(stream_name(kind, *name))
+    if there is not None and there.number != group:
+        raise ValueError(f"{stream_name(kind, *name)!r:.200} is something else of the cluster's")
     made: dict[str, object] = {
-        "group": FIRST_GROUP + declaration.number,
+        "group": group,
         "replicas": placement_of(cluster, declaration),
         **{option: options[option] for option in RETENTION_OPTIONS if option in options},
     }
     return await service.open(stream_name(kind, *name), made)
+
+
+def _check_name(stream: str) -> None:
+    """Refuses what would be the cluster's own stream, or the records of a queue.
+
+    Whoever may use streams could read there what is said to queues, and declare anything.
+
+    Raises:
+        ValueError: The text says what is wrong.
+    """
+    if stream == CLUSTER or stream.startswith(RESERVED):
+        raise ValueError(
+            f"{stream!r:.200} is the cluster's own: a stream on the engine raft is not called "
+            f"{CLUSTER}, and its name does not begin with 'queue' or 'orb' and a blank"
+        )
 
 
 def _check_replicas(named: object) -> None:
@@ -179,6 +202,7 @@ class ClusteredRaft:
                 raise ValueError(
                     f"a stream on the engine raft has no option {option!r}, but {known}"
                 )
+        _check_name(stream)
         name = split_name(stream)
         return await open_declared(self._cluster, self._service, KIND, name, options)
 

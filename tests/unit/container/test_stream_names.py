@@ -1,0 +1,71 @@
+"""Names of streams by which another one, or something of the cluster's own, could be reached."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+from cogwork.cluster.declarations import Declare
+from cogwork.container.cluster.cluster import Cluster
+from cogwork.container.cluster.raft import FIRST_GROUP, ClusteredRaft, open_declared
+from cogwork.container.engines import EngineHosts, VhostEngines
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Service:
+    """Knows streams by their names, and notes what is opened."""
+
+    def __init__(self, **numbers: int) -> None:
+        self.streams = {name: SimpleNamespace(number=number) for name, number in numbers.items()}
+        self.opened: list[str] = []
+
+    async def open(self, name: str, _options: Mapping[str, object]) -> None:
+        self.opened.append(name)
+
+
+def cluster_with(name: str) -> Cluster:
+    cluster = Cluster(["a"], cast("Any", None), cast("Any", None))
+    cluster.declarations.apply(Declare("stream", "", name, {}))
+    return cluster
+
+
+def opened(name: str, service: Service) -> list[str]:
+    raft = ClusteredRaft(cluster_with(name), cast("Any", service))
+    asyncio.run(raft.open(name, {}))
+    return service.opened
+
+
+@pytest.mark.parametrize("name", ["$cluster", "queue work/a", "queue blue:work/a", "orb 1 a"])
+def test_no_stream_is_what_the_cluster_keeps_for_itself(name: str) -> None:
+    service = Service()
+    with pytest.raises(ValueError, match="is the cluster's own"):
+        opened(name, service)
+    assert service.opened == []
+
+
+@pytest.mark.parametrize("name", ["clusters", "queue", "queue/work", "$telemetry"])
+def test_other_names_are_free(name: str) -> None:
+    assert opened(name, Service()) == [name]
+
+
+def test_replicas_of_something_else_are_never_opened() -> None:
+    service = Service(a=FIRST_GROUP + 5)
+    with pytest.raises(ValueError, match="something else of the cluster's"):
+        asyncio.run(open_declared(cluster_with("a"), cast("Any", service), "stream", ("", "a"), {}))
+    assert service.opened == []
+
+
+def test_no_stream_is_that_of_another_virtual_host() -> None:
+    async def story() -> None:
+        hosts = EngineHosts("a")
+        await VhostEngines(hosts, "blue").open("orb", "orders", {})
+        with pytest.raises(ValueError, match="has no colon: 'blue:orders'"):
+            await VhostEngines(hosts, "").open("orb", "blue:orders", {})
+        await hosts.close()
+
+    asyncio.run(story())
