@@ -10,9 +10,10 @@ from cogwork.consensus.registry import engines, factory_of
 from cogwork.consensus.retention import RETENTION_OPTIONS
 from cogwork.container.problems import Problem, each
 from cogwork.plugins import PluginError
+from cogwork.spi.management import BAD_REQUEST, ManagementError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
     from cogwork.consensus.engine import EngineFactory
     from cogwork.container.settings import (
@@ -24,7 +25,13 @@ if TYPE_CHECKING:
         Vhost,
     )
 
-__all__ = ("check_engine", "check_engine_of", "find_unloadable_engine", "find_without_disk")
+__all__ = (
+    "check_engine",
+    "check_engine_of",
+    "demand_installed",
+    "find_unloadable_engine",
+    "find_without_disk",
+)
 
 RAFT = "raft"
 
@@ -67,6 +74,25 @@ def _factory_of(name: str) -> EngineFactory | None:
     with suppress(PluginError):
         return factory_of(name)
     return None
+
+
+def demand_installed(kinds: Sequence[str], options: Mapping[str, object]) -> None:
+    """Refuses a stream whose engine would first have to be loaded by its import path.
+
+    To import a module is to run it: that is for the configuration to ask, and for no peer.
+
+    Args:
+        kinds: The engines that are installed, or that the configuration names.
+        options: The stream's, as they came.
+
+    Raises:
+        ManagementError: The engine is none of those.
+    """
+    engine = options.get("engine")
+    if isinstance(engine, str) and engine not in kinds:
+        raise ManagementError(
+            BAD_REQUEST, f"there is no engine {engine!r:.80}: there are {', '.join(kinds)}"
+        )
 
 
 def find_without_disk(configuration: Configuration) -> Problem | None:

@@ -81,8 +81,8 @@ class EngineHosts:
 
     @property
     def kinds(self) -> list[str]:
-        """The names of the engines that are installed."""
-        return sorted({*engines(), *self._hosts})
+        """The names of the engines that are installed, or that the configuration names."""
+        return sorted({*engines(), *self._hosts, *self._options})
 
     async def close(self) -> None:
         """Lets go of all streams."""

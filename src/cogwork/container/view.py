@@ -14,6 +14,7 @@ from cogwork.amqp.errors import AmqpError, Condition
 from cogwork.amqp.performatives import Role
 from cogwork.container.cluster.known import demand_known
 from cogwork.container.declarations import Declarations
+from cogwork.container.engine_checks import demand_installed
 from cogwork.container.inventory import collections_of
 from cogwork.container.mesh import view as mesh_view
 from cogwork.container.reported import Reported
@@ -237,6 +238,7 @@ class View:
         """Makes a stream; returns False where it was there with these options."""
         if self.stream(address) is None:
             demand_known(self._container, options)
+            demand_installed(self._container.engines.kinds, options)
         is_shared = self._container.replication.is_in_use
         return self._streams.declare(address, options, self._container.id if is_shared else None)
 
