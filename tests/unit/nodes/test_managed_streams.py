@@ -7,8 +7,10 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
 import pytest
-from management_world import Table
+from management_world import Asker, Table
 
+from cogwork.amqp.message import Sections, Value
+from cogwork.nodes.management.request import Request
 from cogwork.nodes.management.streams import Streams
 from cogwork.spi.management import ManagementError
 
@@ -80,6 +82,26 @@ def test_what_another_container_declared_first_is_left_to_it() -> None:
     next(steps)
     other.state = "open"
     assert ended(steps).status == 200
+
+
+@pytest.mark.parametrize(
+    "rights",
+    [
+        {("manage", "stream/orders"), ("receive", "topic/a")},
+        {("manage", "$management")},
+    ],
+)
+def test_who_may_receive_from_topics_may_capture_them(rights: set[tuple[str, str]]) -> None:
+    box = Box()
+    box.own.state = "open"
+    request = Request(
+        Sections(
+            application_properties={"operation": "CREATE", "name": "stream/orders"},
+            body=Value({"capture": ["topic/a"]}),
+        )
+    )
+    steps = Streams(cast("ContainerView", box)).create(request, Asker(*rights))
+    assert ended(steps).status == 201
 
 
 def ended(steps: Steps) -> Reply:

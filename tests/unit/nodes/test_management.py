@@ -161,6 +161,25 @@ def test_moving_needs_the_right_to_send(world: World) -> None:
     assert (status(reply), text(reply)) == (403, "no permission to send at 'queue/b'")
 
 
+def test_a_dead_letter_address_needs_the_right_to_send(world: World) -> None:
+    asked = {"operation": "CREATE", "type": "queue", "name": "queue/new"}
+    options = {"dead_letter": "queue/secret"}
+    world.container.asker = Asker(("manage", "queue/new"))
+    reply = world.ask(options, **asked)
+    assert (status(reply), text(reply)) == (403, "no permission to send at 'queue/secret'")
+    assert world.container.done == []
+    world.container.asker.rights.add(("send", "queue/secret"))
+    assert status(world.ask(options, **asked)) == 201
+
+
+def test_a_capture_needs_the_right_to_receive(world: World) -> None:
+    asked = {"operation": "CREATE", "type": "stream", "name": "stream/mine", "capture": "topic/a"}
+    options = {"capture": ["topic/a", "topic/secret.#"]}
+    world.container.asker = Asker(("manage", "stream/mine"), ("receive", "topic/a"))
+    reply = world.ask(options, **asked)
+    assert (status(reply), text(reply)) == (403, "no permission to receive at 'topic/secret.#'")
+
+
 def test_patterns_change_without_the_right_to_manage(world: World) -> None:
     world.container.asker = Asker()
     reply = world.ask(operation="SUBSCRIBE", name="mine", pattern="topic/a.#")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cogwork.nodes.management.permission import ADDRESS, refuse
+from cogwork.nodes.management.permission import demand_right
 from cogwork.nodes.management.request import Reply
 from cogwork.spi.management import BAD_REQUEST, NOT_FOUND, ManagementError, Report
 
@@ -35,8 +35,8 @@ class Consumers:
     def report(self, request: Request, requester: Requester) -> Reply:
         """Takes a report: `address`, `kind`, `query`, `position`, `end`, and a rate and a batch."""
         address = request.text("address")
-        if not requester.may("receive", address) and not requester.may("manage", ADDRESS):
-            refuse(requester, "receive", address)
+        demand_right(requester, "receive", address)
+        self._demand_own(request, requester)
         rate = request.attributes().get("records_per_s", 0.0)
         if isinstance(rate, bool) or not isinstance(rate, int | float) or rate < 0:
             raise ManagementError(BAD_REQUEST, f"records_per_s is a number, not {rate!r:.80}")
@@ -58,6 +58,12 @@ class Consumers:
         self._container.note_report(report)
         return Reply({}, 204)
 
+    def _demand_own(self, request: Request, requester: Requester) -> None:
+        """Refuses a name under which somebody reports of a stream that is not the requester's."""
+        row = self._container.collections[CONSUMER].find(request.required_name())
+        if row is not None:
+            demand_right(requester, "receive", str(row["address"]))
+
     def forget(self, request: Request, requester: Requester) -> Reply:
         """Gives up a report: its query has ended."""
         name = request.required_name()
@@ -65,7 +71,6 @@ class Consumers:
         if row is None:
             raise ManagementError(NOT_FOUND, f"nobody has reported as {name!r:.200}")
         address = str(row["address"])
-        if not requester.may("receive", address) and not requester.may("manage", ADDRESS):
-            refuse(requester, "receive", address)
+        demand_right(requester, "receive", address)
         self._container.forget_report(name)
         return Reply({}, 204)

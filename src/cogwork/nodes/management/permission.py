@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from cogwork.spi.management import Requester
 
-__all__ = ("ADDRESS", "demand", "refuse")
+__all__ = ("ADDRESS", "demand", "demand_right", "refuse")
 
 ADDRESS = "$management"
 
@@ -22,8 +22,17 @@ def demand(requester: Requester, address: str) -> None:
     Raises:
         ManagementError: It is missing.
     """
-    if not requester.may("manage", address) and not requester.may("manage", ADDRESS):
-        refuse(requester, "manage", address)
+    demand_right(requester, "manage", address)
+
+
+def demand_right(requester: Requester, right: str, address: str) -> None:
+    """Checks a right at an address; who may manage `$management` has all of them.
+
+    Raises:
+        ManagementError: It is missing.
+    """
+    if not requester.may(right, address) and not requester.may("manage", ADDRESS):
+        refuse(requester, right, address)
 
 
 def refuse(requester: Requester, right: str, address: str) -> NoReturn:

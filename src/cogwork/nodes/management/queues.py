@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cogwork.nodes.management.permission import demand, refuse
+from cogwork.nodes.management.permission import demand, demand_right, refuse
 from cogwork.nodes.management.request import Reply
 from cogwork.nodes.management.transfers import Routed, Transfers
 from cogwork.nodes.management.waiting import finished, members_of
@@ -51,10 +51,15 @@ class Queues:
         return queue
 
     def create(self, request: Request, requester: Requester) -> Reply:
-        """Declares a queue with the options of the body."""
+        """Declares a queue with the options of the body.
+
+        What dies in it is sent on, so that takes the right to send to its dead-letter address.
+        """
         name = request.required_name()
         demand(requester, name)
         options = request.attributes()
+        if isinstance(dead_letter := options.get("dead_letter"), str):
+            demand_right(requester, "send", dead_letter)
         is_new = self._container.declare_queue(name, options)
         row = self._container.collections["queue"].find(name)
         return Reply(row, 201 if is_new else 200)

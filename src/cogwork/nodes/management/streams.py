@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cogwork.nodes.management.permission import demand
+from cogwork.nodes.management.permission import demand, demand_right
 from cogwork.nodes.management.request import Reply
 from cogwork.nodes.management.waiting import UNAVAILABLE, finished, members_of
 from cogwork.spi.management import BAD_REQUEST, NOT_FOUND, ManagementError
@@ -38,10 +38,17 @@ class Streams:
         self._container = container
 
     def create(self, request: Request, requester: Requester) -> Steps:
-        """Declares a stream with the options of the body."""
+        """Declares a stream with the options of the body.
+
+        What it captures can be read from it, so that takes the right to receive from the topics.
+        """
         name = request.required_name()
         demand(requester, name)
-        return self._create(name, request.attributes())
+        attributes = request.attributes()
+        captured = attributes.get("capture")
+        for pattern in captured if isinstance(captured, list | tuple) else ():
+            demand_right(requester, "receive", str(pattern))
+        return self._create(name, attributes)
 
     def _create(self, name: str, attributes: Mapping[str, object]) -> Steps:
         yield from self._known(name)
