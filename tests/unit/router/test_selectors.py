@@ -179,6 +179,12 @@ def test_huge_exact_numbers_do_not_break_arithmetic_with_approximate_ones() -> N
     assert holds(f"{product} > 0")
 
 
+def test_a_product_without_an_end_is_no_number() -> None:
+    product = " * ".join(["a"] * 1000)
+    assert not compile_selector(f"{product} > 0").matches({"a": 2**63 - 1}.get)
+    assert compile_selector(f"{product} > 0").matches({"a": 1}.get)
+
+
 def test_identifiers_are_known() -> None:
     selector = compile_selector(
         "a = 1 AND (b IN ('x') OR NOT c LIKE 'y') AND d + e BETWEEN f AND 2"
@@ -274,6 +280,14 @@ def test_a_hostile_like_pattern_costs_text_times_pattern() -> None:
     selector = compile_selector(f"a LIKE '{'%a' * 60}%b'")
     assert not selector.matches({"a": "a" * 5000}.get)
     assert selector.matches({"a": "a" * 5000 + "b"}.get)
+
+
+def test_like_does_not_hold_of_a_text_that_takes_too_long() -> None:
+    """With a long enough pattern, a single message of thirty megabytes would take minutes."""
+    selector = compile_selector(f"a LIKE '%{'a' * 1000}%'")
+    assert selector.matches({"a": "a" * 9_000}.get)
+    assert not selector.matches({"a": "a" * 40_000}.get)
+    assert not compile_selector(f"NOT a LIKE '%{'a' * 1000}b'").matches({"a": "a" * 40_000}.get)
 
 
 @dataclass

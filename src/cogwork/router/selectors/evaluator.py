@@ -7,7 +7,8 @@ True.
 Only values of one kind compare: numbers, exact with approximate; strings; truth values, for
 equality alone. Any other comparison is False (JMS 1.1 §3.8.1.2). Beyond JMS, strings have an order,
 by code points. Arithmetic follows Java: dividing exact numbers truncates; dividing by zero, or a
-result beyond the range of numbers, gives None.
+result beyond the range of numbers, gives None. So does LIKE of a text that is so long that to look
+at it would hold up everybody else.
 """
 
 from __future__ import annotations
@@ -39,6 +40,12 @@ __all__ = ("Evaluate", "Lookup", "evaluator")
 
 Lookup = Callable[[str], object]
 Evaluate = Callable[[Lookup], object]
+
+LIKE_STEPS_MAX = 10_000_000
+"""Characters of a text times those of its pattern: some ten milliseconds at worst."""
+
+NUMBER_BITS_MAX = 4096
+"""Of an exact result: each further factor of a product without an end would take longer."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -103,6 +110,8 @@ def _arithmetic(tree: Arithmetic) -> Evaluate:
             try:
                 result = operation(result, right)
             except (OverflowError, ZeroDivisionError):
+                return None
+            if isinstance(result, int) and result.bit_length() > NUMBER_BITS_MAX:
                 return None
         return result
 
@@ -232,11 +241,12 @@ def _in(tree: In) -> Evaluate:
 
 def _like(tree: Like) -> Evaluate:
     value = evaluator(tree.value)
+    size_max = LIKE_STEPS_MAX // max(len(tree.pattern), 1)
     fits = re.compile(_expression(tree.pattern, tree.escape), re.DOTALL).fullmatch
 
     def evaluate(lookup: Lookup) -> object:
         text = value(lookup)
-        if text is None:
+        if text is None or (isinstance(text, str) and len(text) > size_max):
             return None
         return isinstance(text, str) and fits(text) is not None
 
