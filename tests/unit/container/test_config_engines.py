@@ -112,3 +112,14 @@ def test_an_engine_that_is_no_class_is_refused_at_the_start() -> None:
 @pytest.mark.parametrize("text", [REPLICATED, RAFT])
 def test_a_cluster_elsewhere_has_the_disks(text: str) -> None:
     with_options(parse('id = "x"\n[cluster]\nvoters = ["a", "b", "c"]\n' + text))
+
+
+@pytest.mark.parametrize(
+    ("engine", "url"),
+    [("redis", "redis+sentinel://:very-secret@here:1"), ("etcd", "htp://ann:very-secret@here:1")],
+)
+def test_no_password_is_shown_of_a_url_that_no_engine_can_use(engine: str, url: str) -> None:
+    text = f'[[engine]]\nname = "{engine}"\n[engine.options]\nurl = "{url}"'
+    error = str(error_of(text))
+    assert "url is like" in error
+    assert "secret" not in error

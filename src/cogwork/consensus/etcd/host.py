@@ -53,7 +53,8 @@ class EtcdHost(SharedHost):
         ]
         for url in urls:
             if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).netloc:
-                raise ValueError(f"url is like http://localhost:2379, not {url!r}")
+                found = url.rpartition("@")[2]  # what is before may be a password
+                raise ValueError(f"url is like http://localhost:2379, not {found!r:.80}")
         self._prefix = text_of(options, "prefix", "cogwork")
         self._entry_bytes_max = int(number_of(options, "entry_bytes_max", ENTRY_BYTES_MAX))
         user = None

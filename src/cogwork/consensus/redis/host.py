@@ -75,7 +75,8 @@ class RedisHost(SharedHost):
         url = text_of(self.context.options, "url", "redis://localhost:6379/0")
         self._prefix = text_of(self.context.options, "prefix", "cogwork")
         if urlsplit(url).scheme not in ("redis", "rediss", "unix"):
-            raise ValueError(f"url is like redis://localhost:6379/0, not {url!r}")
+            found = urlsplit(url).scheme  # and no more of it: it may hold a password
+            raise ValueError(f"url is like redis://localhost:6379/0; its scheme is {found!r:.80}")
         self._place = urlsplit(url).netloc.rpartition("@")[2] or urlsplit(url).path
         pool = _Pool.from_url(
             url,
