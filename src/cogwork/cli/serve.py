@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
-import logging
 import os
 import signal
 import sys
@@ -20,6 +19,7 @@ import msgspec
 from cogwork.cli.children import COMMAND, LEFT
 from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.file_limit import raise_file_limit
+from cogwork.cli.log_lines import start_log
 from cogwork.cli.quantities import Whole
 from cogwork.cli.service_manager import tell_ready
 from cogwork.container.config import defaults, load, with_options
@@ -176,8 +176,7 @@ def serve(
         from cogwork.cli import workers as crew  # noqa: PLC0415  # most containers have none
 
         return crew.run(configuration, options, as_json=as_json)
-    prefix = "" if worker is None else f"{configuration.id} ".replace("%", "%%")
-    logging.basicConfig(level=logging.INFO, format=f"{prefix}%(asctime)s %(levelname)s %(message)s")
+    start_log("" if worker is None else configuration.id or "")
     with asyncio.Runner(loop_factory=EventLoop) as runner:
         crew_of = partial(_crew_of, options, worker_json, worker)
         has_left = runner.run(_run(configuration, worker, read, crew_of, as_json=as_json))
@@ -202,8 +201,7 @@ def _read_for(job_json: str, configuration: Configuration, read: Read) -> ExitCo
     from cogwork.arrow.serving.reader import run  # noqa: PLC0415  # needs pyarrow
 
     job = msgspec.json.decode(job_json, type=ReaderJob)
-    prefix = f"{job.container} reader {job.number} ".replace("%", "%%")
-    logging.basicConfig(level=logging.INFO, format=f"{prefix}%(asctime)s %(levelname)s %(message)s")
+    start_log(f"{job.container} reader {job.number}")
     with asyncio.Runner(loop_factory=EventLoop) as runner:
         runner.run(run(job, configuration, read))
     return ExitCode.OK

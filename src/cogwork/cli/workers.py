@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import fcntl
 import json
-import logging
 import os
 import shutil
 import socket
@@ -18,6 +17,7 @@ import click
 import msgspec
 
 from cogwork.cli.children import COMMAND
+from cogwork.cli.log_lines import start_log
 from cogwork.cli.service_manager import tell_ready
 from cogwork.cli.supervisor import Supervisor, Timing
 from cogwork.container.listeners import mode_of
@@ -60,8 +60,7 @@ def run(configuration: Configuration, options: Sequence[str], *, as_json: bool) 
         ListenError: A port or a path is taken.
     """
     name = configuration.id or socket.gethostname()
-    prefix = f"{name} ".replace("%", "%%")
-    logging.basicConfig(level=logging.INFO, format=f"{prefix}%(asctime)s %(levelname)s %(message)s")
+    start_log(name)
     with contextlib.ExitStack() as stack:
         # Held until the end: a port stays theirs while a worker that died is not back yet.
         ports = []
