@@ -347,6 +347,7 @@ async def test_a_subscriber_that_goes_stops_the_copies(patterns: Iterable[str]) 
 
 RESTRICTED = """
 [anonymous]
+mesh = true
 permissions = [{ address = "topic/ok.#", rights = ["send", "receive"] }]
 """
 

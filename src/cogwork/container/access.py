@@ -94,7 +94,9 @@ class Access:
     def is_container(self, identity: str | None) -> bool:
         """Tells whether a peer may be another container."""
         if identity is None:
-            return self._configuration.anonymous.mesh
+            told = self._configuration.anonymous.mesh
+            # Who links reads and sends everywhere, whatever a client without a name may do.
+            return self.permissions(None).are_all if told is None else told
         return any(user.name == identity and user.mesh for user in self._configuration.users)
 
     def _check_plain(self, connection: Connection, response: bytes) -> None:

@@ -208,11 +208,11 @@ class Anonymous(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     Attributes:
         permissions: By default everything: whoever runs programs here could stop the container too.
-        mesh: Whether it may be another container; as with the permissions.
+        mesh: Whether it may be another container; None lets it where it may do everything.
     """
 
     permissions: list[Permission] = field(default_factory=_everything)
-    mesh: bool = True
+    mesh: bool | None = None
 
 
 class QueueOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

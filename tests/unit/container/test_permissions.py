@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from cogwork.container.access import Access
 from cogwork.container.permissions import Permissions, misplaced_wildcard, permissions_of
-from cogwork.container.settings import Configuration, Permission, User
+from cogwork.container.settings import Anonymous, Configuration, Permission, User
 
 
 def may(pattern: str, address: str) -> bool:
@@ -81,3 +82,21 @@ def test_a_stranger_has_no_permissions_and_anonymous_has_its_own() -> None:
 )
 def test_wildcards_are_whole_words(pattern: str, word: str | None) -> None:
     assert misplaced_wildcard(pattern) == word
+
+
+@pytest.mark.parametrize(
+    ("anonymous", "links"),
+    [
+        (Anonymous(), True),
+        (Anonymous(mesh=False), False),
+        (Anonymous(permissions=[]), False),
+        (Anonymous(permissions=[Permission(address="#", rights=["send", "receive"])]), False),
+        (Anonymous(permissions=[], mesh=True), True),
+    ],
+)
+def test_who_may_do_little_without_a_name_does_not_do_all_by_a_link(
+    anonymous: Anonymous, links: bool
+) -> None:
+    access = Access(Configuration(anonymous=anonymous))
+    assert access.is_container(None) is links
+    access.close()
