@@ -10,6 +10,7 @@ from cogwork.amqp.errors import Condition, ProtocolError
 from cogwork.amqp.sasl import ANONYMOUS, EXTERNAL, PLAIN, SaslCode, SaslInit, parse_plain
 from cogwork.container.permissions import Permissions, permissions_of
 from cogwork.container.users import AuthenticationBusyError, PasswordChecker
+from cogwork.router.mesh.bounds import ADDRESS_BYTES_MAX
 
 if TYPE_CHECKING:
     from cogwork.amqp.types import Symbol
@@ -22,23 +23,34 @@ log = logging.getLogger("cogwork")
 
 
 class Permits(dict[bytes, bool]):
-    """What an anonymous sender's messages may be addressed to, decided once for each address."""
+    """What messages that name their address themselves may be sent to, decided once for each.
+
+    Those of one connection: so many links as there may be of it share what is remembered.
+    """
 
     def __init__(self, permissions: Permissions, vhost: str | None) -> None:
         super().__init__()
         self._permissions = permissions
         self._vhost = vhost
+        self._bytes_left = PERMITS_BYTES_MAX
 
     def __missing__(self, address: bytes) -> bool:
-        """Decides, and remembers for as long as there are not too many."""
+        """Decides, and remembers for as long as there is room."""
+        if len(address) > ADDRESS_BYTES_MAX:  # it leads nowhere
+            return False
         allowed = self._permissions.allows("send", address.decode(errors="replace"), self._vhost)
-        if len(self) < PERMITS_MAX:
+        size_bytes = len(address) + PERMIT_BYTES
+        if size_bytes <= self._bytes_left:
+            self._bytes_left -= size_bytes
             self[address] = allowed
         return allowed
 
 
-PERMITS_MAX = 10_000
-"""Decisions one sender's link keeps."""
+PERMITS_BYTES_MAX = 1 << 20
+"""For the decisions of one connection: some ten thousand."""
+
+PERMIT_BYTES = 64
+"""What a decision takes beside the address, about."""
 
 
 class Access:

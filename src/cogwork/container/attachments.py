@@ -133,7 +133,7 @@ class Attachments:
         end = self._publisher_end(link, target.address, entry, client.vhost)
         end.settles_second = attach.rcv_settle_mode is ReceiverSettleMode.SECOND
         if entry is None and not client.is_free:
-            end.permit = Permits(client.permissions, client.vhost.name or None)
+            end.permit = _permits_of(client)
         attachment = Attachment(target.address or "(anonymous)")
         self._enter(link, attachment)
         link.carry(end)
@@ -297,6 +297,13 @@ class Attachments:
             attachment.node.unsubscribe(attachment.subscription)
         if attachment.dynamic is not None:
             client.vhost.drop(attachment.dynamic)
+
+
+def _permits_of(client: ClientContext) -> Permits:
+    """Returns what a connection's messages may be sent to."""
+    if client.permits is None:
+        client.permits = Permits(client.permissions, client.vhost.name or None)
+    return client.permits
 
 
 def _agree(link: Link, attach: Attach, attachment: Attachment, source: Source) -> None:

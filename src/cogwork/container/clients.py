@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cogwork.amqp.types import Symbol
+    from cogwork.container.access import Permits
     from cogwork.container.gateways.inside import Inside, NoSocket
     from cogwork.container.permissions import Permissions
     from cogwork.container.settings import Listen, Right
@@ -38,6 +39,7 @@ class ClientContext:
         is_counted: Whether it is a client, and counts in the balance of containers.
         is_excess: Whether it is beyond the limit, and only kept to be told so.
         closing_since_s: Since when it owes us the answer to our close, by the monotonic clock.
+        permits: What its messages may be sent to that name their address; None until one is sent.
         name_of_certificate: Tells whom its client certificate names; None without TLS.
     """
 
@@ -52,6 +54,7 @@ class ClientContext:
     is_counted: bool = False
     is_excess: bool = False
     closing_since_s: float | None = None
+    permits: Permits | None = None
     name_of_certificate: Callable[[], str | None] | None = None
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cogwork.container.access import Access
+from cogwork.container.access import Access, Permits
 from cogwork.container.permissions import Permissions, misplaced_wildcard, permissions_of
 from cogwork.container.settings import Anonymous, Configuration, Permission, User
 
@@ -100,3 +100,13 @@ def test_who_may_do_little_without_a_name_does_not_do_all_by_a_link(
     access = Access(Configuration(anonymous=anonymous))
     assert access.is_container(None) is links
     access.close()
+
+
+def test_what_is_remembered_of_addresses_is_bounded() -> None:
+    permits = Permits(Permissions([Permission(address="a/#", rights=["send"])]), None)
+    addresses = [b"a/%05d" % number + b"x" * 1_000 for number in range(5_000)]
+    assert all(permits[address] for address in addresses)
+    assert sum(map(len, permits)) <= 1 << 20
+    assert not permits[b"a/" + b"x" * 30_000]
+    assert not permits[b"b"]
+    assert addresses[0] in permits
