@@ -9,6 +9,7 @@ of ours keeps its traceback.
 from __future__ import annotations
 
 import os
+import re
 import sys
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ("cogwork", "main")
 
+LOGIN = re.compile(r"://[^\s'\"]*@")
+"""What stands before the host in a URL: logs of other programs keep what is said on stderr."""
 
 COMMANDS = {
     "serve": Entry("cogwork.cli.serve", "Run a container."),
@@ -134,7 +137,9 @@ def _refuse(error: click.ClickException) -> ExitCode:
 
 
 def _complain(message: str) -> None:
-    click.echo(f"cogwork: {visible(' '.join(message.split()))}", err=True)
+    """Says what is wrong in one line, which shows no user and password of a URL in it."""
+    shown = LOGIN.sub("://...@", " ".join(message.split()))
+    click.echo(f"cogwork: {visible(shown)}", err=True)
 
 
 def _abandon_stdout() -> None:

@@ -193,6 +193,23 @@ def test_a_bad_link_is_one_line_and_2(capsys: pytest.CaptureFixture[str]) -> Non
     assert err.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        (["bench", "rpc", "amqp://ann:secret@host", "amqp://ann:s@cret@host"], "amqp://...@host"),
+        (["mesh", "status", "amqps://ann:secret@host:1/x"], "(amqps://...@host:1/x)"),
+        (["serve", "--listen", "amqp://ann:secret@host:1"], '"amqp://...@host:1"'),
+    ],
+)
+def test_no_complaint_shows_a_password(
+    words: list[str], shown: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(words) == ExitCode.USAGE
+    err = capsys.readouterr().err
+    assert shown in err
+    assert "cret" not in err
+
+
 def test_a_topology_that_is_not_there_is_one_line_and_1(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
