@@ -384,8 +384,13 @@ class Peers(ListeningSide):
         """Gives a connection to the mesh: another container dialled.
 
         Raises:
-            ProtocolError: Its user is no container, or it is not wanted.
+            ProtocolError: Its user is no container, it is not wanted, or this is a reader.
         """
+        mesh = self.mesh
+        if mesh is None:
+            self._open_to_refuse(connection)
+            text = f"{self._container_id} is no container that could be linked with"
+            raise ProtocolError(Condition.NOT_ALLOWED, text)
         is_sibling = self.client_of(connection).listen.is_for_links
         if not is_sibling and not self._access.is_container(connection.identity):
             self._open_to_refuse(connection)
@@ -397,9 +402,8 @@ class Peers(ListeningSide):
             )
         del self.connections[connection]
         self._impatient.discard(connection)
-        assert self.mesh is not None
         try:
-            self.mesh.adopt(connection, opened)
+            mesh.adopt(connection, opened)
         except ProtocolError:
             if not connection.is_open:
                 self._open_to_refuse(connection)

@@ -54,6 +54,14 @@ def opened(hosted: Hosted, hostname: str | None = None, **properties: object) ->
     return peer
 
 
+def test_who_is_no_container_is_not_linked_with(hosted: Hosted) -> None:
+    """As the readers of Arrow are, who listen beside one."""
+    hosted.container.peers.mesh = None
+    peer = opened(hosted, **cast("Any", {MESH.removeprefix("cogwork:"): "data"}))
+    hosted.settle_down()
+    assert condition(peer) == Condition.NOT_ALLOWED
+
+
 def condition(peer: Peer) -> str | None:
     """Returns what a connection was closed with."""
     close = next((said for _, said in peer.heard if isinstance(said, Close)), None)
