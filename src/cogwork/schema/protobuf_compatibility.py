@@ -14,7 +14,7 @@ from google.protobuf.descriptor import FieldDescriptor
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor
 
-__all__ = ("why_unreadable",)
+__all__ = ("is_required", "why_unreadable")
 
 _ALIKE = (
     {
@@ -45,7 +45,7 @@ def _compare(new: Descriptor, old: Descriptor, path: str, seen: set[tuple[str, s
     for number, field in new.fields_by_number.items():
         place = f"{path}.{field.name}".lstrip(".")
         if number not in before:
-            if _is_required(field):
+            if is_required(field):
                 return f"{place} is required, and was not there"
         elif (reason := _compare_fields(field, before[number], place, seen)) is not None:
             return reason
@@ -55,7 +55,7 @@ def _compare(new: Descriptor, old: Descriptor, path: str, seen: set[tuple[str, s
 def _compare_fields(
     new: FieldDescriptor, old: FieldDescriptor, place: str, seen: set[tuple[str, str]]
 ) -> str | None:
-    if _is_required(new) and not _is_required(old):
+    if is_required(new) and not is_required(old):
         return f"{place} was not required"
     if _is_repeated(old) and not _is_repeated(new):
         return f"{place} was repeated"
@@ -66,7 +66,8 @@ def _compare_fields(
     return None
 
 
-def _is_required(field: FieldDescriptor) -> bool:
+def is_required(field: FieldDescriptor) -> bool:
+    """Tells whether a message has to have a field, as in proto2."""
     found: bool = getattr(field, "is_required", getattr(field, "label", None) == LABEL_REQUIRED)
     return found
 

@@ -12,7 +12,7 @@ from google.protobuf.message import DecodeError, EncodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
 from cogwork.schema.errors import InvalidBody, InvalidSchema, shortened
-from cogwork.schema.protobuf_compatibility import why_unreadable
+from cogwork.schema.protobuf_compatibility import is_required, why_unreadable
 from cogwork.schema.schema import BODY_BYTES_MAX
 
 if TYPE_CHECKING:
@@ -77,8 +77,7 @@ class ProtobufSchema:
         except DecodeError as error:
             raise InvalidBody(f"no {message.DESCRIPTOR.full_name}: {error}") from error
         if not message.IsInitialized():
-            missing = ", ".join(message.FindInitializationErrors())
-            raise InvalidBody(f"required fields are missing: {missing}")
+            raise InvalidBody(f"required fields are missing: {_missing(message)}")
         return message
 
     def why_not_after(self, older: Schema) -> str | None:
@@ -86,6 +85,20 @@ class ProtobufSchema:
         if not isinstance(older, ProtobufSchema):
             return "the version before is none of Protocol Buffers"
         return why_unreadable(self._class.DESCRIPTOR, older._class.DESCRIPTOR)
+
+
+def _missing(message: Message) -> str:
+    """Names the required fields that a message lacks itself.
+
+    A list of all those within it, as the library makes it, can be thousands of times as long as the
+    message: each has the names of all that it is within.
+    """
+    own = [
+        field.name
+        for field in message.DESCRIPTOR.fields
+        if is_required(field) and not message.HasField(field.name)
+    ]
+    return ", ".join(own) or "of a message within it"
 
 
 def _descriptor(definition: bytes, message: str) -> Descriptor:

@@ -56,6 +56,16 @@ def test_what_is_none_is_said(body: bytes, reason: str) -> None:
         schema().decode(body)
 
 
+def test_of_fields_that_are_missing_within_no_list_is_made() -> None:
+    """It has all names that each is within: five hundred megabytes, of a message like this one."""
+    body = b"\x1a\x00" * 100
+    for _ in range(50):
+        size = len(body)
+        body = b"\x08\x01\x1a" + bytes((size & 0x7F | 0x80, size >> 7)) + body
+    with pytest.raises(InvalidBody, match=r"missing: of a message within it$"):
+        schema("proto2").decode(b"\x08\x01" + body)
+
+
 def test_required_fields_are_required() -> None:
     with pytest.raises(InvalidBody, match="missing: id"):
         schema("proto2").decode(b"")
