@@ -67,7 +67,7 @@ class Access:
         """
         self._configuration = configuration
         self._passwords = PasswordChecker(configuration.users)
-        self._logins: set[asyncio.Task[None]] = set()
+        self._logins: dict[Connection, asyncio.Task[None]] = {}
         self._known: dict[str | None, Permissions] = {}
 
     def replace(self, configuration: Configuration) -> None:
@@ -116,8 +116,14 @@ class Access:
         task = asyncio.get_running_loop().create_task(
             self._check_password(connection, plain.user, plain.password)
         )
-        self._logins.add(task)
-        task.add_done_callback(self._logins.discard)
+        self._logins[connection] = task
+        task.add_done_callback(lambda _: self._logins.pop(connection, None))
+
+    def forget(self, connection: Connection) -> None:
+        """Gives up the login of a peer that has gone: those behind it need not wait for that."""
+        login = self._logins.pop(connection, None)
+        if login is not None:
+            login.cancel()
 
     async def _check_password(self, connection: Connection, user: str, password: str) -> None:
         try:
@@ -127,6 +133,7 @@ class Access:
                 log.warning("a login as %.80r was refused", user)
         except AuthenticationBusyError:
             code = SaslCode.SYS_TEMP
+        self._logins.pop(connection, None)  # a refusal ends the connection, and not this
         connection.sasl_done(code, user if code is SaslCode.OK else None)
         connection.flush()
 
@@ -140,6 +147,6 @@ class Access:
 
     def close(self) -> None:
         """Stops the password threads; logins under way are given up."""
-        for task in list(self._logins):
+        for task in list(self._logins.values()):
             task.cancel()
         self._passwords.close()

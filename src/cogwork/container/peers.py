@@ -452,6 +452,7 @@ class Peers(ListeningSide):
             client.is_counted = False
             self.clients -= 1
         self._impatient.discard(connection)
+        self._access.forget(connection)
         if error is not None:
             log.info("connection %d closed: %s", client.number, error.description)
 
