@@ -21,6 +21,7 @@ from cogwork.container.rules import stream_options
 from cogwork.container.settings import StreamOptions
 from cogwork.container.shape import keys_at
 from cogwork.nodes.stream import StreamNode
+from cogwork.nodes.stream.options import name_of
 from cogwork.router.patterns import is_pattern
 from cogwork.schema.registry import SCHEMAS
 from cogwork.spi.management import BAD_REQUEST, CONFLICT, ManagementError
@@ -56,6 +57,21 @@ class StreamDeclarations:
         """Finds a stream; None where there is none yet."""
         node = self._vhost.nodes.get(address.removeprefix("/"))
         return node if isinstance(node, StreamNode) else None
+
+    def demand_alone(self, address: str) -> None:
+        """Refuses a new stream that another address here leads to, whose permissions are others.
+
+        What an engine knows a stream by is what stands behind the prefix, whichever that is.
+
+        Raises:
+            ManagementError: There is such an address.
+        """
+        name = name_of(address.removeprefix("/"))
+        for node in self._vhost.nodes.values():
+            if isinstance(node, StreamNode) and node.name == name:
+                raise ManagementError(
+                    CONFLICT, f"{address!r:.200} would be the stream {node.address!r:.200}"
+                )
 
     def declare(
         self, address: str, options: Mapping[str, object], cluster_of: str | None = None
@@ -184,8 +200,7 @@ class StreamDeclarations:
         if not is_kept or not (is_shared or engine in CLUSTERED):
             self._vhost.remove_node(name)
         if engines is not None and is_kept:
-            stream = name.partition("/")[2] or name
-            await engines.delete(engine, stream, is_shared=is_shared)
+            await engines.delete(engine, node.name, is_shared=is_shared)
         return True
 
 

@@ -239,6 +239,7 @@ class View:
         if self.stream(address) is None:
             demand_known(self._container, options)
             demand_installed(self._container.engines.kinds, options)
+            self._streams.demand_alone(address)
         is_shared = self._container.replication.is_in_use
         return self._streams.declare(address, options, self._container.id if is_shared else None)
 

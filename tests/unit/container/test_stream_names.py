@@ -7,11 +7,14 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+from hosted import LISTEN, Hosted
 
 from cogwork.cluster.declarations import Declare
 from cogwork.container.cluster.cluster import Cluster
 from cogwork.container.cluster.raft import FIRST_GROUP, ClusteredRaft, open_declared
 from cogwork.container.engines import EngineHosts, VhostEngines
+from cogwork.container.settings import Address, Configuration
+from cogwork.spi.management import ManagementError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -69,3 +72,17 @@ def test_no_stream_is_that_of_another_virtual_host() -> None:
         await hosts.close()
 
     asyncio.run(story())
+
+
+@pytest.mark.parametrize("addresses", [("stream/a", "events/a"), ("events/a", "stream/a")])
+def test_nobody_makes_a_second_address_of_a_stream(addresses: tuple[str, str]) -> None:
+    events = Address(prefix="events/", kind="stream")
+    hosted = Hosted(Configuration(id="a", listeners=[LISTEN], addresses=[events]))
+    view = hosted.container.vhosts[""].view
+    assert view is not None
+    first, second = addresses
+    assert view.declare_stream(first, {})
+    with pytest.raises(ManagementError, match=f"would be the stream {first!r}"):
+        view.declare_stream(f"/{second}", {})
+    assert view.stream(second) is None
+    assert not view.declare_stream(first, {})

@@ -31,7 +31,7 @@ from cogwork.consensus.errors import (
 from cogwork.dataplane.entry import CLOSEST_CODE, AddressEntry
 from cogwork.dataplane.flusher import Flusher
 from cogwork.dataplane.intake import CaptureOutlet, Intake
-from cogwork.nodes.stream.options import StreamOptions
+from cogwork.nodes.stream.options import StreamOptions, name_of
 from cogwork.nodes.stream.outage import Outage
 from cogwork.nodes.stream.publishing import Publishing
 from cogwork.nodes.stream.readers import Readers
@@ -177,7 +177,7 @@ class StreamNode:
             "leader": members.leader if members is not None else None,
             "voters": list(members.voters) if members is not None else [],
             "learners": list(members.learners) if members is not None else [],
-            **wanted(self._engines.placement(self.options.engine, self._name), members),
+            **wanted(self._engines.placement(self.options.engine, self.name), members),
             "in": self._intake.messages,
             "appended": self._publishing.appended,
             "rejected": self._publishing.rejected + self._intake.refused,
@@ -198,8 +198,9 @@ class StreamNode:
         }
 
     @property
-    def _name(self) -> str:
-        return self.address.partition("/")[2] or self.address
+    def name(self) -> str:
+        """Returns what the engine knows it by."""
+        return name_of(self.address)
 
     @property
     def state(self) -> str:
@@ -249,7 +250,7 @@ class StreamNode:
 
     async def _open(self) -> None:
         """Opens the engine, and follows it for as long as the node is there."""
-        name = self._name
+        name = self.name
         pause_s = PAUSE_FIRST_S
         while self.engine is None:
             try:
@@ -404,7 +405,7 @@ class StreamNode:
 
     async def move(self, voters: Sequence[str], learners: Sequence[str]) -> None:
         """Declares that others are to hold the stream; returns before they do."""
-        await self._engines.move(self.options.engine, self._name, voters, learners)
+        await self._engines.move(self.options.engine, self.name, voters, learners)
 
     async def trim(self, before: int) -> Bounds:
         """Gives up records below an offset; returns what is left."""

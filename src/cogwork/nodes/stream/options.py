@@ -13,7 +13,7 @@ from cogwork.spi.node import Refused
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ("OWN_OPTIONS", "StreamOptions")
+__all__ = ("OWN_OPTIONS", "StreamOptions", "name_of")
 
 OF_ADDRESSES = frozenset({"unmatched", "ttl_s", "dead_letter"})
 """What every node is told, and a stream has no use for."""
@@ -51,7 +51,7 @@ class StreamOptions:
         """
         engine = options.get("engine")
         if engine is None:
-            name = shlex.quote(address.partition("/")[2] or address)
+            name = shlex.quote(name_of(address))
             raise Refused(
                 f"there is no stream {address!r:.200}: `cogwork stream create URL {name:.80}` "
                 "makes one",
@@ -82,6 +82,11 @@ class StreamOptions:
     def shown(self) -> dict[str, object]:
         """Returns all of it as plain values."""
         return {"engine": self.engine, "capture": list(self.capture), **self.rest}
+
+
+def name_of(address: str) -> str:
+    """Returns what engines know the stream at an address by: what stands behind its first `/`."""
+    return address.partition("/")[2] or address
 
 
 OWN_OPTIONS = frozenset(each.name for each in fields(StreamOptions)) - {"rest"}
