@@ -266,11 +266,22 @@ class VirtualHost:
         entry.dead_letter = bury
 
     def _bury(self, address: str, entry: AddressEntry, message: bytes, reason: str) -> None:
-        try:
-            source = Message.decode(message).to or entry.name
-        except ProtocolError:  # what a sender writes need not be a message of AMQP 1.0
-            source = entry.name
+        source = self._source_of(entry, message)
         self._run(self, [Send(address, dead_letter(message, source, reason, None, 0))])
+
+    def _source_of(self, entry: AddressEntry, message: bytes) -> str:
+        """Returns where a message was sent: what it says itself counts as far as that is here.
+
+        Whoever has dead letters sent back may send to more addresses than who wrote this one.
+        """
+        try:
+            to = (Message.decode(message).to or "").removeprefix("/")
+        except ProtocolError:  # what a sender writes need not be a message of AMQP 1.0
+            return entry.name
+        prefix = self.space.topic_prefix if entry is self.space.topic_root else None
+        if prefix is not None and to.encode().startswith(prefix):
+            return to
+        return entry.name
 
     def _make_entry(self, name: str, rule: AddressRule) -> AddressEntry:
         if rule.kind != "direct":

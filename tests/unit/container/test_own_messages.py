@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from hosted import Hosted
+from wires import Peer
 
 from cogwork.amqp.errors import DecodeError
 from cogwork.container.config import parse
@@ -65,6 +66,27 @@ def test_a_message_that_cannot_be_read_is_dead_like_any_other() -> None:
     ((letter, _),) = dead.store.peek(10)
     assert letter.endswith(ODD)
     assert origin_of(letter) == "topic/nobody"
+
+
+def origins(outcomes: Outcomes) -> list[str | None]:
+    dead = outcomes.vhost.nodes["queue/dead"]
+    assert isinstance(dead, QueueNode)
+    return [origin_of(letter) for letter, _ in dead.store.peek(10)]
+
+
+def test_a_dead_letter_says_where_it_came_from_and_not_what_its_sender_would_like() -> None:
+    """Who sends dead letters back may send to more addresses than who wrote them."""
+    outcomes = Outcomes()
+    forged = Message("x", to="work/secret").encode()
+    outcomes.send(b"topic/nobody", forged)
+    assert origins(outcomes) == ["topic/nobody"]
+
+
+def test_a_dead_letter_of_a_message_that_names_its_address_comes_from_there() -> None:
+    outcomes = Outcomes()
+    relay = Peer(outcomes.hosted).greet().publisher(None)
+    relay.send(Message("x", to="topic/some.body").encode())
+    assert origins(outcomes) == ["topic/some.body"]
 
 
 def test_who_fails_to_hear_of_an_outcome_keeps_no_other_from_it(
