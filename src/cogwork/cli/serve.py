@@ -29,6 +29,7 @@ from cogwork.container.service import Service
 from cogwork.container.settings import READERS_MAX, WORKERS_MAX
 from cogwork.container.workers import Worker
 from cogwork.io.loop import EventLoop
+from cogwork.log.directory import DIRECTORY_MODE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -190,7 +191,7 @@ def _make(data_dir: str) -> None:
         DataDirectoryError: It cannot be made.
     """
     try:
-        Path(data_dir).mkdir(parents=True, exist_ok=True)
+        Path(data_dir).mkdir(DIRECTORY_MODE, parents=True, exist_ok=True)
     except OSError as error:
         raise DataDirectoryError(data_dir, error.strerror or "an error") from error
 

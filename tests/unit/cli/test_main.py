@@ -20,6 +20,7 @@ from cogwork.cli.__main__ import INTERRUPTED
 from cogwork.cli.exit_codes import ExitCode, code_of, line_of
 from cogwork.cli.lazy import LazyGroup
 from cogwork.cli.main import COMMANDS, cogwork, run
+from cogwork.cli.serve import _make
 from cogwork.container.errors import ConfigurationError
 from cogwork.io.tls import TlsFilesError
 from cogwork.io.websocket import WebSocketError
@@ -182,6 +183,13 @@ def test_a_data_directory_that_cannot_be_made_is_called_so(
     assert run(["serve", "--data", place, "--workers", workers]) == ExitCode.ERROR
     told = f"cogwork: the data directory {place} cannot be made: Not a directory\n"
     assert capsys.readouterr().err == told
+
+
+def test_a_data_directory_is_made_for_its_owner_alone(tmp_path: Path) -> None:
+    place = tmp_path / "data"
+    _make(str(place))
+    assert place.stat().st_mode & 0o077 == 0
+    _make(str(place))
 
 
 def test_a_bad_link_is_one_line_and_2(capsys: pytest.CaptureFixture[str]) -> None:
