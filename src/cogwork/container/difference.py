@@ -37,7 +37,7 @@ _IDENTITIES: dict[str, Callable[[Any], str]] = {
 
 RESTART_KEYS = frozenset(
     {"id", "data_dir", "workers", "listen", "link", "mesh", "cluster", "engine", "node", "arrow"}
-    | {"telemetry", "audit"}
+    | {"telemetry", "audit", "gateway"}
 )
 """What the process holds on to: its identity, its directory, sockets, links, nodes and records."""
 
@@ -138,7 +138,20 @@ def _needs_restart(path: _Path, what: str) -> bool:
 def _describe_change(key: str, before: object, after: object) -> str:
     if key in SECRET_KEYS:
         return "changed"
+    if isinstance(before, dict) and isinstance(after, dict):
+        return _describe_free(before, after)
     return f"{_inline(before)} → {_inline(after)}"
+
+
+def _describe_free(before: dict[str, object], after: dict[str, object]) -> str:
+    """Names the keys of a table of which only its owner knows what is secret."""
+    missing = object()
+    names = [
+        name
+        for name in sorted({*before, *after})
+        if before.get(name, missing) != after.get(name, missing)
+    ]
+    return f"{', '.join(names)} changed"
 
 
 def _inline(value: object) -> str:

@@ -95,7 +95,7 @@ permissions = [{ address = "queue/#", rights = ["send"] }]
         (
             "[[node]]\naddress = 'a'\nkind = 'sink'",
             "[[node]]\naddress = 'a'\nkind = 'sink'\noptions = { loud = true }",
-            ["node[a].options: {} → {loud = true} (needs a restart)"],
+            ["node[a].options: loud changed (needs a restart)"],
         ),
     ],
 )
@@ -110,3 +110,14 @@ def test_each_change_is_a_line(old: str, new: str, lines: list[str]) -> None:
 def test_secrets_stay_secret() -> None:
     changes = difference(parse(USER), parse(USER.replace("YWx0", "YWx1")))
     assert "scrypt" not in str(changes)
+
+
+def test_of_what_only_its_owner_reads_the_names_are_told() -> None:
+    """Where the servers of an engine are, and how to log in there, is among its options."""
+    told = '[[engine]]\nname = "redis"\n[engine.options]\nprefix = "a"\nurl = "redis://:{}@here"\n'
+    gateway = "[gateway.zeromq]\ncurve_secret_file = '{}'"
+    old, new = (parse((told + gateway).replace("{}", each)) for each in ("secret", "hidden"))
+    assert list(map(str, difference(old, new))) == [
+        "engine[redis].options: url changed (needs a restart)",
+        "gateway: zeromq changed (needs a restart)",
+    ]

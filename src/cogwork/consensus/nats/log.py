@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from nats.js import JetStreamContext
     from nats.js.api import StreamInfo
 
-__all__ = ("NatsLog",)
+__all__ = ("NatsLog", "place_of")
 
 EXPECTED = "Nats-Expected-Last-Sequence"
 HEADER_BYTES = 1024
@@ -113,7 +113,7 @@ class NatsLog:
         """Tells which servers hold the log."""
         cluster = (await self._info()).cluster
         if cluster is None or cluster.leader is None:
-            place = str(self._client.connected_url.netloc if self._client.connected_url else "nats")
+            place = place_of(self._client)
             return Members((place,), (), place)
         others = [peer.name for peer in cluster.replicas or () if peer.name]
         return Members((cluster.leader, *others), (), cluster.leader)
@@ -127,3 +127,9 @@ class NatsLog:
         if getattr(info, "created", None) != self._created:
             raise Gone
         return info
+
+
+def place_of(client: Client) -> str:
+    """Returns the host and port of a client's server, of whose URL people see no more."""
+    url = client.connected_url
+    return str(url.netloc).rpartition("@")[2] if url is not None else "nats"
