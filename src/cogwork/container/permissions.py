@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cogwork.router.addresses import MAX_ADDRESS_LENGTH
 from cogwork.router.patterns import ANY_WORD, ANY_WORDS, address_words, covers
 
 if TYPE_CHECKING:
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 __all__ = ("Permissions", "misplaced_wildcard", "permissions_of")
 
 _EVERYTHING = address_words("#")
+
+LENGTH_MAX = MAX_ADDRESS_LENGTH + len("/")
 
 
 class Permissions:
@@ -42,6 +45,8 @@ class Permissions:
             address: Where. A subscriber may ask for a pattern, which must then be covered whole.
             vhost: In which virtual host; None is the default one.
         """
+        if len(address) > LENGTH_MAX:
+            return False  # it names nothing, and to look at all of its words would take seconds
         words = _words(address)
         return any(
             granted == right and where in (None, vhost) and covers(pattern, words)

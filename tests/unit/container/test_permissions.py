@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from cogwork.container import permissions
 from cogwork.container.access import Access, Permits
 from cogwork.container.permissions import Permissions, misplaced_wildcard, permissions_of
 from cogwork.container.settings import Anonymous, Configuration, Permission, User
+from cogwork.router.addresses import MAX_ADDRESS_LENGTH
 
 
 def may(pattern: str, address: str) -> bool:
@@ -48,6 +50,22 @@ def test_a_pattern_asked_for_must_be_covered_whole(
     permission: str, asked: str, covered: bool
 ) -> None:
     assert may(permission, asked) is covered
+
+
+def test_what_is_too_long_to_be_an_address_is_not_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With patterns of several wildcards, thirty kilobytes of dots took seconds."""
+    looked_at: list[int] = []
+
+    def covering(_wide: list[str], narrow: list[str]) -> bool:
+        looked_at.append(len(narrow))
+        return True
+
+    monkeypatch.setattr(permissions, "covers", covering)
+    assert not may("a/#.b.#", "a." * 15_000)
+    assert looked_at == []
+    assert may("a/#.b.#", "/" + "a" * MAX_ADDRESS_LENGTH)
 
 
 def test_rights_and_virtual_hosts_are_kept_apart() -> None:
