@@ -224,3 +224,11 @@ def test_a_cycle_through_a_received_message_is_collected(where: str) -> None:
     del message, knot, found
     gc.collect()
     assert gone() is None
+
+
+def test_of_very_many_octets_it_is_not_said_what_is_wrong_with_each() -> None:
+    """The reference reads a megabyte in a third of a second."""
+    with pytest.raises(DecodeError, match="a message section is expected"):
+        Message.decode(b"\x41" * 1_000)
+    with pytest.raises(DecodeError, match="the bytes are no message"):
+        Message.decode(b"\x41" * 100_000)

@@ -270,7 +270,11 @@ def _extended(body: Body | None, code: int, value: object, at: int) -> Body:
     if code == _VALUE:
         return Value(value)
     if code == _DATA and isinstance(value, bytes):
-        return Data([*(body.parts if isinstance(body, Data) else ()), value])
+        data = body if isinstance(body, Data) else Data([])
+        data.parts.append(value)
+        return data
     if code == _SEQUENCE and isinstance(value, list):
-        return Sequence([*(body.parts if isinstance(body, Sequence) else ()), value])
+        sequence = body if isinstance(body, Sequence) else Sequence([])
+        sequence.parts.append(value)
+        return sequence
     raise DecodeError(f"a body section cannot hold {type(value).__name__}", at)

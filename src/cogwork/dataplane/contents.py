@@ -55,6 +55,8 @@ __all__ = ("SOURCE_HASH",)
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
+WORDED_SIZE_MAX = cython.declare(cython.Py_ssize_t, 64 * 1024)
+
 FIELD_TYPES = [row.kind.wire_types for row in Properties.TABLE]
 
 
@@ -157,7 +159,9 @@ def section_value(message: Message, rank: cython.int) -> object:
 @cython.cfunc
 @cython.exceptval(-1)
 def refuse(message: Message) -> cython.int:
-    """Has the reference say what is wrong with the bytes."""
+    """Has the reference say what is wrong with the bytes; of so many it would take too long."""
+    if PyBytes_GET_SIZE(message._raw) > WORDED_SIZE_MAX:
+        raise DecodeError("the bytes are no message, or there is none in one of its sections", 0)
     decode_sections(message._raw)
     raise DecodeError("the decoders disagree", 0)
 

@@ -38,7 +38,7 @@ from cython.cimports.cogwork.dataplane.sections import (
 )
 from cython.cimports.cogwork.dataplane.source_hash import COGWORK_SOURCE_HASH
 from cython.cimports.cogwork.dataplane.writer import Writer, close_writer, open_writer, written
-from cython.cimports.libc.stdint import uint32_t
+from cython.cimports.libc.stdint import int64_t, uint32_t
 
 from cogwork.amqp.errors import EncodeError
 from cogwork.amqp.message import Properties
@@ -299,6 +299,12 @@ class Message:
         if self._properties is None:
             self._properties = {}
         return self._properties
+
+    @property
+    def properties_size(self) -> int:
+        """How many octets the application's own take, encoded; 0 where they never were."""
+        start: int64_t = self._layout.sections[APPLICATION_PROPERTIES_RANK].start
+        return 0 if start < 0 else self._layout.sections[APPLICATION_PROPERTIES_RANK].end - start
 
     @properties.setter
     def properties(self, entries: object) -> None:

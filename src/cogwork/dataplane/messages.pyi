@@ -25,6 +25,8 @@ class Message:
     absolute_expiry_time: _Time | None
     creation_time: _Time | None
     properties: dict[str, object]
+    @property
+    def properties_size(self) -> int: ...
     annotations: dict[str, object]
     delivery_annotations: dict[str, object]
     footer: dict[str, object]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from datetime import UTC, datetime
 from typing import Any, cast
@@ -128,3 +129,12 @@ def test_what_is_no_message_is_refused(data: bytes, words: str) -> None:
 def test_what_fits_no_message_is_refused(sections: Sections, words: str) -> None:
     with pytest.raises(EncodeError, match=words):
         encode_sections(sections)
+
+
+def test_sections_of_a_body_cost_the_same_however_many_there_are() -> None:
+    """Where each was put into a new list of all, this took ten times as long."""
+    began_s = time.process_time()
+    body = decode_sections(b"\x00\x53\x75\xa0\x00" * 120_000).body
+    assert isinstance(body, Data)
+    assert len(body.parts) == 120_000
+    assert time.process_time() - began_s < 3

@@ -8,6 +8,8 @@ import pytest
 
 from cogwork.amqp.types import Described, Symbol
 from cogwork.container.filters import read_filters, selector_of
+from cogwork.container.selection import selection
+from cogwork.dataplane.messages import Message
 
 SELECTOR = Described(Symbol("apache.org:selector-filter:string"), "a = 1")
 
@@ -24,3 +26,29 @@ def test_filters_of_what_compares_with_nothing_are_passed_over(
     assert found.applied == {"s": SELECTOR}
     assert found.selector is not None
     assert selector_of(filters) == {"s": SELECTOR}
+
+
+UNREADABLE = b"\x00\x53\x77\xa1\x01\xff"
+"""A body that is no UTF-8: who decodes it notices."""
+
+
+def test_a_selector_reads_no_body_and_no_more_than_others_can_wait_for() -> None:
+    holds = read_filters({Symbol("s"): SELECTOR}).selector
+    assert holds is not None
+    assert holds(Message(None, properties={"a": 1}).encode()[:-1] + b"\x40")
+    assert holds(_without_body(Message(None, properties={"a": 1})) + UNREADABLE)
+    long = Message(None, properties={"a": 1, "b": "x" * 300_000})
+    assert not holds(long.encode())
+    assert not holds(b"nothing" * 100)
+
+
+def test_fields_of_the_header_are_named_as_in_amqp() -> None:
+    fields = "amqp.durable AND amqp.priority = 7 AND amqp.ttl = 1500 AND amqp.delivery_count = 2"
+    holds = selection(fields)
+    assert holds(Message(None, durable=True, priority=7, ttl_s=1.5, delivery_count=2).encode())
+    assert not holds(Message(None).encode())
+    assert selection("amqp.ttl IS NULL")(Message(None).encode())
+
+
+def _without_body(message: Message) -> bytes:
+    return message.encode().removesuffix(b"\x00\x53\x77\x40")

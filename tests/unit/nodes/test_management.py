@@ -199,6 +199,17 @@ def test_without_reply_to_the_outcome_says_why(world: World) -> None:
     assert world.replies == {}
 
 
+def test_of_a_request_is_read_what_it_asks(world: World) -> None:
+    asked = Sections(
+        properties=Properties(message_id=1, reply_to="here"),
+        application_properties={"operation": "READ", "type": "container"},
+    )
+    unreadable = b"\x00\x53\x72\xc1\x05\x02\xa3\x01\xff\x40"
+    world.send_raw(1, unreadable + encode_sections(asked))
+    world.work()
+    assert status(world.replies[1]) == 200
+
+
 def test_a_reply_that_may_not_be_sent_is_not(world: World) -> None:
     assert world.container.asker is not None
     world.container.asker.takes_replies = False

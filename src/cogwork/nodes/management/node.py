@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from cogwork.amqp.errors import AmqpError, Condition, ProtocolError
-from cogwork.amqp.message import decode_sections
+from cogwork.amqp.message import Properties, Sections, Value
 from cogwork.amqp.outcomes import Rejected
 from cogwork.dataplane.codec import encode
 from cogwork.dataplane.entry import CLOSEST_CODE, AddressEntry
+from cogwork.dataplane.messages import Message
 from cogwork.dataplane.port import Port
 from cogwork.nodes.management.operations import Operations
 from cogwork.nodes.management.request import Reply, Request
@@ -159,7 +160,7 @@ class ManagementNode:
             self._reject(source, token, Condition.RESOURCE_LIMIT_EXCEEDED, text)
             return
         try:
-            request = Request(decode_sections(message))
+            request = Request(_sections_of(Message.decode(message)))
         except ProtocolError as error:
             self._reject(source, token, error.condition, error.description)
             return
@@ -232,3 +233,20 @@ class ManagementNode:
             return
         text = f"no reply can be sent to {reply_to!r:.200}: no permission, or nobody takes it"
         self._reject(task.source, task.token, Condition.NOT_ALLOWED, text)
+
+
+def _sections_of(message: Message) -> Sections:
+    """Returns what a request says; the reference would take a quarter of a second for a long one.
+
+    Raises:
+        ProtocolError: It cannot be read.
+    """
+    return Sections(
+        properties=Properties(
+            message_id=message.message_id,
+            correlation_id=message.correlation_id,
+            reply_to=message.reply_to,
+        ),
+        application_properties=message.properties,
+        body=Value(message.body) if message.body_type == "value" else None,
+    )
