@@ -74,3 +74,11 @@ def test_what_is_described_by_what_compares_with_nothing_passes_as_it_is() -> No
 def test_an_outcome_without_an_error_says_nothing() -> None:
     letter = dead_letter(BARE, "work/a", "rejected", encode(Rejected().to_described()), 0)
     assert "x-opt-dead-letter-error" not in (decode_sections(letter).message_annotations or {})
+
+
+def test_a_body_is_not_looked_into() -> None:
+    """It may be as long as a message, and nothing of it is to be said."""
+    unreadable = b"\x00\x53\x77\xa1\x01\xff"
+    letter = dead_letter(unreadable, "queue/a", "expired", None, 0)
+    assert letter.endswith(unreadable)
+    assert origin_of(letter) == "queue/a"

@@ -33,6 +33,11 @@ FAILURES = Symbol("x-opt-dead-letter-failures")
 _OWN = frozenset({REASON, SOURCE, ERROR, FAILURES})
 _DELAYS = frozenset({Symbol("x-opt-delivery-delay"), Symbol("x-opt-delivery-time")})
 _HEADER, _DELIVERY_ANNOTATIONS, _MESSAGE_ANNOTATIONS = 0x70, 0x71, 0x72
+_FRONTS = (_HEADER, _DELIVERY_ANNOTATIONS, _MESSAGE_ANNOTATIONS)
+_DESCRIBED = 0x00
+"""What a described value begins with (AMQP 1.0 §1.2)."""
+_NUMBERS = frozenset((b"\x53", b"\x80", b"\x44"))
+"""What a descriptor that is a number begins with: the format codes of ulong."""
 
 
 @dataclass(slots=True)
@@ -94,11 +99,18 @@ def _split(message: bytes) -> _Front:
     front = _Front()
     at = 0
     while at < len(message):
+        if message[at] != _DESCRIBED:
+            raise DecodeError("a message section is expected", at)
+        # Before all of it: the body can be as long as a message, and is not to be looked into. And
+        # a number alone: a peer may have put in what compares with nothing, or is as long.
+        if message[at + 1 : at + 2] not in _NUMBERS:
+            break
+        descriptor, _ = decode(message, at + 1)
+        if descriptor not in _FRONTS:
+            break
         section, following = decode(message, at)
         if not isinstance(section, Described):
             raise DecodeError("a message section is expected", at)
-        # Compared as a number alone: a peer may have put in what compares with nothing.
-        descriptor = section.descriptor if isinstance(section.descriptor, int) else None
         if descriptor == _HEADER:
             front.header = Header.from_fields(section.value)
         elif descriptor == _DELIVERY_ANNOTATIONS:
