@@ -8,17 +8,25 @@ from cogwork.cli.visible import visible
 
 __all__ = ("Lines", "start_log")
 
+LENGTH_MAX = 4000
+"""Characters of a line: what a peer says takes no more of a disk."""
+
 
 class Lines(logging.Filter):
     """Escapes what would make another line of a peer's words, or do something to a terminal."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Has a record say what can be seen of it; the lines of a traceback are its own."""
-        record.msg, record.args = visible(record.getMessage()), None
+        record.msg, record.args = visible(shortened(record.getMessage())), None
         if record.exc_info and not record.exc_text:
             traceback = logging.Formatter().formatException(record.exc_info)
             record.exc_text = "\n".join(map(visible, traceback.split("\n")))
         return True
+
+
+def shortened(text: str) -> str:
+    """Cuts what is longer than anybody reads, as a peer's description can be."""
+    return text if len(text) <= LENGTH_MAX else f"{text[: LENGTH_MAX - 1]}…"
 
 
 def start_log(whose: str = "") -> None:

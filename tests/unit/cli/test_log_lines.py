@@ -31,3 +31,10 @@ def test_a_record_is_a_line() -> None:
 def test_a_traceback_does_nothing_to_a_terminal() -> None:
     lines = logged("x", ValueError("a\x1b[2J\rb")).splitlines()
     assert lines == ["INFO closed: x", "ValueError: a\\x1b[2J\\rb"]
+
+
+def test_a_line_ends_somewhere() -> None:
+    line = logged("x" * 100_000)
+    assert len(line) < 4100
+    assert line.endswith("x…\n")
+    assert logged("x" * 3000) == f"INFO closed: {'x' * 3000}\n"
