@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 __all__ = ("TopicNode",)
 
+PATTERNS_MAX = 100_000
+"""Of one subscriber: some ten megabytes, where each is as long as patterns are."""
+
 
 class TopicNode:
     """Every topic below one prefix."""
@@ -115,13 +118,19 @@ class TopicNode:
         """Gives a subscriber one more pattern; returns whether it is new.
 
         Raises:
-            Refused: It has too many words.
+            Refused: It has too many words, or the subscriber too many patterns.
         """
+        bound = self._bound[link]
+        if len(bound) >= PATTERNS_MAX and pattern not in bound:
+            raise Refused(
+                f"{PATTERNS_MAX} patterns of a subscriber are the limit",
+                Condition.RESOURCE_LIMIT_EXCEEDED,
+            )
         try:
             is_new = self._trie.bind(pattern, link)
         except PatternTooLongError as error:
             raise Refused(str(error), Condition.INVALID_FIELD) from error
-        self._bound[link].add(pattern)
+        bound.add(pattern)
         if is_new:
             self._near.bind(pattern, link)
             if self._reach is not None:
