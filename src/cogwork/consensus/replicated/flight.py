@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from cogwork.consensus.commands import Append
+from cogwork.consensus.errors import Malformed, OutOfSequence
+from cogwork.consensus.replicated.calls import Failed, Place
+
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cogwork.consensus.sequencer import Command
 
 __all__ = ("Flight", "Pending")
@@ -61,3 +67,25 @@ class Flight(msgspec.Struct, eq=False):
         """Takes note that none of its commands will be applied by it."""
         for pending in self.commands:
             pending.copies -= 1
+
+    def demand_results(self, results: Sequence[Place | Failed | int]) -> None:
+        """Sees that these can be what became of its commands.
+
+        Raises:
+            Malformed: They are too few, too many, or the answers to other commands.
+        """
+        what, count = "an answer to these commands", len(self.commands)
+        if len(results) != count:
+            raise Malformed(what, f"there are {len(results)} results of {count}")
+        for pending, result in zip(self.commands, results, strict=True):
+            if not _fits(pending.command, result):
+                name = type(pending.command).__name__
+                raise Malformed(what, f"the result of {name} is {result!r:.100}")
+
+
+def _fits(command: Command, result: Place | Failed | int) -> bool:
+    if isinstance(command, Append):
+        return not isinstance(result, int)
+    if isinstance(result, Failed):
+        return result.kind != OutOfSequence.__name__  # that speaks of a producer
+    return isinstance(result, int)

@@ -228,10 +228,17 @@ class Outbox:
     # -- answers
 
     def answered(self, answer: Results | Refused, now_s: float) -> list[Done]:
-        """Takes an answer; one that nobody waits for changes nothing."""
-        flight = self._flights.pop(answer.number, None)
+        """Takes an answer; one that nobody waits for changes nothing.
+
+        Raises:
+            Malformed: It is none to what was sent; that is sent again, as if none had come.
+        """
+        flight = self._flights.get(answer.number)
         if flight is None:
             return []
+        if isinstance(answer, Results):
+            flight.demand_results(answer.results)
+        del self._flights[answer.number]
         if flight.round == self._round:
             self._flight_bytes -= flight.size_bytes
         if isinstance(answer, Refused):
@@ -252,7 +259,7 @@ class Outbox:
 
     def _take_results(self, flight: Flight, answer: Results) -> list[Done]:
         done: list[Done] = []
-        for pending, result in zip(flight.commands, answer.results, strict=False):
+        for pending, result in zip(flight.commands, answer.results, strict=True):
             if pending.is_done:
                 continue
             if self._is_early(pending, result, flight):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from cogwork.consensus.batch import check
 from cogwork.consensus.chunks import decode_chunk
-from cogwork.consensus.errors import ConsensusError, NotLeader, Unavailable, reason_of
+from cogwork.consensus.errors import ConsensusError, Malformed, NotLeader, Unavailable, reason_of
 from cogwork.consensus.replicated.calls import Read, Records, Refused, Results, error_of
 from cogwork.consensus.replicated.outbox import OWN_MARK, Outbox
 from cogwork.consensus.replicated.patience import Patience
@@ -109,13 +110,16 @@ class Stream:
         while (call := outbox.next_call(now_s)) is not None:
             target = outbox.target
             assert target is not None
-            if not self._service.send_call(target, call, Results, self.answered):
+            answered = partial(self._answered, target)
+            if not self._service.send_call(target, call, Results, answered):
                 outbox.undelivered(call.number, now_s)
 
-    def answered(self, answer: Results | Refused) -> None:
+    def _answered(self, container: str, answer: Results | Refused) -> None:
         """Takes the answer to a call of the outbox, which repeats what was not answered."""
         try:
             settle(self.outbox.answered(answer, self._service.now_s()))
+        except Malformed as error:  # as good as none
+            self._service.report(f"stream {self.name}: container {container}: {error}")
         except Exception as error:  # whoever answers has nothing to do with it
             self.fail(error)
         if self.outbox.unsent:

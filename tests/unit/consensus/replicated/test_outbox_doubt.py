@@ -10,7 +10,14 @@ import pytest
 
 from cogwork.consensus.batch import Batch
 from cogwork.consensus.engine import Appended
-from cogwork.consensus.errors import Busy, ConsensusError, NotLeader, Unavailable, Unknown
+from cogwork.consensus.errors import (
+    Busy,
+    ConsensusError,
+    Malformed,
+    NotLeader,
+    Unavailable,
+    Unknown,
+)
 from cogwork.consensus.replicated.calls import (
     Failed,
     Place,
@@ -21,7 +28,7 @@ from cogwork.consensus.replicated.calls import (
 )
 from cogwork.consensus.replicated.outbox import OWN_MARK, Outbox
 from cogwork.consensus.replicated.pacing import Pacing
-from cogwork.consensus.sequencer import Sequencer, decode
+from cogwork.consensus.sequencer import Command, Fence, Sequencer, Trim, decode
 
 GIVE_UP_S = 10.0
 RECORDS = 12
@@ -84,6 +91,64 @@ def test_what_was_not_answered_is_in_doubt_until_it_is_refused() -> None:
         if box is late:
             box.answered(refusal(first, NotLeader()), 2.0)
     assert (given_up(lost), given_up(late)) == ([Unknown], [Unavailable])
+
+
+PLACE = Place(0, 0, is_repeated=False)
+EARLY = Failed("OutOfSequence", [1, 2])
+
+
+@pytest.mark.parametrize(
+    ("results", "why"),
+    [
+        ([PLACE], "there are 1 results of 2"),
+        ([PLACE, PLACE, PLACE], "there are 3 results of 2"),
+        ([PLACE, 7], "the result of Append is 7"),
+    ],
+)
+def test_what_answers_other_batches_is_as_good_as_no_answer(
+    results: list[Place | Failed | int], why: str
+) -> None:
+    box = outbox()
+    put(box)
+    put(box)
+    wrong = sent(box, 0.0)
+    with pytest.raises(Malformed, match=why):
+        box.answered(Results(wrong.number, results), 0.1)
+    assert box.next_call(0.1) is None, "it is not asked again at once"
+    assert box.tick(0.5) == []
+    again = sent(box, 0.5)
+    assert again.commands == wrong.commands
+    done = box.answered(Results(again.number, [PLACE, PLACE]), 0.6)
+    assert [each.result for each in done] == [Appended(0, 0)] * 2
+    assert len(box) == 0
+
+
+@pytest.mark.parametrize("command", [Fence(), Trim(3)])
+@pytest.mark.parametrize("result", [PLACE, EARLY])
+def test_what_answers_another_command_is_as_good_as_no_answer(
+    command: Command, result: Place | Failed
+) -> None:
+    box = outbox()
+    box.command(command, 0, "token", 0.0)
+    with pytest.raises(Malformed, match=f"the result of {type(command).__name__} is "):
+        box.answered(Results(sent(box, 0.0).number, [result]), 0.1)
+    box.tick(0.5)
+    (done,) = box.answered(Results(sent(box, 0.5).number, [4]), 0.6)
+    assert done.result == 4
+
+
+def test_what_is_only_ever_answered_wrongly_is_in_doubt() -> None:
+    box = outbox()
+    put(box)
+    done: list[type[object]] = []
+    for step in range(1, 250):
+        now_s = step * 0.05
+        call = box.next_call(now_s)
+        if call is not None:
+            with pytest.raises(Malformed):
+                box.answered(Results(call.number, []), now_s)
+        done += [type(each.result) for each in box.tick(now_s)]
+    assert done == [Unknown]
 
 
 class Troubled:

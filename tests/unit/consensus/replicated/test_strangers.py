@@ -39,6 +39,29 @@ def test_an_answer_to_something_else_is_reported_and_the_proposal_repeated(tmp_p
     asyncio.run(asyncio.wait_for(story(), 20))
 
 
+def test_results_of_something_else_are_reported_and_the_proposal_repeated(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with trio(tmp_path) as made:
+            engines = {name: await made.open(name) for name in "abc"}
+            await engines["a"].append(Batch.of([b"1"]))
+            leader = next(name for name in "abc" if made.nodes[name].service.leads("orders"))
+            other = "b" if leader == "a" else "a"
+            service = made.nodes[other].service
+            made.passes = lambda origin, _to: origin != leader
+            appending = asyncio.ensure_future(engines[other].append(Batch.of([b"2"])))
+            while not service._switchboard._expecting:
+                await asyncio.sleep(0.001)
+            (number,) = service._switchboard._expecting
+            service.receive(leader, CALL + calls.encode(calls.Results(number, [7])))
+            text = f"stream orders: container {leader}: this is not an answer to these commands"
+            assert [each for each in made.reports if each.startswith(text)]
+            made.passes = lambda _from, _to: True
+            assert (await appending).first_offset == 1
+            assert await take(engines[other], 2) == [b"1", b"2"]
+
+    asyncio.run(asyncio.wait_for(story(), 20))
+
+
 def test_a_question_that_is_answered_with_something_else_is_put_to_another(tmp_path: Path) -> None:
     async def story() -> None:
         async with trio(tmp_path, "abcd") as made:
