@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = ("Stream", "resolve")
 
 A = TypeVar("A", bound="Answer")
+T = TypeVar("T")
 
 BATCH_BYTES_MAX = 8 << 20
 """A batch is one entry of the group's log, and that one record of the write-ahead log."""
@@ -88,6 +89,7 @@ class Stream:
         self.outage: str | None = None
         self._service = service
         self._reader = 0
+        self._wrong: set[str] = set()
         self._patience = Patience(ANSWER_TIMEOUT_S, ANSWER_TIMEOUT_MAX_S)
         self._patience_for_records = Patience(ANSWER_TIMEOUT_S, RECORDS_TIMEOUT_MAX_S)
 
@@ -145,12 +147,12 @@ class Stream:
         Raises:
             ConsensusError: A replica says why not, or none answers.
         """
-        return await self._ask_any(make, kind, self._patience, 0.0, is_here=True)
+        return await self._ask_any(make, kind, _itself, self._patience, 0.0, is_here=True)
 
     async def read_any(
         self, offset: int, max_bytes: int, wait_s: float, *, is_here: bool = True
     ) -> list[Chunk]:
-        """Reads chunks from `offset` on from a replica, and another where that one is silent.
+        """Reads chunks from `offset` on from a replica, and another where that one is no help.
 
         Args:
             offset: From where on.
@@ -159,27 +161,28 @@ class Stream:
             is_here: Whether the replica here may be asked.
 
         Raises:
-            ConsensusError: A replica says why not, or none answers.
+            ConsensusError: A replica says why not, or none answers with what can be read.
         """
         wait_ms = int(wait_s * 1000)
-        answer = await self._ask_any(
+        return await self._ask_any(
             lambda number, name: Read(number, name, offset, max_bytes, wait_ms),
             Records,
+            partial(_chunks_from, offset),
             self._patience_for_records,
             wait_s,
             is_here=is_here,
         )
-        return [decode_chunk(data) for data in answer.chunks]
 
     async def _ask_any(
         self,
         make: Callable[[int, str], Call],
         kind: type[A],
+        take: Callable[[A], T],
         patience: Patience,
         wait_s: float,
         *,
         is_here: bool,
-    ) -> A:
+    ) -> T:
         clock_s = self._service.now_s
         give_up_s = clock_s() + GIVE_UP_S + wait_s
         error: ConsensusError = Unavailable("no replica is known")
@@ -189,17 +192,28 @@ class Stream:
             container = self._next_reader(is_here=is_here)
             try:
                 answer = await self._service.ask(container, make, kind, self.name, timeout_s)
+                patience.answered(max(0.0, clock_s() - asked_s - wait_s))
+                taken = take(answer)
             except (NotLeader, Unavailable) as refused:
                 error = refused
                 self.outage = f"no replica answers: {reason_of(error)}"
+            except Malformed as problem:
+                error = Unavailable(f"container {container}: {problem}")
+                self._report_wrong(container, problem)
             else:
-                patience.answered(max(0.0, clock_s() - asked_s - wait_s))
-                return answer
+                self._wrong.discard(container)
+                return taken
             if clock_s() - asked_s >= timeout_s:
                 patience.lapsed()
             self._reader += 1
             await asyncio.sleep(PAUSE_S)
         raise Unavailable(f"no replica answers: {error}")
+
+    def _report_wrong(self, container: str, problem: Malformed) -> None:
+        """Says what a replica answers that cannot be read, once until it does better."""
+        if container not in self._wrong:
+            self._wrong.add(container)
+            self._service.report(f"stream {self.name}: container {container}: {problem}")
 
     def _next_reader(self, *, is_here: bool) -> str:
         own = self._service.own
@@ -238,6 +252,26 @@ class Stream:
         """Nothing of it can be used any more."""
         self.why_over = why
         settle(self.outbox.fail_all(why))
+
+
+def _itself(answer: A) -> A:
+    """What an answer says that says one thing."""
+    return answer
+
+
+def _chunks_from(offset: int, answer: Records) -> list[Chunk]:
+    """Returns the chunks of an answer, which follow each other from an offset on.
+
+    Raises:
+        Malformed: One is none, or is not the next.
+    """
+    chunks = [decode_chunk(data) for data in answer.chunks]
+    for chunk in chunks:
+        if chunk.offset != offset or not chunk.batch.count:
+            why = f"{chunk.batch.count} come with offset {chunk.offset}"
+            raise Malformed(f"the records from offset {offset} on", why)
+        offset = chunk.next_offset
+    return chunks
 
 
 def settle(done: Sequence[Done]) -> None:

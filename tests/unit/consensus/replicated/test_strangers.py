@@ -6,15 +6,25 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING
 
+import pytest
 from replicas import take, trio
 
-from cogwork.consensus.batch import Batch
+from cogwork.consensus.batch import Batch, Chunk
+from cogwork.consensus.chunks import encode_chunk
 from cogwork.consensus.replicated import calls
+from cogwork.consensus.replicated.member import Member
 from cogwork.consensus.replicated.switchboard import CALL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
     from pathlib import Path
+
+    from cogwork.consensus.replicated.calls import Answer
+
+
+def chunk_of(offset: int, *records: bytes) -> bytes:
+    """Writes a chunk."""
+    return encode_chunk(Chunk(offset, 1, 0, Batch.of(records)))
 
 
 def test_an_answer_to_something_else_is_reported_and_the_proposal_repeated(tmp_path: Path) -> None:
@@ -86,5 +96,42 @@ def test_a_question_that_is_answered_with_something_else_is_put_to_another(tmp_p
                 assert [each for each in made.reports if f"{asked.to} sent something" in each]
                 made.passes = lambda _from, _to: True
                 await asking
+
+    asyncio.run(asyncio.wait_for(story(), 20))
+
+
+@pytest.mark.parametrize(
+    ("sent", "why"),
+    [
+        ([b"none"], "this is not a chunk: it is cut short"),
+        ([chunk_of(1, b"2")], "this is not the records from offset 0 on: 1 come with offset 1"),
+        ([chunk_of(0, b"1"), chunk_of(3, b"4")], "records from offset 1 on: 1 come with offset"),
+        ([chunk_of(0)], "the records from offset 0 on: 0 come with offset 0"),
+    ],
+)
+def test_records_that_are_none_are_reported_once_and_others_are_asked_for_them(
+    sent: list[bytes], why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story() -> None:
+        async with trio(tmp_path, "abcd") as made:
+            engines = {name: await made.open(name) for name in "abcd"}
+            await engines["a"].append(Batch.of([b"1"]))
+            asked = list[str]()
+
+            def answer(member: Member, call: calls.Read, give: Callable[[Answer], object]) -> None:
+                asked.append(member._service.own)
+                give(calls.Records(call.number, sent, 9))
+
+            monkeypatch.setattr(Member, "_read", answer)
+            reading = asyncio.ensure_future(engines["d"].read(0))
+            while len(asked) < 6 and not reading.done():
+                await asyncio.sleep(0.001)
+            monkeypatch.undo()
+            (chunk,) = await reading
+            assert list(chunk.batch.records()) == [b"1"]
+            told = sorted(each for each in made.reports if why in each)
+            assert [each[: each.index(": this")] for each in told] == [
+                f"stream orders: container {name}" for name in "abc"
+            ]
 
     asyncio.run(asyncio.wait_for(story(), 20))
