@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import CogworkError
-from cogwork.consensus.errors import Unavailable
+from cogwork.consensus.errors import ConsensusError, Unavailable
 from cogwork.consensus.replicated.files import ReplicaFiles, remove
 from cogwork.consensus.replicated.journal import Journal, Replayed
 from cogwork.consensus.replicated.member import Member
@@ -18,7 +18,7 @@ from cogwork.consensus.replicated.opening import declare, recover, replica_of
 from cogwork.log.errors import LogError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from cogwork.consensus.raft.host import RaftHost
     from cogwork.consensus.raft.ready import Ready
@@ -139,10 +139,16 @@ class Replicas:
             return f"stream {stream.name}: the replica here is not to be had: {error}"
         return ""
 
-    def close(self) -> None:
-        """Opens none any more."""
+    def close(self, streams: Iterable[Stream]) -> None:
+        """Opens none any more, and ends these streams, with their replicas."""
         for task in self._housing:
             task.cancel()
+        for stream in streams:
+            try:
+                stream.end("the container is stopping")
+                self.end(stream)
+            except Exception as error:  # the others are to be closed
+                self._tell(f"stream {stream.name}: it could not be closed", error)
 
     async def _open(self, stream: Stream) -> None:
         try:
@@ -237,6 +243,9 @@ class Replicas:
             return
         self._stopped[group] = self._close(member.stream, member)
         text = f"stream {member.name}: the replica here stops until the container starts anew"
+        self._tell(text, error)
+
+    def _tell(self, text: str, error: Exception) -> None:
         self._service.report(f"{text}: {error!r}")
         context = {"message": text, "exception": error}
         asyncio.get_running_loop().call_exception_handler(context)
@@ -248,6 +257,17 @@ class Replicas:
                 member.look_to_trim()
                 member.look_whether_to_seal()
             except Exception as error:  # the turn goes on for the others
+                self.stop(group, error)
+
+    def step_back(self) -> None:
+        """Has others lead, where this container does; a replica that fails at it stops."""
+        for group, member in list(self.members.items()):
+            try:
+                if member.group.leadership is not None:
+                    self._host.transfer(group, None, self._service.now_s())
+            except (ConsensusError, ValueError):  # nobody else may lead, or it is under way
+                pass
+            except Exception as error:  # the others are to be handed over
                 self.stop(group, error)
 
     def end(self, stream: Stream) -> None:

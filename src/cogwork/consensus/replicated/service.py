@@ -10,10 +10,9 @@ from __future__ import annotations
 import random
 import secrets
 import time
-from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
-from cogwork.consensus.errors import ConsensusError, Malformed, Unavailable
+from cogwork.consensus.errors import Malformed, Unavailable
 from cogwork.consensus.raft.host import RaftHost
 from cogwork.consensus.raft.pace import Pace
 from cogwork.consensus.replicated import calls
@@ -211,10 +210,7 @@ class RaftService:
     async def close(self) -> None:
         """Lets go of all streams."""
         self._turns.close()
-        self._replicas.close()
-        for stream in self.streams.values():
-            stream.end("the container is stopping")
-            self._replicas.end(stream)
+        self._replicas.close(self.streams.values())
         self._switchboard.close()
         self.streams.clear()
 
@@ -242,16 +238,13 @@ class RaftService:
         now_s = self.now_s()
         self._host.lost(container, now_s)
         for stream in self.streams.values():
-            stream.outbox.lost(container)
+            stream.lost(container)
             self._agenda.note_unsent(stream)
         self.turn_soon()
 
     def step_back(self) -> None:
         """Has others lead: the disk here takes nothing, or the container is about to stop."""
-        for number, member in self._members.items():
-            if member.group.leadership is not None:
-                with suppress(ConsensusError, ValueError):
-                    self._host.transfer(number, None, self.now_s())
+        self._replicas.step_back()
         self.turn_soon()
 
     @property

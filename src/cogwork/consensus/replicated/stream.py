@@ -135,6 +135,13 @@ class Stream:
         asyncio.get_running_loop().call_exception_handler(context)
         settle(self.outbox.fail_all(f"a fault in container {self._service.own}: {error!r:.200}"))
 
+    def lost(self, container: str) -> None:
+        """Takes note that a container has gone, or is out of reach."""
+        try:
+            self.outbox.lost(container)
+        except Exception as error:  # it is news for the other streams, too
+            self.fail(error)
+
     # -- reading
 
     async def ask_any(self, make: Callable[[int, str], Call], kind: type[A]) -> A:

@@ -10,6 +10,8 @@ from replicas import take, trio
 
 from cogwork.consensus.batch import Batch
 from cogwork.consensus.errors import Unavailable, Unknown
+from cogwork.consensus.raft.group import Group
+from cogwork.consensus.replicated.files import ReplicaFiles
 from cogwork.consensus.replicated.member import Member
 
 if TYPE_CHECKING:
@@ -88,5 +90,90 @@ def test_a_replica_that_fails_at_what_waits_stops_and_the_others_are_answered(
             assert await asyncio.wait_for(readings[1], 5) == []
             assert any("stops until the container starts anew: it cannot" in f for f in faults)
             readings[0].cancel()
+
+    asyncio.run(asyncio.wait_for(story(), 30))
+
+
+def test_an_outbox_that_fails_at_a_loss_keeps_the_news_from_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story() -> None:
+        faults = watch_faults()
+        async with trio(tmp_path, "abcd") as made:
+            for name in "abcd":
+                await made.open(name)
+                await made.open(name, "others", 18)
+            service = made.nodes["d"].service
+            heard = list[str]()
+
+            def fail(_container: str) -> None:
+                raise RuntimeError("it cannot")
+
+            monkeypatch.setattr(service.streams["orders"].outbox, "lost", fail)
+            monkeypatch.setattr(service.streams["others"].outbox, "lost", heard.append)
+            service.lost("b")
+            assert heard == ["b"]
+            text = "stream orders: what was to be appended is given up, by a fault"
+            assert faults == [f"{text}: it cannot"]
+
+    asyncio.run(asyncio.wait_for(story(), 30))
+
+
+def test_a_replica_that_fails_to_hand_over_stops_and_the_others_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story() -> None:
+        faults = watch_faults()
+        async with trio(tmp_path) as made:
+            for name in "abc":
+                await made.open(name)
+                await made.open(name, "others", 18)
+            service = made.nodes["a"].service
+            asked = list[Group]()
+
+            def transfer(group: Group, _to: str | None, _now_s: float) -> None:
+                asked.append(group)
+                if len(asked) == 1:
+                    raise RuntimeError("it cannot")
+
+            monkeypatch.setattr(Group, "transfer", transfer)
+            monkeypatch.setattr(Group, "leadership", True)
+            service.step_back()
+            monkeypatch.undo()
+            assert len(asked) == 2
+            assert service.streams["orders"].member is None
+            assert service.streams["others"].member is not None
+            text = "stream orders: the replica here stops until the container starts anew"
+            assert faults == [f"{text}: it cannot"]
+
+    asyncio.run(asyncio.wait_for(story(), 30))
+
+
+def test_a_stream_that_cannot_be_closed_keeps_no_other_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story() -> None:
+        faults = watch_faults()
+        async with trio(tmp_path) as made:
+            for name in "abc":
+                await made.open(name)
+            engine = await made.open("a", "others", 18)
+            made.passes = lambda _from, _to: False
+            waiting = engine.append(Batch.of([b"1"]))
+            done, failed = ReplicaFiles.close, list[ReplicaFiles]()
+
+            def close(files: ReplicaFiles) -> None:
+                done(files)
+                if not failed:
+                    failed.append(files)
+                    raise RuntimeError("it cannot")
+
+            monkeypatch.setattr(ReplicaFiles, "close", close)
+            await made.stop("a")
+            with pytest.raises((Unavailable, Unknown), match="the container is stopping"):
+                await asyncio.wait_for(waiting, 5)
+            text = "stream orders: it could not be closed"
+            assert faults == [f"{text}: it cannot"]
+            assert f"{text}: RuntimeError('it cannot')" in made.reports
 
     asyncio.run(asyncio.wait_for(story(), 30))
