@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from cogwork.consensus.shared.server import Reader, ServerLog
 
 __all__ = ("Scan",)
+
+TRUSTED_S = 1.0
+"""What has come since is given out as it came: to ask for it again costs the server as much."""
 
 
 class Scan:
@@ -41,6 +45,7 @@ class Scan:
         self._reader: Reader | None = None
         self._memory = Memory()
         self._fork: Forked | None = None
+        self._came_s = 0.0
         self.next_offset = offset
         self.ready: deque[Chunk] = deque()
 
@@ -62,6 +67,24 @@ class Scan:
         if self._fork is not None:
             raise RecordsLost(await self._memory.end(self._log)) from self._fork
 
+    async def check(self) -> None:
+        """Sees whether the server still has what is ready, where that came a while ago.
+
+        Raises:
+            RecordsLost: It has lost some of that.
+            ServerDown: Try again later.
+            Truncated: What comes next has been given up.
+        """
+        if not self.ready or _now_s() - self._came_s < TRUSTED_S:
+            return
+        if await self._memory.is_true(self._log):
+            self._came_s = _now_s()
+            return
+        first = await self._search.first()
+        if first is not None and first.entry.offset > self.next_offset:
+            raise Truncated(first.entry.offset)
+        raise RecordsLost(await self._memory.end(self._log))
+
     async def _read(self, wait_s: float) -> None:
         if self._chain is None:
             self._chain = await self._find()
@@ -70,6 +93,7 @@ class Scan:
             self._reader = await self._log.reader(self._chain.seen + 1)
         try:
             got = await self._reader.next(wait_s)
+            self._came_s = _now_s()
             for position, data in got:
                 self._take(self._chain, position, data)
             if not got:
@@ -163,3 +187,7 @@ class Scan:
     def _compare(chain: Chain, last: int) -> None:
         if last < chain.position:
             raise Forked(last + 1)
+
+
+def _now_s() -> float:
+    return asyncio.get_running_loop().time()

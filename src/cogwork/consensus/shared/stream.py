@@ -305,7 +305,7 @@ class SharedStream:
     async def _read(self, offset: int, max_bytes: int) -> list[Chunk]:
         bounds = await self._bounds()
         self._check(offset, bounds)
-        scan = self._scans.pop(offset, None) or Scan(self._log, self._search, offset)
+        scan = await self._scan_at(offset)
         chunks: list[Chunk] = []
         size_bytes = 0
         try:
@@ -321,6 +321,25 @@ class SharedStream:
             raise
         await self._keep(scan)
         return chunks
+
+    async def _scan_at(self, offset: int) -> Scan:
+        """Returns the scan that was left there, or a new one where the server has lost of that."""
+        kept = self._scans.pop(offset, None)
+        if kept is None:
+            return Scan(self._log, self._search, offset)
+        try:
+            await kept.check()
+        except RecordsLost as lost:
+            await kept.rest()
+            await self._forget_scans()
+            if lost.end < offset:
+                raise
+        except BaseException:
+            await kept.rest()
+            raise
+        else:
+            return kept
+        return Scan(self._log, self._search, offset)
 
     async def _keep(self, scan: Scan) -> None:
         other = self._scans.pop(scan.next_offset, None)
