@@ -58,6 +58,7 @@ _NAMES = {
             "PermissionDenied",
             "Record",
             "Records",
+            "RecordsLost",
             "Rejected",
             "Released",
             "Retry",

@@ -36,6 +36,7 @@ from cogwork.client import OutcomeState as OutcomeState
 from cogwork.client import PermissionDenied as PermissionDenied
 from cogwork.client import Record as Record
 from cogwork.client import Records as Records
+from cogwork.client import RecordsLost as RecordsLost
 from cogwork.client import Rejected as Rejected
 from cogwork.client import Released as Released
 from cogwork.client import RemoteError as RemoteError

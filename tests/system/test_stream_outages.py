@@ -222,9 +222,10 @@ def test_who_was_given_records_that_the_server_has_lost_is_told(
                 await stream.append(range(3, 5))
                 assert [each.body for each in await quick.take(5)] == [*range(5)]
                 take_back(redis, kept)
-                with pytest.raises(cogwork.LinkDetached, match="from offset 3 on") as told:
+                with pytest.raises(cogwork.RecordsLost, match="from offset 3 on") as told:
                     await anext(aiter(quick))
                 assert told.value.condition == "cogwork:records-lost"
+                assert told.value.end == 3
                 await mesh.publish(STREAM, "another")
                 assert [(await anext(slow)).body for _ in range(4)] == [0, 1, 2, "another"]
 

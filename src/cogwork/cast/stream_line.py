@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import Condition
 from cogwork.cast.canonical import CanonicalBatch
-from cogwork.client.errors import LinkDetached, StreamTruncated
+from cogwork.client.errors import LinkDetached, RecordsLost, StreamTruncated
 from cogwork.consensus.batch import BATCH_BYTES_MAX
 from cogwork.consensus.engine import CaughtUp, FromOffset, Origin, Snapshot, Start
 from cogwork.consensus.errors import BeyondEnd, Truncated, Unavailable
+from cogwork.consensus.errors import RecordsLost as EngineRecordsLost
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
@@ -104,6 +105,8 @@ class StreamLine:
                     yield found
         except StreamTruncated as error:
             raise Truncated(error.first) from error
+        except RecordsLost as error:
+            raise EngineRecordsLost(error.end) from error
         except LinkDetached as error:
             if error.condition == Condition.INVALID_FIELD and isinstance(start, FromOffset):
                 raise BeyondEnd(start.offset, await self.end()) from error

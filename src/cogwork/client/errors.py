@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import AmqpError, CogworkError, Condition
-from cogwork.amqp.extensions import STALE_ATTEMPT, STREAM_TRUNCATED
+from cogwork.amqp.extensions import RECORDS_LOST, STALE_ATTEMPT, STREAM_TRUNCATED
 from cogwork.amqp.types import Symbol
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ __all__ = (
     "NotFound",
     "NotOpened",
     "PermissionDenied",
+    "RecordsLost",
     "Rejected",
     "Released",
     "StaleAttempt",
@@ -120,6 +121,20 @@ class StreamTruncated(LinkDetached):
         self.first = first
 
 
+class RecordsLost(LinkDetached):
+    """What keeps a stream has lost its newest records, and the reader had some of them.
+
+    Attributes:
+        end: The offset up to which the stream surely has what was read: go on from there, with
+            other records, or with those that come.
+    """
+
+    def __init__(self, address: str, description: str, end: int) -> None:
+        super().__init__(address, RECORDS_LOST, description)
+        self.args = (address, description, end)
+        self.end = end
+
+
 class Rejected(ClientError):
     """The message is invalid where it was sent, and nobody will process it."""
 
@@ -180,14 +195,24 @@ def refusal(address: str, error: AmqpError | None) -> LinkRefused:
     return kind(address, error.condition, error.description or "the link was refused")
 
 
+_DETACHMENTS: dict[Symbol, tuple[type[StreamTruncated | RecordsLost], Symbol]] = {
+    RECORDS_LOST: (RecordsLost, Symbol("end")),
+    STREAM_TRUNCATED: (StreamTruncated, Symbol("first")),
+}
+"""Ends of a link that name an offset, and what in their info does."""
+
+
 def detachment(address: str, error: AmqpError | None) -> LinkDetached:
     """Returns the exception for a link that stood and was ended with `error`."""
     if error is None:
         return LinkDetached(address, None, "the link was ended by the container")
     description = error.description or "the link was ended"
-    first = (error.info or {}).get(Symbol("first"))
-    if error.condition == STREAM_TRUNCATED and isinstance(first, int):
-        return StreamTruncated(address, description, int(first))
+    made = _DETACHMENTS.get(error.condition)
+    if made is not None:
+        kind, name = made
+        offset = (error.info or {}).get(name)
+        if isinstance(offset, int):
+            return kind(address, description, int(offset))
     return LinkDetached(address, error.condition, description)
 
 
