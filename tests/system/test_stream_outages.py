@@ -20,7 +20,7 @@ from .meshes import linked, meshed
 from .served import done, ran, within
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from cogwork.cli.servers.redis import RedisServer
@@ -239,6 +239,32 @@ def test_who_was_given_records_that_the_server_has_lost_is_told(
         ),
         "it is logged",
     )
+
+
+def test_what_waits_for_a_server_is_given_back_when_the_container_stops(
+    redis: RedisServer,
+) -> None:
+    async def story(url: str, stop: Callable[[], None]) -> None:
+        async with cogwork.connect(url) as mesh, mesh.publisher(STREAM) as stock:
+            redis.kill()
+            while (await asyncio.to_thread(shown, url))["state"] != "away":
+                await asyncio.sleep(0.05)
+            posts = [stock.post(number) for number in range(3)]
+            while (await asyncio.to_thread(shown, url))["in"] < len(posts):
+                await asyncio.sleep(0.05)
+            await asyncio.to_thread(stop)
+            for post in posts:
+                with pytest.raises(cogwork.Released, match="is not in the stream"):
+                    await asyncio.wait_for(post, 5)
+
+    engine = f'[[engine]]\nname = "redis"\noptions = {{ url = "{redis.url}" }}\n'
+    running = container(f'{engine}[[stream]]\naddress = "{STREAM}"\nengine = "redis"\n')
+    url = running.start().url
+    try:
+        within(20, lambda: shown(url)["state"] == "open", "it is open")
+        asyncio.run(asyncio.wait_for(story(url, running.stop), 60))
+    finally:
+        running.stop()
 
 
 # -- on replicas

@@ -321,6 +321,18 @@ class WatchfulEngine(Engine, Protocol):
         """
 
 
+@runtime_checkable
+class ReleasingEngine(Engine, Protocol):
+    """An engine in which appends wait, and that knows which of them it has never sent anywhere."""
+
+    def release_unsent(self, reason: str) -> None:
+        """Answers these with `Unavailable`, and never sends them: who waits is about to go.
+
+        Args:
+            reason: Why.
+        """
+
+
 class EngineHost(Protocol):
     """Opens streams on one kind of engine: what an entry point of `cogwork.engines` makes.
 

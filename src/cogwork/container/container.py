@@ -313,6 +313,7 @@ class Container:
             await asyncio.sleep(min(UNDER_WAY_S, limit_s))
         await _wait_while(lambda: self.unsettled or not self.gateways.are_drained, limit_s)
         self._virtual_hosts.give_back()
+        await asyncio.sleep(0)  # engines that are awaited answer then
         self.core.flush()
         await _wait_while(lambda: self._attachments.unanswered, min(ANSWERS_S, limit_s))
         self.gateways.close()

@@ -181,3 +181,50 @@ def test_what_comes_behind_what_was_given_back_goes_on() -> None:
     run(lambda: published(engine, (0.0, first), (ENGINE_S * 0.9, second)))
     assert [first.told[0][0], second.told[0][0]] == [MODIFIED, ACCEPTED]
     assert second.told[0][1] < ENGINE_S * 0.5
+
+
+class Waiting(Patient):
+    """An engine that has sent the first append, and nothing else; it has what engines have."""
+
+    fence = read = subscribe = bounds = offset_at = trim = Patient.append
+    save_snapshot = load_snapshot = members = change_members = close = Patient.append
+    capabilities = None
+
+    def __init__(self, fault: Exception | None = None) -> None:
+        super().__init__()
+        self._fault = fault
+        self._waiting: list[asyncio.Future[Appended]] = []
+
+    def append(self, _batch: Batch) -> asyncio.Future[Appended]:  # type: ignore[override]  # as most
+        self._waiting.append(asyncio.get_running_loop().create_future())
+        return self._waiting[-1]
+
+    def release_unsent(self, reason: str) -> None:
+        if self._fault is not None:
+            raise self._fault
+        for each in self._waiting[1:]:
+            each.set_exception(Unavailable(reason))
+
+
+@pytest.mark.parametrize("fault", [None, RuntimeError("it cannot")])
+def test_what_an_engine_never_sent_is_given_back_when_the_container_stops(
+    fault: Exception | None,
+) -> None:
+    async def story() -> None:
+        faults: list[object] = []
+        asyncio.get_running_loop().set_exception_handler(
+            lambda _, context: faults.append(context["exception"])
+        )
+        line = Publishing(lambda: None)
+        line.open(Waiting(fault))  # type: ignore[arg-type]  # all that is asked of it
+        messages = [Sent(b"p", number) for number in range(3)]
+        line.take(messages)  # type: ignore[arg-type]  # all that is asked of them
+        line.give_back()
+        await asyncio.sleep(0)
+        told = [[outcome for outcome, _ in message.told] for message in messages]
+        assert told == ([[]] * 3 if fault else [[], [RELEASED], [RELEASED]])
+        assert faults == ([fault] if fault else [])
+        line.close()
+        assert messages[0].told[0][0] == MODIFIED
+
+    run(story)

@@ -99,6 +99,11 @@ class RaftEngine:
         except ConsensusError as error:
             told(error)
 
+    def release_unsent(self, reason: str) -> None:
+        """Answers appends that were never sent anywhere."""
+        if not self._is_closed:
+            self._stream.release_unsent(reason)
+
     async def fence(self) -> int:
         """Begins a new epoch and returns it."""
         return await self._command(Fence(), 0)

@@ -403,6 +403,23 @@ class Outbox:
         )
         return now_s - max(oldest_s, self._answered_s) >= self._patience.timeout_s
 
+    def fail_unsent(self, reason: str) -> list[Done]:
+        """Gives up what comes behind all that may have been appended: it never will be."""
+        waiting, end = self._waiting, len(self._waiting)
+        while end and not waiting[end - 1].copies:
+            end -= 1
+        unsent = waiting[end:]
+        del waiting[end:]
+        self._waiting_bytes -= sum(each.size_bytes for each in unsent)
+        self._next = min(self._next, end)
+        done = [Done(each.token, Unavailable(reason)) for each in unsent if not each.is_done]
+        for each in reversed(unsent):
+            each.is_done = True
+            if each.is_own:  # its number is free again: none of this producer's is behind it
+                assert isinstance(each.command, Append)
+                self._sequence = each.command.batch.sequence
+        return done
+
     def fail_all(self, reason: str) -> list[Done]:
         """Gives up everything: of what any copy is in doubt may have been appended."""
         done = [

@@ -135,6 +135,10 @@ class Stream:
         asyncio.get_running_loop().call_exception_handler(context)
         settle(self.outbox.fail_all(f"a fault in container {self._service.own}: {error!r:.200}"))
 
+    def release_unsent(self, reason: str) -> None:
+        """Gives up what the outbox has and was certainly not appended."""
+        settle(self.outbox.fail_unsent(reason))
+
     def lost(self, container: str) -> None:
         """Takes note that a container has gone, or is out of reach."""
         try:

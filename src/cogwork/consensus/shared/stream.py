@@ -124,6 +124,10 @@ class SharedStream:
         """Appends records, all or none, at one place; see `Engine`."""
         return self._writer.append(batch, epoch)
 
+    def release_unsent(self, reason: str) -> None:
+        """Answers appends that were never sent to the server."""
+        self._writer.release_unsent(reason)
+
     async def fence(self) -> int:
         """Begins a new epoch and returns it."""
         return await self._writer.fence()

@@ -176,6 +176,11 @@ class Writer:
         async with self._lock:
             return await self._refresh()
 
+    def release_unsent(self, reason: str) -> None:
+        """Gives up what waits and cannot be in the log."""
+        for wanted in [each for each in self._queue if not each.is_sent]:
+            self._give_up(wanted, reason)
+
     async def close(self, reason: str) -> None:
         """Ends it; what waits is told why."""
         self._end_reason = reason

@@ -12,7 +12,8 @@ to it is told that at once. One that first refuses and then says nothing has no
 more time than either: what it still has then is given back as what may have been appended.
 
 A container that stops gives back what waits before it closes its connections: whoever sent that
-would be left in doubt of what was certainly not appended.
+would be left in doubt of what was certainly not appended. So does an engine with what it has and
+never sent anywhere.
 
 The engine's answer becomes an outcome. Appended is accepted. What will never be taken is rejected,
 with the reason. What was certainly not appended is released, what may have been is modified with
@@ -32,7 +33,7 @@ from cogwork.amqp.extensions import OUT_OF_SEQUENCE
 from cogwork.amqp.outcomes import Modified, Rejected
 from cogwork.amqp.types import Symbol
 from cogwork.consensus.batch import Batch
-from cogwork.consensus.engine import PromptEngine, Snapshot
+from cogwork.consensus.engine import PromptEngine, ReleasingEngine, Snapshot
 from cogwork.consensus.errors import (
     BeyondEnd,
     Busy,
@@ -177,6 +178,16 @@ class Publishing:
             self._return_all(line, [each for each in line.jobs if not each.is_under_way])
             if not line.jobs:
                 del self._lines[key]
+        self._release_unsent()
+
+    def _release_unsent(self) -> None:
+        """Has the engine answer what it has never sent, where it can tell."""
+        if isinstance(self._engine, ReleasingEngine):
+            try:
+                self._engine.release_unsent("the container is stopping")
+            except Exception as error:  # a plug-in's, too: the container stops all the same
+                context = {"message": f"a fault of {self._engine!r}", "exception": error}
+                asyncio.get_running_loop().call_exception_handler(context)
 
     def close(self) -> None:
         """Gives back what has not been answered; what comes of it is of no interest any more."""

@@ -9,6 +9,7 @@ import pytest
 from replicas import take, trio
 
 from cogwork.consensus.batch import Batch
+from cogwork.consensus.engine import ReleasingEngine
 from cogwork.consensus.errors import Unavailable, Unknown
 from cogwork.consensus.raft.group import Group
 from cogwork.consensus.replicated.files import ReplicaFiles
@@ -175,5 +176,28 @@ def test_a_stream_that_cannot_be_closed_keeps_no_other_open(
             text = "stream orders: it could not be closed"
             assert faults == [f"{text}: it cannot"]
             assert f"{text}: RuntimeError('it cannot')" in made.reports
+
+    asyncio.run(asyncio.wait_for(story(), 30))
+
+
+def test_what_waits_for_a_leader_is_given_up_and_what_one_has_is_not(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with trio(tmp_path) as made:
+            engines = [await made.open(name) for name in "abc"]
+            await engines[0].append(Batch.of([b"1"]))
+            leader = next(name for name in "abc" if made.nodes[name].service.leads("orders"))
+            engine = engines["abc".index(leader)]
+            assert isinstance(engine, ReleasingEngine)
+            made.passes = lambda _from, _to: False
+            taken = engine.append(Batch.of([b"2"]))
+            await asyncio.sleep(0.05)
+            waiting = engine.append(Batch.of([b"3"]))
+            engine.release_unsent("it stops")
+            with pytest.raises(Unavailable, match="it stops"):
+                await asyncio.wait_for(waiting, 1)
+            made.passes = lambda _from, _to: True
+            assert (await asyncio.wait_for(taken, 10)).first_offset == 1
+            assert (await engine.append(Batch.of([b"4"]))).first_offset == 2
+            assert await take(engine, 3) == [b"1", b"2", b"4"]
 
     asyncio.run(asyncio.wait_for(story(), 30))

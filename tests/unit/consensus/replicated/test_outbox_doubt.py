@@ -93,6 +93,40 @@ def test_what_was_not_answered_is_in_doubt_until_it_is_refused() -> None:
     assert (given_up(lost), given_up(late)) == ([Unknown], [Unavailable])
 
 
+def test_what_was_never_sent_is_given_up_and_what_was_waits_on() -> None:
+    box = outbox()
+    put(box)
+    put(box)
+    call = sent(box, 0.0)
+    for token in (1, 2):
+        box.append(Batch.of([b"later"]), None, token, 0.0)
+    assert box.next_call(0.0) is None, "the first is to be answered before"
+    done = box.fail_unsent("it stops")
+    assert [(each.token, str(each.result)) for each in done] == [
+        (token, str(Unavailable("it stops"))) for token in (1, 2)
+    ]
+    assert (len(box), box.unsent, box.fail_unsent("it stops")) == (2, False, [])
+    box.append(Batch.of([b"last"]), None, 3, 0.0)
+    others = Troubled(0)
+    assert len(box.answered(others.apply(call), 0.1)) == 2
+    (answer,) = box.answered(others.apply(sent(box, 0.1)), 0.2)
+    assert (answer.token, type(answer.result)) == (3, Appended), "no number is missing"
+    assert others.records == [b"record", b"record", b"last"]
+
+
+def test_what_nobody_took_is_given_up_before_its_time() -> None:
+    box = outbox()
+    put(box)
+    box.answered(refusal(sent(box, 0.0), NotLeader()), 0.0)
+    box.undelivered(sent(box, 1.0).number, 1.0)
+    (done,) = box.fail_unsent("it stops")
+    assert isinstance(done.result, Unavailable)
+    assert len(box) == 0
+    put(box)
+    (answer,) = box.answered(Troubled(0).apply(sent(box, 2.0)), 2.1)
+    assert isinstance(answer.result, Appended)
+
+
 PLACE = Place(0, 0, is_repeated=False)
 EARLY = Failed("OutOfSequence", [1, 2])
 

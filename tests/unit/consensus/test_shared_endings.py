@@ -1,0 +1,66 @@
+"""What becomes of what waits for a server when its stream ends here, or its container does."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from memory_log import MemoryLog
+
+from cogwork.consensus.batch import Batch
+from cogwork.consensus.engine import ReleasingEngine
+from cogwork.consensus.errors import Unavailable, Unknown
+from cogwork.consensus.shared.server import ServerDown
+from cogwork.consensus.shared.stream import SharedStream
+
+
+class SilentLog(MemoryLog):
+    """One that takes what is appended, once it is away, and says nothing any more."""
+
+    is_silent = False
+
+    async def append(self, expected: int, entry: bytes) -> int:
+        if self.is_silent:
+            await asyncio.sleep(3600)
+        return await super().append(expected, entry)
+
+
+class AbsentLog(MemoryLog):
+    """One that is away."""
+
+    async def ends(self) -> tuple[int, int]:
+        raise ServerDown("no route")
+
+
+def test_what_was_never_sent_is_given_up_and_what_was_is_in_doubt() -> None:
+    async def story() -> None:
+        log = SilentLog()
+        stream = SharedStream(log)
+        await stream.append(Batch.of([b"0"]))
+        log.is_silent = True
+        sent = stream.append(Batch.of([b"1"]))
+        await asyncio.sleep(0.01)
+        unsent = [stream.append(Batch.of([b"2"])), stream.append(Batch.of([b"3"]))]
+        assert isinstance(stream, ReleasingEngine)
+        stream.release_unsent("it stops")
+        for each in unsent:
+            with pytest.raises(Unavailable, match="it stops"):
+                await asyncio.wait_for(each, 1)
+        await stream.end("it was closed")
+        with pytest.raises(Unknown, match="it was closed"):
+            await sent
+
+    asyncio.run(story())
+
+
+def test_what_waits_for_a_server_that_is_away_is_given_up() -> None:
+    async def story() -> None:
+        stream = SharedStream(AbsentLog())
+        answer = stream.append(Batch.of([b"1"]))
+        await asyncio.sleep(0.05)
+        stream.release_unsent("it stops")
+        with pytest.raises(Unavailable, match="it stops"):
+            await asyncio.wait_for(answer, 1)
+        await stream.close()
+
+    asyncio.run(story())
