@@ -10,6 +10,8 @@ from memory_log import MemoryLog
 from cogwork.consensus.batch import Batch
 from cogwork.consensus.engine import ReleasingEngine
 from cogwork.consensus.errors import Unavailable, Unknown
+from cogwork.consensus.shared import writer
+from cogwork.consensus.shared.entry import Entry, Kind
 from cogwork.consensus.shared.server import ServerDown
 from cogwork.consensus.shared.stream import SharedStream
 
@@ -62,5 +64,47 @@ def test_what_waits_for_a_server_that_is_away_is_given_up() -> None:
         with pytest.raises(Unavailable, match="it stops"):
             await asyncio.wait_for(answer, 1)
         await stream.close()
+
+    asyncio.run(story())
+
+
+class LeavingLog(MemoryLog):
+    """One that goes away once it has a checkpoint."""
+
+    is_gone = is_closed = False
+
+    async def append(self, expected: int, entry: bytes) -> int:
+        if self.is_gone:
+            raise ServerDown("no route")
+        position = await super().append(expected, entry)
+        if Entry.from_bytes(entry).kind is Kind.CHECKPOINT:
+            self.is_gone = True
+        return position
+
+    async def ends(self) -> tuple[int, int]:
+        if self.is_gone:
+            raise ServerDown("no route")
+        return await super().ends()
+
+    async def close(self) -> None:
+        self.is_closed = True
+
+
+def test_a_checkpoint_that_failed_keeps_no_stream_from_being_closed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def story() -> None:
+        monkeypatch.setattr(writer, "CHECKPOINT_BYTES", 1)
+        log = LeavingLog()
+        stream = SharedStream(log)
+        await stream.append(Batch.of([b"1"]))
+        while not log.is_gone:
+            await asyncio.sleep(0.001)
+        waiting = stream.append(Batch.of([b"2"]))
+        await asyncio.sleep(0.05)
+        await stream.close()
+        assert log.is_closed
+        with pytest.raises((Unavailable, Unknown), match="closed here"):
+            await asyncio.wait_for(waiting, 1)
 
     asyncio.run(story())

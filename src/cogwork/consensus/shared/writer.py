@@ -12,7 +12,6 @@ not in doubt.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections import deque
 from functools import partial
 from itertools import islice
@@ -184,11 +183,11 @@ class Writer:
     async def close(self, reason: str) -> None:
         """Ends it; what waits is told why."""
         self._end_reason = reason
-        for task in (self._task, self._checkpoint):
-            if task is not None:
-                task.cancel()
-                with contextlib.suppress(asyncio.CancelledError, ConsensusError):
-                    await task
+        tasks = [each for each in (self._task, self._checkpoint) if each is not None]
+        for task in tasks:
+            task.cancel()
+        # A checkpoint may have failed long ago, at whatever: that is no reason to stay open.
+        await asyncio.gather(*tasks, return_exceptions=True)
         while self._queue:
             self._give_up(self._queue[0], reason)
 
