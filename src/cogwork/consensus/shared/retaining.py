@@ -50,6 +50,8 @@ class Retaining:
                 await self._retain()
             except ConsensusError as error:
                 self._note_failure(reason_of(error))
+            except Exception as error:  # a server's nonsense, too: it is tried again
+                self._note_failure(repr(error))
             else:
                 self._note_success()
 
