@@ -26,6 +26,7 @@ class Faults:
         refusal: Why opening fails for good, once it does not fail for a while; None: it succeeds.
         delay_s: How long answers take.
         bounds_s: How long a stream takes to say what it holds.
+        nonsense: Whether it answers nonsense to that, at which its library fails.
         lagging: How often a read finds nothing, as at a replica that is behind the one that
             told of the records.
     """
@@ -37,6 +38,7 @@ class Faults:
         self.refusal: str | None = None
         self.delay_s = 0.0
         self.bounds_s = 0.0
+        self.nonsense = False
         self.lagging = 0
 
 
@@ -73,6 +75,8 @@ class FlakyEngine:
 
     async def bounds(self) -> Bounds:
         await asyncio.sleep(FAULTS.bounds_s)
+        if FAULTS.nonsense:
+            raise KeyError("bounds")
         return await self._engine.bounds()
 
     async def read(self, offset: int, max_bytes: int = 1 << 20) -> Sequence[Chunk]:

@@ -306,6 +306,22 @@ async def test_links_that_wait_for_a_stream_end_when_it_cannot_be_opened_after_a
 
 
 @story
+async def test_a_stream_takes_messages_whose_engine_answers_nonsense_when_it_is_looked_at() -> None:
+    flaky.FAULTS.nonsense = True
+    with container(CONFIGURATION) as running:
+        async with cogwork.connect(running) as mesh:
+            await asyncio.wait_for(mesh.publish("stream/flaky", "taken"), 5)
+            async with asyncio.timeout(20):
+                while "KeyError('bounds')" not in str((await row_of(mesh, "flaky"))["problem"]):
+                    await asyncio.sleep(0.1)
+            flaky.FAULTS.nonsense = False
+            async with asyncio.timeout(10):
+                while (await row_of(mesh, "flaky"))["problem"] is not None:
+                    await asyncio.sleep(0.1)
+            assert (await row_of(mesh, "flaky"))["state"] == "open"
+
+
+@story
 async def test_what_is_sent_while_a_stream_is_being_opened_waits_for_ten_seconds() -> None:
     flaky.FAULTS.opening = 1_000_000
     with container(CONFIGURATION) as running:

@@ -183,6 +183,20 @@ def test_what_comes_behind_what_was_given_back_goes_on() -> None:
     assert second.told[0][1] < ENGINE_S * 0.5
 
 
+def test_what_an_engine_fails_at_by_itself_is_rejected_and_what_comes_later_is_not() -> None:
+    class Broken(Patient):
+        def append(self, batch: Batch) -> Awaitable[Appended]:  # type: ignore[override]  # as most
+            if not self.asked:
+                self.asked += 1
+                raise RuntimeError("it cannot")
+            return super().append(batch)
+
+    first, second = Sent(), Sent()
+    run(lambda: published(Broken((0.0, None)), (0.0, first), (0.0, second)))
+    assert [first.told[0][0], second.told[0][0]] == [REJECTED, ACCEPTED]
+    assert b"it cannot" in first.state
+
+
 class Waiting(Patient):
     """An engine that has sent the first append, and nothing else; it has what engines have."""
 

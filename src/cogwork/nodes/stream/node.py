@@ -21,7 +21,6 @@ from zlib import crc32
 from cogwork.amqp.errors import CogworkError, Condition
 from cogwork.consensus.engine import CaughtUp, Origin, Snapshot
 from cogwork.consensus.errors import (
-    ConsensusError,
     RecordsLost,
     StreamLost,
     Truncated,
@@ -280,7 +279,7 @@ class StreamNode:
         self._problem = None
         # Before anything is awaited: who subscribes from now on is started by that.
         self._readers.open(self.engine)
-        with suppress(ConsensusError):
+        with suppress(Exception):  # a plug-in's, too: what it is, the next look tells
             await self._sight.measure()
         self._publishing.open(self.engine)
         await self._follow(self.engine)

@@ -246,7 +246,7 @@ class Publishing:
         future: asyncio.Future[object]
         try:
             future = asyncio.ensure_future(self._work(job.item))
-        except CogworkError as failure:
+        except Exception as failure:  # a plug-in's, too: its sender is told
             future = asyncio.get_running_loop().create_future()
             future.set_exception(failure)
         future.add_done_callback(partial(self._done, key, line, job))

@@ -107,10 +107,12 @@ class Sight:
             self._unanswered = f"its engine has not answered for {LOOK_TIMEOUT_S:.0f} s"
         except ConsensusError as error:
             self._unanswered = reason_of(error)
+        except Exception as error:  # a plug-in's, too: it is asked again
+            self._unanswered = repr(error)
         finally:
             self._is_looking = False
 
     async def measure(self) -> None:
-        """Asks the engine for the bounds."""
+        """Asks the engine for the bounds; raises whatever it does."""
         if self._engine is not None:
             self.bounds = await self._engine.bounds()
