@@ -97,6 +97,7 @@ class Reader:
     _snapshot: bytes | None = None
     _is_busy: bool = False
     _is_over: bool = False
+    _rereads: int = 0
 
     @property
     def link(self) -> OutgoingLink:
@@ -119,8 +120,9 @@ class Reader:
         self.pump()
 
     def reread(self, end: int) -> None:
-        """Has what is read again that it holds from an offset on, and has not been sent."""
+        """Has what is read again that it holds from an offset on, or reads, and has not sent."""
         self.target = min(self.target, end)
+        self._rereads += 1
         if self._block is not None and self._block.next_offset > end:
             self._drop()
 
@@ -234,6 +236,7 @@ class Reader:
         engine = self.source.engine
         assert engine is not None
         assert self.next is not None
+        rereads = self._rereads
         try:
             chunks = await engine.read(self.next, READ_SIZE_BYTES)
         except Truncated as error:
@@ -247,7 +250,7 @@ class Reader:
                 self._is_busy = False
                 self.source.spawn(self, self._pump_later())
                 return
-            if not self._is_over:
+            if not self._is_over and rereads == self._rereads:
                 self._drop()
                 self._block = block_of(chunks)
                 self.source.note_held(self._block.size_bytes)

@@ -137,11 +137,14 @@ class Readers:
     def take_back(self, error: RecordsLost) -> None:
         """Ends the links on which records went that are lost; the others get what there is now."""
         for reader in self:
-            if reader.next is not None and reader.next > error.end:
-                self._end(reader, error)
-            else:
-                reader.reread(error.end)
+            self._take_back(reader, error)
         self._flush()
+
+    def _take_back(self, reader: Reader, error: RecordsLost) -> None:
+        if reader.next is not None and reader.next > error.end:
+            self._end(reader, error)
+        else:
+            reader.reread(error.end)
 
     def close(self) -> None:
         """Lets all of them go."""
@@ -207,10 +210,16 @@ class Readers:
                 await asyncio.sleep(PAUSE_S)
                 reader.start()
             else:
-                asyncio.get_running_loop().call_later(PAUSE_S, reader.retry)
+                self._retry_later(reader)
+        except RecordsLost as error:
+            self._take_back(reader, error)
+            self._retry_later(reader)
         except Exception as error:  # a plug-in's, too: it ends one link and nothing else
             self._end(reader, error)
         self._flush()
+
+    def _retry_later(self, reader: Reader) -> None:
+        asyncio.get_running_loop().call_later(PAUSE_S, reader.retry)
 
     def _end(self, reader: Reader, error: Exception) -> None:
         """Ends a reader's link."""
