@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from cogwork.consensus.batch import Batch, Chunk
 from cogwork.consensus.chunks import encode_chunk
 from cogwork.consensus.engine import Appended, FromOffset, Members
-from cogwork.consensus.errors import BeyondEnd, ConsensusError, Malformed
+from cogwork.consensus.errors import BeyondEnd, ConsensusError, Malformed, Unknown
 from cogwork.consensus.replicated.calls import (
     Bounded,
     Failed,
@@ -108,6 +108,8 @@ class Served:
             return (await engine.bounds()).first
         except ConsensusError as error:
             return failure_of(error)
+        except Exception as error:  # there are proposals behind it
+            return self._failed(error)
 
     async def _finish(
         self,
@@ -125,7 +127,15 @@ class Served:
                 told.append(Place(place.epoch, place.first_offset, place.is_repeated))
             except ConsensusError as error:
                 told.append(failure_of(error))
+            except Exception as error:  # the others have an answer
+                told.append(self._failed(error))
         answer(Results(number, told))
+
+    def _failed(self, error: Exception) -> Failed:
+        """Tells of a fault of the engine; what it was to do may have happened."""
+        context = {"message": f"a fault of {self._engine!r}", "exception": error}
+        asyncio.get_running_loop().call_exception_handler(context)
+        return failure_of(Unknown(f"a fault in container {self._own}: {error!r:.200}"))
 
     # -- everything else
 
