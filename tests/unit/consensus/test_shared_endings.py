@@ -108,3 +108,28 @@ def test_a_checkpoint_that_failed_keeps_no_stream_from_being_closed(
             await asyncio.wait_for(waiting, 1)
 
     asyncio.run(story())
+
+
+class DoubtfulLog(MemoryLog):
+    """One that answers everything but an append, of which it is not known what becomes."""
+
+    async def append(self, expected: int, entry: bytes) -> int:
+        del expected, entry
+        raise ServerDown("no answer")
+
+
+def test_what_was_given_up_is_not_kept_while_a_server_takes_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(writer, "BACK_OFF_FIRST_S", 0.001)
+
+    async def story() -> None:
+        stream = SharedStream(DoubtfulLog(), timeout_s=0.01)
+        for number in range(10):
+            with pytest.raises(Unknown, match="no answer"):
+                await stream.append(Batch.of([b"%d" % number]))
+        await asyncio.sleep(0.01)
+        assert not stream._writer._flights
+        await stream.close()
+
+    asyncio.run(story())

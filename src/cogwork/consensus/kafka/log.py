@@ -70,7 +70,11 @@ class KafkaLog:
     async def reader(self, position: int) -> KafkaReader:
         """Returns a reader that begins at a position."""
         reader = KafkaReader(self._settings, self._topic, self._absence)
-        await reader.seek(position)
+        try:
+            await reader.seek(position)
+        except BaseException:
+            await reader.close()
+            raise
         return reader
 
     async def trim(self, before: int) -> None:

@@ -257,6 +257,14 @@ class Writer:
             now_s = asyncio.get_running_loop().time()
         while self._queue and self._queue[0].deadline_s <= now_s:
             self._give_up(self._queue[0], reason)
+        self._forget_given_up()
+
+    def _forget_given_up(self) -> None:
+        """Forgets flights for which nobody waits: one that takes no entry would be sent many."""
+        waiting = set(self._queue)
+        gone = [key for key, each in self._flights.items() if waiting.isdisjoint(each.wanted)]
+        for key in gone:
+            del self._flights[key]
 
     def _give_up(self, wanted: Wanted, reason: str) -> None:
         self._answer(wanted, Unknown(reason) if wanted.is_sent else Unavailable(reason))
