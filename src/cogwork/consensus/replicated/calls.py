@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from cogwork.consensus.chunks import decode_command
 from cogwork.consensus.engine import Appended
 from cogwork.consensus.errors import (
     BeyondEnd,
@@ -240,12 +241,15 @@ def decode(data: bytes | memoryview) -> Call | Answer:
     """Reads a call or an answer.
 
     Raises:
-        Malformed: It is neither.
+        Malformed: It is neither, or proposes what is no command: no replica could ever apply that.
     """
     try:
         message: Call | Answer = _decoder.decode(data)
     except (msgspec.DecodeError, msgspec.ValidationError) as error:
         raise Malformed("a call between containers", str(error)) from error
+    if isinstance(message, Proposal):
+        for command in message.commands:
+            decode_command(command)
     return message
 
 

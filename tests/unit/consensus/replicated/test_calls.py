@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from cogwork.consensus.chunks import encode_command
+from cogwork.consensus.commands import Fence, Trim
 from cogwork.consensus.errors import (
     BeyondEnd,
     Busy,
@@ -22,7 +24,7 @@ from cogwork.consensus.replicated import calls
 from cogwork.consensus.replicated.calls import Failed, decode, encode, error_of, failure_of
 
 MESSAGES = [
-    calls.Proposal(1, "orders", [b"", b"\x00command"]),
+    calls.Proposal(1, "orders", [encode_command(Fence()), encode_command(Trim(3))]),
     calls.Read(2, "v:orders", 1 << 60, 1 << 20, 2_000),
     calls.GetBounds(3, "orders"),
     calls.FindTime(4, "orders", -1),

@@ -10,7 +10,8 @@ import pytest
 from replicas import take, trio
 
 from cogwork.consensus.batch import Batch, Chunk
-from cogwork.consensus.chunks import encode_chunk
+from cogwork.consensus.chunks import encode_chunk, encode_command
+from cogwork.consensus.commands import Append
 from cogwork.consensus.replicated import calls
 from cogwork.consensus.replicated.member import Member
 from cogwork.consensus.replicated.switchboard import CALL
@@ -45,6 +46,37 @@ def test_an_answer_to_something_else_is_reported_and_the_proposal_repeated(tmp_p
             made.passes = lambda _from, _to: True
             await appending
             assert await take(engines[other], 2) == [b"1", b"2"]
+
+    asyncio.run(asyncio.wait_for(story(), 20))
+
+
+@pytest.mark.parametrize(
+    ("command", "why"),
+    [
+        (b"", "it is cut short"),
+        (b"\x02\x02", "its version is 2, not 1"),
+        (b"\x01\x09", "its kind is 9"),
+        (encode_command(Append(Batch.of([b"2"]), None, 0))[:25], "it is cut short"),
+    ],
+)
+def test_what_is_no_command_is_reported_and_reaches_no_replica(
+    command: bytes, why: str, tmp_path: Path
+) -> None:
+    async def story() -> None:
+        async with trio(tmp_path) as made:
+            engines = {name: await made.open(name) for name in "abc"}
+            await engines["a"].append(Batch.of([b"1"]))
+            leader = next(name for name in "abc" if made.nodes[name].service.leads("orders"))
+            service, other = made.nodes[leader].service, "b" if leader == "a" else "a"
+            good = encode_command(Append(Batch.of([b"2"]), None, 0))
+            call = calls.Proposal(1, "orders", [good, command])
+            service.receive(other, CALL + calls.encode(call))
+            await engines["a"].append(Batch.of([b"3"]))
+            assert [await take(engine, 2) for engine in engines.values()] == [[b"1", b"3"]] * 3
+            assert all(node.service.streams["orders"].member for node in made.nodes.values())
+            (text,) = [each for each in made.reports if "something else" in each]
+            assert text.startswith(f"container {other} sent something else: this is not a")
+            assert text.endswith(why)
 
     asyncio.run(asyncio.wait_for(story(), 20))
 
