@@ -89,7 +89,7 @@ class Stream:
         self.outage: str | None = None
         self._service = service
         self._reader = 0
-        self._wrong: set[str] = set()
+        self._wrong: set[tuple[str, type[object]]] = set()
         self._patience = Patience(ANSWER_TIMEOUT_S, ANSWER_TIMEOUT_MAX_S)
         self._patience_for_records = Patience(ANSWER_TIMEOUT_S, RECORDS_TIMEOUT_MAX_S)
 
@@ -119,11 +119,15 @@ class Stream:
     def _answered(self, container: str, answer: Results | Refused) -> None:
         """Takes the answer to a call of the outbox, which repeats what was not answered."""
         try:
-            settle(self.outbox.answered(answer, self._service.now_s()))
-        except Malformed as error:  # as good as none
-            self._service.report(f"stream {self.name}: container {container}: {error}")
+            done = self.outbox.answered(answer, self._service.now_s())
+        except Malformed as problem:  # as good as none
+            self._report_wrong(container, Results, problem)
         except Exception as error:  # whoever answers has nothing to do with it
             self.fail(error)
+        else:
+            if isinstance(answer, Results):
+                self._wrong.discard((container, Results))
+            settle(done)
         if self.outbox.unsent:
             self._service.send_soon(self)
 
@@ -210,9 +214,9 @@ class Stream:
                 self.outage = f"no replica answers: {reason_of(error)}"
             except Malformed as problem:
                 error = Unavailable(f"container {container}: {problem}")
-                self._report_wrong(container, problem)
+                self._report_wrong(container, kind, problem)
             else:
-                self._wrong.discard(container)
+                self._wrong.discard((container, kind))
                 return taken
             if clock_s() - asked_s >= timeout_s:
                 patience.lapsed()
@@ -220,10 +224,10 @@ class Stream:
             await asyncio.sleep(PAUSE_S)
         raise Unavailable(f"no replica answers: {error}")
 
-    def _report_wrong(self, container: str, problem: Malformed) -> None:
-        """Says what a replica answers that cannot be read, once until it does better."""
-        if container not in self._wrong:
-            self._wrong.add(container)
+    def _report_wrong(self, container: str, kind: type[object], problem: Malformed) -> None:
+        """Says what a container answers that is of no use, once until it does better."""
+        if (container, kind) not in self._wrong:
+            self._wrong.add((container, kind))
             self._service.report(f"stream {self.name}: container {container}: {problem}")
 
     def _next_reader(self, *, is_here: bool) -> str:

@@ -81,25 +81,35 @@ def test_what_is_no_command_is_reported_and_reaches_no_replica(
     asyncio.run(asyncio.wait_for(story(), 20))
 
 
-def test_results_of_something_else_are_reported_and_the_proposal_repeated(tmp_path: Path) -> None:
+def test_results_of_something_else_are_reported_once_and_the_proposal_repeated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def story() -> None:
         async with trio(tmp_path) as made:
             engines = {name: await made.open(name) for name in "abc"}
             await engines["a"].append(Batch.of([b"1"]))
             leader = next(name for name in "abc" if made.nodes[name].service.leads("orders"))
-            other = "b" if leader == "a" else "a"
-            service = made.nodes[other].service
-            made.passes = lambda origin, _to: origin != leader
-            appending = asyncio.ensure_future(engines[other].append(Batch.of([b"2"])))
-            while not service._switchboard._expecting:
+            other = engines["b" if leader == "a" else "a"]
+            propose, asked = Member._propose, list[int]()
+
+            def answer(
+                member: Member, call: calls.Proposal, give: Callable[[Answer], object]
+            ) -> None:
+                if member._service.own == leader:
+                    asked.append(call.number)
+                    give(calls.Results(call.number, [7]))
+                else:
+                    propose(member, call, give)
+
+            monkeypatch.setattr(Member, "_propose", answer)
+            appending = asyncio.ensure_future(other.append(Batch.of([b"2"])))
+            while len(asked) < 3:
                 await asyncio.sleep(0.001)
-            (number,) = service._switchboard._expecting
-            service.receive(leader, CALL + calls.encode(calls.Results(number, [7])))
-            text = f"stream orders: container {leader}: this is not an answer to these commands"
-            assert [each for each in made.reports if each.startswith(text)]
-            made.passes = lambda _from, _to: True
+            monkeypatch.undo()
             assert (await appending).first_offset == 1
-            assert await take(engines[other], 2) == [b"1", b"2"]
+            assert await take(other, 2) == [b"1", b"2"]
+            text = f"stream orders: container {leader}: this is not an answer to these commands"
+            assert len([each for each in made.reports if each.startswith(text)]) == 1
 
     asyncio.run(asyncio.wait_for(story(), 20))
 
