@@ -135,8 +135,10 @@ class Replicas:
     async def _problem_of(self, stream: Stream) -> str:
         try:
             await self.house(stream)
-        except (CogworkError, ValueError, OSError) as error:
-            return f"stream {stream.name}: the replica here is not to be had: {error}"
+        except Exception as error:  # whatever it is, the stream is to have its replica again
+            known = isinstance(error, (CogworkError, ValueError, OSError))
+            reason = str(error) if known else repr(error)
+            return f"stream {stream.name}: the replica here is not to be had: {reason}"
         return ""
 
     def close(self, streams: Iterable[Stream]) -> None:

@@ -51,8 +51,12 @@ def make_stream() -> Stream:
     return cast("Stream", Orders())
 
 
+@pytest.mark.parametrize(
+    ("fault", "why"),
+    [(OSError(28, "no space"), "no space"), (KeyError("term"), "KeyError('term')")],
+)
 def test_one_task_tries_to_open_a_replica_however_often_it_is_told(
-    monkeypatch: pytest.MonkeyPatch,
+    fault: Exception, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def story() -> None:
         made, reports = make_replicas()
@@ -64,7 +68,7 @@ def test_one_task_tries_to_open_a_replica_however_often_it_is_told(
         async def opening(_replicas: Replicas, stream: Stream) -> None:
             attempts.append(True)
             if len(attempts) < 4:
-                raise OSError(28, "no space")
+                raise fault
             stream.member = unasked
 
         monkeypatch.setattr(Replicas, "_open", opening)
@@ -76,7 +80,9 @@ def test_one_task_tries_to_open_a_replica_however_often_it_is_told(
                 await asyncio.sleep(0)
         while asyncio.all_tasks() != before:
             await asyncio.sleep(0)
-        assert len(reports) == 1
+        (text,) = reports
+        assert text.startswith("stream orders: the replica here is not to be had: ")
+        assert text.endswith(why)
 
     asyncio.run(asyncio.wait_for(story(), 2))
 
