@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from cogwork.consensus.replicated.member import Member
 
@@ -24,13 +24,17 @@ SEALED_TOGETHER = 2
 class Pressure:
     """The groups that were asked, in that order."""
 
-    def __init__(self, members: Mapping[int, Member]) -> None:
+    def __init__(
+        self, members: Mapping[int, Member], stop: Callable[[int, Exception], None]
+    ) -> None:
         """Has asked nobody.
 
         Args:
             members: The replicas that are open, by their groups.
+            stop: Has the replica of a group stop that fails at what it is to do.
         """
         self._members = members
+        self._stop = stop
         self._asked: dict[int, None] = {}
         self._sealing: set[int] = set()
         self._is_going_on = False
@@ -63,6 +67,7 @@ class Pressure:
         has_begun = False
         try:
             has_begun = self._members[group].seal()
-        finally:
-            if not has_begun:
-                self._sealing.discard(group)
+        except Exception as error:  # it is its turn because of another one, or before that one
+            self._stop(group, error)
+        if not has_begun:
+            self._sealing.discard(group)

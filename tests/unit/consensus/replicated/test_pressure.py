@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, cast
 
-import pytest
+from replicas import trio
 
+from cogwork.consensus.batch import Batch
+from cogwork.consensus.replicated import pressure
+from cogwork.consensus.replicated.member import Member
 from cogwork.consensus.replicated.pressure import SEALED_TOGETHER, Pressure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
-    from cogwork.consensus.replicated.member import Member
+    import pytest
 
 
 class Sealer:
@@ -45,7 +50,11 @@ class Stage:
         self.raising = raising
         self.begun: list[int] = []
         members = {group: Sealer(self, group) for group in range(count)}
-        self.pressure = Pressure(cast("Mapping[int, Member]", members))
+        self.stopped: list[tuple[int, str]] = []
+        self.pressure = Pressure(
+            cast("Mapping[int, Member]", members),
+            lambda group, error: self.stopped.append((group, str(error))),
+        )
 
     def ask(self, *groups: int) -> None:
         for group in groups:
@@ -89,13 +98,12 @@ def test_any_number_may_fail_at_once() -> None:
 
 def test_an_error_is_told_and_holds_up_nobody_afterwards() -> None:
     stage = Stage(8, raising=frozenset({0, 1, 4}))
-    for group in (0, 1):
-        with pytest.raises(RuntimeError, match=str(group)):
-            stage.ask(group)
-    stage.ask(2, 3, 4, 5, 6)
+    stage.ask(0, 1, 2, 3, 4, 5, 6)
     assert stage.begun == [2, 3]
-    with pytest.raises(RuntimeError, match="4"):
-        stage.pressure.ended(2)
+    assert stage.stopped == [(0, "0"), (1, "1")]
+    stage.pressure.ended(2)
+    assert stage.stopped[2:] == [(4, "4")]
+    assert stage.begun == [2, 3, 5]
     stage.pressure.ended(3)
     assert stage.begun == [2, 3, 5, 6]
 
@@ -105,3 +113,41 @@ def test_who_seals_without_being_asked_counts_for_nothing() -> None:
     stage.ask(0, 1, 2)
     stage.pressure.ended(3)
     assert stage.begun == [0, 1]
+
+
+def test_a_replica_that_fails_when_another_one_has_sealed_stops_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pressure, "SEALED_TOGETHER", 1)
+    seal = Member.seal
+
+    def fail(member: Member) -> bool:
+        if member.name == "others":
+            raise RuntimeError("it cannot")
+        return seal(member)
+
+    async def story() -> None:
+        faults = list[str]()
+        asyncio.get_running_loop().set_exception_handler(
+            lambda _, context: faults.append(str(context["exception"]))
+        )
+        async with trio(tmp_path) as made:
+            engine = await made.open("a")
+            for name in "abc":
+                await made.open(name)
+                await made.open(name, "others", 18)
+            await engine.append(Batch.of([b"1"]))
+            service = made.nodes["a"].service
+            member = service.streams["orders"].member
+            assert member is not None
+            monkeypatch.setattr(Member, "seal", fail)
+            for group in (17, 18):
+                service.pressure.ask(group)
+            assert member.replica.is_sealing
+            async with asyncio.timeout(5):
+                while service.streams["others"].member is not None or member.replica.is_sealing:
+                    await asyncio.sleep(0.01)
+            assert faults == ["it cannot"]
+            assert member.replica.sealed_offset == 1
+
+    asyncio.run(asyncio.wait_for(story(), 20))
