@@ -47,9 +47,9 @@ class Link:
 
 
 class World:
-    """The receivers of that stream: one, that has been given all below an offset."""
+    """The receivers of that stream: one, that has been given all below an offset, or has none."""
 
-    def __init__(self, following: int) -> None:
+    def __init__(self, following: int | None) -> None:
         self.engine, self.ended, self.link = Engine(), list[Any](), Link()
         self._tasks: set[asyncio.Task[None]] = set()
         tail = Tail()
@@ -117,6 +117,22 @@ def test_who_has_had_nothing_of_what_a_read_finds_lost_reads_again(following: in
         world.engine.answers[0].set_exception(RecordsLost(END))
         await world.asked(2)
         assert (world.engine.asked, world.ended) == ([following] * 2, [])
+        world.close()
+
+    run(story)
+
+
+def test_who_has_not_begun_where_a_loss_is_found_is_told() -> None:
+    async def story() -> None:
+        world = World(None)
+
+        async def bounds() -> None:
+            raise RecordsLost(END)
+
+        world.engine.bounds = bounds  # type: ignore[attr-defined]  # for this one
+        world.reader.start()
+        await asyncio.sleep(0.05)
+        assert [end.condition for end in world.ended] == [RECORDS_LOST]
         world.close()
 
     run(story)

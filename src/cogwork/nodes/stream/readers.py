@@ -212,8 +212,11 @@ class Readers:
             else:
                 self._retry_later(reader)
         except RecordsLost as error:
-            self._take_back(reader, error)
-            self._retry_later(reader)
+            if reader.next is None:  # it has not begun anywhere
+                self._end(reader, error)
+            else:
+                self._take_back(reader, error)
+                self._retry_later(reader)
         except Exception as error:  # a plug-in's, too: it ends one link and nothing else
             self._end(reader, error)
         self._flush()
