@@ -28,6 +28,7 @@ from cogwork.archive.replay import Replayed, plan_of, replay, sent_before
 from cogwork.arrow import ArrowClient
 from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.main import run
+from cogwork.client.errors import Released
 from cogwork.client.outcome import Outcome, OutcomeState
 
 if TYPE_CHECKING:
@@ -192,7 +193,7 @@ def test_what_was_not_accepted_is_sent_again_in_order() -> None:
     out = Moody([[], [OutcomeState.ACCEPTED, released], [rejected, rejected], [], [doubted]])
 
     async def work() -> int:
-        sender = replaying._Sender(out, lambda _done: None)  # type: ignore[arg-type]  # a fake
+        sender = replaying._Sender(out, lambda _done: None, asyncio.Event())  # type: ignore[arg-type]  # a fake
         for chunk in ([1, 2], [3, 4], [5, 6]):
             await sender.send(chunk)  # type: ignore[arg-type]  # a fake
         await sender.finish()
@@ -200,6 +201,60 @@ def test_what_was_not_accepted_is_sent_again_in_order() -> None:
 
     assert asyncio.run(work()) == 6
     assert out.given == [[1, 2], [3, 4], [5, 6], [3, 4], [5, 6], [5, 6]]
+
+
+def test_an_address_that_takes_nothing_ends_a_replay(
+    url: str, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replaying, "PATIENCE_S", 0.5)
+    with pytest.raises(Released, match=r"not sent within 0\.5 s: there was no credit"):
+        replayed(url, place, "unicast/nobody")
+
+
+def test_a_slow_consumer_is_waited_for(
+    url: str, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replaying, "PATIENCE_S", 0.8)
+    with Archive.open(str(place)) as archive:
+        plan = plan_of(archive.table(STREAM), "0", "8", "unicast/slow")
+
+        async def work(mesh: cogwork.Mesh) -> Replayed:
+            async def consume() -> None:
+                async with mesh.consume("unicast/slow", credit=1) as items:
+                    async for item in items:
+                        await asyncio.sleep(0.3)
+                        await item.accept()
+
+            consuming = asyncio.create_task(consume())
+            try:
+                return await replay(mesh, archive.table(STREAM), plan)
+            finally:
+                consuming.cancel()
+
+        assert archives.reach(url, work).sent == 8
+
+
+def test_a_replay_that_nobody_takes_can_be_ended(
+    url: str, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replaying, "STOP_S", 0.2)
+    with Archive.open(str(place)) as archive:
+        table = archive.table(STREAM)
+        plan = plan_of(table, "first", "end", "unicast/nobody")
+
+        async def work(mesh: cogwork.Mesh) -> Replayed:
+            stopping = asyncio.Event()
+            asyncio.get_running_loop().call_later(0.2, stopping.set)
+            return await asyncio.wait_for(replay(mesh, table, plan, stopping=stopping), 10)
+
+        assert archives.reach(url, work).sent == 0
+
+
+def test_a_stream_is_one_however_its_address_begins(url: str, place: Path) -> None:
+    create(url, "slashed")
+    assert replayed(url, place, "stream/slashed", "0", "5").sent == 5
+    outcome = replayed(url, place, "/stream/slashed", "0", "5")
+    assert (outcome.sent, outcome.skipped) == (0, 5)
 
 
 def test_the_command(url: str, place: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,7 +8,8 @@ at the beginning, which is slower and as right. Other addresses have no memory o
 a message may come twice, with the same message-id.
 
 Messages go out in chunks, several under way. Where one of a chunk was not accepted, that chunk and
-those after it are sent again, in order.
+those after it are sent again, in order. An address that nobody takes from gives no credit, and no
+outcome: so it is the messages' moving on that is watched, and not the time that a chunk takes.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import asyncio
 import hashlib
 import time
 from collections import deque
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow.compute as pc
@@ -27,7 +29,8 @@ from cogwork.archive import reading
 from cogwork.archive.errors import ArchiveError, BadPlace, NothingThere
 from cogwork.arrow import UnknownStream
 from cogwork.client import Message
-from cogwork.client.outcome import OutcomeState
+from cogwork.client.errors import InDoubt
+from cogwork.client.outcome import NO_CONNECTION, NO_CREDIT, OutcomeState, unsent
 from cogwork.client.stream_start import start_of
 from cogwork.consensus.engine import FromOffset, FromTime, Origin
 
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
     from cogwork.archive.table import ArchiveTable
     from cogwork.arrow import ArrowClient
     from cogwork.client import Mesh
+    from cogwork.client.errors import ClientError
     from cogwork.client.outcome import Outcome
     from cogwork.client.publisher import Publisher
     from cogwork.dataplane.dispatches import Batch
@@ -54,6 +58,10 @@ CHUNKS_MAX = 8
 PATIENCE_S = 60.0
 """So long an address may take nothing, before that is an error."""
 
+STOP_S = 2.0
+"""So long it may take nothing where the replay is to end: what is under way may still arrive."""
+
+LOOK_S = 0.2
 PAUSE_S = 0.05
 LOOK_BACK_ROWS = 100_000
 LOOK_BACK_ROWS_MAX = 5_000_000
@@ -111,6 +119,7 @@ def plan_of(table: ArchiveTable, start: str, end: str, into: str, run: str = "")
         BadPlace: `start` or `end` is none.
         NothingThere: The range is empty.
     """
+    into = into.removeprefix("/") if into.startswith("/" + PREFIX) else into
     first_wanted = _place_of("from", start)
     last_wanted = Origin.NEXT if end == "end" else _place_of("to", end)
     first = max(table.first, _offset_of(table, first_wanted))
@@ -198,18 +207,21 @@ async def replay(
     Raises:
         Rejected: The address does not take a message.
         Released: It takes none, for a minute.
+        InDoubt: It has some, and for a minute does not say what became of them.
     """
     began = time.monotonic()
-    sender: _Sender
-    async with mesh.publisher(plan.into) as out:
-        sender = _Sender(out, lambda done: on_progress(skip + done) if on_progress else None)
-        pace = _Pace(speed)
-        for messages, time_us in _chunks(table, plan, skip, paced=speed is not None):
-            if stopping is not None and stopping.is_set():
-                break
-            await pace.wait(time_us, stopping)
-            await sender.send(messages)
-        await sender.finish()
+    stopping = stopping or asyncio.Event()
+    out = mesh.publisher(plan.into)
+    sender = _Sender(out, lambda done: on_progress(skip + done) if on_progress else None, stopping)
+    with suppress(_Abandoned):
+        async with out:
+            pace = _Pace(speed)
+            for messages, time_us in _chunks(table, plan, skip, paced=speed is not None):
+                if stopping.is_set():
+                    break
+                await pace.wait(time_us, stopping)
+                await sender.send(messages)
+            await sender.finish()
     return Replayed(sender.accepted, skip, time.monotonic() - began)
 
 
@@ -220,7 +232,7 @@ class _Pace:
         self._speed = speed
         self._first: tuple[int, float] | None = None
 
-    async def wait(self, time_us: int, stopping: asyncio.Event | None) -> None:
+    async def wait(self, time_us: int, stopping: asyncio.Event) -> None:
         if self._speed is None:
             return
         now = time.monotonic()
@@ -231,7 +243,7 @@ class _Pace:
         if delay <= 0:
             return
         try:
-            await asyncio.wait_for((stopping or asyncio.Event()).wait(), delay)
+            await asyncio.wait_for(stopping.wait(), delay)
         except TimeoutError:
             return
 
@@ -292,13 +304,20 @@ def _message_of(row: dict[str, Any], plan: Plan, number: int) -> Message:
     )
 
 
+class _Abandoned(Exception):
+    """The replay is to end, and what is under way gets nowhere."""
+
+
 class _Sender:
     """Chunks under way, oldest first; what is not accepted is sent again, in order."""
 
-    def __init__(self, out: Publisher, on_progress: Callable[[int], None]) -> None:
+    def __init__(
+        self, out: Publisher, on_progress: Callable[[int], None], stopping: asyncio.Event
+    ) -> None:
         self.accepted = 0
         self._out = out
         self._on_progress = on_progress
+        self._stopping = stopping
         self._under_way: deque[tuple[list[Message], Batch[Outcome]]] = deque()
         self._failing_since: float | None = None
 
@@ -316,7 +335,8 @@ class _Sender:
 
     async def _settle_oldest(self) -> None:
         messages, batch = self._under_way[0]
-        failed = next((each for each in await batch if not each.is_accepted), None)
+        outcomes = await self._outcomes(batch)
+        failed = next((each for each in outcomes if not each.is_accepted), None)
         if failed is None:
             self._under_way.popleft()
             self._failing_since = None
@@ -324,6 +344,29 @@ class _Sender:
             self._on_progress(self.accepted)
             return
         await self._send_again(failed)
+
+    async def _outcomes(self, batch: Batch[Outcome]) -> list[Outcome]:
+        """Waits for those of a chunk, as long as something of what is under way moves on."""
+        coming = asyncio.ensure_future(_awaited(batch))
+        left, moved = -1, time.monotonic()
+        try:
+            while not (await asyncio.wait({coming}, timeout=LOOK_S))[0]:
+                now, before, left = time.monotonic(), left, self._out.backlog + self._out.unsettled
+                moved = now if left != before else moved
+                if self._stopping.is_set() and now - moved > STOP_S:
+                    raise _Abandoned
+                if now - moved > PATIENCE_S:
+                    raise self._stuck()
+        finally:
+            coming.cancel()
+        return coming.result()
+
+    def _stuck(self) -> ClientError:
+        address = self._out.address
+        if self._out.backlog:
+            wanting = NO_CONNECTION if self._out.link is None else NO_CREDIT
+            return unsent(address, wanting, PATIENCE_S)
+        return InDoubt(address, None, f"it was sent, and has no outcome within {PATIENCE_S:g} s")
 
     async def _send_again(self, failed: Outcome) -> None:
         """Waits for all that is under way, and sends it again."""
@@ -335,7 +378,13 @@ class _Sender:
         again = list(self._under_way)
         self._under_way.clear()
         for _, batch in again:
-            await batch
+            await self._outcomes(batch)
+        if self._stopping.is_set():
+            raise _Abandoned
         await asyncio.sleep(PAUSE_S)
         for messages, _ in again:
             self._post(messages)
+
+
+async def _awaited(batch: Batch[Outcome]) -> list[Outcome]:
+    return await batch
