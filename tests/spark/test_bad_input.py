@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib.metadata
 import json
 from shutil import rmtree
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import archives
 import pytest
@@ -168,6 +169,26 @@ def test_a_checkpoint_of_another_query(spark: SparkSession, url: str, tmp_path: 
         "job.py:5: the checkpoint is another query's: it has a place in the stream orders, and "
         "this one reads others"
     )
+
+
+class Query:
+    """Goes on for good, or fails: in which order Spark has its own, no test knows."""
+
+    def __init__(self, *, fails: bool) -> None:
+        self._fails = fails
+
+    def awaitTermination(self, timeout: float | None = None) -> bool:  # noqa: N802 # Spark's name
+        if self._fails:
+            raise ValueError("there is no stream nowhere")
+        assert timeout is not None, "this one never ends"
+        return False
+
+
+def test_a_query_that_fails_ends_the_job_beside_one_that_goes_on(tmp_path: Path) -> None:
+    queries = [Query(fails=False), Query(fails=True)]
+    spark: Any = SimpleNamespace(streams=SimpleNamespace(active=queries))
+    with pytest.raises(JobFailed, match="there is no stream nowhere"):
+        run_job(spark, job(tmp_path, ""), [], "amqp://localhost")
 
 
 def test_a_table_of_another_stream(

@@ -26,9 +26,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 __all__ = ("JobTools", "check_job", "run_job")
+
+LOOK_S = 1
+"""For each of the queries in turn: one that goes on for good must not hide that another failed."""
 
 
 class JobTools:
@@ -130,13 +134,18 @@ def run_job(
     try:
         with _as_program(file, arguments):
             runpy.run_path(file, JobTools(spark, url, certificates).names(), "__main__")
-        for query in spark.streams.active:
-            query.awaitTermination()
+        _await_all(spark.streams.active)
     except SystemExit as leaving:
         if leaving.code not in (None, 0):
             raise
     except Exception as error:
         raise JobFailed(failure_of(error, file)) from error
+
+
+def _await_all(queries: Sequence[StreamingQuery]) -> None:
+    """Waits until all queries have ended, in whichever order; the first that fails ends that."""
+    while queries:
+        queries = [each for each in queries if not each.awaitTermination(LOOK_S)]
 
 
 @contextmanager
