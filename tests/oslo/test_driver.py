@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import threading
@@ -429,6 +430,17 @@ def test_a_query_of_the_url_overrides_options_and_wrong_options_are_told() -> No
         oslo_messaging.get_rpc_transport(
             configuration(pre_settled=["rpc-nonsense"]), url="amqp://h/"
         )
+    with rpc("amqp://h/?pre_settled=rpc-call,notify&notification_pools=a,b") as here:
+        assert here._driver._settings.pre_settled == {"rpc-call", "notify"}
+        assert here._driver._settings.notification_pools == ("a", "b")
+    for url, said in (
+        ("amqp://h/?default_send_timeout=soon", "default_send_timeout=soon in the transport_url: "),
+        ("amqp://h/?idle_timeout=-1", "idle_timeout=-1 in the transport_url: "),
+        ("amqp://h/?pre_settled=rpc-call,x", "pre_settled = x: it takes notify, rpc-call"),
+        ("amqp://h:99999/", "port 99999: it goes up to 65535"),
+    ):
+        with pytest.raises(ConfigurationError, match=re.escape(said)):
+            oslo_messaging.get_rpc_transport(configuration(), url=url)
     with pytest.raises(ConfigurationError, match="needs PLAIN"):
         oslo_messaging.get_rpc_transport(
             configuration(sasl_mechanisms="EXTERNAL"), url="amqp://me:secret@h/"

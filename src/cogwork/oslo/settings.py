@@ -18,7 +18,7 @@ from cogwork.oslo.options import GROUP, OPTIONS
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from cogwork.client.options import Mechanism
 
@@ -26,6 +26,8 @@ __all__ = ("Settings", "StepRetry", "settings_of")
 
 DEFAULT_PORT = 5672
 """As the old driver had it, with TLS too."""
+
+PORT_MAX = 65_535
 
 PRE_SETTLED = frozenset({"rpc-call", "rpc-cast", "rpc-reply", "notify"})
 
@@ -99,8 +101,10 @@ def settings_of(conf: Any, url: Any, default_exchange: str | None) -> Settings: 
         ConfigurationError: An option cannot be used; the message says which, and why.
     """
     conf.register_opts(OPTIONS, group=GROUP)
+    _check_query(url)
     group = getattr(ConfigOptsProxy(conf, url, GROUP), GROUP)
-    wrong = sorted(set(group.pre_settled) - PRE_SETTLED)
+    pre_settled = _names(group.pre_settled)
+    wrong = sorted(pre_settled - PRE_SETTLED)
     if wrong:
         raise ConfigurationError(
             f"[{GROUP}] pre_settled = {', '.join(wrong)}: it takes {', '.join(sorted(PRE_SETTLED))}"
@@ -110,7 +114,7 @@ def settings_of(conf: Any, url: Any, default_exchange: str | None) -> Settings: 
         client=_client_options(group, url),
         addresses=_address_options(group, url, default_exchange),
         has_own_name=bool(group.container_name),
-        pre_settled=frozenset(group.pre_settled),
+        pre_settled=pre_settled,
         reply_credit=group.reply_link_credit,
         rpc_credit=group.rpc_server_credit,
         notify_credit=group.notify_server_credit,
@@ -124,10 +128,30 @@ def settings_of(conf: Any, url: Any, default_exchange: str | None) -> Settings: 
     )
 
 
+def _check_query(url: Any) -> None:  # noqa: ANN401  # an untyped library's object
+    """Names the option of the URL's query whose value is none; oslo.config names the value only."""
+    types = {option.name: option.type for option in OPTIONS}
+    for name, value in url.query.items():
+        try:
+            types.get(name, str)(value)
+        except ValueError as error:
+            raise ConfigurationError(f"{name}={value} in the transport_url: {error}") from error
+
+
+def _names(given: str | Iterable[str]) -> frozenset[str]:
+    """Returns the names in an option that may be given several times; a query has it once."""
+    parts = [given] if isinstance(given, str) else given
+    return frozenset(name for part in parts for name in part.replace(",", " ").split())
+
+
 def _endpoints(group: Any, url: Any) -> tuple[Endpoint, ...]:  # noqa: ANN401  # untyped libraries' objects
     realm = group.sasl_default_realm
     found = []
     for host in url.hosts:
+        if (host.port or DEFAULT_PORT) > PORT_MAX:
+            raise ConfigurationError(
+                f"the transport_url has port {host.port}: it goes up to {PORT_MAX}"
+            )
         user = host.username
         if user and realm and "@" not in user:
             user = f"{user}@{realm}"
