@@ -353,6 +353,24 @@ def test_a_notification_waits_for_its_listener_and_comes_again_where_it_was_put_
         assert events.put_back == 0
 
 
+def test_notifications_outlive_a_container_that_is_told_to_keep_them(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "oslo.md").read_text()
+    found = re.search(r"```toml\n.*\n\n(\[\[address\]\]\n.+?)```", page, re.DOTALL)
+    assert found is not None
+    (port,) = free_ports(1)
+    member = Member("kept", port, [], tmp_path, found[1], f"data_dir = '{tmp_path}/data'\n")
+    member.start()
+    try:
+        with notifying(f"{member.url}/") as here:
+            notifier(here, "kept").info({}, "test", "kept")
+            member.kill()
+            member.start()
+            with listening(here, "kept") as events:
+                within(30, lambda: events.got == ["kept"], "it has come")
+    finally:
+        member.kill()
+
+
 def test_each_pool_gets_a_copy(urls: list[str]) -> None:
     pools = {"notification_pools": ["audit", "bill"]}
     with notifying(urls[0], **pools) as here:
