@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ import pytest
 
 from cogwork.arrow import ArrowClient, ArrowError, BeyondEnd, StreamTruncated, UnknownStream
 from cogwork.arrow import session as sessions
+from cogwork.cli.servers.process import free_ports
 
 from .arrow_readers import (
     BODY,
@@ -117,6 +119,21 @@ def test_a_time_is_an_offset(single: Member) -> None:
         assert client.offset_at("orders", times[-1]) == times.index(times[-1])
         assert client.offset_at("orders", times[-1] - 999) == times.index(times[-1])
         assert client.offset_at("orders", 4_000_000_000_000_000) == RECORDS
+        assert client.offset_at("orders", 10**30) == RECORDS
+
+
+@pytest.mark.parametrize("scheme", ["amqp", "amqps"])
+def test_who_cannot_be_reached_is_named(scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call is given up before all the time is over; what it met is told all the same."""
+    monkeypatch.setattr(sessions, "CALL_S", 0.7)
+    (port,) = free_ports(1)
+    began_s = time.monotonic()
+    with (
+        ArrowClient(f"{scheme}://127.0.0.1:{port}", timeout_s=1.5) as client,
+        pytest.raises(ArrowError, match=f"{scheme}://127.0.0.1:{port}: Connection refused"),
+    ):
+        client.bounds("orders")
+    assert time.monotonic() - began_s < 10
 
 
 @pytest.mark.filterwarnings("ignore:This process .* multi-threaded:DeprecationWarning")  # it is

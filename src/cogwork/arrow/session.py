@@ -53,6 +53,9 @@ DISTRUST_S = 2.0
 SILENCE_S = 5.0
 """A reader that says nothing for so long is passed over: it may be one that hangs."""
 
+TIME_MAX_MS = (1 << 63) - 1
+"""What AMQP has for a time; no record is of a later one."""
+
 CALL_S = 10.0
 READER_RETRY = Retry(longest_s=0.2, give_up_after_s=2.0)
 FRAME_BYTES = 1 << 16
@@ -76,6 +79,7 @@ class Session:
         self._timeout_s = timeout_s
         self._mesh: Mesh | None = None
         self._connecting = asyncio.Lock()
+        self._last_refusal: ConnectError | None = None
         self._distrusted_until_s: dict[str, float] = {}
 
     @staticmethod
@@ -104,12 +108,16 @@ class Session:
         until_s = _now_s() + self._timeout_s
         while True:
             try:
-                return await Mesh(self._url.split(","), self._options).__aenter__()
+                mesh = await Mesh(self._url.split(","), self._options).__aenter__()
             except AuthenticationError:
                 raise
             except ConnectError as error:
+                self._last_refusal = error
                 if _now_s() + AGAIN_S > until_s or is_untrusted(error):
                     raise
+            else:
+                self._last_refusal = None
+                return mesh
             await asyncio.sleep(AGAIN_S)
 
     @asynccontextmanager
@@ -124,7 +132,8 @@ class Session:
         except LinkTruncated as error:
             raise StreamTruncated(stream, error.first) from error
         except TimeoutError as error:
-            raise ArrowError(stream, f"nothing came for {self._timeout_s:g} s") from error
+            why = "" if self._last_refusal is None else f": {self._last_refusal}"
+            raise ArrowError(stream, f"nothing came for {self._timeout_s:g} s{why}") from error
         except ClientError as error:
             raise ArrowError(stream, error.description, error.condition) from error
         except CogworkError as error:
@@ -158,7 +167,7 @@ class Session:
 
     async def offset_at(self, stream: str, time_us: int) -> int:
         """Returns the first offset of this time or later."""
-        time_ms = -(-time_us // 1000)
+        time_ms = max(-TIME_MAX_MS, min(-(-time_us // 1000), TIME_MAX_MS))
         async with self._told(stream):
             told = await self._ask(stream, time_ms)
             if told is not None:
@@ -174,7 +183,7 @@ class Session:
         until_s = _now_s() + self._timeout_s
         while True:
             try:
-                async with asyncio.timeout(min(CALL_S, self._timeout_s)):
+                async with asyncio.timeout(min(CALL_S, max(until_s - _now_s(), AGAIN_S))):
                     mesh = await self._connected()
                     return cast("dict[str, int]", (await mesh.manage("BOUNDS", about)).body)
             except LinkRefused as error:
