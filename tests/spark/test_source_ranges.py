@@ -87,6 +87,7 @@ def test_nothing_is_no_task() -> None:
 def test_a_limit_is_shared_by_how_far_behind_each_stream_is() -> None:
     assert shares({"a": 10, "b": 5}, 100) == {"a": 10, "b": 5}
     assert shares({"a": 900, "b": 100, "c": 0}, 100) == {"a": 90, "b": 10, "c": 0}
+    assert shares({"a": 100, "b": 1, "c": 1, "d": 0}, 2) == {"a": 1, "b": 1, "c": 1, "d": 0}
     found = shares({"a": 10**6, "b": 1, "c": 1}, 10)
     assert sum(found.values()) == 10
     assert found["b"] == found["c"] == 1, "a quiet stream does not wait for a loud one"

@@ -106,6 +106,9 @@ def test_ranges_by_offset_and_time_and_pattern(url: str) -> None:
     assert [row[0] for row in found] == [3, 4]
     assert read(url, stream="ranges-a", startingOffsets="latest") == []
     assert len(read(url, streamPattern="ranges-*")) == 11
+    fill(url, "$ranges-of-the-mesh", b"y")
+    assert len(read(url, streamPattern="*ranges-*")) == 11
+    assert read(url, streamPattern="$ranges*") == [(0, b"y")]
     starts = '{"ranges-a": 9, "ranges-b": -2}'
     assert read(url, stream="ranges-a,ranges-b", startingOffsets=starts) == [(9, b"9"), (0, b"x")]
     assert read(url, stream="ranges-a", startingTimestamp="2000-01-01")[0] == (0, b"0")

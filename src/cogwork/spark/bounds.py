@@ -25,6 +25,9 @@ FIRST_TIMEOUT_S = 15
 
 SAMPLE_ROWS = 100
 
+OF_THE_MESH = "$"
+"""What the names of the mesh's own streams begin with: only a pattern that does means them."""
+
 
 class StreamBounds:
     """Asks for the bounds of the streams that the options name. Used by one thread."""
@@ -79,6 +82,8 @@ class StreamBounds:
             return {name: self._of_named(name) for name in self._options.names}
         found = {}
         for name in self._client.streams(pattern):
+            if name.startswith(OF_THE_MESH) and not pattern.startswith(OF_THE_MESH):
+                continue
             try:
                 found[name] = self._client.bounds(name)
             except UnknownStream:  # deleted meanwhile

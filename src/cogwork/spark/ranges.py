@@ -76,7 +76,7 @@ def shares(lags: Mapping[str, int], limit: int) -> dict[str, int]:
 
     Args:
         lags: What each stream has.
-        limit: Of all together.
+        limit: Of all together, but that each which has something gets one.
     """
     total = sum(lags.values())
     if total <= limit:
@@ -85,8 +85,8 @@ def shares(lags: Mapping[str, int], limit: int) -> dict[str, int]:
     left = limit
     for stream in sorted(lags, key=lambda each: lags[each]):
         share = lags[stream] * limit // total
-        given[stream] = min(lags[stream], max(1, share), left)
+        given[stream] = min(lags[stream], max(1, min(share, left)))
         left -= given[stream]
     loudest = max(lags, key=lambda each: lags[each])
-    given[loudest] += left
+    given[loudest] += max(0, left)
     return given
