@@ -1,7 +1,7 @@
 """A subscriber of PubSub: `python subscriber.py 'weather.#'` prints what comes, until Ctrl-C.
 
-`python publisher.py weather.berlin sunny` publishes; so does `cogwork send
-amqp://127.0.0.1/topic/weather.berlin sunny`.
+`python publisher.py weather.berlin sunny` publishes; so does `cogwork send amqp://127.0.0.1
+topic/weather.berlin sunny`, whose message does not say its topic.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ def main() -> None:
                 continue
             if message.verb == "REQUEST":
                 seen += 1
-                print(message.header["address"], message.body, flush=True)
+                topic = message.header.get("address", message.header["to"])
+                print(topic, message.body, flush=True)
     session.close()
 
 

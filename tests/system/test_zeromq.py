@@ -203,6 +203,22 @@ def test_zeromq_publishes_and_subscribes_with_amqp(running: Gateway) -> None:
         assert (back.header["raw"], back.body) == ("image/x", b"\xff")
 
 
+def test_a_message_need_not_name_its_address(running: Gateway) -> None:
+    """As `cogwork send` sends it: its link leads there."""
+    client = running.client("pubsub")
+    client.register("unnamed")
+    client.register("un.*")
+    with sync.connect(running.url) as mesh:
+        for address in ("topic/unnamed", "topic/un.named"):
+            with mesh.publisher(address) as out:
+                out.send(address)
+    found = [client.receive() for _ in range(2)]
+    assert sorted((each.header["to"], each.header.get("address")) for each in found) == [
+        ("un.*", None),
+        ("unnamed", "topic/unnamed"),
+    ]
+
+
 def test_a_stored_queue_keeps_what_nobody_takes(running: Gateway) -> None:
     client = running.client()
     client.ask("CAST", {"address": "queue/kept"}, [1, 2])
@@ -351,7 +367,7 @@ def test_the_examples_work_together(running: Gateway) -> None:
     kinds = running.kinds
     servers = [
         start("service.py", "--endpoint", kinds["roundrobin"]),
-        start("subscriber.py", "weather.#", "--endpoint", kinds["pubsub"], "--count", "1"),
+        start("subscriber.py", "weather.#", "--endpoint", kinds["pubsub"], "--count", "2"),
         start("peer.py", "serve", "clock", "--endpoint", kinds["peer2peer"]),
     ]
     try:
@@ -360,8 +376,11 @@ def test_the_examples_work_together(running: Gateway) -> None:
             assert each.stdout.readline()
         assert run("caller.py", "1", "2.5", "--endpoint", kinds["roundrobin"]) == "3.5\n"
         run("publisher.py", "weather.berlin", "sunny", "--endpoint", kinds["pubsub"])
+        with sync.connect(running.url) as mesh, mesh.publisher("topic/weather.berlin") as out:
+            out.send("rainy")
         assert servers[1].stdout is not None
-        assert servers[1].stdout.read() == "topic/weather.berlin sunny\n"
+        told = servers[1].stdout.read()
+        assert told == "topic/weather.berlin sunny\nweather.# rainy\n"
         asked = run("peer.py", "ask", "clock", "--endpoint", kinds["peer2peer"])
         assert asked.count("$datetime") == 2
     finally:

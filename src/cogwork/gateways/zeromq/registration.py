@@ -17,6 +17,7 @@ from cogwork.gateways.zeromq.errors import Code
 from cogwork.gateways.zeromq.kind import Kind
 from cogwork.gateways.zeromq.served import stream_of
 from cogwork.gateways.zeromq.translation import CANCEL, body_for, header_of
+from cogwork.router.patterns import is_pattern
 from cogwork.spi.door import Code as Outcome
 
 if TYPE_CHECKING:
@@ -99,6 +100,7 @@ class Registration:
         self.endpoint = endpoint
         self.public_key = public_key
         self.delivered = 0
+        self._is_of_many = is_pattern(address)
         self._session = session
         self._lane = lane
         self._window = window
@@ -161,6 +163,8 @@ class Registration:
             self._settle(arrival.token, arrival.is_settled, Outcome.ACCEPTED)
             return
         header = header_of(message, self.name)
+        if not self._is_of_many:  # the message need not say where its link leads
+            header.setdefault("address", self.address)
         raw, body = body_for(message, session.codec)
         if raw is not None:
             header["raw"] = raw
