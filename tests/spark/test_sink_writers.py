@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
@@ -90,6 +92,26 @@ def test_rows_that_are_refused_are_one_line_and_no_new_producer(url: str) -> Non
     nowhere = WriteOptions(url, "stream/nowhere", timeout_s=1)
     with pytest.raises(SinkError, match="rows are not accepted: stream/nowhere"):
         publish(nowhere, b"p", iter([batch(0, 10)]))
+
+
+@pytest.mark.parametrize("count", [10, 30_000])
+def test_rows_that_nobody_takes_fail_in_time(url: str, count: int) -> None:
+    nobody = WriteOptions(url, "unicast/nobody", timeout_s=1)
+    with pytest.raises(SinkError, match=r"not accepted: unicast/nobody: .*there was no credit"):
+        publish(nobody, b"p", iter([batch(0, count)]))
+
+
+def test_rows_that_are_taken_slowly_are_waited_for(url: str) -> None:
+    with cogwork.sync.connect(url) as mesh, mesh.consume("unicast/slow", credit=1) as items:
+        slow = WriteOptions(url, "unicast/slow", timeout_s=1)
+        with ThreadPoolExecutor(1) as pool:
+            published = pool.submit(publish, slow, b"p", iter([batch(0, 6)]))
+            for _ in range(6):
+                item = items.receive(5)
+                assert item is not None
+                time.sleep(0.4)  # for all rows that is longer than none may be taken
+                items.accept(item)
+            assert published.result().rows == 6
 
 
 def test_a_producer_that_the_stream_does_not_know_any_more_fails(url: str) -> None:

@@ -29,8 +29,8 @@ from cogwork.archive import reading
 from cogwork.archive.errors import ArchiveError, BadPlace, NothingThere
 from cogwork.arrow import UnknownStream
 from cogwork.client import Message
-from cogwork.client.errors import InDoubt
-from cogwork.client.outcome import NO_CONNECTION, NO_CREDIT, OutcomeState, unsent
+from cogwork.client.outcome import OutcomeState
+from cogwork.client.patience import outcomes_of, stuck
 from cogwork.client.stream_start import start_of
 from cogwork.consensus.engine import FromOffset, FromTime, Origin
 
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from cogwork.archive.table import ArchiveTable
     from cogwork.arrow import ArrowClient
     from cogwork.client import Mesh
-    from cogwork.client.errors import ClientError
     from cogwork.client.outcome import Outcome
     from cogwork.client.publisher import Publisher
     from cogwork.dataplane.dispatches import Batch
@@ -61,7 +60,6 @@ PATIENCE_S = 60.0
 STOP_S = 2.0
 """So long it may take nothing where the replay is to end: what is under way may still arrive."""
 
-LOOK_S = 0.2
 PAUSE_S = 0.05
 LOOK_BACK_ROWS = 100_000
 LOOK_BACK_ROWS_MAX = 5_000_000
@@ -347,26 +345,14 @@ class _Sender:
 
     async def _outcomes(self, batch: Batch[Outcome]) -> list[Outcome]:
         """Waits for those of a chunk, as long as something of what is under way moves on."""
-        coming = asyncio.ensure_future(_awaited(batch))
-        left, moved = -1, time.monotonic()
         try:
-            while not (await asyncio.wait({coming}, timeout=LOOK_S))[0]:
-                now, before, left = time.monotonic(), left, self._out.backlog + self._out.unsettled
-                moved = now if left != before else moved
-                if self._stopping.is_set() and now - moved > STOP_S:
-                    raise _Abandoned
-                if now - moved > PATIENCE_S:
-                    raise self._stuck()
-        finally:
-            coming.cancel()
-        return coming.result()
-
-    def _stuck(self) -> ClientError:
-        address = self._out.address
-        if self._out.backlog:
-            wanting = NO_CONNECTION if self._out.link is None else NO_CREDIT
-            return unsent(address, wanting, PATIENCE_S)
-        return InDoubt(address, None, f"it was sent, and has no outcome within {PATIENCE_S:g} s")
+            return await outcomes_of(
+                self._out, batch, lambda: STOP_S if self._stopping.is_set() else PATIENCE_S
+            )
+        except TimeoutError:
+            if self._stopping.is_set():
+                raise _Abandoned from None
+            raise stuck(self._out, self._out.address, PATIENCE_S) from None
 
     async def _send_again(self, failed: Outcome) -> None:
         """Waits for all that is under way, and sends it again."""
@@ -384,7 +370,3 @@ class _Sender:
         await asyncio.sleep(PAUSE_S)
         for messages, _ in again:
             self._post(messages)
-
-
-async def _awaited(batch: Batch[Outcome]) -> list[Outcome]:
-    return await batch

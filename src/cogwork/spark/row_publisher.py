@@ -23,6 +23,7 @@ from cogwork.client.errors import AuthenticationError, ConnectError
 from cogwork.client.mesh import Mesh
 from cogwork.client.options import Options
 from cogwork.client.outcome import OutcomeState
+from cogwork.client.patience import outcomes_of, stuck
 from cogwork.spark.errors import SinkError
 from cogwork.spark.row_messages import encoded
 from cogwork.spark.write_options import is_stream
@@ -32,7 +33,9 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from types import TracebackType
 
+    from cogwork.client.outcome import Outcome
     from cogwork.client.publisher import Publisher
+    from cogwork.dataplane.dispatches import Batch
     from cogwork.spark.write_options import WriteOptions
 
 __all__ = ("RowPublisher",)
@@ -138,7 +141,7 @@ class RowPublisher:
             posted = publisher.post_encoded(messages)
         until_s = asyncio.get_running_loop().time() + self._options.timeout_s
         while True:
-            outcomes = await posted
+            outcomes = await self._outcomes(publisher, posted, address)
             refused = [
                 (message, outcome)
                 for message, outcome in zip(messages, outcomes, strict=True)
@@ -154,6 +157,18 @@ class RowPublisher:
             await asyncio.sleep(AGAIN_S)
             messages = [message for message, _ in refused]
             posted = publisher.post_encoded(messages)
+
+    async def _outcomes(
+        self, publisher: Publisher, posted: Batch[Outcome], address: str
+    ) -> list[Outcome]:
+        """Waits for those of some rows, as long as any that are under way are taken."""
+        if is_stream(address):
+            return await posted  # a stream's publisher has its own patience
+        timeout_s = float(self._options.timeout_s)
+        try:
+            return await outcomes_of(publisher, posted, lambda: timeout_s)
+        except TimeoutError:
+            raise stuck(publisher, address or "a row", timeout_s) from None
 
     async def _publisher_for(self, address: str) -> Publisher:
         found = self._publishers.get(address)
