@@ -46,6 +46,9 @@ async def test_the_client_encodes_decodes_and_checks() -> None:
             await mesh.publish("topic/orders.eu", b'{"id": 0}')
             await mesh.publish("topic/else", {"id": 0})
             one, two, three = [await anext(messages) for _ in range(3)]
+            async with mesh.publisher("topic/orders.eu") as out:
+                await out.send(await schemas.encode("topic/orders.eu", {"id": 8}))
+            assert await schemas.decode(await anext(messages)) == {"id": 8}
         assert await schemas.decode(one) == {"id": 7}
         assert one.content_type == "application/json"
         assert one.subject == "new"

@@ -151,6 +151,7 @@ class Schemas:
         assert found is not None
         annotations = {**(fields.get("annotations") or {}), VERSION_ANNOTATION: found.version}
         fields["content_type"], fields["annotations"] = content_type, annotations
+        fields.setdefault("to", address)  # `decode` goes by it, and a publisher's link adds none
         return message_of(body, self.encode, **fields)
 
     async def decode(self, message: Message, address: str | None = None) -> object:

@@ -45,9 +45,11 @@ class Pattern:
         try:
             self._expression = re2.compile(source, options)
         except (re2.error, UnicodeEncodeError) as error:
+            reason = error.args[0] if error.args else ""
+            said = reason.decode(errors="replace") if isinstance(reason, bytes) else str(error)
             raise InvalidSchema(
                 f"pattern {source!r:.80} is none of RE2, which has no look-around and no "
-                f"references: {error!s:.80}"
+                f"references: {said:.80}"
             ) from error
         self._size: int = self._expression.programsize
 
