@@ -249,3 +249,31 @@ def test_pandas_3_is_one_line_at_the_command_line(
         "cogwork: pandas 3.0.1 is installed, and PySpark works with pandas 2: "
         "pip install 'pandas<3'\n"
     )
+
+
+@pytest.mark.parametrize("command", ["audit", "analytics"])
+def test_what_a_report_lacks_is_told_before_spark_starts(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    command: str,
+) -> None:
+    def open_session(*_: object, **__: object) -> None:
+        pytest.fail("there is no need for Spark")
+
+    monkeypatch.setattr("cogwork.spark.session.open_session", open_session)
+    Archive.open(str(tmp_path / "archive"), make=True).close()
+    words = ["pipeline", command, "--archive", str(tmp_path / "archive")]
+    assert run([*words, "--html", str(tmp_path / "no" / "page.html")]) == ExitCode.USAGE
+    assert f"'--html': there is no folder '{tmp_path}/no'" in capsys.readouterr().err
+    if command == "audit":
+        assert run([*words, "--stream", "nowhere"]) != ExitCode.OK
+        assert "stream/nowhere has no table in this archive" in capsys.readouterr().err
+
+
+def test_an_archiver_has_one_place_for_its_work(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["pipeline", "archive", "amqp://localhost", "orders", "--to", str(tmp_path), "--once"]
+    assert run([*words, "--master", "none", "--remote", "sc://h"]) == ExitCode.USAGE
+    assert "--master and --remote exclude each other" in capsys.readouterr().err

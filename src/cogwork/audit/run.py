@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from cogwork.audit.source import Tables
 
-__all__ = ("audit",)
+__all__ = ("audit", "chosen_streams")
 
 PART_EVENTS = 1_250_000
 PARTITIONS_MIN, PARTITIONS_MAX = 2, 1000
@@ -61,7 +61,7 @@ def audit(
     spark.conf.set(BATCH_BYTES, str(BATCH_BYTES_MAX))
     report = Report(name, datetime.now(UTC).isoformat(timespec="seconds"))
     tables = archive.tables()
-    chosen = _chosen(tables, streams, is_about_queues=bool(queues))
+    chosen = chosen_streams(tables, streams, is_about_queues=bool(queues))
     for stream in chosen:
         tell(f"stream/{stream}")
         records = records_of(spark, archive, stream)
@@ -90,8 +90,19 @@ def _partitions(archive: Tables) -> int:
     return max(PARTITIONS_MIN, min(PARTITIONS_MAX, events // PART_EVENTS))
 
 
-def _chosen(tables: Sequence[str], streams: Sequence[str], *, is_about_queues: bool) -> list[str]:
-    """Says which streams are looked at: what queues are judged by is looked at too."""
+def chosen_streams(
+    tables: Sequence[str], streams: Sequence[str], *, is_about_queues: bool
+) -> list[str]:
+    """Says which streams are looked at: what queues are judged by is looked at too.
+
+    Args:
+        tables: The streams that an archive has.
+        streams: Those that are asked for; none is all.
+        is_about_queues: Whether queues are asked for.
+
+    Raises:
+        AuditError: The archive has no table of one of them.
+    """
     names = [stream.removeprefix("stream/") for stream in streams]
     if missing := sorted(set(names) - set(tables)):
         raise AuditError(f"stream/{missing[0]} has no table in this archive")

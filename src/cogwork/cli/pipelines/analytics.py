@@ -11,6 +11,7 @@ import click
 from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.pipelines.extra import needs_the_extra
 from cogwork.cli.pipelines.looking import looking
+from cogwork.cli.pipelines.page_file import PageFile
 from cogwork.cli.pipelines.session import spark_session
 from cogwork.cli.pipelines.spark_options import explain_option, explained, master_option
 
@@ -22,7 +23,7 @@ __all__ = ("analytics",)
 
 @click.command()
 @click.option("--archive", "place", required=True, metavar="DIR|CATALOG", help="The archive.")
-@click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="A page's file.")
+@click.option("--html", type=PageFile(), help="A page's file.")
 @click.option("--png", type=click.Path(path_type=Path, file_okay=False), help="A folder for plots.")
 @click.option(
     "--bandwidth", default="1Gbit", show_default=True, metavar="RATE", help="Of a broker's network."

@@ -122,6 +122,8 @@ def archive(
     """
     if once and every is not None:
         raise click.UsageError("--once and --every exclude each other")
+    if master is not None and remote is not None:
+        raise click.UsageError("--master and --remote exclude each other")
     options = dict(map(_pair, pairs))
     certificates = certificates_of(ca_file, cert_file, key_file)
     with needs_the_extra():

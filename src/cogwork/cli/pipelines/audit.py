@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -11,11 +10,14 @@ import click
 from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.pipelines.extra import needs_the_extra
 from cogwork.cli.pipelines.looking import looking
+from cogwork.cli.pipelines.page_file import PageFile
 from cogwork.cli.pipelines.session import spark_session
 from cogwork.cli.pipelines.spark_options import explain_option, explained, master_option
 from cogwork.cli.quantities import Finite
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from cogwork.audit.report import Check, Report
 
 __all__ = ("audit",)
@@ -38,7 +40,7 @@ COLOURS = {"holds": "green", "unproven": "yellow", "violated": "red"}
     metavar="S",
     help="How long an item may be neither settled nor held.",
 )
-@click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="A report's file.")
+@click.option("--html", type=PageFile(), help="A report's file.")
 @master_option
 @click.option("--remote", help="A Spark Connect server, sc://HOST:PORT.")
 @explain_option
@@ -64,7 +66,9 @@ def audit(
         from cogwork.archive import Archive
         from cogwork.archive.catalog import shown
         from cogwork.audit.run import audit as look
+        from cogwork.audit.run import chosen_streams
     with Archive.open(place) as tables:
+        chosen_streams(tables.tables(), streams, is_about_queues=bool(queues))  # before Spark
         opened = spark_session("cogwork pipeline audit", master=master, remote=remote)
         with opened as session, looking(session) as tell, explained(session, is_wanted=explain):
             report = look(

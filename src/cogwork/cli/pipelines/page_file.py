@@ -1,0 +1,32 @@
+"""The file that a page is to be written to, looked at before what is on the page takes minutes."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+__all__ = ("PageFile",)
+
+
+class PageFile(click.Path):
+    """A file that can be written: no folder, and in one that is there."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path, dir_okay=False, writable=True)
+
+    def convert(
+        self,
+        value: str | os.PathLike[str],
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> Path:
+        """Reads the path."""
+        file = Path(os.fsdecode(super().convert(value, param, ctx)))
+        folder = file.parent
+        if not folder.is_dir():
+            self.fail(f"there is no folder {str(folder)!r}", param, ctx)
+        if not file.exists() and not os.access(folder, os.W_OK):
+            self.fail(f"nothing can be written in {str(folder)!r}", param, ctx)
+        return file
