@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import oslo_messaging
 import pytest
@@ -16,7 +18,6 @@ from cogwork.testing import TestContainer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 CONFIGURATION = """
 [[listen]]
@@ -106,3 +107,32 @@ def test_whose_certificate_it_has_to_be(port: int, folder: Path) -> None:
     assert NOBODY in cast(f"{host}/cloud.example", **options, ssl_verify_vhost=True)
     assert "certificate" in cast(f"{host}/other.example", **options, ssl_verify_vhost=True)
     assert "certificate" in cast(f"amqp://nova:pass@127.0.0.1:{port}/", sasl_default_realm="cloud")
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of its executors
+def test_the_permissions_that_the_page_names_are_enough() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "oslo.md").read_text()
+    found = re.search(r"\[\[user\]\].+?```", page, re.DOTALL)
+    assert found is not None
+    text = found[0].removesuffix("```").replace("…", hash_password("pass"))
+    container = TestContainer(text, 0, "permitting").start()
+    url = container.url.replace("amqp://", "amqp://nova:pass@") + "/"
+    try:
+        with rpc(url) as there, rpc(url) as here:
+            target = oslo_messaging.Target(topic="named", server="one")
+            server = oslo_messaging.get_rpc_server(there, target, [Named()], executor="threading")
+            server.start()
+            try:
+                assert client(here, "named", timeout=10).call({}, "name") == "one"
+            finally:
+                server.stop()
+                server.wait()
+    finally:
+        container.stop()
+
+
+class Named:
+    """A server's only method."""
+
+    def name(self, ctxt: dict[str, Any]) -> str:
+        return "one"

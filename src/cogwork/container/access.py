@@ -33,12 +33,20 @@ class Permits(dict[bytes, bool]):
         self._permissions = permissions
         self._vhost = vhost
         self._bytes_left = PERMITS_BYTES_MAX
+        self._has_told = False
 
     def __missing__(self, address: bytes) -> bool:
         """Decides, and remembers for as long as there is room."""
         if len(address) > ADDRESS_BYTES_MAX:  # it leads nowhere
             return False
         allowed = self._permissions.allows("send", address.decode(errors="replace"), self._vhost)
+        if not allowed and not self._has_told:
+            self._has_told = True  # once: addresses are whatever a client makes up
+            log.warning(
+                "a client has no permission to send at %.200r: what it sends there is rejected, "
+                "or dropped where it is settled",
+                address.decode(errors="replace"),
+            )
         size_bytes = len(address) + PERMIT_BYTES
         if size_bytes <= self._bytes_left:
             self._bytes_left -= size_bytes

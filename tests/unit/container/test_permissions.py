@@ -128,3 +128,15 @@ def test_what_is_remembered_of_addresses_is_bounded() -> None:
     assert not permits[b"a/" + b"x" * 30_000]
     assert not permits[b"b"]
     assert addresses[0] in permits
+
+
+def test_what_may_not_be_sent_where_messages_name_it_is_told_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    permits = Permits(Permissions([Permission(address="rpc/#", rights=["send"])]), None)
+    assert permits[b"rpc/compute"]
+    assert not caplog.records
+    assert not permits[b"_reply/a.1/1"]
+    assert not permits[b"_reply/a.1/2"]
+    (record,) = caplog.records
+    assert "no permission to send at '_reply/a.1/1'" in record.getMessage()
