@@ -6,6 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from oslo_messaging._drivers import base
+from oslo_messaging.exceptions import MessageDeliveryFailure
 
 from cogwork.amqp.errors import CogworkError
 from cogwork.dataplane.messages import Message
@@ -92,14 +93,21 @@ class RpcRequest(base.RpcIncomingMessage):  # type: ignore[misc]  # untyped libr
         except Exception as error:  # whatever the application's objects raise
             log.exception("a reply cannot be written as JSON")
             body = wire.failure_body((type(error), error, error.__traceback__))
-        self._answer(Message.value(body))
+        self._answer(Message.value(body), self._tell_why_not)
+
+    def _tell_why_not(self, error: Exception) -> None:
+        """Answers a call whose reply cannot be sent, as it is too large: nobody need wait."""
+        told = MessageDeliveryFailure(f"the reply cannot be sent: {error}")
+        self._answer(Message.value(wire.failure_body((type(told), told, None))))
 
     def heartbeat(self) -> None:
         """Tells the caller that the call is being worked on."""
         if self._reply_to:
             self._answer(Message(None, ttl_s=self.client_timeout))
 
-    def _answer(self, message: Message) -> None:
+    def _answer(
+        self, message: Message, instead: Callable[[Exception], object] | None = None
+    ) -> None:
         settings = self._connection.settings
         message.correlation_id = self._correlation_id
         plan = Plan(
@@ -107,6 +115,7 @@ class RpcRequest(base.RpcIncomingMessage):  # type: ignore[misc]  # untyped libr
             is_settled="rpc-reply" in settings.pre_settled,
             timeout_s=settings.reply_timeout_s,
             retry=settings.reply_retry,
+            instead=instead,
         )
         sending = Sending(self._connection, plan, message, waits=False)
         self._connection.thread.call(sending.begin)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 from oslo_messaging.exceptions import MessageUndeliverable
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from oslo_messaging import Target
 
     from cogwork.oslo.addresses import Addresser, Service
@@ -34,6 +36,7 @@ class Plan:
         is_mandatory: Whether it fails at once where nobody is there.
         carries_ttl: Whether it expires with its time.
         content: What the application sends, for the error that says it cannot be delivered.
+        instead: Called, on the loop's thread, with the reason why it is nothing that can be sent.
     """
 
     target: Target | None = None
@@ -47,6 +50,7 @@ class Plan:
     is_mandatory: bool = False
     carries_ttl: bool = False
     content: Any = None
+    instead: Callable[[Exception], object] | None = None
 
     @property
     def is_reply(self) -> bool:

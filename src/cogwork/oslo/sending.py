@@ -176,6 +176,8 @@ class Sending:
             post = publisher.post(self.message, settled=self.plan.is_settled)
         except CogworkError as error:
             self._finish(_explained(error, self._address))
+            if self.plan.instead is not None:
+                self.plan.instead(error)
             return
         self._post = post
         if post.is_done:
