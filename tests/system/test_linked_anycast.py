@@ -352,3 +352,17 @@ async def test_names_that_are_too_long_to_be_told_are_refused_clearly() -> None:
             await good.bind("x" * 2100)
         await client.publish("topic/a", "still there")
         assert await rest(good) == ["still there"]
+
+
+@story
+async def test_an_address_that_was_a_queue_here_reaches_consumers_elsewhere() -> None:
+    async with linked("a-b") as mesh:
+        client = await mesh.client("a")
+        queue = {"type": "queue", "name": "jobs"}
+        await client.manage("CREATE", queue, {"durability": "memory"})
+        await client.publish("jobs", "goes with the queue")
+        await client.manage("DELETE", queue)
+        there = await consumer(mesh, "b", "jobs")
+        await mesh.settle()
+        await client.publish("jobs", "passed on", timeout_s=5)
+        assert await rest(there) == ["passed on"]

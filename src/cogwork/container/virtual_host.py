@@ -370,7 +370,9 @@ class VirtualHost:
     def remove_node(self, key: str) -> None:
         """Gives up a node and its entry, and what was declared of it."""
         self._declared.pop(key, None)
-        self.space.entries.pop(key.encode(), None)
+        entry = self.space.entries.pop(key.encode(), None)
+        if entry is not None and self.reach is not None:
+            self.reach.entry_dropped(key)
         self.nodes.remove(key)
         if self.reach is not None:
             self.reach.disks.changed(key)
