@@ -36,6 +36,9 @@ LOOK_AT_WAYS_S = 1.0
 ADDRESSES_TOLD_MAX = 250
 """Of a container's addresses the busiest are told; a record stays below some 64 KiB."""
 
+PAIRS_TOLD_MAX = 250
+"""The same of addresses with the container that messages went to."""
+
 UNDER_WAY_MAX = 16
 """Records that wait for a stream at once; after that they are missed."""
 
@@ -104,8 +107,8 @@ class Heartbeat:
             "time_us": time.time_ns() // 1000,
             "interval_s": round(now_s - self._told_s, 3),
             "connections": len(container.peers.connections),
-            "messages_in": sum(each.totals[0] for each in sums),
-            "messages_out": sum(each.totals[1] for each in sums),
+            "messages_in": traffic.forgotten[0] + sum(each.totals[0] for each in sums),
+            "messages_out": traffic.forgotten[1] + sum(each.totals[1] for each in sums),
             "bytes_in": traffic.connection_bytes[0],
             "bytes_out": traffic.connection_bytes[1],
             "memory_bytes": resident_bytes(),
@@ -120,11 +123,7 @@ class Heartbeat:
             "missed": self._appender.missed,
             "addresses": self._addresses(),
             "links": self._links(),
-            "matrix": [
-                {"address": address, "to": to, "messages": messages, "bytes": size_bytes}
-                for (address, to), (messages, size_bytes) in traffic.matrix.items()
-                if messages
-            ],
+            "matrix": self._matrix(),
         }
 
     def _count(self, kind: str) -> int:
@@ -154,6 +153,16 @@ class Heartbeat:
             "depth": node.store.depth if isinstance(node, QueueNode) else None,
             "latency_us": latency_of(node.store) if isinstance(node, QueueNode) else None,
         }
+
+    def _matrix(self) -> list[dict[str, object]]:
+        pairs = self._traffic.matrix.items()
+        return [
+            {"address": address, "to": to, "messages": messages, "bytes": size_bytes}
+            for (address, to), (messages, size_bytes) in nlargest(
+                PAIRS_TOLD_MAX, pairs, key=lambda item: item[1][0]
+            )
+            if messages
+        ]
 
     def _links(self) -> list[dict[str, object]]:
         found: dict[str, list[int]] = {}

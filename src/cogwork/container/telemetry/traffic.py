@@ -3,7 +3,8 @@
 Theory of operation. Counters live with what they count: an address that nobody uses is forgotten,
 a link to another container is closed when it has rested. So they are looked at now and then, and
 what they have grown by is added to sums that stay. A counter that has gone is looked at one last
-time where it was known; what came and went between two looks is not counted.
+time where it was known; what came and went between two looks is not counted. New names may come for
+as long as the container runs: where there are too many, the sums of what has gone are forgotten.
 """
 
 from __future__ import annotations
@@ -30,6 +31,9 @@ __all__ = ("AddressSum", "Sums", "Traffic", "latency_of")
 
 ADDRESSES_MAX = 10_000
 """Addresses that are looked at; more in one container are told apart by nobody."""
+
+PAIRS_MAX = 10_000
+"""Addresses, each with a container that messages went to; of more those without a link go."""
 
 QUANTILES = {"p50": 50, "p90": 90, "p99": 99}
 
@@ -71,12 +75,14 @@ class Traffic:
         addresses: By virtual host and address.
         matrix: Messages and bytes that went to other containers, by address and container.
         connection_bytes: What came and went over connections: in, out.
+        forgotten: Messages of the addresses that were forgotten: in, out.
     """
 
     def __init__(self) -> None:
         self.addresses: dict[tuple[str, str], AddressSum] = {}
         self.matrix: dict[tuple[str, str], list[int]] = {}
         self.connection_bytes = [0, 0]
+        self.forgotten = [0, 0]
         self._ways: dict[OutgoingLink, tuple[tuple[str, str], int, int]] = {}
         self._connections: dict[Connection, tuple[int, int]] = {}
 
@@ -87,15 +93,15 @@ class Traffic:
         connections: Iterator[Connection],
     ) -> None:
         """Adds what has come since the last look."""
+        if len(self.addresses) >= ADDRESSES_MAX:
+            self._forget_addresses(vhosts)
         for vhost in vhosts.values():
             self._look_at_addresses(vhost)
         self.look_at_ways(mesh)
         self._look_at_connections(connections)
 
     def _look_at_addresses(self, vhost: VirtualHost) -> None:
-        root = vhost.space.topic_root
-        entries = chain(() if root is None else (root,), vhost.space.entries.values())
-        for entry in islice(entries, ADDRESSES_MAX):
+        for entry in islice(_entries(vhost), ADDRESSES_MAX):
             key = (vhost.name, entry.name)
             known = self.addresses.get(key)
             if known is None:
@@ -110,6 +116,16 @@ class Traffic:
             sent = node.status().get("out", 0) if isinstance(node, QueueNode) else entry.delivered
             known.add((entry.received, cast("int", sent), entry.received_bytes))
 
+    def _forget_addresses(self, vhosts: dict[str, VirtualHost]) -> None:
+        """Gives up the sums of the addresses that have gone; they are counted, and told no more."""
+        standing = {
+            (name, entry.name) for name, vhost in vhosts.items() for entry in _entries(vhost)
+        }
+        for key in self.addresses.keys() - standing:
+            came, went, _ = self.addresses.pop(key).totals
+            self.forgotten[0] += came
+            self.forgotten[1] += went
+
     def look_at_ways(self, mesh: MeshService) -> None:
         """Adds what has gone to other containers since the last look."""
         for link, key in chain(_ways(mesh), self._known_ways()):
@@ -119,6 +135,9 @@ class Traffic:
             total[1] += link.sent_bytes - size_bytes
             self._ways[link] = (key, link.deliveries, link.sent_bytes)
         self._ways = {link: seen for link, seen in self._ways.items() if not link.detached}
+        if len(self.matrix) > PAIRS_MAX:
+            standing = {seen[0] for seen in self._ways.values()}
+            self.matrix = {key: total for key, total in self.matrix.items() if key in standing}
 
     def _known_ways(self) -> list[tuple[OutgoingLink, tuple[str, str]]]:
         return [(link, seen[0]) for link, seen in self._ways.items()]
@@ -132,6 +151,12 @@ class Traffic:
             self.connection_bytes[1] += wire.bytes_out - went
             self._connections[connection] = (wire.bytes_in, wire.bytes_out)
         self._connections = {it: self._connections[it] for it in standing}
+
+
+def _entries(vhost: VirtualHost) -> Iterator[AddressEntry]:
+    """Lists what counts the messages of a virtual host's addresses."""
+    root = vhost.space.topic_root
+    return chain(() if root is None else (root,), vhost.space.entries.values())
 
 
 def _ways(mesh: MeshService) -> Iterator[tuple[OutgoingLink, tuple[str, str]]]:
