@@ -89,6 +89,7 @@ soak: setup
 	COGWORK_KILLS=6 $(BIN)/python -m pytest -s --timeout 1200 tests/spark/test_standalone_cluster.py tests/spark/test_sink_killed.py
 	COGWORK_ZEROMQ_CLIENTS=10000 $(BIN)/python -m pytest -s tests/system/test_zeromq_waves.py
 	COGWORK_AWAY_S=60 $(BIN)/python -m pytest -s --timeout 600 tests/spark/test_source_faults.py tests/spark/test_query_faults.py
+	COGWORK_CHURN_CYCLES=1000 $(BIN)/python -m pytest -s --timeout 1200 tests/system/test_churn.py
 	COGWORK_OSLO_ALL=1 $(BIN)/python -m pytest -s tests/oslo/test_brokers.py
 	COGWORK_STREAM_MOVES=30 $(BIN)/python -m pytest -s tests/system/test_moved_streams.py
 	COGWORK_NOVA_COMPUTES=1000 COGWORK_NOVA_MINUTES=5 COGWORK_NOVA_KILL_EACH_S=15 $(BIN)/python -m pytest -s tests/system/test_nova_load.py

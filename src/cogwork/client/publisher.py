@@ -39,22 +39,27 @@ class Publisher(LinkEnd):
 
     role = Role.SENDER
 
-    def __init__(self, mesh: Mesh, address: str | None, on_doubt: OnDoubt = "raise") -> None:
+    def __init__(
+        self,
+        mesh: Mesh,
+        address: str | None,
+        on_doubt: OnDoubt = "raise",
+        outbox: Outbox[Outcome] | None = None,
+    ) -> None:
         """Is not attached yet.
 
         Args:
             mesh: Keeps it attached.
             address: Where it sends to; None where each message says it (the anonymous relay).
             on_doubt: What happens to messages in doubt: `raise` or `resend`.
+            outbox: Sends them; None for a new one. It stands in the mesh until it is closed.
         """
         super().__init__(mesh, address or "")
         self._target = address
-        self._outbox = Outbox(
-            mesh.flusher,
-            mesh.create_future,
-            partial(outcome_of, self.address),
-            on_doubt == "resend",
-        )
+        if outbox is None:
+            explain = partial(outcome_of, self.address)
+            outbox = Outbox(mesh.flusher, mesh.create_future, explain, on_doubt == "resend")
+        self._outbox = outbox
 
     async def __aenter__(self) -> Self:
         await self.open()

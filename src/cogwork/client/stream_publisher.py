@@ -53,8 +53,7 @@ class StreamPublisher(Publisher):
         """
         if producer is not None and not 0 < len(producer) <= PRODUCER_SIZE_MAX:
             raise ValueError(f"a producer's id has 1 to {PRODUCER_SIZE_MAX} octets")
-        super().__init__(mesh, address)
-        self._outbox = StreamOutbox(
+        outbox: StreamOutbox[Outcome] = StreamOutbox(
             mesh.flusher,
             mesh.create_future,
             partial(outcome_of, address),
@@ -63,7 +62,8 @@ class StreamPublisher(Publisher):
             producer,
         )
         if patience_s is not None:
-            self._outbox.patience_s = patience_s
+            outbox.patience_s = patience_s
+        super().__init__(mesh, address, outbox=outbox)
 
     @property
     def producer(self) -> bytes:
