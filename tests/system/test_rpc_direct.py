@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from typing import TYPE_CHECKING
 
 import pytest
@@ -255,6 +255,34 @@ async def test_servers_that_cannot_be_reached_are_called_through_the_mesh(url: s
                 async with asyncio.timeout(3):
                     for _ in range(5):
                         assert await caller.call("walled", "name", server="a") == "a"
+
+
+@story
+async def test_servers_that_died_without_a_word_are_forgotten(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cogwork.client.rpc.direct.directory.IDLE_S", 0.1)
+    monkeypatch.setattr("cogwork.client.rpc.direct.directory.SILENT_S", 0.5)
+    async with (
+        cogwork.connect(url) as mesh,
+        cogwork.connect(url, direct=True) as caller,
+        served(mesh, "mortal", "alive"),
+        served(mesh, "mortal", "untried", direct=True),
+    ):
+        await knows(caller, 1)
+        for server in ("dead", "alive"):
+            port = free_ports(1)[0]
+            told = here(f"exclusive/rpc/mortal/{server}", f"amqp://direct:x@127.0.0.1:{port}")
+            directory_of(caller).learn(told)
+            with suppress(cogwork.Unreachable):
+                await caller.call("mortal", "name", server=server, timeout_s=0.1)
+        assert len(directory_of(caller)) == 3
+        for _ in range(10):
+            directory_of(caller).learn(told)  # as its replies do
+            await asyncio.sleep(0.1)
+        assert len(directory_of(caller)) == 2
+        await knows(caller, 1)
+        assert await caller.call("mortal", "name", server="untried") == "untried"
 
 
 @story

@@ -39,6 +39,9 @@ EXCHANGES_MAX = 100
 IDLE_S = 60.0
 """A connection that carried no call for so long, or up to twice as long, is closed."""
 
+SILENT_S = 600.0
+"""A server that could not be reached, and was not heard of for so long, has died without a word."""
+
 log = logging.getLogger("cogwork.client.rpc")
 
 
@@ -80,7 +83,10 @@ class Directory:
         except InvalidUrlError:
             return
         group = self._group_of(address)
-        if group is None or (known is not None and known.endpoint == endpoint):
+        if group is None:
+            return
+        if known is not None and known.endpoint == endpoint:
+            known.heard_s = asyncio.get_running_loop().time()
             return
         if not (endpoint.scheme == "amqps" or is_loopback(endpoint.host)):
             log.warning("%s: not reached directly, as %s is not encrypted", address, endpoint)
@@ -185,8 +191,12 @@ class Directory:
         self._caller.wheel.add(asyncio.get_running_loop().time() + IDLE_S, self)
 
     def on_due(self) -> None:
-        """Closes connections that nobody uses."""
-        for peer in self._peers.values():
+        """Closes connections that nobody uses, and forgets servers that have died."""
+        silent_since_s = asyncio.get_running_loop().time() - SILENT_S
+        for peer in list(self._peers.values()):
+            if peer.has_failed and peer.heard_s < silent_since_s:
+                self._forget(peer.address)
+                continue
             if not peer.is_used and not peer.is_busy:
                 peer.drop()
             peer.is_used = False

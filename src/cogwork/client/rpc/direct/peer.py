@@ -36,6 +36,8 @@ class Peer:
         address: The server's address.
         endpoint: Where it listens.
         is_used: Whether a call went there since idle ones were looked for.
+        has_failed: Whether it could not be reached when that was tried last.
+        heard_s: When it was heard of last through the mesh, on the loop's clock.
     """
 
     def __init__(self, mesh: Mesh, wheel: Wheel, address: str, endpoint: Endpoint) -> None:
@@ -50,6 +52,8 @@ class Peer:
         self.address = address
         self.endpoint = endpoint
         self.is_used = False
+        self.has_failed = False
+        self.heard_s = asyncio.get_running_loop().time()
         self._mesh = mesh
         self._wheel = wheel
         self._own: Mesh | None = None
@@ -115,11 +119,13 @@ class Peer:
             raise
         else:
             self._own, self._route = own, route
+            self.has_failed = False
         finally:
             self._dialling = None
 
     def avoid(self) -> None:
         """Goes through the mesh for a while."""
+        self.has_failed = True
         self._avoid_until_s = asyncio.get_running_loop().time() + AVOID_S
 
     def drop(self) -> None:
