@@ -61,6 +61,15 @@ class Absences:
         if not claims:
             self._claims.pop(address, None)
 
+    def sweep(self) -> None:
+        """Forgets what counts no longer: its container may never be back, its queue be deleted."""
+        now_s = time.monotonic()
+        for address, claims in list(self._claims.items()):
+            for container in [each for each, claim in claims.items() if now_s >= claim.until_s]:
+                del claims[container]
+            if not claims:
+                del self._claims[address]
+
     def of(self, address: str, count: int, said: Mapping[str, Interest]) -> dict[str, int]:
         """Lists who is waited for at a queue, with the partitions that each said it holds.
 

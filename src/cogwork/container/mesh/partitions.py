@@ -144,6 +144,10 @@ class Partitions:
             else:
                 _end_idle(queue)
 
+    def sweep(self) -> None:
+        """Forgets who was waited for long enough."""
+        self._absences.sweep()
+
     def _held_by(self, queue: PartitionedQueue) -> int | None:
         """Returns what this container holds; None where it is leaving, and shares nothing."""
         return None if self._mesh.is_leaving else queue.held

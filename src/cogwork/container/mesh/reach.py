@@ -363,6 +363,7 @@ class Reach:
         given_up = self._mesh.mesh.lost_for(LOST_HOLD_S, now_s)
         self._branches.sweep(given_up)
         self.missed.sweep()
+        self.partitions.sweep()
         self.reply_ways.sweep(now_s)
         if given_up != self._given_up:
             self._given_up = given_up
