@@ -88,7 +88,7 @@ class Member:
     def signal(self, number: int) -> None:
         """Sends a signal."""
         assert self.process is not None
-        os.kill(self.process.pid, number)
+        self.process.send_signal(number)
 
     def log(self) -> str:
         """Returns the end of what it has said in its present life."""

@@ -1,4 +1,4 @@
-"""The containers of a cluster are restarted one after another, and nobody is left in doubt."""
+"""Containers are stopped in order and started again, and nobody is left in doubt."""
 
 from __future__ import annotations
 
@@ -119,3 +119,43 @@ async def test_a_rolling_restart_loses_nothing_and_leaves_nothing_in_doubt(
     assert (orders.failures, jobs.failures) == ([], [])
     assert orders.got[: orders.sent] == list(range(orders.sent))
     assert sorted(jobs.got[: jobs.sent]) == list(range(jobs.sent))
+
+
+@story
+async def test_who_answers_what_was_given_before_the_end_is_heard(tmp_path: Path) -> None:
+    """A reply, and what becomes of an item: both are sent once the container is stopping."""
+    with meshed(tmp_path, "a", ()) as members:
+        url = members["a"].url
+        async with cogwork.connect(url) as mesh, cogwork.connect(url) as other:
+            is_asked, is_stopping = asyncio.Event(), asyncio.Event()
+
+            async def answer(message: cogwork.Message) -> object:
+                if message.body == "y":
+                    is_asked.set()
+                    await is_stopping.wait()
+                return message.body
+
+            async with (
+                mesh.serve("service/late", answer),
+                mesh.consume("queue/raw") as items,
+                other.consume("queue/made") as made,
+            ):
+                await other.publish("queue/raw", "x")
+                # What is sent at the end goes the way of these.
+                assert (await other.request("service/late", "before")).body == "before"
+                await mesh.publish("queue/made", "before")
+                await (await anext(made)).accept()
+                item = await anext(items)
+                asked = asyncio.create_task(other.request("service/late", "y"))
+                await is_asked.wait()
+                members["a"].signal(signal.SIGTERM)
+                await eventually(lambda: not members["a"].listens(), "the container is stopping")
+                await asyncio.sleep(0.3)
+                is_stopping.set()
+                assert (await asked).body == "y"
+                await mesh.publish("queue/made", "z")
+                product = await anext(made)
+                await asyncio.gather(item.accept(), product.accept())
+                assert product.body == "z"
+        assert members["a"].process is not None
+        assert await asyncio.to_thread(members["a"].process.wait, 30) == 0

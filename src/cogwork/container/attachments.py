@@ -17,6 +17,7 @@ from cogwork.container.access import Permits
 from cogwork.container.filters import read_filters
 from cogwork.container.gateways.inside import Inside
 from cogwork.container.overdue import POLICY_CODES
+from cogwork.container.reply_addresses import REPLY_PREFIX
 from cogwork.container.source_terms import demand_kept, demand_known_mode, expiry_of, mode_of
 from cogwork.dataplane.checked import CheckedLink
 from cogwork.dataplane.incoming import IncomingLink
@@ -48,6 +49,10 @@ _OUTCOMES = (
 STREAM_CREDIT = 3
 """Publishers of a stream get so many times the credit of others: what they send is answered only
 when it is on disks, so more is under way. Measured: three times as much keeps two cores busy."""
+
+
+ANONYMOUS = "(anonymous)"
+"""What is shown as the address of a link whose messages name theirs themselves."""
 
 
 @dataclass(slots=True, eq=False)
@@ -134,7 +139,7 @@ class Attachments:
         end.settles_second = attach.rcv_settle_mode is ReceiverSettleMode.SECOND
         if entry is None and not client.is_free:
             end.permit = _permits_of(client)
-        attachment = Attachment(target.address or "(anonymous)")
+        attachment = Attachment(target.address or ANONYMOUS)
         self._enter(link, attachment)
         link.carry(end)
         link.attach(
@@ -259,9 +264,18 @@ class Attachments:
 
     # -- letting go
 
-    def end_credit(self) -> bool:
-        """Has clients send no more; tells whether any could. What they have sent is taken."""
-        ends = [end for end in self._publishers() if end.window]
+    def end_credit(self, *, has_all_end: bool) -> bool:
+        """Has clients send no more; tells whether any could. What they have sent is taken.
+
+        Args:
+            has_all_end: Whether those end as well who may have to send something for what they
+                were given: a reply, or what becomes of an item that they have not settled.
+        """
+        ends = [
+            end
+            for link, end in self._publishers()
+            if end.window and (has_all_end or not _may_answer(link))
+        ]
         for end in ends:
             end.end_credit()
         return bool(ends)
@@ -269,14 +283,14 @@ class Attachments:
     @property
     def unanswered(self) -> int:
         """Counts the deliveries that clients have sent and not been answered."""
-        return sum(end.unsettled for end in self._publishers())
+        return sum(end.unsettled for _, end in self._publishers())
 
-    def _publishers(self) -> Iterator[IncomingLink]:
-        """Yields the links on which clients send; others are of containers, and of gateways."""
+    def _publishers(self) -> Iterator[tuple[Link, IncomingLink]]:
+        """Yields the links on which clients send; on others, containers do."""
         for link in self.links.values():
             client = cast("ClientContext", link.session.connection.context)
             if client.is_counted and isinstance(link.end, IncomingLink):
-                yield link.end
+                yield link, link.end
 
     def release(self, link: Link, client: ClientContext) -> None:
         """Gives back what a link holds; called before its compiled half ends."""
@@ -297,6 +311,16 @@ class Attachments:
             attachment.node.unsubscribe(attachment.subscription)
         if attachment.dynamic is not None:
             client.vhost.drop(attachment.dynamic)
+
+
+def _may_answer(link: Link) -> bool:
+    """Tells whether what its client sends there may be for what it was given, or holds."""
+    attachment = link.context
+    assert isinstance(attachment, Attachment)
+    address = attachment.address.removeprefix("/")
+    if address == ANONYMOUS or address.startswith(REPLY_PREFIX):
+        return True
+    return any(session.end.unsettled for session in link.session.connection.sessions)
 
 
 def _permits_of(client: ClientContext) -> Permits:

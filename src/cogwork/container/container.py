@@ -306,12 +306,11 @@ class Container:
         self._listeners.close()
         self.gateways.drain()
         limit_s = self.limits.drain_timeout_s if drain_timeout_s is None else drain_timeout_s
-        had_publishers = self._attachments.end_credit()
-        self.core.flush()
+        under_way_s = min(UNDER_WAY_S, limit_s)
+        await self._end_credit(under_way_s, has_all_end=False)
         await self.replication.hand_over()
-        if had_publishers:
-            await asyncio.sleep(min(UNDER_WAY_S, limit_s))
         await _wait_while(lambda: self.unsettled or not self.gateways.are_drained, limit_s)
+        await self._end_credit(under_way_s, has_all_end=True)
         self._virtual_hosts.give_back()
         await asyncio.sleep(0)  # engines that are awaited answer then
         self.core.flush()
@@ -337,6 +336,12 @@ class Container:
         await self.replication.close()
         self._effects.close()
         self._access.close()
+
+    async def _end_credit(self, under_way_s: float, *, has_all_end: bool) -> None:
+        """Has clients send no more, and waits for what was under way."""
+        if self._attachments.end_credit(has_all_end=has_all_end):
+            self.core.flush()
+            await asyncio.sleep(under_way_s)
 
     @property
     def unsettled(self) -> int:
