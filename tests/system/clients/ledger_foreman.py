@@ -18,6 +18,9 @@ from typing import TYPE_CHECKING
 import ledger_cogwork
 import ledger_proton
 from ledger import Ledger
+from proton import ConnectionException
+
+import cogwork
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,6 +55,9 @@ def _work(library: str, url: str, queue: str, path: str) -> None:
     try:
         WORKERS[library](url, queue, ledger)
         ledger.end()
+    except (cogwork.ConnectError, ConnectionException) as error:  # its container is not there now
+        sys.stderr.write(f"{library} worker {os.getpid()}: {error}\n")
+        os._exit(1)
     except BaseException:
         sys.excepthook(*sys.exc_info())
         os._exit(1)
