@@ -63,11 +63,12 @@ fuzz-short: sanitized
 	$(SANITIZE) $(BIN)/python -m fuzz --count 20000
 	$(SANITIZE) $(BIN)/python -m pytest --numprocesses 2 --dist loadfile -o pythonpath=$(SANITIZED)/lib tests/unit/dataplane tests/unit/router tests/property/test_columns_properties.py tests/property/test_data_plane_properties.py tests/property/test_topics_properties.py tests/property/test_raft_wire_properties.py tests/unit/consensus/test_chunks.py
 
-bench/build/relay: bench/relay.c
+bench/build/%: bench/%.c
 	mkdir -p bench/build && $${CC:-cc} -O2 -Wall -o $@ $<
 
-bench: setup bench/build/relay
+bench: setup bench/build/relay bench/build/quorum
 	$(BIN)/python bench/run.py
+	$(BIN)/python bench/delay.py
 	$(BIN)/python bench/arrow.py
 	$(BIN)/python bench/spark.py
 	$(BIN)/python bench/archive.py

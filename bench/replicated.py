@@ -172,9 +172,9 @@ async def replayed(trio: Trio, seconds: float, size: int) -> dict[str, Any]:
 
 
 async def delayed(
-    trio: Trio, seconds: float, size: int, *, rate: int = LATENCY_RATE
+    trio: Trio, seconds: float, size: int, *, rate: int = LATENCY_RATE, burst: int = BURST
 ) -> dict[str, Any]:
-    """Appends so many a second, in bursts of twenty, and sees when they are delivered."""
+    """Appends so many a second, in bursts, and sees when they are delivered."""
     subscribers = Subscribers(trio, STREAM)
     url = await trio.url_for(STREAM)
     async with cogwork.connect(url) as mesh, mesh.stream(STREAM).publisher() as publisher:
@@ -184,9 +184,9 @@ async def delayed(
         while time.monotonic() - start_s < seconds:
             stamp = time.monotonic_ns().to_bytes(8, "big")
             body = stamp + bytes(max(0, size - len(stamp)))
-            for _ in range(BURST):
+            for _ in range(burst):
                 publisher.post(body)
-            sent += BURST
+            sent += burst
             await asyncio.sleep(max(0.0, start_s + sent / rate - time.monotonic()))
         await publisher.flush()
         await asyncio.sleep(0.5)
