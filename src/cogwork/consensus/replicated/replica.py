@@ -227,10 +227,8 @@ class Replica:
         self._is_sealing = True
         sealed = self.sealed_offset
         tail = self.tail  # nothing of it is given up meanwhile
-        first = tail.find(sealed)
-        if first < tail.next and tail[first].offset < sealed:
-            first += 1
-        unsealed = map(tail.__getitem__, range(first, tail.next))
+        # The first one is cut where segments were cleared for a snapshot that was not taken then.
+        unsealed = (tail[at].since(sealed) for at in range(tail.find(sealed), tail.next))
         return Sealing(unsealed, self.applied, self.state.to_bytes())
 
     @property

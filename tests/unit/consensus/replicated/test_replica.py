@@ -126,3 +126,21 @@ def test_what_is_given_up_while_a_segment_is_made_goes_when_it_is_there(kept: Ke
     kept.seal()
     assert kept.failures == []
     assert kept.bodies() == [b"6", b"7"]
+
+
+def test_what_was_cleared_up_to_the_middle_of_a_chunk_goes_on_there(kept: Kept) -> None:
+    kept.append(b"0", b"1", b"2")
+    kept.seal()
+    # A leader's snapshot began with the last record of the next chunk, and was never taken.
+    kept.files.segments.clear(4)
+    kept.append(b"3", b"4")
+    kept.append(b"5", b"6")
+    kept.trim(4)
+    kept.seal()
+    assert kept.failures == []
+    while kept.replica.let_go(1):
+        pass
+    kept.append(b"7")
+    kept.seal()
+    assert kept.failures == []
+    assert kept.bodies() == [b"4", b"5", b"6", b"7"]
