@@ -397,3 +397,23 @@ async def test_whatever_is_wrong_with_a_claim_it_is_made_again(engine: Engine) -
     place.queue.claim()
     await until(lambda: place.queue.epoch is not None)
     assert place.queue.problem is None
+
+
+@on_an_orb
+async def test_a_claim_stands_for_who_began_to_follow_again_meanwhile(engine: Engine) -> None:
+    place = Place(engine)
+    await until(lambda: place.queue._is_current)
+    may_fence = asyncio.Event()
+
+    async def fence() -> int:
+        await may_fence.wait()
+        return await engine.fence()
+
+    place.fence = fence  # type: ignore[attr-defined]  # in place of the engine's
+    place.queue.claim()
+    await asyncio.sleep(0)
+    place.queue.attend(1.0, has_replica=False)
+    place.queue.attend(2.0, has_replica=True)
+    await until(lambda: place.queue._is_current)
+    may_fence.set()
+    await until(lambda: place.queue.epoch is not None)

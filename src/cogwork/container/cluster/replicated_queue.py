@@ -271,15 +271,15 @@ class ReplicatedQueue(DurableQueue):
             self._spawn(self._fence())
 
     async def _fence(self) -> None:
-        engine, subscription = self._engine, self._subscription
+        engine = self._engine
         try:
-            if engine is None or subscription is None:
+            if engine is None:
                 return
             epoch = await engine.fence()
             bounds = await engine.bounds()
             self._claim = _Claim(epoch, bounds.next)
-            if self._next >= bounds.next:
-                await subscription.aclose()
+            if self._subscription is not None and self._next >= bounds.next:
+                await self._subscription.aclose()  # it may have begun to follow again meanwhile
         except ConsensusError as error:
             log.info("queue %r is not taken over: %s", self.address, error)
         except Exception as error:  # whatever it is, nobody else claims it for this container
