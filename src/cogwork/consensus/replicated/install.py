@@ -4,6 +4,9 @@ Theory of operation. A snapshot's content is the sequencer's state; the records 
 are read from any replica, from where those here end. They are sealed together with the state; a
 crash in between leaves nothing that could be taken for more than it is.
 
+Some of these records may have been given up since: an entry that follows the snapshot says so, and
+what is left is fetched.
+
 While a snapshot's records are fetched, the leader may send a newer one. The older one is broken off
 then: the newer one goes on from what is sealed, once the disk has done what it had begun.
 """
@@ -13,7 +16,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from cogwork.consensus.errors import Malformed
+from cogwork.consensus.errors import Malformed, Truncated
 from cogwork.consensus.replicated.files import KeptState
 from cogwork.consensus.sequencer import Sequencer
 
@@ -98,7 +101,12 @@ class Installation:
         waiting: list[StreamChunk] = []
         size_bytes = 0
         while offset < end:
-            chunks = await self._read(offset, end)
+            try:
+                chunks = await self._read(offset, end)
+            except Truncated as error:
+                offset, waiting, size_bytes = min(error.first, end), [], 0
+                files.segments.clear(offset)
+                continue
             offset = chunks[-1].next_offset
             waiting += chunks
             size_bytes += sum(len(chunk.batch.payload) for chunk in chunks)
@@ -113,8 +121,17 @@ class Installation:
         await asyncio.shield(self._writing)
 
     async def _read(self, offset: int, end: int) -> list[StreamChunk]:
-        """Reads chunks from another replica, up to the snapshot's end."""
-        chunks = await self._member.stream.read_any(offset, READ_BYTES, WAIT_S, is_here=False)
+        """Reads chunks from another replica, up to the snapshot's end.
+
+        Raises:
+            Truncated: The stream begins later by now.
+        """
+        try:
+            chunks = await self._member.stream.read_any(offset, READ_BYTES, WAIT_S, is_here=False)
+        except Truncated as error:
+            if error.first <= offset:
+                raise Malformed("what a replica sent", f"{error}, not at {offset}") from None
+            raise
         chunks = [chunk for chunk in chunks if chunk.next_offset <= end]
         if not chunks or chunks[0].offset != offset:
             raise Malformed("what a replica sent", f"it does not begin at offset {offset}")

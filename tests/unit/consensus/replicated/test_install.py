@@ -9,6 +9,7 @@ import pytest
 from replicas import trio
 
 from cogwork.consensus.batch import Batch, Chunk
+from cogwork.consensus.engine import Bounds
 from cogwork.consensus.replicated import install, member
 from cogwork.consensus.replicated.install import Installation
 
@@ -43,8 +44,13 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Installation, "_read", read)
 
 
-async def _leave_behind(containers: Trio) -> RaftEngine:
-    """Has the entries given up that one replica needs, which is there again then."""
+async def _leave_behind(containers: Trio, trimmed: int = 0) -> RaftEngine:
+    """Has the entries given up that one replica needs, which is there again then.
+
+    Args:
+        containers: All of them.
+        trimmed: Records below are given up before it is there.
+    """
     for name in "abc":
         engine = await containers.open(name)
     engine = await containers.open("a")
@@ -52,22 +58,25 @@ async def _leave_behind(containers: Trio) -> RaftEngine:
     await containers.stop("c")
     for _ in range(BEFORE):
         await engine.append(Batch.of([b"x" * 100]))
+    await engine.trim(trimmed)
     containers.start("c")
     await containers.open("c")
     return engine
 
 
-async def _has_come_to(containers: Trio, offset: int) -> None:
-    """Waits until the one that was behind has as much as that."""
+async def _has_come_to(containers: Trio, offset: int, first: int = 0) -> None:
+    """Waits until the one that was behind has as much as that, from the first record on."""
     replica = containers.nodes["c"].service.streams["orders"].member
     assert replica is not None
     async with asyncio.timeout(5):
-        while replica.replica.state.next_offset < offset:
+        while replica.replica.state.bounds != Bounds(first, offset):
             await asyncio.sleep(0.01)
-    chunks: list[Chunk] = []
-    while not chunks or chunks[-1].next_offset < offset:
-        chunks += replica.chunks(chunks[-1].next_offset if chunks else 0, 1 << 20)
-    assert sum(chunk.batch.count for chunk in chunks) == offset
+    at = first
+    while at < offset:
+        chunks = replica.chunks(at, 1 << 20)
+        assert chunks[0].offset == at
+        at = chunks[-1].next_offset
+    assert at == offset
 
 
 def test_a_newer_snapshot_takes_the_place_of_one_whose_records_are_fetched(
@@ -114,5 +123,44 @@ def test_a_snapshot_comes_once_more_whatever_went_wrong(
                 "stream orders: a snapshot is refused: a fault",
                 "stream orders: a snapshot is refused: AssertionError()",
             ]
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("trimmed", [1, 50, 99, BEFORE, 1 + BEFORE])
+def test_what_was_given_up_since_a_snapshot_is_not_fetched(tmp_path: Path, trimmed: int) -> None:
+    async def story() -> None:
+        async with trio(tmp_path) as containers:
+            engine = await _leave_behind(containers, trimmed)
+            await _has_come_to(containers, 1 + BEFORE, trimmed)
+            await containers.stop("c")
+            await engine.append(Batch.of([b"z"]))
+            containers.start("c")
+            await containers.open("c")
+            await _has_come_to(containers, 2 + BEFORE, trimmed)
+            assert containers.reports == []
+
+    asyncio.run(story())
+
+
+def test_what_is_given_up_while_records_are_fetched_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[int] = []
+
+    async def story() -> None:
+        async with trio(tmp_path) as containers:
+
+            async def trim_and_read(each: Installation, offset: int, end: int) -> list[Chunk]:
+                read.append(offset)
+                if len(read) == 5:
+                    await (await containers.open("a")).trim(60)
+                return await _read(each, offset, end)
+
+            monkeypatch.setattr(Installation, "_read", trim_and_read)
+            await _leave_behind(containers)
+            await _has_come_to(containers, 1 + BEFORE, 60)
+            assert 0 < read[4] < 60
+            assert containers.reports == []
 
     asyncio.run(story())
