@@ -369,7 +369,10 @@ class Stock(Terminus):
             self.core.hold_all()
 
     def enter_again(self, numbers: list) -> None:
-        """Has what was put aside back, behind all others: it has not arrived elsewhere."""
+        """Has what was put aside back, behind all others: it has not arrived elsewhere.
+
+        What has become too old meanwhile expires: its timer was passed over while it was away.
+        """
         item: cython.pointer(Item)
         for number in numbers:
             item = self.put_aside_as(number)
@@ -381,6 +384,8 @@ class Stock(Terminus):
                     self.journal.put(item)
                     if item.attempt:
                         self.journal.back(item)
+                if item.expires_s != 0.0 and item.expires_s <= self.now():
+                    self.expire_one(item)
         self.ring()
 
     def put_aside_as(self, number):

@@ -9,7 +9,7 @@ from kept_queues import KeptQueue
 from text_messages import text_of
 
 from cogwork.amqp.errors import AmqpError
-from cogwork.amqp.message import Header
+from cogwork.amqp.message import Header, Properties
 from cogwork.amqp.outcomes import Rejected
 from cogwork.amqp.types import Symbol, UInt
 from cogwork.dataplane.restoration import restore
@@ -166,3 +166,19 @@ def test_what_is_on_its_way_is_left_alone(queue: KeptQueue, act: str) -> None:
     queue.store.moved(numbers)
     queue.store.enter_again(numbers)
     assert (queue.count("leaving"), queue.store.depth) == (0, 0)
+
+
+@pytest.mark.parametrize("group", [None, "g"])
+def test_what_comes_back_expires_where_its_time_is_over_meanwhile(group: str | None) -> None:
+    options = {} if group is None else {"is_ordered": True}
+    queue = KeptQueue(**options)
+    properties = Properties(group_id=group)
+    queue.send("a", "b", header=Header(ttl=UInt(1000)), properties=properties)
+    queue.send("c", properties=properties)
+    numbers: list[int] = []
+    assert len(queue.store.take_ready(2, numbers)) == 2
+    queue.store.tick(time.monotonic() + 2)
+    queue.store.enter_again(numbers)
+    queue.core.flush()
+    assert (queue.texts(), queue.dead, queue.count("expired")) == (["c"], ["a", "b"], 2)
+    assert queue.restarted().texts() == ["c"]
