@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import cogwork
+from cogwork.amqp.types import Symbol, UInt
 from cogwork.cli.exit_codes import ExitCode
 
 from .served import Served, ran, served, started, within
@@ -120,3 +123,24 @@ def test_what_does_not_fit_is_8(container: Served) -> None:
     assert done.returncode == ExitCode.NOT_ACCEPTED
     assert done.stdout == "2 items moved from queue/big\n"
     assert done.stderr == "cogwork: 4 items were not accepted, and are back in queue/big\n"
+
+
+def test_what_was_delayed_is_not_once_more_where_it_is_moved(container: Served) -> None:
+    url = container.url
+    container.run("queue", "declare", url, "queue/slow")
+    asyncio.run(send_delayed(url, "queue/early", 500))
+    within(30, lambda: counts_of(container, "queue/early")["ready"] == 1, "its delay is over")
+    container.run("queue", "move", url, "queue/early", "queue/slow")
+    slow = counts_of(container, "queue/slow")
+    assert (slow["ready"], slow["delayed"]) == (1, 0)
+
+
+async def send_delayed(url: str, address: str, delay_ms: int) -> None:
+    async with cogwork.connect(url) as mesh:
+        annotations = {Symbol("x-opt-delivery-delay"): UInt(delay_ms)}
+        await mesh.publish(address, "x", annotations=annotations)
+
+
+def counts_of(container: Served, address: str) -> dict[str, Any]:
+    rows: list[dict[str, Any]] = json.loads(container.run("queue", "list", container.url, "--json"))
+    return next(row for row in rows if row["address"] == address)

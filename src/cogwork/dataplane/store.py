@@ -330,7 +330,7 @@ class Store(Ledger):
     def put(self, message: bytes, message_format: int = 0) -> bool:
         """Puts a message back that was taken out; False where the store does not take it now.
 
-        It is no duplicate, whatever is remembered of its message-id.
+        It is no duplicate, and not delayed once more, whatever is known of it and it asks for.
         """
         s: Shipment
         wants: cython.int = self.wants
@@ -343,7 +343,7 @@ class Store(Ledger):
         )
         s.format = cython.cast(uint32_t, message_format)
         s.settled = True
-        self.wants &= ~WANTS_MESSAGE_ID
+        self.wants &= WANTS_GROUP_ID
         try:
             return self.receive(cython.address(s)) == 1
         finally:

@@ -182,3 +182,14 @@ def test_what_comes_back_expires_where_its_time_is_over_meanwhile(group: str | N
     queue.core.flush()
     assert (queue.texts(), queue.dead, queue.count("expired")) == (["c"], ["a", "b"], 2)
     assert queue.restarted().texts() == ["c"]
+
+
+def test_what_is_put_into_another_shard_is_not_delayed_once_more(queue: KeptQueue) -> None:
+    queue.send("a", message_annotations={Symbol("x-opt-delivery-delay"): UInt(60_000)})
+    queue.store.tick(time.monotonic() + 61)
+    numbers: list[int] = []
+    (message,) = queue.store.take_ready(1, numbers)
+    other = KeptQueue()
+    assert other.store.put(message)
+    assert (other.count("ready"), other.count("delayed")) == (1, 0)
+    assert other.restarted().count("ready") == 1

@@ -14,7 +14,7 @@ from cogwork.amqp.message import (
 )
 from cogwork.amqp.outcomes import Rejected
 from cogwork.amqp.types import Symbol, UInt
-from cogwork.nodes.queue.dead_letters import dead_letter, origin_of, revived
+from cogwork.nodes.queue.dead_letters import dead_letter, origin_of, revived, undelayed
 
 BARE = encode_sections(Sections(properties=Properties(message_id="m"), body=Data([b"x"])))
 BROKEN = encode(
@@ -82,3 +82,19 @@ def test_a_body_is_not_looked_into() -> None:
     letter = dead_letter(unreadable, "queue/a", "expired", None, 0)
     assert letter.endswith(unreadable)
     assert origin_of(letter) == "queue/a"
+
+
+def test_what_is_moved_asks_for_no_delay_and_keeps_all_else() -> None:
+    annotations: dict[Symbol, object] = {Symbol("mine"): "kept"}
+    sections = Sections(
+        header=Header(durable=True, ttl=UInt(5)),
+        delivery_annotations={Symbol("hop"): 1},
+        message_annotations={Symbol("x-opt-delivery-delay"): 9, **annotations},
+        body=Data([b"x"]),
+    )
+    moved = undelayed(encode_sections(sections))
+    sections.message_annotations = annotations
+    assert decode_sections(moved) == sections
+    assert undelayed(moved) is moved
+    assert undelayed(BARE) is BARE
+    assert undelayed(b"\x00") == b"\x00"

@@ -19,7 +19,16 @@ from cogwork.dataplane.codec import decode, encode
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ("ERROR", "FAILURES", "REASON", "SOURCE", "dead_letter", "origin_of", "revived")
+__all__ = (
+    "ERROR",
+    "FAILURES",
+    "REASON",
+    "SOURCE",
+    "dead_letter",
+    "origin_of",
+    "revived",
+    "undelayed",
+)
 
 REASON = Symbol("x-opt-dead-letter-reason")
 """Why: expired, rejected, delivery-count-exceeded, in-doubt or maximum-length."""
@@ -77,6 +86,16 @@ def revived(message: bytes) -> bytes:
     return _with_annotations(message, {})
 
 
+def undelayed(message: bytes) -> bytes:
+    """Returns a message whose delay is over without what it says of it: it would wait once more."""
+    try:
+        front = _split(message)
+    except (DecodeError, ProtocolError):
+        return message
+    kept = {key: value for key, value in front.annotations.items() if key not in _DELAYS}
+    return message if len(kept) == len(front.annotations) else _join(front, kept)
+
+
 def origin_of(message: bytes) -> str | None:
     """Returns the address that a dead letter came from; None where it is none."""
     try:
@@ -92,6 +111,8 @@ def _with_annotations(message: bytes, facts: Mapping[object, object]) -> bytes:
     except (DecodeError, ProtocolError):
         return message
     kept = {key: value for key, value in front.annotations.items() if key not in _OWN | _DELAYS}
+    if front.header is not None:
+        front.header.ttl = None
     return _join(front, {**kept, **facts})
 
 
@@ -127,7 +148,6 @@ def _split(message: bytes) -> _Front:
 def _join(front: _Front, annotations: Mapping[object, object]) -> bytes:
     parts = []
     if front.header is not None:
-        front.header.ttl = None
         parts.append(encode(front.header.to_described()))
     parts.append(front.delivery_annotations)
     if annotations:
