@@ -120,12 +120,13 @@ class Restoration:
         if kept.ages:
             item.flags |= AGES
         if (
-            store.wants
-            and item.format == 0
+            item.format == 0
             and read_envelope(item.data, item.size, store.wants, cython.address(e)) >= 0
-            and e.group_id_size
         ):
-            item.group_key = cogwork_hash(e.group_id, e.group_id_size) | 1
+            # The levels may have been others when it came.
+            item.priority = store.levels[e.header.priority]
+            if e.group_id_size:
+                item.group_key = cogwork_hash(e.group_id, e.group_id_size) | 1
         if kept.reason is not None:
             return self._bury(item, kept)
         if kept.expires_ms:

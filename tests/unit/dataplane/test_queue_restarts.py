@@ -31,6 +31,17 @@ def test_items_are_ready_in_their_old_order(queue: KeptQueue) -> None:
     assert again.restarted().texts() == ["first", "a", "b", "c", "d"]
 
 
+@pytest.mark.parametrize(("before", "after"), [(1, 10), (10, 1), (3, 10)])
+def test_items_stand_by_the_priorities_that_the_queue_has_now(before: int, after: int) -> None:
+    queue = KeptQueue(priorities=before)
+    queue.send("old")
+    queue.send("urgent", header=Header(priority=9))
+    queue.options["priorities"] = after
+    again = queue.restarted()
+    again.send("new")
+    assert again.texts() == (["old", "urgent", "new"] if after == 1 else ["urgent", "old", "new"])
+
+
 def test_a_client_that_comes_back_goes_on_with_its_attempt(queue: KeptQueue) -> None:
     consumer = queue.peer()
     consumer.consumer(queue.store, 10)
