@@ -90,7 +90,8 @@ class Restoration:
         # A log takes its time to be read: doubts are not to begin in the past.
         store.ticked_s = max(store.ticked_s, self.now_s)
         for kept in _in_order(list(image.items.values())):
-            self._restore(kept, kept.due_ms > now_ms)
+            # What has gone out was due: no clock that was set back has it wait once more.
+            self._restore(kept, kept.due_ms > now_ms and kept.attempt == 0)
         self._doubt()
         store.shelf.slots.settle(image.birth_base)
         if store.trail is not None:

@@ -11,6 +11,7 @@ from kept_queues import KeptQueue
 from cogwork.amqp.message import Header, Properties
 from cogwork.amqp.performatives import Transfer
 from cogwork.amqp.types import Symbol, UInt
+from cogwork.dataplane.store import KEEP_CODE
 
 
 @pytest.fixture
@@ -59,6 +60,24 @@ def test_a_clock_that_was_set_back_makes_nothing_wait_longer(queue: KeptQueue) -
     again.store.tick(time.monotonic() + 91)
     again.core.flush()
     assert again.texts() == ["late"]
+
+
+def test_what_was_out_is_in_doubt_though_a_clock_that_was_set_back_has_it_delayed(
+    queue: KeptQueue,
+) -> None:
+    queue.send("late", **delayed(60_000))
+    queue.commit()
+    queue.store.tick(time.monotonic() + 61)
+    consumer = queue.peer()
+    consumer.consumer(queue.store, 1)
+    queue.commit()
+    consumer.hear()
+    (item,) = consumer.take()
+    queue.records[0] = written_ahead(queue.records[0], 86_400_000)
+    again = queue.restarted()
+    assert (again.count("in-doubt"), again.count("delayed")) == (1, 0)
+    link = again.peer().consumer(again.store)
+    assert again.store.resume(link, [item.tag]) == [KEEP_CODE]
 
 
 def test_a_message_id_that_is_too_long_for_a_record_is_left_out_of_an_account() -> None:
