@@ -137,7 +137,7 @@ async def test_released_and_failed_items_go_back_to_their_shard(is_far: bool) ->
         assert item.delivery_count == 1
         await item.modify(failed=True, annotations={"x-opt-why": "tired"})
         (item,) = await take(items, 1)
-        assert item.delivery_count == 2
+        assert (item.delivery_count, item.annotations) == (2, {"x-opt-why": "tired"})
         await item.accept()
         await eventually(lambda: shard(mesh, "a")["depth"] == 0, "the shard knows it")
         counts = shard(mesh, "a")

@@ -124,8 +124,7 @@ class Item(Message):
         Args:
             failed: Whether to count this as a failed attempt.
             undeliverable_here: Whether this consumer must not get it again.
-            annotations: Message annotations for the owner to merge into its own; a queue of Cogwork
-                keeps the message as it was published.
+            annotations: Message annotations that are merged into its own, for who gets it next.
 
         Raises:
             LocalProtocolError: The item was settled before.

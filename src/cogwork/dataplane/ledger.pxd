@@ -27,6 +27,7 @@ cdef class Ledger(Stock):
     cdef int hold_consumer(self, Item* item) except -1
     cdef int commit(self, Item* item) except -1
     cdef int modify(self, Item* item, Verdict* verdict) except -1
+    cdef Item* annotate(self, Item* item, Verdict* verdict) except NULL
     cdef int stale(self, Verdict* verdict) except -1
     cdef int lose(self, Item* item) except -1
     cdef int end_lease(self, Item* item) except -1

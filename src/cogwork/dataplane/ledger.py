@@ -7,6 +7,8 @@ way, then the policy decides.
 """
 
 import cython
+from cython.cimports.cogwork.dataplane.annotations import annotated
+from cython.cimports.cogwork.dataplane.octets import octets_of
 from cython.cimports.cogwork.dataplane.scan import read_modified
 from cython.cimports.cogwork.dataplane.shipment import (
     ACCEPTED,
@@ -129,7 +131,26 @@ class Ledger(Stock):
         )
         if undeliverable:
             self.exclude(item)
+        item = self.annotate(item, verdict)
         return self.fail(item) if failed else self.give_back(item)
+
+    def annotate(self, item, verdict):
+        """Adds a consumer's annotations to an item's message; returns where the item is now."""
+        message: bytes = None
+        size: uint32_t
+        if item.format == 0:
+            message = annotated(item.data, item.size, verdict.state, verdict.state_size)
+        if message is None:
+            return item
+        size = cython.cast(uint32_t, len(message))
+        if self.journal is not None and size > self.journal.message_bytes_max:
+            return item
+        item = self.shelf.rewrite(item, octets_of(message), size)
+        if self.journal is not None:
+            self.journal.put(item)
+            self.journal.back(item)
+            self.journal.out(item)
+        return item
 
     def in_hand(self, number, attempt):
         """Finds an item whose newest attempt is this one and still open; NULL where it is not."""

@@ -48,6 +48,7 @@ cdef class Shelf:
     cdef int doubt(self, Item* item) except -1
     cdef int loosen(self, Item* item) except -1
     cdef int rebind(self, Item* item, Hands* hands) except -1
+    cdef Item* rewrite(self, Item* item, octets data, uint32_t size) except NULL
     cdef int put_aside(self, Item* item) except -1
     cdef int enter_again(self, Item* item) except -1
     cdef int drop(self, Item* item) except -1

@@ -32,6 +32,7 @@ cdef class Slots:
     cdef uint32_t first_stamp
     cdef Item* make(self, octets data, uint32_t size) except NULL
     cdef Item* make_again(self, uint64_t number, octets data, uint32_t size) except NULL
+    cdef Item* replace(self, Item* item, octets data, uint32_t size) except NULL
     cdef void settle(self, uint32_t first_stamp) noexcept
     cdef uint32_t highest_stamp(self) noexcept
     cdef void drop(self, Item* item) noexcept

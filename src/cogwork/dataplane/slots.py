@@ -67,6 +67,21 @@ class Slots:
         item.size = size
         return item
 
+    def replace(self, item, data, size):
+        """Gives an item another message, in another block.
+
+        None but its neighbours in a list may know where it is: it is out, or in doubt.
+        """
+        moved: cython.pointer(Item) = self._new_block(size)
+        moved[0] = item[0]
+        memcpy(moved.data, data, size)
+        moved.size = size
+        moved.node.prev.next = cython.address(moved.node)
+        moved.node.next.prev = cython.address(moved.node)
+        self.slots[moved.slot].item = moved
+        self._free_block(item)
+        return moved
+
     def settle(self, first_stamp):
         """Has new items get numbers above all of an earlier life; no token is out yet."""
         at: uint32_t
