@@ -135,6 +135,28 @@ def test_what_was_delayed_is_not_once_more_where_it_is_moved(container: Served) 
     assert (slow["ready"], slow["delayed"]) == (1, 0)
 
 
+def test_the_dead_are_driven_back_to_a_queue_that_remembers_them(container: Served) -> None:
+    url = container.url
+    options = ("deduplication_window_s=600", "dead_letter=queue/crypt")
+    container.run("queue", "declare", url, "queue/once", *(f"--option={each}" for each in options))
+    container.run("queue", "declare", url, "queue/crypt", f"--option={options[0]}")
+    for _ in range(2):
+        asyncio.run(reject_one(url, "queue/once", "m"))
+        within(30, lambda: counts_of(container, "queue/crypt")["depth"] == 1, "it is dead")
+        assert "1 items moved" in container.run("queue", "redrive", url, "queue/crypt")
+        assert counts_of(container, "queue/once")["ready"] == 1
+    container.run("queue", "move", url, "queue/once", "queue/crypt")
+    assert counts_of(container, "queue/crypt")["ready"] == 1
+
+
+async def reject_one(url: str, address: str, message_id: str) -> None:
+    """Sends a message, which counts once, and has a consumer reject what is there."""
+    async with cogwork.connect(url) as mesh:
+        await mesh.publish(address, "x", message_id=message_id)
+        async with mesh.consume(address) as items:
+            (await anext(items)).reject("no")
+
+
 async def send_delayed(url: str, address: str, delay_ms: int) -> None:
     async with cogwork.connect(url) as mesh:
         annotations = {Symbol("x-opt-delivery-delay"): UInt(delay_ms)}

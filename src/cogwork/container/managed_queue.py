@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cogwork.nodes.queue.dead_letters import origin_of, revived, undelayed
+from cogwork.nodes.queue.dead_letters import as_moved, origin_of, revived
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -37,11 +37,11 @@ class ManagedQueue:
     def take_ready(self, count: int) -> Sequence[tuple[int, bytes]]:
         """Puts the first messages that are ready aside; returns them, numbered and encoded.
 
-        Their delays are over, and not to begin again where they are sent.
+        Their delays are over, and nobody is to take them for duplicates where they are sent.
         """
         numbers: list[int] = []
         messages = self._store.take_ready(count, numbers)
-        return list(zip(numbers, map(undelayed, messages), strict=True))
+        return list(zip(numbers, map(as_moved, messages), strict=True))
 
     def moved(self, number: int) -> None:
         """Gives up what was put aside."""

@@ -19,6 +19,7 @@ cdef struct Envelope:
     uint32_t message_id_size
     octets group_id
     uint32_t group_id_size
+    bint is_moved
 
 cdef void clear_envelope(Envelope* e) noexcept nogil
 cdef int read_envelope(octets p, int64_t size, int wants, Envelope* e) noexcept nogil

@@ -1,4 +1,4 @@
-"""Reads what a storing node needs of a message: header, delay, message-id and group-id.
+"""Reads what a storing node needs of a message: header, delay, message-id, group-id, and marks.
 
 Theory of operation. Sections come in a fixed order (AMQP 1.0 §3.2), so one walk from the front
 finds everything, and ends at the first section that is past all that is wanted: for most messages
@@ -25,6 +25,7 @@ def clear_envelope(e):
     e.delay_ms = e.delivery_time_ms = -1
     e.message_id = e.group_id = cython.NULL
     e.message_id_size = e.group_id_size = 0
+    e.is_moved = False
 
 
 def read_envelope(p, size, wants, e):
@@ -47,8 +48,8 @@ def read_envelope(p, size, wants, e):
                 return -1
             at = read_header(p, at, size, cython.address(e.header))
             e.header.size_bytes = cython.cast(uint32_t, at)
-        elif code == 0x72 and wants & WANTS_DELAY:
-            at = _read_annotations(p, at, size, e)
+        elif code == 0x72 and wants & (WANTS_DELAY | WANTS_MESSAGE_ID):
+            at = _read_annotations(p, at, size, wants, e)
         elif code == 0x73:
             at = _read_properties(p, at, size, wants, e)
         else:
@@ -61,8 +62,10 @@ def read_envelope(p, size, wants, e):
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _read_annotations(p: octets, at: int64_t, end: int64_t, e: cython.pointer(Envelope)) -> int64_t:
-    """Looks for `x-opt-delivery-delay` and `x-opt-delivery-time` among the annotations."""
+def _read_annotations(
+    p: octets, at: int64_t, end: int64_t, wants: cython.int, e: cython.pointer(Envelope)
+) -> int64_t:
+    """Looks for a delay, and for marks of who was moved or is dead, among the annotations."""
     pairs_end: int64_t = 0
     size: uint32_t = 0
     key: octets = cython.NULL
@@ -78,7 +81,11 @@ def _read_annotations(p: octets, at: int64_t, end: int64_t, e: cython.pointer(En
         at = skip_value(p, at, pairs_end)
         if at < 0 or at >= pairs_end:
             return -1
-        if key != cython.NULL and _read_number(p, at, pairs_end, cython.address(number)):
+        if key == cython.NULL:
+            pass
+        elif _is_mark(key, size):
+            e.is_moved = True
+        elif wants & WANTS_DELAY and _read_number(p, at, pairs_end, cython.address(number)):
             if size == 20 and memcmp(key, b"x-opt-delivery-delay", 20) == 0:
                 e.delay_ms = number
             elif size == 19 and memcmp(key, b"x-opt-delivery-time", 19) == 0:
@@ -87,6 +94,15 @@ def _read_annotations(p: octets, at: int64_t, end: int64_t, e: cython.pointer(En
         if at < 0:
             return -1
     return at
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _is_mark(key: octets, size: uint32_t) -> cython.bint:
+    if size == 11:
+        return memcmp(key, b"x-opt-moved", 11) == 0
+    return size == 24 and memcmp(key, b"x-opt-dead-letter-source", 24) == 0
 
 
 @cython.cfunc

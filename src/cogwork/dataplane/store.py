@@ -214,6 +214,7 @@ class Store(Ledger):
     def receive(self, s):
         """Takes a message in; returns 1 where it is accepted, 0 where it was rejected."""
         e: Envelope
+        is_known: cython.bint = False
         if self.journal is not None and self.cannot_write(s):
             return 0
         if s.format != 0:
@@ -222,11 +223,11 @@ class Store(Ledger):
         elif read_envelope(s.data, s.size, self.wants, cython.address(e)) < 0:
             self.malformed += 1
             return self.reply(s, REJECTED, MALFORMED_STATE)
-        if e.message_id != cython.NULL and self.recent.saw(
-            e.message_id, e.message_id_size, self.now()
-        ):
-            self.duplicates += 1
-            return 1
+        if e.message_id != cython.NULL:
+            is_known = self.recent.saw(e.message_id, e.message_id_size, self.now())
+            if is_known and not e.is_moved:
+                self.duplicates += 1
+                return 1
         if self.full_policy != FULL_BLOCKS and is_full(self):
             if self.full_policy == FULL_REJECTS:
                 self.refused += 1
@@ -234,7 +235,7 @@ class Store(Ledger):
             if not self.make_room():
                 self.do_without(s.data, s.size, s.format)
                 return 1
-        if e.message_id != cython.NULL:
+        if e.message_id != cython.NULL and not is_known:
             self.recent.remember(self.now())
             if self.journal is not None:
                 self.journal.note_seen(e.message_id, e.message_id_size, self.now())
@@ -328,10 +329,7 @@ class Store(Ledger):
         return None if fits else "its sections are malformed"
 
     def put(self, message: bytes, message_format: int = 0) -> bool:
-        """Puts a message back that was taken out; False where the store does not take it now.
-
-        It is no duplicate, and not delayed once more, whatever is known of it and it asks for.
-        """
+        """Puts back what was taken out, whatever its id and delay; says whether it is taken now."""
         s: Shipment
         wants: cython.int = self.wants
         if not self.is_ready() or is_shut(self):

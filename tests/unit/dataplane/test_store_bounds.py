@@ -42,6 +42,22 @@ def test_the_window_is_bounded_by_time_and_count() -> None:
     assert queue.count("duplicates") == 1
 
 
+@pytest.mark.parametrize("key", ["x-opt-moved", "x-opt-dead-letter-source"])
+@pytest.mark.parametrize("delays", [True, False])
+def test_what_was_moved_or_is_dead_is_no_duplicate(key: str, *, delays: bool) -> None:
+    queue = Queue(deduplication_window_s=60.0, delays=delays)
+    properties = Properties(message_id="1")
+    annotations = {Symbol("a"): 1, Symbol(key): True, Symbol("x-opt-delivery-delay"): UInt(0)}
+    queue.send("a", properties=properties)
+    for _ in range(2):
+        queue.send("b", properties=properties, message_annotations=annotations)
+    queue.send("c", properties=properties)
+    assert (queue.store.depth, queue.count("duplicates")) == (3, 1)
+    queue.send("d", properties=Properties(message_id="2"), message_annotations=annotations)
+    queue.send("e", properties=Properties(message_id="2"))
+    assert (queue.store.depth, queue.count("duplicates")) == (4, 2)
+
+
 # -- bounds
 
 

@@ -14,7 +14,7 @@ from cogwork.amqp.message import (
 )
 from cogwork.amqp.outcomes import Rejected
 from cogwork.amqp.types import Symbol, UInt
-from cogwork.nodes.queue.dead_letters import dead_letter, origin_of, revived, undelayed
+from cogwork.nodes.queue.dead_letters import as_moved, dead_letter, origin_of, revived
 
 BARE = encode_sections(Sections(properties=Properties(message_id="m"), body=Data([b"x"])))
 BROKEN = encode(
@@ -84,17 +84,18 @@ def test_a_body_is_not_looked_into() -> None:
     assert origin_of(letter) == "queue/a"
 
 
-def test_what_is_moved_asks_for_no_delay_and_keeps_all_else() -> None:
-    annotations: dict[Symbol, object] = {Symbol("mine"): "kept"}
+def test_what_is_moved_says_so_asks_for_no_delay_and_keeps_all_else() -> None:
     sections = Sections(
         header=Header(durable=True, ttl=UInt(5)),
         delivery_annotations={Symbol("hop"): 1},
-        message_annotations={Symbol("x-opt-delivery-delay"): 9, **annotations},
+        message_annotations={Symbol("x-opt-delivery-delay"): 9, Symbol("mine"): "kept"},
         body=Data([b"x"]),
     )
-    moved = undelayed(encode_sections(sections))
-    sections.message_annotations = annotations
+    moved = as_moved(encode_sections(sections))
+    sections.message_annotations = {Symbol("mine"): "kept", Symbol("x-opt-moved"): True}
     assert decode_sections(moved) == sections
-    assert undelayed(moved) is moved
-    assert undelayed(BARE) is BARE
-    assert undelayed(b"\x00") == b"\x00"
+    assert as_moved(moved) == moved
+    assert as_moved(b"no message") == b"no message"
+    letter = as_moved(dead_letter(BARE, "work/a", "expired", None, 0))
+    assert origin_of(letter) == "work/a"
+    assert decode_sections(revived(letter)).message_annotations == {"x-opt-moved": True}

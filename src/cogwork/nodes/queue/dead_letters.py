@@ -22,12 +22,13 @@ if TYPE_CHECKING:
 __all__ = (
     "ERROR",
     "FAILURES",
+    "MOVED",
     "REASON",
     "SOURCE",
+    "as_moved",
     "dead_letter",
     "origin_of",
     "revived",
-    "undelayed",
 )
 
 REASON = Symbol("x-opt-dead-letter-reason")
@@ -38,6 +39,9 @@ ERROR = Symbol("x-opt-dead-letter-error")
 """What a consumer said that rejected it: the condition, and the description where there is one."""
 FAILURES = Symbol("x-opt-dead-letter-failures")
 """How many attempts had failed."""
+
+MOVED = Symbol("x-opt-moved")
+"""Says that people have moved a message: it is no duplicate. So is none that has a `SOURCE`."""
 
 _OWN = frozenset({REASON, SOURCE, ERROR, FAILURES})
 _DELAYS = frozenset({Symbol("x-opt-delivery-delay"), Symbol("x-opt-delivery-time")})
@@ -86,14 +90,18 @@ def revived(message: bytes) -> bytes:
     return _with_annotations(message, {})
 
 
-def undelayed(message: bytes) -> bytes:
-    """Returns a message whose delay is over without what it says of it: it would wait once more."""
+def as_moved(message: bytes) -> bytes:
+    """Returns a message of which no queue is to have known it before, and without a delay.
+
+    That is over: it would wait once more. And a queue that remembers message-ids may have had it,
+    or know a like one: it would count as a duplicate, and be gone.
+    """
     try:
         front = _split(message)
     except (DecodeError, ProtocolError):
         return message
     kept = {key: value for key, value in front.annotations.items() if key not in _DELAYS}
-    return message if len(kept) == len(front.annotations) else _join(front, kept)
+    return _join(front, {**kept, MOVED: True})
 
 
 def origin_of(message: bytes) -> str | None:
