@@ -159,6 +159,36 @@ def test_a_message_without_credit_is_given_up_in_time(
 
 
 @story
+async def test_a_batch_without_credit_is_given_up_in_time() -> None:
+    with container() as url:
+        async with cogwork.connect(url) as mesh, mesh.publisher(NOBODY) as out:
+            outcomes = await out.send_batch(range(5), timeout_s=0.3)
+            assert [each.state for each in outcomes] == 5 * ["released"]
+            with pytest.raises(cogwork.Released, match=NO_CREDIT):
+                raise outcomes[4].error() or AssertionError
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(out.send_batch([6]), 0.3)
+            assert out.backlog == 0
+            async with mesh.consume(NOBODY, credit=1) as items:
+                sending = asyncio.ensure_future(out.send_batch(range(40, 140), timeout_s=0.3))
+                await (await anext(items)).accept()
+                held = await anext(items)
+                outcomes = await sending
+                states = [str(each.state) for each in outcomes]
+                taken = states.index("released")
+                assert states[:2] == ["accepted", "in-doubt"]
+                assert states == ["accepted", *(taken - 1) * ["in-doubt"], *states[taken:]]
+                assert {*states[taken:]} == {"released"}
+                with pytest.raises(cogwork.InDoubt, match=NO_OUTCOME):
+                    raise outcomes[1].error() or AssertionError
+                await held.accept()
+                for body in range(42, 40 + taken):
+                    item = await anext(items)
+                    assert item.body == body
+                    await item.accept()
+
+
+@story
 async def test_why_nobody_took_a_message_is_asked_no_longer_than_its_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -208,10 +238,15 @@ async def test_a_message_that_a_stream_counts_is_in_doubt_where_its_time_is_over
             await eventually(lambda: not mesh.is_connected, "it is lost")
             with pytest.raises(cogwork.InDoubt, match="in a stream's line, where it stays"):
                 await out.send("a", timeout_s=0.2)
+            (outcome,) = await out.send_batch(["b"], timeout_s=0.2)
+            assert (outcome.state, "line, where it stays" in outcome.description) == (
+                "in-doubt",
+                True,
+            )
             proxy.refuse(False)
             await out.flush()
             async with mesh.stream("s").read("first") as reader:
-                assert (await anext(reader)).body == "a"
+                assert [(await anext(reader)).body for _ in "ab"] == ["a", "b"]
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,7 @@ def test_a_message_that_nobody_takes_is_given_up_in_time() -> None:
     ):
         with pytest.raises(cogwork.Released, match=r"service/nobody: it was not sent within 0.2 s"):
             out.send("too early", timeout_s=0.2)
+        assert [str(each.state) for each in out.send_batch([1], timeout_s=0.2)] == ["released"]
         mesh.publish("queue/somebody", "in time", timeout_s=10)
 
 

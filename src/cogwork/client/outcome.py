@@ -42,6 +42,7 @@ class _Words(NamedTuple):
 DOUBTS = _Words(
     "a consumer had it and did not settle it", "the stream may have the message, or may not"
 )
+LOST = "the connection was lost before the outcome was known"
 NO_CREDIT = "no credit, as nobody takes messages there, or who does takes no more now"
 NO_CONNECTION = "no connection"
 """What a message waits for before it is sent."""
@@ -67,7 +68,7 @@ class Outcome:
         address: Where it was sent.
         state: What became of it.
         condition: Why it was rejected, or not even sent, for programs.
-        description: Why it was rejected, or not even sent, for people.
+        description: Why it was rejected, not even sent, or is in doubt, for people.
         delivery_failed: Whether a consumer tried, and failed (`modified`).
         undeliverable_here: Whether that consumer does not want it again (`modified`).
         annotations: What a consumer wants remembered of it (`modified`).
@@ -93,9 +94,7 @@ class Outcome:
         if self.state is OutcomeState.REJECTED:
             return Rejected(self.address, self.condition, self.description or "rejected")
         if self.state is OutcomeState.IN_DOUBT:
-            return InDoubt(
-                self.address, None, "the connection was lost before the outcome was known"
-            )
+            return InDoubt(self.address, None, self.description or LOST)
         if self.delivery_failed:
             return InDoubt(self.address, None, self._in_words(DOUBTS))
         return Released(self.address, self.condition, self.description or self._in_words(RETURNS))

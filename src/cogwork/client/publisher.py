@@ -11,7 +11,14 @@ from cogwork.amqp.terminus import Source, Target
 from cogwork.client.errors import InDoubt
 from cogwork.client.fields import MessageFields, batch_of, message_of
 from cogwork.client.link_end import LinkEnd
-from cogwork.client.outcome import NO_CONNECTION, NO_CREDIT, outcome_of, unsent
+from cogwork.client.outcome import (
+    NO_CONNECTION,
+    NO_CREDIT,
+    Outcome,
+    OutcomeState,
+    outcome_of,
+    unsent,
+)
 from cogwork.dataplane.outbox import Outbox
 from cogwork.dataplane.outgoing import OutgoingLink
 
@@ -20,7 +27,6 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from cogwork.client.mesh import Mesh
-    from cogwork.client.outcome import Outcome
     from cogwork.dataplane.dispatches import Batch, Post
     from cogwork.dataplane.link import Link
 
@@ -38,6 +44,7 @@ class Publisher(LinkEnd):
     """
 
     role = Role.SENDER
+    _pending = "it was sent,"
 
     def __init__(
         self,
@@ -177,24 +184,51 @@ class Publisher(LinkEnd):
         how = (
             "it waits for credit in a stream's line, where it stays,"
             if post.queued
-            else "it was sent,"
+            else self._pending
         )
         return InDoubt(self.address, None, f"{how} and has no outcome within {timeout_s:g} s")
 
-    async def send_batch(self, bodies: Iterable[object], *, settled: bool = False) -> list[Outcome]:
+    async def send_batch(
+        self,
+        bodies: Iterable[object],
+        *,
+        settled: bool = False,
+        timeout_s: float | None = None,
+    ) -> list[Outcome]:
         """Sends messages and waits for all of their outcomes.
+
+        Who leaves it takes back those that still wait for credit or for a connection.
 
         Args:
             bodies: Messages, or bodies.
             settled: Whether to send without asking for outcomes; they count as accepted then.
+            timeout_s: How long it may take, in seconds; None for as long as it takes.
 
         Returns:
-            Their outcomes in the same order. Nothing is raised for a single message.
+            Their outcomes in the same order. Nothing is raised for a single message: when the time
+            is over, one that was not sent is `released`, and one without an outcome `in-doubt`.
 
         Raises:
             TypeError: It is a single body: `[body]` is a batch of it.
         """
-        return await self.post_batch(bodies, settled=settled)
+        batch = self.post_batch(bodies, settled=settled)
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await batch
+        except asyncio.CancelledError:
+            self._outcomes_by(batch, 0.0)
+            raise
+        except TimeoutError:
+            return self._outcomes_by(batch, timeout_s or 0.0)
+
+    def _outcomes_by(self, batch: Batch[Outcome], timeout_s: float) -> list[Outcome]:
+        """Takes back what of a batch was not sent in time; returns the outcomes."""
+        late = unsent(self.address, self._wanting, timeout_s)
+        why = f"{self._pending} and has no outcome within {timeout_s:g} s"
+        return batch.leave(
+            Outcome(self.address, OutcomeState.RELEASED, late.condition, late.description),
+            Outcome(self.address, OutcomeState.IN_DOUBT, description=why),
+        )
 
     def post_batch(self, bodies: Iterable[object], *, settled: bool = False) -> Batch[Outcome]:
         """Sends messages and goes on; awaiting what is returned waits for their outcomes.

@@ -31,6 +31,7 @@ class StreamPublisher(Publisher):
     """Appends to a stream; made by `Stream.publisher`."""
 
     _outbox: StreamOutbox[Outcome]
+    _pending = "it was sent, or waits for credit in the stream's line, where it stays,"
 
     def __init__(
         self,
@@ -89,10 +90,6 @@ class StreamPublisher(Publisher):
         if settled:
             _refuse_settled()
         return self._outbox.append_one(message_of(body, self.post, **fields) if fields else body)
-
-    async def send_batch(self, bodies: Iterable[object], *, settled: bool = False) -> list[Outcome]:
-        """Appends messages and waits for all of their outcomes."""
-        return await self.post_batch(bodies, settled=settled)
 
     def post_batch(self, bodies: Iterable[object], *, settled: bool = False) -> Batch[Outcome]:
         """Appends messages and goes on; awaiting what is returned waits for their outcomes."""

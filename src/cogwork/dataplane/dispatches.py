@@ -223,6 +223,33 @@ class Batch(Dispatch):
             raise self.failure
         return self.outcomes()
 
+    def leave(self, unsent: object, unanswered: object) -> list:
+        """Takes back what waits for credit, and expects no outcome of what was sent.
+
+        Args:
+            unsent: The outcome of what is taken back; what a stream counts is not.
+            unanswered: The outcome of all else that has none.
+
+        Returns:
+            The outcomes in the order of the messages.
+        """
+        index: cython.Py_ssize_t
+        is_back: cython.bint = self.queued and self.outbox.withdraw(self)
+        found: list = []
+        self.is_watched = True
+        for index in range(len(self.codes)):
+            if self.codes[index] != 0:
+                found.append(self.outbox.explain(self.codes[index], self.states.get(index)))
+            elif is_back and index >= self.at:
+                self.codes[index] = RELEASED
+                self.waiting -= 1
+                found.append(unsent)
+            else:
+                found.append(unanswered)
+        if is_back and self.waiting == 0:
+            self.finished()
+        return found
+
     def outcomes(self) -> list:
         """Lists the outcomes in the order of the messages; all must be known."""
         explain = self.outbox.explain

@@ -57,15 +57,24 @@ class Publisher(OnThread[AsyncPublisher]):
             self._counterpart.send(body, settled=settled, timeout_s=timeout_s, **fields)
         )
 
-    def send_batch(self, bodies: Iterable[object], *, settled: bool = False) -> list[Outcome]:
+    def send_batch(
+        self,
+        bodies: Iterable[object],
+        *,
+        settled: bool = False,
+        timeout_s: float | None = None,
+    ) -> list[Outcome]:
         """Sends messages and waits for all of their outcomes, which it returns.
 
         Args:
             bodies: Messages, or bodies.
             settled: Whether to send without asking for outcomes; they count as accepted then.
+            timeout_s: How long it may take, in seconds; None for as long as it takes.
         """
         return self._thread.wait(
-            self._counterpart.send_batch(list(batch_of(bodies)), settled=settled)
+            self._counterpart.send_batch(
+                list(batch_of(bodies)), settled=settled, timeout_s=timeout_s
+            )
         )
 
 
