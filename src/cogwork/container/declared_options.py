@@ -12,7 +12,7 @@ from cogwork.spi.management import BAD_REQUEST, ManagementError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ("check_options",)
+__all__ = ("check_options", "takes")
 
 
 def check_options(
@@ -37,11 +37,22 @@ def check_options(
             raise ManagementError(
                 BAD_REQUEST, f"a {kind} has no option {key!r:.80}: there are {', '.join(known)}"
             )
-        try:
-            msgspec.convert({} if value is None else {key: value}, known_ones)
-        except msgspec.ValidationError as error:
+        if value is not None and not takes(known_ones, key, value):
             expected = describe(type_at(known_ones, (key,)))
-            raise ManagementError(
-                BAD_REQUEST, f"{key} takes {expected}, not {value!r:.80}"
-            ) from error
+            raise ManagementError(BAD_REQUEST, f"{key} takes {expected}, not {value!r:.80}")
     return {key: value for key, value in options.items() if value is not None}
+
+
+def takes(known_ones: type[msgspec.Struct], key: str, value: object) -> bool:
+    """Tells whether a value is one that an option can have.
+
+    Args:
+        known_ones: Has the option.
+        key: Its name.
+        value: As it came.
+    """
+    try:
+        msgspec.convert({key: value}, known_ones)
+    except msgspec.ValidationError:
+        return False
+    return True

@@ -15,7 +15,7 @@ import msgspec
 
 from cogwork.container.captures import begin_capture, end_capture
 from cogwork.container.cluster.orbs import HOME
-from cogwork.container.declared_options import check_options
+from cogwork.container.declared_options import check_options, takes
 from cogwork.container.engines import CLUSTERED, ORB, RAFT
 from cogwork.container.rules import stream_options
 from cogwork.container.settings import StreamOptions
@@ -132,8 +132,9 @@ class StreamDeclarations:
         address = f"{STREAM}/{declaration.name}"
         options = dict(declaration.options)
         home = options.pop(HOME, "")
-        known = keys_at(StreamOptions, ())
-        given: dict[str, object] = {key: options.pop(key) for key in known if key in options}
+        # An option of the engine may have the name of one of ours: three replicas on NATS, say.
+        own = [key for key in keys_at(StreamOptions, ()) if _is_own(key, options)]
+        given: dict[str, object] = {key: options.pop(key) for key in own}
         given = {"engine": RAFT, **given, "options": options}
         self._make_way(address, home)
         node = None if self.declare(address, given, str(home)) else self.stream(address)
@@ -202,6 +203,10 @@ class StreamDeclarations:
         if engines is not None and is_kept:
             await engines.delete(engine, node.name, is_shared=is_shared)
         return True
+
+
+def _is_own(key: str, options: Mapping[str, object]) -> bool:
+    return key in options and takes(StreamOptions, key, options[key])
 
 
 def _rule(name: str, inherited: AddressRule, options: Mapping[str, object]) -> AddressRule:

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import pytest
 from hosted import LISTEN, Hosted
 
+from cogwork.cluster.declarations import Declaration
 from cogwork.container.engine_checks import demand_installed
 from cogwork.container.settings import Configuration, Engine
+from cogwork.container.stream_declarations import StreamDeclarations
 from cogwork.spi.management import ManagementError
+
+if TYPE_CHECKING:
+    from cogwork.cluster.declarations import Value
 
 PATH = "this:Host"
 """A module that nothing else imports, and that prints a poem once it is."""
@@ -29,3 +35,13 @@ def test_an_engine_that_the_configuration_names_is_there() -> None:
     kinds = Hosted(configuration).container.engines.kinds
     demand_installed(kinds, {"engine": PATH})
     demand_installed(kinds, {})
+
+
+@pytest.mark.parametrize("replicas", [3, ["a", "b"], "many"])
+def test_an_option_of_the_engine_may_be_called_like_one_of_ours(replicas: Value) -> None:
+    declarations = StreamDeclarations(Hosted().container.vhosts[""])
+    options: dict[str, Value] = {"engine": "nats", "replicas": replicas, "retention_s": 60.0}
+    declarations.follow(Declaration(1, "stream", "", "orders", options))
+    stream = declarations.stream("stream/orders")
+    assert stream is not None
+    assert stream.options.rest == {"replicas": replicas, "retention_s": 60.0}
