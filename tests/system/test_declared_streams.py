@@ -197,3 +197,19 @@ def test_who_comes_back_first_does_not_say_that_there_are_none(members: dict[str
     asyncio.run(asyncio.wait_for(story(), 60))
     assert streams_at(a) == ["stream/orders"]
     assert "the cluster's voters are a, b, c, and stay so" in a.log()
+
+
+def test_what_cannot_be_is_in_the_way_of_nobody(members: dict[str, Member]) -> None:
+    a, _, c, _ = members.values()
+    for words in (
+        ("--capture", "queue/x"),
+        ("--engine", "raft", "--capture", "topic/x", "--capture", "queue/x"),
+        ("--engine", "raft", "--option", "retention_s=long"),
+        ("--engine", "raft", "--option", "replicas=a"),
+        ("--option", "retention_s=long"),
+    ):
+        refused = ran("stream", "create", a.url, "orders", *words)
+        assert refused.returncode == ExitCode.ERROR, words
+        done("stream", "create", c.url, "orders", "--engine", "raft", "--retention", "7d")
+        done("stream", "delete", c.url, "orders")
+        all_have(members, [])

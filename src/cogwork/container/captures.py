@@ -27,8 +27,8 @@ def begin_capture(vhost: VirtualHost, node: StreamNode) -> None:
     Raises:
         Refused: A pattern is none of a topic.
     """
-    for pattern in node.options.capture:
-        topic, subject = _topic_of(vhost, pattern)
+    # All of them before any is bound: one that is none leaves nothing behind.
+    for topic, subject in [_topic_of(vhost, pattern) for pattern in node.options.capture]:
         if _is_everywhere(node):
             topic.bind_far(subject, node.capture)
         else:

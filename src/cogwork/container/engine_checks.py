@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from cogwork.consensus.engine import EngineContext
 from cogwork.consensus.registry import engines, factory_of
-from cogwork.consensus.retention import RETENTION_OPTIONS
+from cogwork.consensus.retention import RETENTION_OPTIONS, Retention
 from cogwork.container.problems import Problem, each
 from cogwork.plugins import PluginError
 from cogwork.spi.management import BAD_REQUEST, ManagementError
@@ -48,7 +48,7 @@ def check_engine(engine: Engine) -> Iterator[Problem]:
 
 
 def check_engine_of(stream: Stream) -> Iterator[Problem]:
-    """Finds what is wrong with a stream's engine: its name, or options that it does not have."""
+    """Finds what is wrong with a stream's engine: its name, or options that it cannot have."""
     yield from _unknown("engine", stream.engine)
     given = {name: ("options", name) for name in stream.options}
     replicas = {} if stream.replicas is None else {"replicas": ("replicas",)}
@@ -60,6 +60,15 @@ def check_engine_of(stream: Stream) -> Iterator[Problem]:
         if name not in known:
             found = f'an option that the engine "{stream.engine}" does not have'
             yield Problem(path, found, f"one of {', '.join(known)}")
+        elif name in RETENTION_OPTIONS:
+            yield from _no_retention(path, name, stream.options[name])
+
+
+def _no_retention(path: tuple[str, ...], name: str, value: object) -> Iterator[Problem]:
+    try:
+        Retention.of({name: value})
+    except ValueError:
+        yield Problem(path, repr(value), "a positive number")
 
 
 def _unknown(key: str, name: str) -> Iterator[Problem]:

@@ -81,10 +81,17 @@ class HostedNodes(dict[str, Node]):
         if node is None:
             node = self._make(rule, key, is_prefix=is_prefix)
             if isinstance(node, StreamNode):
-                begin_capture(self._vhost, node)
+                self._begin_capture(node)
             self[key] = node
             self.rules[key] = rule
         return node
+
+    def _begin_capture(self, node: StreamNode) -> None:
+        try:
+            begin_capture(self._vhost, node)
+        except Refused:
+            node.close()  # it is about to be opened, and in a cluster declared for all
+            raise
 
     def kind_at(self, address: str) -> str:
         """Tells the kind of the node at an address; `direct` where there is none."""

@@ -166,6 +166,12 @@ class StreamDeclarations:
         node.end_links(why)
         self._vhost.remove_node(node.address)
 
+    def abandon(self, address: str) -> None:
+        """Lets a stream go that was just made and cannot be opened: here, and nowhere else."""
+        node = self.stream(address)
+        if node is not None:
+            self.drop(node, "could not be opened")
+
     def renew(self, address: str) -> None:
         """Opens a stream anew whose records have gone with the container that had them."""
         node = self.stream(address)
@@ -197,8 +203,10 @@ class StreamDeclarations:
             )
         engine, engines = node.options.engine, self._vhost.engines
         is_shared = node.options.is_shared
-        is_kept = engines is not None and node.state != "failed"
-        if not is_kept or not (is_shared or engine in CLUSTERED):
+        is_everywhere = is_shared or engine in CLUSTERED
+        # Others may have what this container cannot open.
+        is_kept = engines is not None and (is_everywhere or node.state != "failed")
+        if not is_kept or not is_everywhere:
             self._vhost.remove_node(name)
         if engines is not None and is_kept:
             await engines.delete(engine, node.name, is_shared=is_shared)

@@ -247,6 +247,10 @@ class View:
         """Gives up a stream with its records; tells whether it was there."""
         return self._streams.delete(address)
 
+    def abandon_stream(self, address: str) -> None:
+        """Lets a stream go that was just made and cannot be opened; it may be another's, too."""
+        self._streams.abandon(address)
+
     def begin(self, work: Awaitable[T]) -> asyncio.Future[T]:
         """Has something done that takes its time."""
         begun = asyncio.ensure_future(work)

@@ -331,6 +331,9 @@ class ContainerView(Protocol):
             ManagementError: The stream is in use.
         """
 
+    def abandon_stream(self, address: str) -> None:
+        """Lets a stream go that was just made and cannot be opened; it may be another's, too."""
+
     def begin(self, work: Awaitable[T]) -> Pending[T]:
         """Has something done that takes its time."""
 

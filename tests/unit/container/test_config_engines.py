@@ -33,6 +33,14 @@ RAFT = STREAM + 'engine = "raft"'
             'cogwork.toml:4: stream[0].options.acks: found an option that the engine "raft" does'
             " not have, expected one of retention_s, retention_bytes, retention_records, replicas",
         ),
+        (
+            STREAM + 'options = { retention_s = "long" }',
+            "cogwork.toml:3: stream[0].options.retention_s: found 'long', expected a positive",
+        ),
+        (
+            STREAM + 'engine = "raft"\noptions = { retention_bytes = 0 }',
+            "cogwork.toml:4: stream[0].options.retention_bytes: found 0, expected a positive",
+        ),
         (STREAM + 'replicas = ["a"]', "cogwork.toml:3: stream[0].replicas: found an option that"),
         ('[[engine]]\nname = "orbb"', 'cogwork.toml:2: engine[0].name: found "orbb", expected'),
         (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ from hosted import LISTEN, Hosted
 
 from cogwork.cluster.declarations import Declaration
 from cogwork.container.engine_checks import demand_installed
+from cogwork.container.engines import VhostEngines
 from cogwork.container.settings import Configuration, Engine
 from cogwork.container.stream_declarations import StreamDeclarations
 from cogwork.spi.management import ManagementError
@@ -45,3 +47,58 @@ def test_an_option_of_the_engine_may_be_called_like_one_of_ours(replicas: Value)
     stream = declarations.stream("stream/orders")
     assert stream is not None
     assert stream.options.rest == {"replicas": replicas, "retention_s": 60.0}
+
+
+def test_a_stream_that_cannot_capture_is_opened_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[object] = []
+
+    async def open_(*words: object, **_options: object) -> None:
+        opened.append(words)
+
+    monkeypatch.setattr(VhostEngines, "open", open_)
+
+    async def story() -> None:
+        vhost = Hosted().container.vhosts[""]
+        assert vhost.view is not None
+        with pytest.raises(ManagementError, match="'queue/x': a topic is expected"):
+            vhost.view.declare_stream("stream/a", {"capture": ["topic/x", "queue/x"]})
+        await asyncio.sleep(0.01)
+        topic = vhost.nodes["topic"]
+        assert topic.status()["subscribers"] == 0
+
+    asyncio.run(story())
+    assert opened == []
+
+
+@pytest.mark.parametrize(("options", "is_told"), [({"engine": "raft"}, True), ({}, False)])
+def test_what_cannot_be_opened_here_is_deleted_wherever_it_is(
+    options: dict[str, Value], is_told: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deleted: list[str] = []
+
+    async def refuse(*_words: object, **_options: object) -> None:
+        raise ValueError("it is damaged here")
+
+    async def delete(_engines: object, _kind: str, stream: str, *, is_shared: bool) -> None:
+        assert not is_shared
+        deleted.append(stream)
+
+    monkeypatch.setattr(VhostEngines, "open", refuse)
+    monkeypatch.setattr(VhostEngines, "delete", delete)
+
+    async def story() -> None:
+        declarations = StreamDeclarations(Hosted().container.vhosts[""])
+        for address in ("stream/a", "stream/b"):
+            declarations.declare(address, options)
+            stream = declarations.stream(address)
+            assert stream is not None
+            async with asyncio.timeout(10):
+                while stream.state != "failed":
+                    await asyncio.sleep(0.01)
+        declarations.abandon("stream/a")
+        assert declarations.stream("stream/a") is None
+        assert await declarations.delete("stream/b")
+        assert declarations.stream("stream/b") is None or is_told
+
+    asyncio.run(story())
+    assert deleted == ["b"] * is_told

@@ -42,6 +42,8 @@ class Box:
     def delete_stream(self, address: str) -> None:
         raise AssertionError(f"{address} is another container's")
 
+    abandon_stream = delete_stream
+
     def begin(self, _work: object) -> Future[bool]:
         done: Future[bool] = Future()
         done.set_result(False)
@@ -51,7 +53,7 @@ class Box:
 class Alone(Box):
     """A container whose stream its cluster gives up."""
 
-    def delete_stream(self, address: str) -> None:
+    def abandon_stream(self, address: str) -> None:
         """It is no more."""
 
 

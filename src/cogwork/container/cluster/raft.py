@@ -10,7 +10,7 @@ from cogwork.consensus.raft.membership import Membership
 from cogwork.consensus.replicated.engine import CAPABILITIES
 from cogwork.consensus.replicated.outside import RaftOutside
 from cogwork.consensus.replicated.placement import Placement
-from cogwork.consensus.retention import RETENTION_OPTIONS
+from cogwork.consensus.retention import RETENTION_OPTIONS, Retention
 from cogwork.container.cluster.cluster import STREAM as CLUSTER
 from cogwork.container.cluster.moves import Moves
 from cogwork.container.engines import RAFT
@@ -112,7 +112,9 @@ async def open_declared(
         ValueError: It is declared with other options, or one is wrong.
     """
     values = cast("Mapping[str, Value]", options)
+    # What is declared and cannot be had would be in the way of whoever gives the right options.
     _check_replicas(options.get("replicas"))
+    Retention.of(options)
     try:
         # What is known before may be long ago: a replica that was given up would come again.
         async with asyncio.timeout(CURRENT_TIMEOUT_S):
@@ -151,12 +153,16 @@ def _check_name(stream: str) -> None:
 
 
 def _check_replicas(named: object) -> None:
-    """Refuses replicas that no group can have, before the cluster has heard of them.
+    """Refuses replicas that no group can have.
 
     Raises:
         ValueError: The text says what is wrong.
     """
-    if isinstance(named, list | tuple) and named:
+    if named is None:
+        return
+    if not isinstance(named, list | tuple):
+        raise ValueError(f"replicas is a list of containers, not {named!r:.80}")
+    if named:
         Membership(tuple(str(each) for each in named)).check()
 
 

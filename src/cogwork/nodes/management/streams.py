@@ -62,7 +62,7 @@ class Streams:
                 break
             yield False
         if is_new and stream is not None and stream.state == "failed":
-            yield from finished(self._container, self._container.delete_stream(name))
+            self._container.abandon_stream(name)
             raise ManagementError(BAD_REQUEST, stream.problem or "it was given up meanwhile")
         row = self._container.collections["stream"].find(name)
         if row is None:
