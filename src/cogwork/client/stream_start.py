@@ -5,6 +5,7 @@ Times are resolved here, by this machine's clock and time zone: the container ge
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import date, datetime, time
 from typing import TYPE_CHECKING
 
@@ -61,13 +62,17 @@ def _start_in_words(text: str, now: Callable[[], datetime]) -> Origin | FromOffs
     if text == "today":
         return FromTime(_ms_of(now().date()))
     try:
-        return FromTime(_ms_of(datetime.combine(now().date(), time.fromisoformat(text))))
-    except ValueError:
-        pass
-    try:
-        return FromTime(_ms_of(datetime.fromisoformat(text)))
+        return FromTime(_ms_of(_moment(text, now)))
     except ValueError:
         raise ValueError(_refusal(text)) from None
+
+
+def _moment(text: str, now: Callable[[], datetime]) -> datetime:
+    # Without a colon 2026-11, a month, were 20:26 o'clock eleven hours west of Greenwich.
+    if ":" in text:
+        with suppress(ValueError):
+            return datetime.combine(now().date(), time.fromisoformat(text))
+    return datetime.fromisoformat(text)
 
 
 def _ms_of(at: date) -> int:

@@ -37,6 +37,7 @@ def at(*fields: int) -> FromTime:
         ("06:00", at(2026, 11, 21, 6)),
         ("2026-11-20T06:00", at(2026, 11, 20, 6)),
         ("2026-11-20", at(2026, 11, 20)),
+        ("06:00+00:00", FromTime(1_795_240_800_000)),
         ("2026-11-20T06:00:00+00:00", FromTime(1_795_154_400_000)),
         (date(2026, 11, 20), at(2026, 11, 20)),
         (datetime(2026, 11, 20, 6, tzinfo=UTC), FromTime(1_795_154_400_000)),
@@ -47,7 +48,8 @@ def test_a_place_has_many_names(said: object, meant: object) -> None:
 
 
 @pytest.mark.parametrize(
-    "said", ["", "noon", "-1", -1, True, None, 1.5, "2026-13-01", time(6), 2**64, str(2**64)]
+    "said",
+    ["", "noon", "-1", -1, True, None, 1.5, "2026-13-01", "2026-11", time(6), 2**64, str(2**64)],
 )
 def test_what_is_no_place_is_refused_with_what_would_be_one(said: object) -> None:
     with pytest.raises(ValueError, match="first, last, next, snapshot, today, an offset"):
