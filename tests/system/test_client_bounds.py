@@ -314,3 +314,18 @@ class Strict:
             return False
         await self._reader.readexactly(size_bytes - 4)
         return True
+
+
+@story
+async def test_arguments_with_which_nothing_would_ever_come_are_refused() -> None:
+    with container() as url:
+        async with cogwork.connect(url) as mesh:
+            read = mesh.stream("orders").read
+            for receive in (mesh.subscribe, mesh.consume, mesh.browse):
+                for credit in (0, -1, 2**32, "5", True):
+                    with pytest.raises(ValueError, match="credit is a number from 1 to"):
+                        receive("work/a", credit=credit)  # type: ignore[operator]  # of mixed kinds
+            with pytest.raises(ValueError, match="credit is a number from 1 to"):
+                read("first", credit=0)
+            with pytest.raises(ValueError, match="on_truncated is 'raise' or 'first', not 'skip'"):
+                read("first", on_truncated="skip")  # type: ignore[arg-type]  # a mistake

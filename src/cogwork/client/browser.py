@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.terminus import COPY, Source
-from cogwork.client.receiver import Receiver, filters_of
+from cogwork.client.receiver import Receiver, checked_credit, filters_of
 from cogwork.dataplane.inbox import Inbox
 from cogwork.dataplane.messages import Message
 
@@ -35,4 +35,6 @@ class Browser(Receiver[Message]):
             distribution_mode=COPY,
             filter=filters_of(selector, no_local=False),
         )
-        super().__init__(mesh, source, Inbox(mesh.flusher, mesh.create_future, credit))
+        super().__init__(
+            mesh, source, Inbox(mesh.flusher, mesh.create_future, checked_credit(credit))
+        )

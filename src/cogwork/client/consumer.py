@@ -13,7 +13,7 @@ from cogwork.amqp.performatives import ReceiverSettleMode
 from cogwork.amqp.terminus import Source
 from cogwork.amqp.types import Symbol
 from cogwork.client.errors import InDoubt, stale
-from cogwork.client.receiver import Receiver, filters_of
+from cogwork.client.receiver import Receiver, checked_credit, filters_of
 from cogwork.dataplane.codec import encode
 from cogwork.dataplane.incoming import IncomingLink
 from cogwork.dataplane.items import Item, ItemInbox
@@ -66,7 +66,9 @@ class Consumer(Receiver[Item]):
             source: The terminus to ask for, where it is more than an address and a selector:
                 a distribution mode, capabilities, an expiry policy.
         """
-        self._items = ItemInbox(mesh.flusher, mesh.create_future, credit, partial(stale, address))
+        self._items = ItemInbox(
+            mesh.flusher, mesh.create_future, checked_credit(credit), partial(stale, address)
+        )
         if source is None:
             source = Source(address=address, filter=filters_of(selector, no_local=False))
         super().__init__(mesh, source, self._items)

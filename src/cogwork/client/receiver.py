@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Generic, Self, TypeVar
 from cogwork.amqp.extensions import NO_LOCAL, SELECTOR
 from cogwork.amqp.performatives import ReceiverSettleMode, Role, SenderSettleMode
 from cogwork.amqp.terminus import Source, Target
-from cogwork.amqp.types import Described, Symbol
+from cogwork.amqp.types import Described, Symbol, UInt
 from cogwork.client.link_end import LinkEnd
 from cogwork.dataplane.entry import CLOSEST_CODE, AddressEntry
 from cogwork.dataplane.incoming import IncomingLink
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from cogwork.dataplane.inbox import Inbox
     from cogwork.dataplane.link import Link
 
-__all__ = ("BATCH_MAX", "Receiver", "filters_of")
+__all__ = ("BATCH_MAX", "Receiver", "checked_credit", "filters_of")
 
 BATCH_MAX = 1000
 """Messages of one batch: enough to make the cost of a turn small."""
@@ -169,3 +169,14 @@ def filters_of(selector: str | None, no_local: bool) -> dict[Symbol, object] | N
     if no_local:
         filters[Symbol("no-local")] = Described(NO_LOCAL, [])
     return filters or None
+
+
+def checked_credit(credit: int) -> int:
+    """Returns the credit of a receiver.
+
+    Raises:
+        ValueError: It is none: with no credit nothing would ever come.
+    """
+    if isinstance(credit, bool) or not isinstance(credit, int) or not 1 <= credit <= UInt.MAX:
+        raise ValueError(f"credit is a number from 1 to {UInt.MAX}, not {credit!r:.80}")
+    return credit

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Literal, Self, Unpack
+from typing import TYPE_CHECKING, Literal, Self, Unpack, get_args
 
 from cogwork.amqp.types import ULong
 from cogwork.client.errors import ClientError
@@ -154,8 +154,10 @@ class Stream:
                 `StreamTruncated`, or go on with the `first` record that is left.
 
         Raises:
-            ValueError: `start` is no place in a stream.
+            ValueError: `start` is no place in a stream, or another argument is none.
         """
+        if on_truncated not in get_args(OnTruncated):
+            raise ValueError(f"on_truncated is 'raise' or 'first', not {on_truncated!r:.80}")
         return StreamReader(
             self._mesh,
             self.address,
@@ -184,7 +186,7 @@ class Stream:
             on_truncated: `raise` `StreamTruncated`, or go on with the `first` record that is left.
 
         Raises:
-            ValueError: `start` is no place in a stream.
+            ValueError: `start` is no place in a stream, or another argument is none.
         """
         reader = self.read(start, credit=credit, selector=selector, on_truncated=on_truncated)
         return reader.batches(count_max)

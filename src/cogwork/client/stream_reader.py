@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from cogwork.amqp.extensions import CAUGHT_UP
 from cogwork.amqp.performatives import SenderSettleMode
 from cogwork.amqp.terminus import Source
-from cogwork.client.receiver import BATCH_MAX, Receiver, filters_of
+from cogwork.client.receiver import BATCH_MAX, Receiver, checked_credit, filters_of
 from cogwork.client.stream_start import start_filters
 from cogwork.consensus.engine import FromOffset
 from cogwork.dataplane.stream_inbox import StreamInbox
@@ -58,7 +58,7 @@ class StreamReader(Receiver[Record]):
         self._selector = filters_of(selector, no_local=False) or {}
         self._skips = skips
         source = Source(address=address, filter=self._filters(start))
-        self._stream_inbox = StreamInbox(mesh.flusher, mesh.create_future, credit)
+        self._stream_inbox = StreamInbox(mesh.flusher, mesh.create_future, checked_credit(credit))
         self._stream_inbox.on_caught_up = self._note_caught_up
         self._caught_up = asyncio.Event()
         super().__init__(mesh, source, self._stream_inbox)

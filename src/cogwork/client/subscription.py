@@ -10,7 +10,7 @@ from cogwork.amqp.errors import CogworkError
 from cogwork.amqp.performatives import SenderSettleMode
 from cogwork.amqp.terminus import Source
 from cogwork.client.errors import CallTimeout, Disconnected, InDoubt, LinkDetached, Released
-from cogwork.client.receiver import Receiver, filters_of
+from cogwork.client.receiver import Receiver, checked_credit, filters_of
 from cogwork.dataplane.inbox import Inbox
 from cogwork.dataplane.messages import Message
 
@@ -48,7 +48,9 @@ class Subscription(Receiver[Message]):
             settled: Whether messages are sent without waiting for this subscriber's answer.
         """
         source = Source(address=address, filter=filters_of(selector, no_local))
-        super().__init__(mesh, source, Inbox(mesh.flusher, mesh.create_future, credit))
+        super().__init__(
+            mesh, source, Inbox(mesh.flusher, mesh.create_future, checked_credit(credit))
+        )
         if settled:
             self.snd_settle_mode = SenderSettleMode.SETTLED
         self._own = self._whole(address)
