@@ -329,3 +329,15 @@ async def test_arguments_with_which_nothing_would_ever_come_are_refused() -> Non
                 read("first", credit=0)
             with pytest.raises(ValueError, match="on_truncated is 'raise' or 'first', not 'skip'"):
                 read("first", on_truncated="skip")  # type: ignore[arg-type]  # a mistake
+
+
+@pytest.mark.parametrize("address", ["queue/a", "topic/a", "plain/a"])
+@story
+async def test_what_is_no_stream_is_not_read_as_one(address: str) -> None:
+    with container() as url:
+        async with cogwork.connect(url) as mesh:
+            await mesh.publish("queue/a", "kept")
+            with pytest.raises(cogwork.LinkRefused, match="it is no stream"):
+                await anext(aiter(mesh.stream(address).read("first")))
+            async with mesh.consume("queue/a") as items:
+                assert (await anext(items)).body == "kept"

@@ -6,9 +6,11 @@ import asyncio
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
-from cogwork.amqp.extensions import CAUGHT_UP
+from cogwork.amqp.extensions import CAUGHT_UP, STREAM_START
 from cogwork.amqp.performatives import SenderSettleMode
 from cogwork.amqp.terminus import Source
+from cogwork.amqp.types import Described
+from cogwork.client.errors import LinkRefused
 from cogwork.client.receiver import BATCH_MAX, Receiver, checked_credit, filters_of
 from cogwork.client.stream_start import start_filters
 from cogwork.consensus.engine import FromOffset
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from cogwork.amqp.types import Symbol
     from cogwork.client.mesh import Mesh
     from cogwork.consensus.engine import FromTime, Origin
+    from cogwork.dataplane.link import Link
 
 __all__ = ("StreamReader",)
 
@@ -139,6 +142,15 @@ class StreamReader(Receiver[Record]):
         """Asks to be told when it has caught up."""
         return (CAUGHT_UP,)
 
+    def attached(self, link: Link) -> None:
+        """Gives the first credit, to a stream alone: a queue would give its items for records."""
+        if _starts_somewhere(link):
+            super().attached(link)
+            return
+        text = "it is no stream: it does not know where to start, and nothing was taken from it"
+        self.fail(LinkRefused(self.address, None, text))
+        asyncio.get_running_loop().call_soon(self._leave)
+
     def _source_here(self) -> Source:
         """Goes on after what has arrived."""
         source = super()._source_here()
@@ -152,3 +164,10 @@ class StreamReader(Receiver[Record]):
         """Ends the iteration."""
         super().close_with(error)
         self._caught_up.set()
+
+
+def _starts_somewhere(link: Link) -> bool:
+    """Tells whether the other end goes by the place to start: its answer has what is in force."""
+    source = link.remote.source if link.remote is not None else None
+    in_force = (source.filter or {}).values() if source is not None else ()
+    return any(isinstance(it, Described) and it.descriptor == STREAM_START for it in in_force)
