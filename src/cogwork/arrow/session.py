@@ -278,7 +278,7 @@ class Session:
         )
         schema, start = schema_of(wanted.columns), wanted.start
         async with (
-            _ReaderMesh(endpoint, options) as mesh,
+            Mesh([endpoint], options) as mesh,
             RangeReader(mesh, stream, wanted) as reader,
         ):
             while start < wanted.end:
@@ -310,14 +310,6 @@ class Session:
                         if columns.next >= wanted.end:
                             return
                         columns = columns_from(names, columns.next, wanted.end)
-
-
-class _ReaderMesh(Mesh):
-    """A connection to one reader."""
-
-    def __init__(self, endpoint: Endpoint, options: Options) -> None:
-        super().__init__((), options)
-        self._endpoints = [endpoint]
 
 
 def _now_s() -> float:
