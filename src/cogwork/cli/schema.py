@@ -192,14 +192,14 @@ def show(url: str, address: str, version: int | None, as_json: bool) -> int:
 @schema.command()
 @click.argument("url")
 @click.argument("address")
-@click.argument("files", nargs=-1, required=True, type=FILE)
+@click.argument("files", nargs=-1, required=True, type=FILE, metavar="FILE...")
 @click.option("--content-type", help="What the messages say that they are.")
 @certified
 @click.option("--json", "as_json", is_flag=True, help="A JSON object for each message, in a line.")
 def check(
     url: str, address: str, files: tuple[str, ...], content_type: str | None, as_json: bool
 ) -> int:
-    """Say whether FILES would be messages at ADDRESS. Nothing is sent."""
+    """Say whether each FILE would be a message at ADDRESS. Nothing is sent."""
     bodies = {file: _read(file) for file in files}
 
     async def work(mesh: Mesh) -> tuple[Registered | None, dict[str, str | None]]:
