@@ -27,6 +27,7 @@ URL = {"url": "amqp://localhost"}
         ({**URL, "stream": "a", "startingOffset": "3"}, "unknown option 'startingOffset'"),
         ({**URL, "stream": "a", "startingOffsets": "soon"}, "startingOffsets is earliest, latest,"),
         ({**URL, "stream": "a", "startingOffsets": '{"a": -3}'}, "startingOffsets is earliest"),
+        ({**URL, "stream": "a", "startingOffsets": "[" * 5000}, "startingOffsets is earliest"),
         ({**URL, "stream": "a", "minPartitions": "0"}, "minPartitions is a whole number above 0"),
         ({**URL, "stream": "a", "failOnDataLoss": "no"}, "failOnDataLoss is true or false"),
         ({**URL, "stream": "a", "startingTimestamp": "noon"}, "startingTimestamp is in millis"),

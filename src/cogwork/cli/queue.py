@@ -311,7 +311,7 @@ def _names_in(text: str) -> object:
     """Reads an array of strings as people write it, `a,b`, or as JSON does, `["a", "b"]`."""
     try:
         return json.loads(text) if text.startswith("[") else moving.named(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 

@@ -189,7 +189,7 @@ def _pair(text: str) -> tuple[str, object]:
         raise click.BadParameter(f"{text!r} is not of the form K=V", param_hint="--option")
     try:
         return key, json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         return key, value
 
 

@@ -107,14 +107,24 @@ def parse(text: str, source_name: str = "cogwork.toml") -> Configuration:
     if source_name.endswith(ROUTER_SUFFIX) or is_router_file(text):
         return _parse_router(text, source_name)
     try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        _raise_syntax_error(error, text, source_name)
-    problem, configuration = _find(document)
+        problem, configuration = _find(_document_of(text, source_name))
+    except RecursionError as error:
+        found, expected = "tables or arrays too deep in each other", "fewer of them"
+        raise ConfigurationError(source_name, 0, "", found, expected) from error
     if problem is not None:
         line = line_of(find_lines(text), problem.path)
         raise _error(problem, source_name, line)
     return configuration
+
+
+def _document_of(text: str, source_name: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        _raise_syntax_error(error, text, source_name)
+    except ValueError as error:  # Python reads no more than so many digits
+        found = "a number of thousands of digits"
+        raise ConfigurationError(source_name, 0, "", found, "a shorter one") from error
 
 
 def _parse_router(text: str, source_name: str) -> Configuration:

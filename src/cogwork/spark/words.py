@@ -104,7 +104,7 @@ def offsets_in(name: str, text: str) -> int | dict[str, int]:
         found = json.loads(text)
         if isinstance(found, dict):
             return {key: _offset_of(value) for key, value in found.items()}
-    except ValueError:
+    except (ValueError, RecursionError):
         pass
     raise OptionError(
         f"{name} is earliest, latest, an offset, or JSON such as "

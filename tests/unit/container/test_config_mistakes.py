@@ -391,6 +391,19 @@ def test_any_damage_to_a_good_file_is_read_or_refused_with_a_line(at: int, damag
     assert line_blamed("\n".join(lines)) in {None, *range(1, len(lines) + 1)}
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "id = " + "[" * 2000 + "]" * 2000,
+        "[gateway.a]\n" + "b." * 2000 + "c = 1",
+        "a = " + "1" * 5000,
+    ],
+    ids=("arrays", "tables", "digits"),
+)
+def test_what_no_reader_can_take_is_refused_without_a_line(text: str) -> None:
+    assert line_blamed(text) == 0
+
+
 def test_a_key_that_looks_like_a_message_of_the_library_is_just_unknown() -> None:
     error = error_of("\n'x` - at `$.listen[3]' = 1")
     assert error.line == 2
