@@ -154,6 +154,12 @@ def test_a_page_of_the_inside_names_every_file(page: str) -> None:
     assert sorted(files - named - {"__init__"}) == []
 
 
+def test_the_page_of_foreign_clients_names_every_file_of_their_tests() -> None:
+    text = (ROOT / "docs" / "internals" / "interop.md").read_text()
+    names = [path.name for path in (ROOT / "tests" / "interop").glob("test_*.py")]
+    assert sorted(name for name in names if f"| `{name}` |" not in text) == []
+
+
 def test_what_silences_a_check_says_why_in_its_line() -> None:
     unsaid = []
     for path in sources(".py", ".pyi", ".pxd"):
