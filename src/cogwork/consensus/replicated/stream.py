@@ -173,7 +173,8 @@ class Stream:
             offset: From where on.
             max_bytes: About how much.
             wait_s: So long it is waited for records where there are none.
-            is_here: Whether the replica here may be asked.
+            is_here: Whether the replica here may be asked. If not, it waits for what others have:
+                one that has nothing either is no help.
 
         Raises:
             ConsensusError: A replica says why not, or none answers with what can be read.
@@ -182,7 +183,7 @@ class Stream:
         return await self._ask_any(
             lambda number, name: Read(number, name, offset, max_bytes, wait_ms),
             Records,
-            partial(_chunks_from, offset),
+            partial(_chunks_from if is_here else _some_chunks_from, offset),
             self._patience_for_records,
             wait_s,
             is_here=is_here,
@@ -286,6 +287,19 @@ def _chunks_from(offset: int, answer: Records) -> list[Chunk]:
             why = f"{chunk.batch.count} come with offset {chunk.offset}"
             raise Malformed(f"the records from offset {offset} on", why)
         offset = chunk.next_offset
+    return chunks
+
+
+def _some_chunks_from(offset: int, answer: Records) -> list[Chunk]:
+    """Returns the same, of which there is at least one.
+
+    Raises:
+        Malformed: One is none, or is not the next.
+        Unavailable: There is none.
+    """
+    chunks = _chunks_from(offset, answer)
+    if not chunks:
+        raise Unavailable(f"a replica has not come to offset {offset} either")
     return chunks
 
 

@@ -12,6 +12,7 @@ from cogwork.consensus.batch import Batch, Chunk
 from cogwork.consensus.engine import Bounds
 from cogwork.consensus.replicated import install, member
 from cogwork.consensus.replicated.install import Installation
+from cogwork.consensus.replicated.placement import Placement
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -161,6 +162,27 @@ def test_what_is_given_up_while_records_are_fetched_is_passed_over(
             await _leave_behind(containers)
             await _has_come_to(containers, 1 + BEFORE, 60)
             assert 0 < read[4] < 60
+            assert containers.reports == []
+
+    asyncio.run(story())
+
+
+def test_two_that_were_away_do_not_wait_for_each_other(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with trio(tmp_path, "abcde") as containers:
+            containers.placements["orders", 17] = Placement([*"abcde"], founders=[*"abcde"])
+            engines = [await containers.open(name) for name in "abcde"]
+            await engines[0].append(Batch.of([b"0"]))
+            for name in "ce":
+                await containers.stop(name)
+            for _ in range(BEFORE):
+                await engines[0].append(Batch.of([b"x" * 100]))
+            for name, other in (("c", "abde"), ("e", "abcd")):
+                containers.start(name)
+                await containers.open(name)
+                stream = containers.nodes[name].service.streams["orders"]
+                stream._reader = other.index("e" if name == "c" else "c")
+            await _has_come_to(containers, 1 + BEFORE)
             assert containers.reports == []
 
     asyncio.run(story())
