@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING
+from unittest.mock import patch
 
 import pytest
 from replicas import take, trio
@@ -188,6 +189,28 @@ def test_who_stops_in_order_has_others_lead_first(tmp_path: Path) -> None:
             assert (await others[1].append(Batch.of([b"2"]))).first_offset == 1
 
     asyncio.run(asyncio.wait_for(story(), 30))
+
+
+def test_whose_disk_takes_nothing_hands_over_though_the_first_attempt_comes_to_nothing(
+    tmp_path: Path,
+) -> None:
+    async def story() -> None:
+        async with trio(tmp_path) as made:
+            engines = {name: await made.open(name) for name in "abc"}
+            await engines["a"].append(Batch.of([b"1"]))
+            leader = await leader_of(engines["a"])
+            node = made.nodes[leader]
+            while not node.service.leads_any:
+                await asyncio.sleep(0.01)
+            deaf, other = (name for name in "abc" if name != leader)
+            made.passes = lambda one, two: {one, two} != {leader, deaf}
+            with patch.object(Wal, "is_full", property(lambda wal: wal is node.wal)):
+                node.service.step_back()
+                while node.service.leads_any:
+                    await asyncio.sleep(0.01)
+                assert (await engines[other].append(Batch.of([b"2"]))).first_offset == 1
+
+    asyncio.run(asyncio.wait_for(story(), 15))
 
 
 def test_a_stream_that_is_deleted_while_it_is_opened_leaves_nothing(tmp_path: Path) -> None:

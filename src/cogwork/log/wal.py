@@ -188,6 +188,11 @@ class Wal:
         return self._is_full
 
     @property
+    def takes_nothing(self) -> bool:
+        """Whether that is so, or the disk has failed."""
+        return self.is_full or self._failure is not None
+
+    @property
     def shortage(self) -> str:
         """Why no further file can be made; empty where one can."""
         error = self._reserve.error

@@ -227,7 +227,7 @@ class Group:
             self._reads.ask(token)
 
     def transfer(self, to: str | None, now_s: float) -> None:
-        """Hands the leadership over; to whoever is most up to date where nobody is named.
+        """Hands the leadership over; to whoever is there and most up to date where nobody is named.
 
         Raises:
             NotLeader: It is not this member's to hand over.

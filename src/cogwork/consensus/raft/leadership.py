@@ -342,7 +342,7 @@ class Leadership:
     # Handing over.
 
     def hand_over(self, to: str | None) -> None:
-        """Begins to hand over; to whoever is most up to date where nobody is named.
+        """Begins to hand over; to whoever is there and most up to date where nobody is named.
 
         Raises:
             ValueError: This is nobody that could lead.
@@ -350,7 +350,8 @@ class Leadership:
         core = self._core
         others = [voter for voter in core.membership.voters if voter != core.own]
         if to is None and others:
-            to = max(others, key=lambda voter: self.progress[voter].match)
+            heard = self._heard()
+            to = max(others, key=lambda voter: (voter in heard, self.progress[voter].match))
         if to not in others:
             raise ValueError(f"{to} is not another voter of the group")
         assert to is not None

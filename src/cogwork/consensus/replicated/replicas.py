@@ -261,11 +261,17 @@ class Replicas:
             except Exception as error:  # the turn goes on for the others
                 self.stop(group, error)
 
+    def look_whether_to_step_back(self) -> None:
+        """Has others lead while the disk takes nothing: an attempt may have come to nothing."""
+        if self._wal is not None and self._wal.takes_nothing:
+            self.step_back()
+
     def step_back(self) -> None:
         """Has others lead, where this container does; a replica that fails at it stops."""
         for group, member in list(self.members.items()):
             try:
-                if member.group.leadership is not None:
+                leadership = member.group.leadership
+                if leadership is not None and leadership.transfer is None:
                     self._host.transfer(group, None, self._service.now_s())
             except (ConsensusError, ValueError):  # nobody else may lead, or it is under way
                 pass

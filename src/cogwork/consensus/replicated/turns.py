@@ -35,7 +35,7 @@ GATHER_BYTES = 256 << 10
 is written together, sent together and applied together costs once what it costs."""
 
 TRIM_S = 1.0
-"""How often it is looked for what is too old."""
+"""How often it is looked for what is too old, and whether others should lead."""
 
 
 class Turns:
@@ -150,4 +150,5 @@ class Turns:
         if now_s - self._trimmed_s >= TRIM_S:
             self._trimmed_s = now_s
             self._replicas.look_to_trim()
+            self._replicas.look_whether_to_step_back()
         self._agenda.tick(now_s)

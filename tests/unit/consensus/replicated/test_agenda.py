@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -138,7 +139,7 @@ def test_a_replica_that_fails_to_hand_over_stops_and_the_others_do(
                     raise RuntimeError("it cannot")
 
             monkeypatch.setattr(Group, "transfer", transfer)
-            monkeypatch.setattr(Group, "leadership", True)
+            monkeypatch.setattr(Group, "leadership", SimpleNamespace(transfer=None))
             service.step_back()
             monkeypatch.undo()
             assert len(asked) == 2
