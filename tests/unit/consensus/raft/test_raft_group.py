@@ -289,6 +289,20 @@ def test_a_follower_commits_only_what_it_knows_to_be_the_leaders() -> None:
     assert group.commit == 1
 
 
+def test_a_follower_that_lacks_something_does_not_fall_asleep() -> None:
+    group = group_of()
+    group.step("b", Append(1, 0, 0, 1, [entry(1, 1)]), 0.0)
+    settle(group)
+    group.step("b", Heartbeat(1, 2, is_quiescing=True), 0.0)
+    assert sent(group) == [("b", HeartbeatReply(1, 0, is_behind=True))]
+    assert not group.is_quiescent
+    group.step("b", Append(1, 1, 1, 2, [entry(2, 1)]), 0.0)
+    settle(group)
+    group.step("b", Heartbeat(1, 2, is_quiescing=True), 0.0)
+    assert not sent(group)
+    assert group.is_quiescent
+
+
 @pytest.mark.parametrize(
     "message",
     [

@@ -37,6 +37,19 @@ def test_a_message_waits_for_the_vote_it_speaks_of() -> None:
     assert outbox.take_messages() == [("c", REPLY)]
 
 
+def test_what_is_durable_stays_so_when_word_of_an_earlier_write_comes_late_or_twice() -> None:
+    outbox, log = Outbox(0, Settings()), Log(0, 0, (), NoStorage())
+    for term in (1, 2):
+        outbox.harden()
+        write = outbox.take_write(log, term, None, 0)
+        assert write is not None
+    outbox.persisted(2)
+    outbox.persisted(1)
+    assert outbox.is_hard_durable
+    outbox.send("b", REPLY)
+    assert outbox.take_messages() == [("b", REPLY)]
+
+
 def test_messages_that_wait_are_bounded() -> None:
     outbox = Outbox(0, Settings(held_messages=2))
     outbox.harden()
