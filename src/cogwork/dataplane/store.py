@@ -451,7 +451,7 @@ class Store(Ledger):
         """Serves what was gathered in a batch; called by the core when the bell has rung."""
         self.dispatcher.sweep_departed()
         self.dispatcher.serve()
-        if self.has_refused and not is_full(self):
+        if self.has_refused and self.is_ready():
             self.has_refused = False
             if self.inlet is not None:
                 self.inlet.serve_held()

@@ -193,3 +193,29 @@ def test_what_is_put_into_another_shard_is_not_delayed_once_more(queue: KeptQueu
     assert other.store.put(message)
     assert (other.count("ready"), other.count("delayed")) == (1, 0)
     assert other.restarted().count("ready") == 1
+
+
+def test_a_full_queue_that_drops_its_oldest_goes_on_when_its_dead_have_gone() -> None:
+    queue = KeptQueue(accepts_dead=False)
+    queue.store.policy = "drop-oldest"
+    queue.store.maximum_length = 2
+    queue.send(*"abcdef")
+    queue.core.flush()
+    assert (queue.texts()[:2], queue.dead, queue.entry.held) == (["c", "d"], ["a", "b"], 2)
+    queue.store.moved([number for number, *_ in queue.letters])
+    queue.core.flush()
+    assert (queue.texts()[:2], queue.dead[2:], queue.entry.held) == (["e", "f"], ["c", "d"], 0)
+
+
+def test_a_full_queue_that_drops_its_oldest_goes_on_when_there_is_room_on_disk() -> None:
+    queue = KeptQueue()
+    queue.store.policy = "drop-oldest"
+    queue.store.maximum_length = 1
+    queue.send("a")
+    queue.journal.is_low = True
+    queue.send("b")
+    assert queue.entry.held == 1
+    queue.journal.is_low = False
+    queue.store.reopen()
+    queue.core.flush()
+    assert (queue.texts(), queue.entry.held) == (["b"], 0)
