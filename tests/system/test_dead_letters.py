@@ -7,6 +7,8 @@ import json
 import subprocess
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 import cogwork
 
 from .meshes import Member, meshed
@@ -120,3 +122,27 @@ def test_items_on_their_way_to_a_full_queue_outlive_kills(tmp_path: Path) -> Non
             printed = box.served.run("receive", box.url, address, "--count", str(count), "--json")
             bodies += [json.loads(line)["body"] for line in printed.splitlines()]
         assert sorted(set(map(int, bodies))) == list(range(ITEMS))
+
+
+@pytest.mark.parametrize("durability", ["memory", "disk"])
+def test_two_full_queues_do_not_have_their_dead_for_each_other_without_end(
+    tmp_path: Path, durability: str
+) -> None:
+    policy = (
+        f'maximum_length = 2\nmaximum_length_policy = "drop-oldest"\ndurability = "{durability}"'
+    )
+    queues = "".join(
+        f'[[queue]]\naddress = "queue/{one}"\ndead_letter = "queue/{other}"\n{policy}\n\n'
+        for one, other in ("ab", "ba")
+    )
+    head = f'data_dir = "{tmp_path}/data"\n'
+    with meshed(tmp_path, ["box"], [], queues, head=lambda _name: head) as members:
+        asyncio.run(overfill(members["box"].url))
+        depths = {each: row(members["box"], f"queue/{each}")["depth"] for each in "ab"}
+        assert depths == {"a": 2, "b": 2}
+
+
+async def overfill(url: str) -> None:
+    async with cogwork.connect(url) as mesh, mesh.publisher("queue/a") as out:
+        outcomes = await out.send_batch(range(20), timeout_s=10)
+        assert [outcome for outcome in outcomes if not outcome.is_accepted] == []

@@ -25,7 +25,7 @@ def clear_envelope(e):
     e.delay_ms = e.delivery_time_ms = -1
     e.message_id = e.group_id = cython.NULL
     e.message_id_size = e.group_id_size = 0
-    e.is_moved = False
+    e.is_moved = e.is_overflow = False
 
 
 def read_envelope(p, size, wants, e):
@@ -85,6 +85,8 @@ def _read_annotations(
             pass
         elif _is_mark(key, size):
             e.is_moved = True
+        elif size == 24 and memcmp(key, b"x-opt-dead-letter-reason", 24) == 0:
+            e.is_overflow = _is_maximum_length(p + at, pairs_end - at)
         elif wants & WANTS_DELAY and _read_number(p, at, pairs_end, cython.address(number)):
             if size == 20 and memcmp(key, b"x-opt-delivery-delay", 20) == 0:
                 e.delay_ms = number
@@ -103,6 +105,13 @@ def _is_mark(key: octets, size: uint32_t) -> cython.bint:
     if size == 11:
         return memcmp(key, b"x-opt-moved", 11) == 0
     return size == 24 and memcmp(key, b"x-opt-dead-letter-source", 24) == 0
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _is_maximum_length(value: octets, size: int64_t) -> cython.bint:
+    return size >= 16 and memcmp(value, b"\xa1\x0emaximum-length", 16) == 0
 
 
 @cython.cfunc

@@ -43,6 +43,7 @@ cdef class Stock(Terminus):
     cdef int exclude(self, Item* item) except -1
     cdef int fail(self, Item* item) except -1
     cdef int give_back(self, Item* item) except -1
+    cdef int drop_one(self, Item* item) except -1
     cdef int expire(self, double now_s) except -1
     cdef int expire_one(self, Item* item) except -1
     cdef int bury(self, Item* item, str reason, bytes error) except -1

@@ -14,6 +14,7 @@ people ask for.
 """
 
 import cython
+from cython.cimports.cogwork.dataplane.envelope import WANTS_DELAY, Envelope, read_envelope
 from cython.cimports.cogwork.dataplane.octets import bytes_from
 from cython.cimports.cogwork.dataplane.shelf import is_away
 from cython.cimports.cogwork.dataplane.stored import ASIDE, EXCLUDED, HANDED, READY, number_of
@@ -92,14 +93,27 @@ class Stock(Terminus):
             item = self.shelf.ready.oldest()
             if item == cython.NULL:
                 return self.shelf.depth == self.shelf.out_count
-            self.dropped += 1
-            self.bury(item, DROPPED, None)
+            self.drop_one(item)
         return 1
+
+    def drop_one(self, item):
+        """Gives up an item for want of room; for good where it is here for want of room elsewhere.
+
+        Two full queues would have their dead for each other, and no end of it.
+        """
+        self.dropped += 1
+        if not is_overflow(item.data, item.size, item.format):
+            return self.bury(item, DROPPED, None)
+        if self.trail is not None:
+            self.trail.buried(item, DROPPED)
+        return self.forget(item)
 
     def do_without(self, data, size, format):
         """Gives up a message for which no room can be made, as if it had been kept and dropped."""
         item: cython.pointer(Item)
         self.dropped += 1
+        if is_overflow(data, size, format):
+            return 0
         if self.journal is None or not self.keeps_dead:
             return self.mourn(DROPPED, data, size, None, 0)
         item = self.shelf.make(data, size)
@@ -414,3 +428,15 @@ class Stock(Terminus):
                 count += 1
         self.removed += count
         return count
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def is_overflow(data: octets, size: uint32_t, format: uint32_t) -> cython.bint:
+    """Says whether a message is a dead letter that another queue had no room for."""
+    e: Envelope
+    if format != 0:
+        return False
+    read_envelope(data, size, WANTS_DELAY, cython.address(e))
+    return e.is_overflow

@@ -195,6 +195,19 @@ def test_what_is_put_into_another_shard_is_not_delayed_once_more(queue: KeptQueu
     assert other.restarted().count("ready") == 1
 
 
+@pytest.mark.parametrize("is_audited", [False, True])
+def test_what_another_queue_had_no_room_for_is_no_more(is_audited: bool) -> None:
+    queue = KeptQueue(accepts_dead=False, is_audited=is_audited)
+    queue.store.policy = "drop-oldest"
+    queue.store.maximum_length = 1
+    reason = {Symbol("x-opt-dead-letter-reason"): "maximum-length"}
+    queue.send("letter", message_annotations=reason)
+    queue.send("a")
+    queue.core.flush()
+    assert (queue.texts(), queue.dead, queue.count("leaving")) == (["a"], [], 0)
+    assert queue.restarted().texts() == ["a"]
+
+
 def test_a_full_queue_that_drops_its_oldest_goes_on_when_its_dead_have_gone() -> None:
     queue = KeptQueue(accepts_dead=False)
     queue.store.policy = "drop-oldest"

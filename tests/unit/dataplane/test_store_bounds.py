@@ -124,3 +124,32 @@ def test_what_a_full_queue_rejects_is_not_taken_for_put_back(queue: Queue) -> No
 def test_a_policy_that_is_none_is_named(queue: Queue) -> None:
     with pytest.raises(ValueError, match="expected one of block, drop-oldest, reject"):
         queue.store.policy = "explode"
+
+
+@pytest.mark.parametrize("reason", ["maximum-length", "expired", None])
+@pytest.mark.parametrize("delays", [True, False])
+def test_what_another_queue_had_no_room_for_dies_for_good(
+    reason: str | None, *, delays: bool
+) -> None:
+    queue = Queue(delays=delays)
+    queue.store.maximum_length = 2
+    queue.store.policy = "drop-oldest"
+    annotations = {Symbol("a"): 1, Symbol("x-opt-dead-letter-reason"): reason}
+    queue.send("letter", message_annotations=annotations)
+    queue.send("a", "b", "c")
+    queue.core.flush()
+    assert [text_of(data) for data, _ in queue.store.peek(9)] == ["b", "c"]
+    died = [text for _, text, _, _ in queue.dead]
+    assert died == (["a"] if reason == "maximum-length" else ["letter", "a"])
+
+
+def test_a_letter_dies_for_good_that_no_room_can_be_made_for() -> None:
+    queue = Queue()
+    queue.store.maximum_length = 1
+    queue.store.policy = "drop-oldest"
+    queue.send("later", message_annotations={Symbol("x-opt-delivery-delay"): UInt(60_000)})
+    queue.send("letter", message_annotations={Symbol("x-opt-dead-letter-reason"): "maximum-length"})
+    queue.send("a")
+    queue.core.flush()
+    assert [text for _, text, _, _ in queue.dead] == ["a"]
+    assert (queue.store.depth, queue.count("dropped")) == (1, 2)
