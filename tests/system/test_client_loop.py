@@ -1,13 +1,21 @@
-"""Clients on Cogwork's own event loop."""
+"""Clients and event loops: Cogwork's own, and those that a mesh is not on."""
 
 from __future__ import annotations
 
 import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
 
 import cogwork
 from cogwork.testing import container
 
 from .stream_records import CONFIGURATION, bodies, created
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    Use = Callable[[cogwork.Mesh], Awaitable[object]]
 
 
 def test_a_client_runs_on_the_loop_of_containers() -> None:
@@ -32,3 +40,47 @@ def test_a_client_runs_on_the_loop_of_containers() -> None:
 
     with container(CONFIGURATION) as url, asyncio.Runner(loop_factory=cogwork.EventLoop) as runner:
         assert runner.run(main(url)) == list(range(100))
+
+
+def test_a_mesh_of_another_event_loop_says_so_instead_of_waiting_for_good() -> None:
+    uses: list[Use] = [
+        lambda mesh: mesh.publish("topic/a", 1),
+        lambda mesh: mesh.publish("topic/a", 1, timeout_s=1),
+        lambda mesh: mesh.request("service/a", 1),
+        lambda mesh: mesh.call("compute", "start"),
+        lambda mesh: mesh.cast("compute", "start"),
+        lambda mesh: mesh.stream("orders").append([1]),
+        lambda mesh: mesh.subscribe("topic/a").open(),
+    ]
+
+    async def elsewhere(mesh: cogwork.Mesh, use: Use) -> None:
+        async with asyncio.timeout(5):
+            with pytest.raises(RuntimeError, match="opened on another event loop"):
+                await use(mesh)
+
+    async def main(url: str) -> None:
+        async with cogwork.connect(url) as mesh:
+            await mesh.publish("topic/a", 1)
+            for use in uses:
+                await asyncio.to_thread(asyncio.run, elsewhere(mesh, use))
+            await mesh.publish("topic/a", 2)
+
+    with container() as url:
+        asyncio.run(main(url))
+
+
+def test_a_mesh_is_opened_once() -> None:
+    async def main(url: str) -> None:
+        async with cogwork.connect(url) as mesh:
+            with pytest.raises(RuntimeError, match=r"open already: `cogwork\.connect` makes"):
+                await mesh.__aenter__()
+            await mesh.publish("topic/a", 1)
+        with pytest.raises(cogwork.Disconnected, match=r"closed: `cogwork\.connect` makes"):
+            await mesh.__aenter__()
+        unreachable = cogwork.connect("amqp://127.0.0.1:1")
+        for _ in range(2):
+            with pytest.raises(cogwork.ConnectError):
+                await unreachable.__aenter__()
+
+    with container() as url:
+        asyncio.run(main(url))

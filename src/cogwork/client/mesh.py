@@ -21,6 +21,7 @@ from cogwork.client.fields import MessageFields, message_of
 from cogwork.client.management import manage
 from cogwork.client.options import Mechanism, Options, Retry
 from cogwork.client.outcome import meant_for
+from cogwork.client.own_loop import demand_loop_of, opened_before
 from cogwork.client.publisher import OnDoubt, Publisher
 from cogwork.client.redirection import redirection_of
 from cogwork.client.requests import REQUEST_TIMEOUT_S, Requests
@@ -113,6 +114,8 @@ class Mesh(Requests, RpcCalls):
     # -- life
 
     async def __aenter__(self) -> Self:
+        if self._failure is not None or self._keeper is not None:
+            raise opened_before(self._failure)
         loop = asyncio.get_running_loop()
         self.core = Core(self._on_fault)
         self.turn = Turn(loop)
@@ -266,6 +269,7 @@ class Mesh(Requests, RpcCalls):
         """
         if self._failure is not None:
             raise self._failure
+        demand_loop_of(self)
         self._ends[end] = None
         if self._uplink is not None and self._uplink.connection.is_open:
             self._uplink.attach(end)

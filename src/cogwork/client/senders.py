@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from cogwork.client.errors import Disconnected, InDoubt, LinkRefused, Rejected, Released
 from cogwork.client.outcome import NO_CONNECTION, meant_for, unsent
+from cogwork.client.own_loop import demand_loop_of
 from cogwork.client.publisher import Publisher
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ class Senders:
 
     def relay(self) -> Publisher | None:
         """Returns the relay where it stands: the way that costs nothing."""
+        demand_loop_of(self._mesh)
         relay = self._open.get(RELAY)
         return relay if relay is not None and relay.failure is None else None
 

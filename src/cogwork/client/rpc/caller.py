@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from cogwork.amqp.errors import CogworkError
 from cogwork.amqp.types import ULong
 from cogwork.client.errors import CallTimeout, InDoubt, Released
+from cogwork.client.own_loop import demand_loop_of
 from cogwork.client.rpc.call import Call, NotSent
 from cogwork.client.rpc.codec import Codec, codec_for, codec_named
 from cogwork.client.rpc.conversion import converted
@@ -106,6 +107,7 @@ class Caller:
         Raises:
             Unserialisable: An argument cannot be carried.
         """
+        demand_loop_of(self._mesh)
         options = self.options
         if server is None:
             address = options.one_of(topic, exchange)
