@@ -14,7 +14,7 @@ from cogwork.client.fields import batch_of
 from cogwork.testing import container
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 
 def test_the_same_calls_without_a_loop() -> None:
@@ -137,3 +137,30 @@ def test_a_taken_port_is_an_error() -> None:
         port = int(url.rpartition(":")[2])
         with pytest.raises(cogwork.CogworkError, match=str(port)):
             container(port=port).start()
+
+
+def test_a_mesh_says_that_it_is_not_open_yet_or_any_more() -> None:
+    uses: list[Callable[[sync.Mesh], object]] = [
+        lambda mesh: mesh.publish("topic/a", 1),
+        lambda mesh: mesh.subscribe("topic/a"),
+        lambda mesh: mesh.stream("orders"),
+        lambda mesh: mesh.call("compute", "start"),
+        lambda mesh: mesh.schemas.all(),
+    ]
+    with container() as url:
+        mesh = sync.connect(url)
+        mesh.close()
+        for use in uses:
+            with pytest.raises(cogwork.NotOpened, match=r"`with cogwork\.sync\.connect"):
+                use(mesh)
+        with mesh, mesh.subscribe("topic/a") as messages:
+            with pytest.raises(RuntimeError, match="open already"):
+                mesh.__enter__()
+            mesh.publish("topic/a", 1)
+            assert next(messages).body == 1
+        mesh.close()
+        for use in uses:
+            with pytest.raises(cogwork.Disconnected, match="the mesh was closed"):
+                use(mesh)
+        with pytest.raises(cogwork.Disconnected, match="makes another one"):
+            mesh.__enter__()

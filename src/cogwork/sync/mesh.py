@@ -9,7 +9,7 @@ from cogwork.client.mesh import CONSUMER_CREDIT, REQUEST_TIMEOUT_S, SUBSCRIPTION
 from cogwork.client.mesh import connect as connect_async
 from cogwork.client.rpc.facade import SyncRpcCalls
 from cogwork.sync.ends import Consumer, Publisher, Receiver
-from cogwork.sync.loop_thread import LoopThread, on_loop
+from cogwork.sync.loop_thread import LoopThread, NoThread, on_loop
 from cogwork.sync.schemas import Schemas
 from cogwork.sync.stream import Stream
 
@@ -35,20 +35,24 @@ class Mesh(SyncRpcCalls, Closing):
 
     def __init__(self, mesh: AsyncMesh) -> None:
         self._mesh = mesh
-        self._thread: LoopThread
+        self._thread: LoopThread = NoThread()
+        self.schemas = Schemas(self._thread, mesh.schemas)
 
     def __enter__(self) -> Self:
-        self._thread = LoopThread()
-        self.schemas = Schemas(self._thread, self._mesh.schemas)
+        thread = LoopThread()
         try:
-            self._thread.wait(self._mesh.__aenter__())
+            thread.wait(self._mesh.__aenter__())
         except BaseException:
-            self._thread.stop()
+            thread.stop()
             raise
+        self._thread = thread
+        self.schemas = Schemas(thread, self._mesh.schemas)
         return super().__enter__()
 
     def close(self) -> None:
         """Closes the connection, and ends the thread."""
+        if not self._thread.is_running:
+            return
         try:
             self._thread.wait(self._mesh.close())
         finally:
