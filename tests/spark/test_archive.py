@@ -279,8 +279,10 @@ def test_bars_on_a_terminal_and_lines_elsewhere() -> None:
             for step in steps:
                 bars.on_notice(step)
             bars.advance(STREAM, 1, 2)
+            bars.advance("stream/a[/b]", 1, 2)
         told = output.getvalue()
         assert "stream/orders has given up its records from 100 to before 110" in told
         assert "5 small files are one" in told
         assert ("stream/orders: 100 of 200 records archived" in told) == (not is_terminal)
         assert ("\x1b" in told) == is_terminal
+        assert ("stream/a[/b]" in told) == is_terminal

@@ -13,6 +13,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from rich.text import Text
 
 from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.loadgen.measure import Broker, Result
@@ -222,7 +223,7 @@ def _table(results: list[Result]) -> Table:
     return table
 
 
-def _row(result: Result) -> tuple[str, ...]:
+def _row(result: Result) -> tuple[str | Text, ...]:
     is_idle = result.scenario == "idle"
     return (
         result.scenario,
@@ -233,7 +234,7 @@ def _row(result: Result) -> tuple[str, ...]:
         _latency(result, "p50"),
         _latency(result, "p99"),
         _growth(result),
-        "[red]" + "; ".join(result.problems) if result.problems else "[green]✓",
+        Text("; ".join(result.problems), "red") if result.problems else Text("✓", "green"),
     )
 
 

@@ -17,7 +17,7 @@ from cogwork.cli.manager import Manager
 from cogwork.cli.pictures import as_dot, as_svg
 from cogwork.cli.reach import reach
 from cogwork.cli.rendering import jsonable
-from cogwork.cli.tables import console, in_words, table
+from cogwork.cli.tables import as_markup, console, in_words, table
 
 if TYPE_CHECKING:
     from cogwork.cli.graph import Graph, Vertex
@@ -86,7 +86,7 @@ def mesh(url: str, as_json: bool, wants_dot: bool, wants_svg: bool, workers: boo
 def _show(snapshot: dict[str, Any], links: list[dict[str, Any]], *, unfolds: bool) -> None:
     screen = console()
     own = snapshot["id"]
-    screen.print(f"the mesh as [bold]{own}[/bold] sees it")
+    screen.print(f"the mesh as [bold]{as_markup(own)}[/bold] sees it", markup=True)
     graph = graph_of(snapshot)
     folding = Folding(graph.vertices)
     rows = _rows(graph, folding, unfolds=unfolds)

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 from rich.console import Console
+from rich.text import Text
 
 from cogwork.cli.certificates import certified
 from cogwork.cli.manager import Manager
 from cogwork.cli.reach import reach
+from cogwork.cli.visible import visible
 from cogwork.client import ClientError
 
 if TYPE_CHECKING:
@@ -125,10 +127,10 @@ class Progress:
         """Tells how a stream or a queue is."""
         held = members(row["voters"] or ["nobody that is known"], row["learners"])
         wanted = members(row["wanted"], row["wanted_learners"])
-        text = f"{row['address']}: held by {held}; to be held by {wanted}"
-        self._status.update(text)
+        text = visible(f"{row['address']}: held by {held}; to be held by {wanted}")
+        self._status.update(Text(text))
         if text != self._told and not self._screen.is_terminal:
-            self._screen.print(text, highlight=False, soft_wrap=True)
+            self._screen.print(Text(text), soft_wrap=True)
         self._told = text
 
 

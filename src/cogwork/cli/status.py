@@ -18,6 +18,7 @@ from cogwork.cli.rendering import jsonable
 from cogwork.cli.stream import COLUMNS as STREAM_COLUMNS
 from cogwork.cli.sums import added_up
 from cogwork.cli.tables import as_markup, console, in_bytes, in_words, table
+from cogwork.cli.visible import visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -177,12 +178,13 @@ def _show(containers: Sequence[dict[str, Any]]) -> None:
 def _show_one(screen: Console, container: dict[str, Any]) -> None:
     totals = container["totals"]
     screen.print(
-        f"[bold]{container['name']}[/bold]  cogwork {container['version']}, "
+        f"[bold]{as_markup(container['name'])}[/bold]  cogwork {container['version']}, "
         f"up {in_words(container['uptime_s'])}, process {container['process_id']}, "
         f"{in_bytes(container['resident_bytes'])} resident, {container['cpu_s']:,.1f} s CPU"
-        f"{', [yellow]stopping[/yellow]' if container['is_draining'] else ''}"
+        f"{', [yellow]stopping[/yellow]' if container['is_draining'] else ''}",
+        markup=True,
     )
-    screen.print(f"  listens on {', '.join(container['endpoints'])}")
+    screen.print(f"  listens on {visible(', '.join(container['endpoints']))}")
     screen.print(
         f"  {totals['connections']:,} connections ({container['connections_accepted']:,} since the "
         f"start, {container['connections_refused']:,} refused, "
@@ -197,9 +199,9 @@ def _show_one(screen: Console, container: dict[str, Any]) -> None:
         f"{container['limits']['connections']:,} connections"
     )
     if container["cluster"] is not None:
-        screen.print(cluster_line(container["cluster"]))
+        screen.print(cluster_line(container["cluster"]), markup=True)
     for vhost, facts in (container["schemas"] or {}).items():
-        screen.print(schema_line(vhost, facts))
+        screen.print(schema_line(vhost, facts), markup=True)
     for name, facts in container["gateways"].items():
         screen.print(gateway_line(name, facts))
 
@@ -207,15 +209,16 @@ def _show_one(screen: Console, container: dict[str, Any]) -> None:
 def cluster_line(cluster: dict[str, Any]) -> str:
     """Says how a container's cluster is, as that container knows it."""
     current = "" if cluster["is_current"] else ", [yellow]not current yet[/yellow]"
+    voters, leader = as_markup(", ".join(cluster["voters"])), cluster["leader"] or "unknown"
     return (
-        f"  cluster of {', '.join(cluster['voters'])}, leader {cluster['leader'] or 'unknown'}: "
+        f"  cluster of {voters}, leader {as_markup(leader)}: "
         f"{cluster['declarations']:,} declarations, digest {cluster['digest'][:DIGITS]}{current}"
     )
 
 
 def schema_line(vhost: str, facts: dict[str, Any]) -> str:
     """Says what becomes of messages that are held to schemas, in a virtual host."""
-    where = f" of {vhost}" if vhost else ""
+    where = f" of {as_markup(vhost)}" if vhost else ""
     current = "" if facts["is_current"] else ", [yellow]not known yet[/yellow]"
     problem = f", [yellow]{as_markup(facts['problem'])}[/yellow]" if facts["problem"] else ""
     return (
@@ -229,7 +232,7 @@ def gateway_line(name: str, facts: dict[str, Any]) -> str:
     counts = (
         f"{key.replace('_', ' ')} {value:,}" for key, value in facts.items() if _counts(value)
     )
-    return as_markup(f"  gateway {name} on {', '.join(facts['endpoints'])}: {', '.join(counts)}")
+    return visible(f"  gateway {name} on {', '.join(facts['endpoints'])}: {', '.join(counts)}")
 
 
 def _counts(value: object) -> bool:

@@ -228,7 +228,8 @@ def show_row(row: dict[str, Any]) -> None:
     screen.print(
         f"[bold]{as_markup(row['address'])}[/bold]  {row['state']}, "
         f"engine {as_markup(row['engine'])} "
-        f"({row['durability'] or 'unknown'}), epoch {row['epoch']}{problem}"
+        f"({row['durability'] or 'unknown'}), epoch {row['epoch']}{problem}",
+        markup=True,
     )
     screen.print(
         f"  {row['records']:,} record{'' if row['records'] == 1 else 's'} from {row['first']:,} "
@@ -237,20 +238,20 @@ def show_row(row: dict[str, Any]) -> None:
         f"{row['records_per_s']:,} records/s, {in_bytes(row['bytes_per_s'])}/s"
     )
     if row["voters"]:
-        held = as_markup(members(row["voters"], row["learners"]))
-        screen.print(f"  held by {held}; leader {as_markup(row['leader'] or 'unknown')}")
+        held = members(row["voters"], row["learners"])
+        screen.print(visible(f"  held by {held}; leader {row['leader'] or 'unknown'}"))
     if row["options"].get("home"):
-        screen.print(f"  in the memory of container {as_markup(row['options']['home'])}")
+        screen.print(visible(f"  in the memory of container {row['options']['home']}"))
     if not is_there(row) and row["wanted"]:
         wanted = as_markup(members(row["wanted"], row["wanted_learners"]))
-        screen.print(f"  [yellow]to be held by {wanted}[/yellow]")
+        screen.print(f"  [yellow]to be held by {wanted}[/yellow]", markup=True)
     screen.print(
         f"  here: {row['appended']:,} appended, {row['rejected']:,} rejected, "
         f"{row['returned']:,} returned, {row['missed']:,} missed by captures, "
         f"{in_bytes(row['pending_bytes'])} under way"
     )
     for line in _option_lines(row["options"]):
-        screen.print(f"  {visible(line)}", markup=False)
+        screen.print(f"  {visible(line)}")
     if not row["consumers"]:
         return
     for part in table("readers", READER_COLUMNS, row["readers"], row["consumers"]):

@@ -32,8 +32,11 @@ class _Results(Console):
 
 
 def console() -> Console:
-    """Makes the console for results."""
-    made = _Results(highlight=False)
+    """Makes the console for results: what it prints is shown as it is, but for `markup=True`.
+
+    An address of IPv6 in brackets and the `[etcd]` of an extra are no styles.
+    """
+    made = _Results(highlight=False, markup=False, emoji=False)
     if not made.is_terminal:
         made.width = WIDTH_OF_FILES
     return made
@@ -73,9 +76,8 @@ def table(
     Returns:
         What a console prints.
     """
-    made = Table(
-        title=f"{title} ({total:,})", title_justify="left", box=SIMPLE_HEAD, title_style="bold"
-    )
+    shown = Text(visible(f"{title} ({total:,})"))
+    made = Table(title=shown, title_justify="left", box=SIMPLE_HEAD, title_style="bold")
     for key, heading in columns.items():
         is_number = any(_is_number(row.get(key)) for row in rows)
         made.add_column(heading, justify="right" if is_number else "left", overflow="fold")

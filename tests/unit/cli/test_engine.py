@@ -84,6 +84,19 @@ def test_the_list_has_what_is_declared_and_measured(
     assert "batched/s" in capsys.readouterr().out
 
 
+def test_an_engine_that_is_not_installed_says_which_extra_brings_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    def missing(_name: str) -> None:
+        raise PluginError("engine 'etcd'", "needs aiohttp, which is missing: cogwork[etcd] has it")
+
+    monkeypatch.setattr("cogwork.cli.engine.declared", missing)
+    file = tmp_path / "engines.json"
+    save(file, {"orb/0": FIGURES})
+    assert run("engine", "list", "--file", str(file)) == 0
+    assert "cogwork[etcd] has it" in capsys.readouterr().out
+
+
 def test_figures_of_other_engines_stay(tmp_path: Path) -> None:
     file = tmp_path / "engines.json"
     save(file, {"orb/0": FIGURES})

@@ -75,3 +75,9 @@ def test_what_can_not_come_about_any_more_is_not_waited_for(
 ) -> None:
     with pytest.raises(click.ClickException, match=problem):
         watched(HELD, {**HELD, **changed})
+
+
+def test_names_in_brackets_are_told_as_they_are() -> None:
+    row = {**HELD, "voters": ["a[/b]"]}
+    _, printed = watched(row, DONE)
+    assert "held by a[/b]; to be held by" in printed

@@ -13,9 +13,11 @@ from rich.console import Console
 
 from cogwork.amqp.message import Data, Header, Properties, Sections, Sequence, Value
 from cogwork.amqp.types import Array, Char, Described, Symbol, Timestamp, UInt, ULong
+from cogwork.cli.main import run
 from cogwork.cli.rendering import jsonable, message_as_json, message_as_text
 from cogwork.cli.stream import show_row as show_stream
-from cogwork.cli.tables import table
+from cogwork.cli.tables import console, table
+from cogwork.testing import container
 
 ID = uuid.UUID("12345678-1234-5678-1234-567812345678")
 
@@ -106,3 +108,23 @@ def test_what_a_stream_is_called_does_nothing_to_a_terminal(
     shown = capsys.readouterr().out
     assert shown.count("a\\x1b[2J[bold]b") == 7
     assert "\x1b" not in shown
+
+
+@pytest.mark.parametrize("text", ["amqp://[fd00::2]:5672", "cogwork[etcd]", "a[/b]", "v:cat:x"])
+def test_what_stands_in_brackets_or_between_colons_is_printed_as_it_is(
+    text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    screen = console()
+    screen.print(text)
+    for part in table(text, {"text": text}, [{"text": text}], 1):
+        screen.print(part)
+    assert capsys.readouterr().out.count(text) == 4
+
+
+@pytest.mark.parametrize("command", ["status", "mesh"])
+def test_a_container_may_have_brackets_in_its_name(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with container(id="a[/b]") as url:
+        assert run([command, url]) == 0
+    assert "a[/b]" in capsys.readouterr().out

@@ -13,6 +13,7 @@ from rich.progress import (
     TextColumn,
     TimeRemainingColumn,
 )
+from rich.text import Text
 
 from cogwork.client.closing import Closing
 
@@ -38,7 +39,7 @@ class Bars(Closing):
         self._quiet = quiet
         self._tasks: dict[str, TaskID] = {}
         self._progress = Progress(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(),
             MofNCompleteColumn(),
             TimeRemainingColumn(),
@@ -63,13 +64,13 @@ class Bars(Closing):
     def say(self, text: str) -> None:
         """Prints a line of the command's output."""
         if self._screen.is_terminal:
-            self._progress.console.print(text, markup=False, highlight=False)
+            self._progress.console.print(Text(text), highlight=False)
         else:
             click.echo(text)
 
     def warn(self, text: str) -> None:
         """Prints a line about something that is not as it should be."""
-        self._progress.console.print(f"cogwork: {text}", markup=False, highlight=False)
+        self._progress.console.print(Text(f"cogwork: {text}"), highlight=False)
 
     def advance(self, name: str, done: int, total: int) -> None:
         """Shows how much of something is done."""
