@@ -30,6 +30,7 @@ STYLE: dict[Any, Any] = {
     "font.family": "sans-serif",
     "font.size": 10,
     "text.color": INK,
+    "text.parse_math": False,  # a name may have any number of `$`
     "axes.labelcolor": INK,
     "axes.edgecolor": FAINT,
     "axes.spines.top": False,
@@ -132,7 +133,7 @@ def lines(
         axes.plot(
             xs,
             values,
-            label=name,
+            label=f" {name}" if name.startswith("_") else name,  # else no legend has it
             color=COLOURS[at % len(COLOURS)],
             linewidth=1.8,
             marker="o" if len(xs) <= 48 else None,
