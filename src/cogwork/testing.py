@@ -74,11 +74,14 @@ class TestContainer:
 
         Raises:
             ListenError: The port is taken.
+            TimeoutError: It does not listen in time.
         """
         self._started.clear()
+        self._failure = None
         self._thread = threading.Thread(target=self._run, name="cogwork-container", daemon=True)
         self._thread.start()
-        self._started.wait(START_TIMEOUT_S)
+        if not self._started.wait(START_TIMEOUT_S):
+            raise TimeoutError(f"the container does not listen after {START_TIMEOUT_S:g} s")
         if self._failure is not None:
             self._thread.join()
             failure, self._failure = self._failure, None
