@@ -75,10 +75,19 @@ def topology_of(count: int, name: str) -> Topology:
     if name in NAMED:
         ids = [f"c{number}" for number in range(1, count + 1)]
         return Topology(ids, NAMED[name](ids))
-    topology = _read(Path(name).read_text(), name)
+    topology = _read(_text_of(Path(name)), name)
     if len(topology.ids) != count:
         raise TopologyError(f"{name}: found {len(topology.ids)} containers, expected {count}")
     return topology
+
+
+def _text_of(file: Path) -> str:
+    try:
+        return file.read_bytes().decode()
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        found = f"found the byte {error.object[error.start]:#04x}, expected text in UTF-8"
+        raise TopologyError(f"{file}:{line}: {found}") from error
 
 
 def _read(text: str, name: str) -> Topology:
@@ -86,6 +95,8 @@ def _read(text: str, name: str) -> Topology:
     pairs: dict[tuple[str, str], None] = {}
     for number, line in enumerate(text.splitlines(), 1):
         words = line.partition("#")[0].split()
+        if not "".join(words).isprintable():
+            raise TopologyError(f"{name}:{number}: ids need characters that can be seen")
         ids |= dict.fromkeys(words)
         if len(words) == 2 and words[0] != words[1]:
             pairs[min(words), max(words)] = None

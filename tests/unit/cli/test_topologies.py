@@ -55,11 +55,13 @@ def test_a_file_names_the_containers(tmp_path: Path) -> None:
         ("a b\n", "found 2 containers, expected 3"),
         ("a b c\n", 'links:1: found "a b c", expected two different ids, or one'),
         ("a b\nc c\n", 'links:2: found "c c", expected two different ids, or one'),
+        ("a b\n\0c\n", "links:2: ids need characters that can be seen"),
+        ("a b\nb \udcff\n", "links:2: found the byte 0xff, expected text in UTF-8"),
     ],
 )
 def test_a_file_with_a_mistake_is_refused(tmp_path: Path, text: str, message: str) -> None:
     file = tmp_path / "links"
-    file.write_text(text)
+    file.write_text(text, errors="surrogateescape")
     with pytest.raises(TopologyError) as failure:
         topology_of(3, str(file))
     assert message in str(failure.value)
