@@ -118,6 +118,7 @@ class Installation:
     async def _write(self, steps: Generator[Operation, None, object]) -> None:
         """Has the disk do something, which it goes on with even where this is cancelled."""
         self._writing = asyncio.ensure_future(self._service.run(steps))
+        self._writing.add_done_callback(_notice)
         await asyncio.shield(self._writing)
 
     async def _read(self, offset: int, end: int) -> list[StreamChunk]:
@@ -136,6 +137,12 @@ class Installation:
         if not chunks or chunks[0].offset != offset:
             raise Malformed("what a replica sent", f"it does not begin at offset {offset}")
         return chunks
+
+
+def _notice(done: asyncio.Future[object]) -> None:
+    """Takes note of how something ended that perhaps nobody waits for any more."""
+    if not done.cancelled():
+        done.exception()
 
 
 def _is_going_on(future: asyncio.Future[Any] | None) -> bool:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import gc
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,6 +15,7 @@ from cogwork.consensus.engine import Bounds
 from cogwork.consensus.replicated import install, member
 from cogwork.consensus.replicated.install import Installation
 from cogwork.consensus.replicated.placement import Placement
+from cogwork.consensus.replicated.service import RaftService
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -186,3 +189,31 @@ def test_two_that_were_away_do_not_wait_for_each_other(tmp_path: Path) -> None:
             assert containers.reports == []
 
     asyncio.run(story())
+
+
+def test_who_stops_while_records_are_sealed_hears_no_more_of_how_that_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story() -> None:
+        faults: list[str] = []
+        asyncio.get_running_loop().set_exception_handler(
+            lambda _, context: faults.append(context["message"])
+        )
+        has_begun, is_closed = asyncio.Event(), asyncio.Event()
+
+        async def run(_service: RaftService, _steps: object) -> None:
+            has_begun.set()
+            await is_closed.wait()
+            raise OSError(errno.EBADF, "Bad file descriptor")
+
+        monkeypatch.setattr(RaftService, "run", run)
+        async with trio(tmp_path) as containers:
+            await _leave_behind(containers)
+            await has_begun.wait()
+            await containers.stop("c")
+            is_closed.set()
+            await asyncio.sleep(0.01)
+            gc.collect()
+            assert faults == []
+
+    asyncio.run(asyncio.wait_for(story(), 10))
