@@ -16,6 +16,13 @@ def test_a_new_queue_is_201_and_one_that_is_there_200(world: World) -> None:
     assert world.container.done[0] == ("declare", "queue/new", options)
 
 
+def test_no_queue_is_declared_as_its_own_dead_letter_address(world: World) -> None:
+    asked = {"operation": "CREATE", "type": "queue", "name": "queue/a"}
+    reply = world.ask({"dead_letter": "/queue/a"}, **asked)
+    assert (status(reply), world.container.done) == (400, [])
+    assert "the queue's own address" in text(reply)
+
+
 def test_peeking_leaves_the_items(world: World) -> None:
     world.container.queues = {"queue/a": Shelf(*(b"%d" % number for number in range(30)))}
     found = value(world.ask(operation="PEEK", type="queue", name="queue/a", count=25, index=2))

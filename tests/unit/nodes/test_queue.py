@@ -56,6 +56,15 @@ def test_or_it_is_only_counted() -> None:
         assert node(loop).status()["depth"] == 0
 
 
+@pytest.mark.parametrize("own", ["work/a", "/work/a"])
+def test_so_it_is_where_a_queue_is_its_own_dead_letter_address(own: str) -> None:
+    with queue(ttl_s=1, dead_letter=own) as loop:
+        loop.send(3)
+        loop.run(ticks=20)
+        assert loop.sent_on == []
+        assert (node(loop).status()["depth"], node(loop).status()["expired"]) == (0, 3)
+
+
 def test_a_browser_takes_nothing() -> None:
     with queue() as loop:
         loop.send(3)

@@ -59,6 +59,11 @@ class Queues:
         demand(requester, name)
         options = request.attributes()
         if isinstance(dead_letter := options.get("dead_letter"), str):
+            if dead_letter.removeprefix("/") == name.removeprefix("/"):
+                raise ManagementError(
+                    BAD_REQUEST,
+                    f"dead_letter is {name!r:.200}, the queue's own address: name another one",
+                )
             demand_right(requester, "send", dead_letter)
         is_new = self._container.declare_queue(name, options)
         row = self._container.collections["queue"].find(name)

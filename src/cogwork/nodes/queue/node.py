@@ -71,15 +71,17 @@ class QueueNode:
         self._emit = context.emit
         self._cut_off: dict[str, int] = {}
         self._cut_off_max = CUT_OFF_MIN
+        self._dead_letter = _dead_letter_of(self.address, self.options)
         self.store = _store(context, self.options)
+        self.store.keeps_dead = self._dead_letter is not None
         self.store.handler = self
         self._journal: JournalHandle | None = None
         self._watch = None
         if context.audits is not None:
             self._watch = context.audits.watch(self.address, self.store, self.when_durable)
         self._burial: Burial | None = None
-        if self.options.dead_letter is not None:
-            self._burial = Burial(self, self.options.dead_letter, self._emit)
+        if self._dead_letter is not None:
+            self._burial = Burial(self, self._dead_letter, self._emit)
         self._entry = AddressEntry(context.core, context.address, CLOSEST_CODE)
         self._entry.add_outlet(self.store)
         self.store.inlet = self._entry
@@ -234,7 +236,7 @@ class QueueNode:
             self._burial.send()
 
     def _bury(self, store: Store) -> list[Effect]:
-        target = self.options.dead_letter
+        target = self._dead_letter
         dead = store.take_exceptions()
         if target is None:
             return []
@@ -272,6 +274,16 @@ class QueueNode:
         return self.store.purge()
 
 
+def _dead_letter_of(address: str, options: QueueOptions) -> str | None:
+    """Says where the dead of a queue go; None where they are dropped.
+
+    A rule for many addresses may name one of them for all: that one's own dead would come back to
+    it for ever, or wait for room that only they take.
+    """
+    target = options.dead_letter
+    return None if target is None or target.removeprefix("/") == address else target
+
+
 def _store(context: NodeContext, options: QueueOptions) -> Store:
     shard = context.shard
     if options.durability != "memory":
@@ -299,5 +311,4 @@ def _store(context: NodeContext, options: QueueOptions) -> Store:
     store.ttl_s = float(options.ttl_s or 0.0)
     store.in_doubt_timeout_s = float(options.in_doubt_timeout_s)
     store.redelivers_doubtful = options.in_doubt == "redeliver"
-    store.keeps_dead = options.dead_letter is not None
     return store
