@@ -327,6 +327,8 @@ async def test_arguments_with_which_nothing_would_ever_come_are_refused() -> Non
                         receive("work/a", credit=credit)  # type: ignore[operator]  # of mixed kinds
             with pytest.raises(ValueError, match="credit is a number from 1 to"):
                 read("first", credit=0)
+            with pytest.raises(ValueError, match="concurrency: at least 1 is expected, not 0"):
+                mesh.serve("service/a", print, concurrency=0)
             with pytest.raises(ValueError, match="on_truncated is 'raise' or 'first', not 'skip'"):
                 read("first", on_truncated="skip")  # type: ignore[arg-type]  # a mistake
 

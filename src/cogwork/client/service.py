@@ -43,7 +43,12 @@ class Service:
             address: Where requests come.
             handler: Gets a request; returns a body, a `Message`, or an awaitable of either.
             concurrency: Requests that are handled at once.
+
+        Raises:
+            ValueError: `concurrency` is less than one.
         """
+        if concurrency < 1:
+            raise ValueError(f"concurrency: at least 1 is expected, not {concurrency}")
         self._mesh = mesh
         self._address = address
         self._handler = handler

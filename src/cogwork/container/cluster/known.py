@@ -25,7 +25,7 @@ def demand_known(container: Container, options: Mapping[str, object]) -> None:
         options: Of a stream or a queue.
 
     Raises:
-        ManagementError: Nobody has heard of one.
+        ManagementError: Nobody has heard of one, or one is named twice.
     """
     named = options.get("replicas")
     if not isinstance(named, list | tuple):
@@ -39,3 +39,5 @@ def demand_known(container: Container, options: Mapping[str, object]) -> None:
                 f"replicas names {name!r:.80}, a container that nobody here knows: "
                 f"one of {', '.join(sorted(known))} is expected",
             )
+        if list(named).count(name) > 1:
+            raise ManagementError(BAD_REQUEST, f"replicas names {name!r:.80} twice")
