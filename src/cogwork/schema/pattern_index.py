@@ -40,7 +40,7 @@ class PatternIndex:
         words = address_words(address)
         found = [
             (plain, name)
-            for first in ("", words[0])
+            for first in ("", *words[:1])
             for name, (pattern, plain) in self._patterns.get(first, {}).items()
             if takes(pattern, words)
         ]

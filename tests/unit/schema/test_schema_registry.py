@@ -51,6 +51,14 @@ def test_a_message_is_checked() -> None:
     assert reason == "the content-type is to be application/json, not 'text/plain'"
 
 
+@pytest.mark.parametrize("address", ["", "/", "//"])
+def test_what_is_sent_to_no_address_has_no_schema_but_that_of_all(address: str) -> None:
+    found = filled(prices=NUMBER)
+    assert found.decode(address, None, b"7") == b"7"
+    found.apply(found.register("#", "json", STRING))
+    assert found.check(address, None, b"7") is not None
+
+
 def test_it_encodes_and_decodes() -> None:
     found = filled(prices=NUMBER)
     assert found.encode("prices", 7) == ("application/json", b"7")
