@@ -43,7 +43,7 @@ def selection(text: str) -> Callable[[bytes], bool]:
     try:
         selector = compile_selector(text)
     except SelectorSyntaxError as error:
-        raise Refused(f"selector: {error}", Condition.INVALID_FIELD) from error
+        raise Refused(str(error), Condition.INVALID_FIELD) from error
 
     def matches(encoded: bytes) -> bool:
         try:

@@ -10,6 +10,7 @@ from cogwork.amqp.types import Described, Symbol
 from cogwork.container.filters import read_filters, selector_of
 from cogwork.container.selection import selection
 from cogwork.dataplane.messages import Message
+from cogwork.spi.node import Refused
 
 SELECTOR = Described(Symbol("apache.org:selector-filter:string"), "a = 1")
 
@@ -52,3 +53,9 @@ def test_fields_of_the_header_are_named_as_in_amqp() -> None:
 
 def _without_body(message: Message) -> bytes:
     return message.encode().removesuffix(b"\x00\x53\x77\x40")
+
+
+def test_a_refusal_says_what_and_where_once() -> None:
+    with pytest.raises(Refused) as refused:
+        selection("subject =")
+    assert str(refused.value).startswith("selector, character 10: the end; expected ")
