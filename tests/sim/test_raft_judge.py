@@ -38,6 +38,9 @@ class Group:
 
     def state(self, name: str, term: int = 1, commit: int = 0, *, is_leader: bool = False) -> None:
         self.judge.last_term = max(self.judge.last_term, term)
+        if is_leader:
+            for voter in "abcde":
+                self.judge.votes.setdefault((voter, term), name)
         self.judge.on_state(name, term, commit, is_leader=is_leader)
 
     def commit(self, *entries: Entry) -> None:
@@ -74,6 +77,20 @@ def test_two_leaders_of_one_term(group: Group) -> None:
     group.state("a", is_leader=True)
     with pytest.raises(Broken, match="term 1 has two leaders, a and b"):
         group.state("b", is_leader=True)
+
+
+def test_a_leader_for_whom_too_few_have_voted(group: Group) -> None:
+    group.judge.on_vote("b", 1, "a")
+    group.judge.on_state("a", 1, 0, is_leader=True)
+    group.judge.on_vote("b", 2, "c")
+    with pytest.raises(Broken, match=r"a leads term 2, and of .* only \['a'\] have voted for it"):
+        group.judge.on_state("a", 2, 0, is_leader=True)
+
+
+def test_a_leader_for_whom_one_half_of_a_joint_membership_has_voted(group: Group) -> None:
+    group.write("a", members(1, Membership(("a",), (), ("a", "b", "c"))))
+    with pytest.raises(Broken, match=r"of \['a', 'b', 'c'\] only \['a'\]"):
+        group.judge.on_state("a", 1, 0, is_leader=True)
 
 
 def test_a_term_that_no_candidate_began(group: Group) -> None:

@@ -184,6 +184,13 @@ MUTANTS = (
         "",
     ),
     Mutant(
+        "a vote of an earlier term counts",
+        ELECTIONS + "on_reply",
+        "core.role is Role.CANDIDATE and reply.term == core.term",
+        "core.role is Role.CANDIDATE",
+        scene="storm",
+    ),
+    Mutant(
         "a leader stays one in a higher term",
         RECEPTION + "_admits",
         "core.become(Cause.HIGHER_TERM)",

@@ -5,8 +5,8 @@ second time, from what replicas wrote, what their disks hold and what they gave 
 
 - A term is begun by a candidate, and by nobody else: a pre-vote disturbs nobody.
 - Nobody votes for two in one term, not even across a crash.
-- At most one leader a term, and it holds everything that was given out before it (leader
-  completeness).
+- At most one leader a term, for whom a majority of its configuration has voted in that term, and it
+  holds everything that was given out before it (leader completeness).
 - Two logs with an entry of one index and term are equal up to it (log matching): an entry has one
   payload, and one entry before it.
 - An entry is first committed when a majority of its configuration has it on disk.
@@ -267,6 +267,7 @@ class Judge:
         known = self.leaders.setdefault(term, shadow.name)
         if known != shadow.name:
             raise Broken(f"term {term} has two leaders, {known} and {shadow.name}")
+        self._check_votes(shadow, term)
         before = [index for led, index in self.commits.items() if led < term]
         commit = max(before, default=0)
         if commit and not shadow.log.holds(commit, self.committed[commit]):
@@ -274,6 +275,19 @@ class Judge:
                 f"{shadow.name} leads term {term} without entry {commit}, which is committed: "
                 f"it has up to {shadow.log.last}"
             )
+
+    def _check_votes(self, shadow: Shadow, term: int) -> None:
+        """A majority of the configuration has said that it votes for a leader, itself included."""
+        name = shadow.name
+        _, quorums = shadow.log.quorums[-1]
+        for members in quorums:
+            voted = {each for each in members if self.votes.get((each, term)) == name}
+            voted |= members & {name}
+            if len(voted) * 2 <= len(members):
+                raise Broken(
+                    f"{name} leads term {term}, and of {sorted(members)} only {sorted(voted)} "
+                    "have voted for it"
+                )
 
     def _on_commit(self, shadow: Shadow, commit: int) -> None:
         name, log = shadow.name, shadow.log
