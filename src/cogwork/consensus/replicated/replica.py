@@ -254,3 +254,4 @@ class Replica:
         self.state = state
         self.applied = applied
         self.tail = ChunkList()
+        self.trim()

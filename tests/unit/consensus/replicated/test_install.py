@@ -217,3 +217,29 @@ def test_who_stops_while_records_are_sealed_hears_no_more_of_how_that_ends(
             assert faults == []
 
     asyncio.run(asyncio.wait_for(story(), 10))
+
+
+def test_what_was_given_up_before_a_snapshot_leaves_the_disk_with_it(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with trio(tmp_path) as containers:
+            for name in "bc":
+                await containers.open(name)
+            engine = await containers.open("a")
+            for _ in range(BEFORE):
+                await engine.append(Batch.of([b"x" * 100]))
+            await _has_come_to(containers, BEFORE)
+            await containers.stop("c")
+            await engine.trim(BEFORE // 2)
+            for _ in range(MEANWHILE):
+                await engine.append(Batch.of([b"y" * 100]))
+            containers.start("c")
+            await containers.open("c")
+            await _has_come_to(containers, BEFORE + MEANWHILE, BEFORE // 2)
+            replica = containers.nodes["c"].service.streams["orders"].member
+            assert replica is not None
+            assert replica.group.compacted_index > BEFORE
+            first = replica.replica.segments.first_offset
+            assert first is not None
+            assert BEFORE // 4 < first <= BEFORE // 2
+
+    asyncio.run(story())
