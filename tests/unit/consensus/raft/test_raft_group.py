@@ -254,6 +254,22 @@ def test_a_change_that_would_need_too_many_learners_is_refused() -> None:
 # False messages: of a member that has lost its memory, or its mind.
 
 
+def test_a_change_waits_for_a_majority_of_those_that_are_to_vote() -> None:
+    group = leader_of()
+    for _ in range(10):
+        now_s = group.wake_s
+        group.tick(now_s)
+        settle(group)
+        group.step("c", HeartbeatReply(1), now_s)
+    group.change(Membership(("a", "b")), now_s)
+    settle(group)
+    assert group.membership == THREE
+    group.step("b", HeartbeatReply(1), now_s)
+    group.tick(group.wake_s)
+    settle(group)
+    assert group.membership == Membership(("a", "b"), old_voters=("a", "b", "c"))
+
+
 def test_two_leaders_in_a_term_are_a_violation() -> None:
     group = group_of()
     group.step("b", Heartbeat(1, 0), 0.0)
