@@ -11,6 +11,7 @@ from replicas import take, trio
 
 from cogwork.consensus.batch import Batch
 from cogwork.consensus.errors import Truncated, Unavailable
+from cogwork.log.errors import DiskFull
 from cogwork.log.wal import Wal
 
 if TYPE_CHECKING:
@@ -211,6 +212,27 @@ def test_whose_disk_takes_nothing_hands_over_though_the_first_attempt_comes_to_n
                 assert (await engines[other].append(Batch.of([b"2"]))).first_offset == 1
 
     asyncio.run(asyncio.wait_for(story(), 15))
+
+
+def test_where_no_disk_takes_anything_what_there_is_can_be_read(tmp_path: Path) -> None:
+    def refuse(_wal: Wal, *_record: object) -> int:
+        raise DiskFull(str(tmp_path))
+
+    async def story() -> None:
+        async with trio(tmp_path) as made:
+            engines = [await made.open(name) for name in "abc"]
+            await engines[0].append(Batch.of([b"1"]))
+            await leader_of(engines[0])
+            with (
+                patch.object(Wal, "is_full", property(lambda _wal: True)),
+                patch.object(Wal, "append", refuse),
+            ):
+                for node in made.nodes.values():
+                    node.service.step_back()
+                await asyncio.sleep(3)
+                assert [(await engine.bounds()).next for engine in engines] == [1, 1, 1]
+
+    asyncio.run(asyncio.wait_for(story(), 30))
 
 
 def test_a_stream_that_is_deleted_while_it_is_opened_leaves_nothing(tmp_path: Path) -> None:

@@ -14,6 +14,9 @@ class Pace:
     Attributes:
         is_quick: Writes are durable about as soon as a message has been to another container. What
             is told of them then may as well wait for it.
+        takes_nothing: Nothing can be written: who stood for election could not vote for itself, and
+            would follow nobody meanwhile.
     """
 
     is_quick: bool = False
+    takes_nothing: bool = False

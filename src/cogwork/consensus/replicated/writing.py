@@ -127,5 +127,6 @@ class Writing:
 
     def look_at_pace(self) -> None:
         """Takes a disk for slow that lets a write wait, or takes none."""
+        self._pace.takes_nothing = self._wal is not None and self._wal.takes_nothing
         if self._is_refused or (self._numbers and self._clock() - self._numbers[0][2] > QUICK_S):
             self._pace.is_quick = False

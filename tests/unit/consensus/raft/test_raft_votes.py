@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from random import Random
+
 from lone_group import THREE, group_of, leader_of, sent, settle
 
+from cogwork.consensus.raft.core import Recovered
+from cogwork.consensus.raft.group import Group
 from cogwork.consensus.raft.messages import Heartbeat, HeartbeatReply, TimeoutNow, Vote, VoteReply
+from cogwork.consensus.raft.pace import Pace
 from cogwork.consensus.raft.roles import Role
+from cogwork.consensus.raft.snapshot import Snapshot
 
 
 def test_a_vote_of_an_earlier_term_makes_no_leader() -> None:
@@ -56,3 +62,15 @@ def test_a_leader_hands_over_to_who_is_there_where_nobody_is_named() -> None:
         now_s = group.wake_s
     group.transfer(None, now_s)
     assert sent(group)[-1] == ("c", TimeoutNow(1))
+
+
+def test_who_cannot_write_down_its_vote_does_not_stand() -> None:
+    pace = Pace(takes_nothing=True)
+    recovered = Recovered(snapshot=Snapshot(membership=THREE))
+    group = Group("a", recovered, Random(1), 0.0, pace=pace)
+    group.step("b", Heartbeat(1, 0), 0.0)
+    group.step("b", TimeoutNow(1), 0.0)
+    assert (group.role, group.term, group.leader) == (Role.FOLLOWER, 1, "b")
+    pace.takes_nothing = False
+    group.step("b", TimeoutNow(1), 0.0)
+    assert (group.role, group.term) == (Role.CANDIDATE, 2)

@@ -23,6 +23,7 @@ class Taken:
         self.taken: list[object] = []
         self.flushes = 0
         self.durable_lsn = 0
+        self.takes_nothing = False
 
     @property
     def end_lsn(self) -> int:
@@ -120,6 +121,14 @@ def test_a_disk_is_taken_for_quick_while_no_write_waits_for_long() -> None:
     assert pace.is_quick
     write(4, room=0)
     assert not pace.is_quick, "it takes nothing"
+
+
+def test_who_stands_for_election_knows_whether_a_vote_can_be_written() -> None:
+    log, pace = Taken(), Pace()
+    writing = Writing(cast("Wal", log), lambda _: None, pace=pace)
+    for log.takes_nothing in (False, True, False):
+        writing.look_at_pace()
+        assert pace.takes_nothing is log.takes_nothing
 
 
 class Endless(Taken):
