@@ -1,19 +1,18 @@
-"""A leader has its group sleep once nothing is under way, and no sooner."""
+"""A group sleeps once nothing is under way, and wakes where somebody goes or comes."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 import pytest
-from lone_group import leader_of, settle
+from lone_group import entry, group_of, leader_of, settle
 
+from cogwork.consensus.raft.group import Group
 from cogwork.consensus.raft.membership import Membership
-from cogwork.consensus.raft.messages import AppendReply
+from cogwork.consensus.raft.messages import Append, AppendReply, Heartbeat
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from cogwork.consensus.raft.group import Group
 
 IDLE_S = 0.1
 NOBODY: frozenset[str] = frozenset()
@@ -73,3 +72,26 @@ def test_a_group_in_which_something_is_under_way_stays_awake(
         settle(group)
     assert group.commit == group.last_index
     assert not group.rest(frozenset(absent), now_s + 1.5 * IDLE_S)
+
+
+@pytest.mark.parametrize("hear", [Group.suspect, Group.greet])
+def test_a_leader_that_sleeps_wakes_where_a_member_goes_or_comes(
+    hear: Callable[[Group, str, float], None],
+) -> None:
+    group, now_s = idle_leader()
+    assert group.rest(NOBODY, now_s + 1.5 * IDLE_S)
+    hear(group, "b", now_s + 1.0)
+    assert not group.is_quiescent
+
+
+def test_a_follower_that_sleeps_wakes_where_its_leader_is_back_and_nobody_else() -> None:
+    group = group_of()
+    group.step("b", Append(1, 0, 0, 1, [entry(1, 1)]), 0.0)
+    settle(group)
+    group.step("b", Heartbeat(1, 1, is_quiescing=True), 0.0)
+    assert group.is_quiescent
+    group.greet("c", 1.0)
+    assert group.is_quiescent
+    group.greet("b", 1.0)
+    assert not group.is_quiescent
+    assert group.wake_s > 1.0

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from random import Random
 
+import pytest
 from lone_group import THREE, group_of, leader_of, sent, settle
 
 from cogwork.consensus.raft.core import Recovered
 from cogwork.consensus.raft.group import Group
-from cogwork.consensus.raft.messages import Heartbeat, HeartbeatReply, TimeoutNow, Vote, VoteReply
+from cogwork.consensus.raft.membership import Membership
+from cogwork.consensus.raft.messages import (
+    AppendReply,
+    Heartbeat,
+    HeartbeatReply,
+    TimeoutNow,
+    Vote,
+    VoteReply,
+)
 from cogwork.consensus.raft.pace import Pace
 from cogwork.consensus.raft.roles import Role
 from cogwork.consensus.raft.snapshot import Snapshot
@@ -74,3 +83,24 @@ def test_who_cannot_write_down_its_vote_does_not_stand() -> None:
     pace.takes_nothing = False
     group.step("b", TimeoutNow(1), 0.0)
     assert (group.role, group.term) == (Role.CANDIDATE, 2)
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_leader_hands_over_to_a_senior_that_is_there(is_there: bool) -> None:
+    group = group_of(Membership(("b", "a", "c")), senior_s=1.0)
+    group.tick(group.wake_s)
+    settle(group)
+    for is_pre in (True, False):
+        group.step("c", VoteReply(1, is_granted=True, is_pre=is_pre), 0.0)
+        settle(group)
+    for member in "bc":
+        group.step(member, AppendReply(1, 1), 0.0)
+    asked = sent(group)
+    begun_s = group.wake_s
+    while group.wake_s < begun_s + 2.0:
+        now_s = group.wake_s
+        group.tick(now_s)
+        asked += sent(group)
+        for member in "bc" if is_there else "c":
+            group.step(member, HeartbeatReply(1), now_s)
+    assert (("b", TimeoutNow(1)) in asked) is is_there
