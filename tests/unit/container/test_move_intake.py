@@ -70,6 +70,17 @@ def test_what_is_not_known_is_not_taken_for_activated(arrivals: Arrivals) -> Non
     assert arrivals.activate(3) == REJECTED
 
 
+def test_what_an_earlier_life_was_given_is_not_taken_for_activated(arrivals: Arrivals) -> None:
+    arrivals.prepare(4, 5, 7)
+    assert arrivals.activate(4, 5, 7) == ACCEPTED
+    assert arrivals.activate(1, 2, 3) == REJECTED
+    assert arrivals.activate(6) == REJECTED
+    arrivals.prepare(1, 2, 3)
+    assert arrivals.activate(1, 2, 3) == ACCEPTED
+    assert arrivals.activate(5, 7, 2) == ACCEPTED
+    assert arrivals.queue.items == [b"4", b"5", b"7", b"1", b"2", b"3"]
+
+
 def test_a_full_queue_takes_the_rest_later(arrivals: Arrivals) -> None:
     arrivals.prepare(1, 2, 3)
     arrivals.queue.room = 2

@@ -42,7 +42,7 @@ class MoveIntake:
     def __init__(self, core: Core) -> None:
         self._core = core
         self._prepared: dict[tuple[str, int, str], dict[int, tuple[bytes, int]]] = {}
-        self._activated: dict[tuple[str, int, str], int] = {}
+        self._activated: dict[tuple[str, int, str], _Numbers] = {}
         self._gone: set[tuple[str, int, str]] = set()
 
     def take(self, link: Link, attach: Attach, origin: str, node: QueueNode) -> None:
@@ -90,7 +90,7 @@ class MoveIntake:
         Returns:
             Why the queue can never take it: it stays where it is. None where it is kept.
         """
-        if number <= self._activated.get(key, 0):
+        if number in self._activated.get(key, ()):
             return None
         flaw = node.store.flaw_of(*item)
         if flaw is None:
@@ -105,18 +105,42 @@ class MoveIntake:
             are some that have been neither prepared nor activated in this container's life.
         """
         prepared = self._prepared.setdefault(key, {})
-        activated = self._activated.get(key, 0)
-        if any(number > activated and number not in prepared for number in numbers):
+        activated = self._activated.setdefault(key, _Numbers())
+        if any(number not in prepared and number not in activated for number in numbers):
             return REJECTED
         for number in numbers:
             item = prepared.get(number)
             if item is not None and not node.store.put(*item):
                 return RELEASED
             prepared.pop(number, None)
-            self._activated[key] = max(number, self._activated.get(key, 0))
+            activated.add(number)
         if not prepared:
             del self._prepared[key]
         return ACCEPTED
+
+
+class _Numbers:
+    """Numbers of items, most of which follow each other: not all that are lower are among them.
+
+    What one container was given before it was started anew may be asked for behind what it was
+    given since.
+    """
+
+    def __init__(self) -> None:
+        self._ranges: list[range] = []
+
+    def __contains__(self, number: object) -> bool:
+        """Tells whether a number is among them; the newest ones are found first."""
+        return any(number in each for each in reversed(self._ranges))
+
+    def add(self, number: int) -> None:
+        """Adds a number, which may be there."""
+        if number in self:
+            return
+        if self._ranges and self._ranges[-1].stop == number:
+            self._ranges[-1] = range(self._ranges[-1].start, number + 1)
+        else:
+            self._ranges.append(range(number, number + 1))
 
 
 class _Letters:

@@ -6,7 +6,9 @@ will not give them to anybody (tombstone: a queue on disk writes that down), and
 numbers; only now the other one puts them into its own shard (activate), and accepts. Whatever is
 repeated after a break is recognised by its number, so an item is never in two shards, and what was
 not activated is put back. One that has been started anew meanwhile does not know the numbers, and
-says so: what it was given is in doubt where it may be on its disk, and else sent once more.
+says so: what it was given is in doubt where it may be on its disk, and else sent once more. One
+that goes just then, and stays away, keeps no other items waiting: those go to others, and what it
+was given is in doubt.
 
 Where consumers elsewhere borrow from a queue, its items are spread over their containers, batch by
 batch, as much to each as its consumers have asked for. A queue with partitions goes to one
@@ -70,6 +72,7 @@ class Mover:
         self._number = 0
         self._trouble: dict[str, str] = {}
         self._unfit: dict[str, _Unfit] = {}
+        self._stuck: list[_Stuck] = []
         self._stay: list[str] = []
 
     @property
@@ -94,6 +97,7 @@ class Mover:
             for address, node in list(left.items()):
                 if not await self._move_queue(vhost, node, deadline_s):
                     del left[address]
+            await self._settle_stuck(deadline_s)
             if not await self._have_letters_come(left.values(), deadline_s):
                 break
         for address, node in queues.items():
@@ -150,48 +154,98 @@ class Mover:
     ) -> bool:
         """Moves some items; returns False where there is nobody to take any.
 
-        What has been given up here and not been activated for sure stays aside: on disk it is not
-        lost, and in doubt when the container is started again.
+        What has been given up here and not been activated for sure stays aside, and the others go
+        on: on disk it is not lost, and in doubt when the container is started again.
         """
-        target: str | None = None
         batch: _Batch | None = None
-        failed: set[str] = set()
-        is_tombstoned = False
+        failed = {each.target or "" for each in self._stuck}
         while time.monotonic() < deadline_s:
-            if not is_tombstoned:
-                target = self._target(node, given, failed, refused)
-                if target is None and node.is_on_disk:
-                    break
+            target = self._target(node, given, failed, refused)
+            if target is None and node.is_on_disk:
+                break
+            stuck: _Stuck | None = None
             try:
                 with MoveWay(self._mesh, vhost, node, target) as way:
                     await way.opened(deadline_s)
                     batch = batch or self._take_batch(node)
-                    if not is_tombstoned:
-                        unfit = await way.prepare(batch.items, deadline_s)
-                        self._set_aside(node, batch, unfit, target)
-                        node.store.tombstone(batch.numbers)
-                        is_tombstoned = True
+                    unfit = await way.prepare(batch.items, deadline_s)
+                    self._set_aside(node, batch, unfit, target)
+                    node.store.tombstone(batch.numbers)
+                    stuck = _Stuck(vhost, node, target, batch)
                     await way.activate(batch.items, deadline_s)
             except MoveError as error:
                 self._trouble[node.address] = str(error)
                 if isinstance(error, NotTakenError):
                     refused.add(target or "")
-                    continue
                 failed.add(target or "")
-                if isinstance(error, ForgottenError):
-                    if node.is_on_disk:
-                        break
-                    is_tombstoned = False  # with its memory it has lost what it may have had
+                if stuck is not None and not await self._is_forgotten(stuck, error, deadline_s):
+                    return True
                 await asyncio.sleep(RETRY_S)
                 continue
-            node.store.moved(batch.numbers)
-            self.moved += len(batch.numbers)
+            self._arrived(node, batch)
             given[target or ""] += len(batch.numbers)
-            self._trouble.pop(node.address, None)
             return True
-        if batch is not None and not is_tombstoned:
+        if batch is not None:
             node.store.enter_again(batch.numbers)
-        return is_tombstoned
+        return False
+
+    def _arrived(self, node: QueueNode, batch: _Batch) -> None:
+        node.store.moved(batch.numbers)
+        self.moved += len(batch.numbers)
+        self._trouble.pop(node.address, None)
+
+    # -- containers that go while they take items
+
+    async def _is_forgotten(
+        self, stuck: _Stuck, error: MoveError | None, deadline_s: float
+    ) -> bool:
+        """Waits a little for the container that has to activate items; the others go on then.
+
+        Returns:
+            Whether they can go to another one: with its memory it has lost what it may have had.
+        """
+        while error is not None and not isinstance(error, ForgottenError):
+            if stuck.is_over(STALL_S) or time.monotonic() > deadline_s:
+                self._stuck.append(stuck)
+                return False
+            await asyncio.sleep(RETRY_S)
+            error = await self._activate(stuck, deadline_s)
+        return error is not None and not stuck.node.is_on_disk
+
+    async def _activate(self, stuck: _Stuck, deadline_s: float) -> MoveError | None:
+        """Has items activated; returns why they are not."""
+        try:
+            with MoveWay(self._mesh, stuck.vhost, stuck.node, stuck.target) as way:
+                await way.opened(deadline_s)
+                await way.activate(stuck.batch.items, deadline_s)
+        except MoveError as error:
+            self._trouble[stuck.node.address] = str(error)
+            return error
+        self._arrived(stuck.node, stuck.batch)
+        return None
+
+    async def _settle_stuck(self, deadline_s: float) -> None:
+        """Waits for containers that have items to activate, and are not there.
+
+        In memory their items are moved once more where the queue delivers again what is in doubt,
+        when it would; else they are waited for to the end, as nothing else can become of them.
+        """
+        while self._stuck:
+            stuck = self._stuck.pop()
+            is_forgotten = await self._has_forgotten(stuck, deadline_s)
+            if is_forgotten and not stuck.node.is_on_disk:
+                stuck.node.store.enter_again(stuck.batch.numbers)
+
+    async def _has_forgotten(self, stuck: _Stuck, deadline_s: float) -> bool:
+        """Tells whether a container does not know its items any more, or counts as such."""
+        while time.monotonic() < deadline_s:
+            error = await self._activate(stuck, deadline_s)
+            if error is None or isinstance(error, ForgottenError):
+                return error is not None
+            if stuck.is_doubtful:
+                return True
+            await asyncio.sleep(RETRY_S)
+        return False
 
     def _set_aside(
         self, node: QueueNode, batch: _Batch, unfit: Mapping[int, str], target: str | None
@@ -289,6 +343,37 @@ class _Batch:
         """Takes an item out; returns the queue's number of it."""
         del self.items[number]
         return self._number_of.pop(number)
+
+
+class _Stuck:
+    """Items that were given up to a container that has not activated them.
+
+    Attributes:
+        vhost: Where the queue is.
+        node: The queue.
+        target: That container.
+        batch: The items.
+    """
+
+    def __init__(
+        self, vhost: VirtualHost, node: QueueNode, target: str | None, batch: _Batch
+    ) -> None:
+        self.vhost = vhost
+        self.node = node
+        self.target = target
+        self.batch = batch
+        self._since_s = time.monotonic()
+
+    def is_over(self, limit_s: float) -> bool:
+        """Tells whether that was so long ago."""
+        return time.monotonic() - self._since_s > limit_s
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether it is waited for no longer."""
+        node = self.node
+        is_safe = node.is_on_disk or node.store.redelivers_doubtful
+        return is_safe and self.is_over(node.options.in_doubt_timeout_s)
 
 
 class _Unfit:

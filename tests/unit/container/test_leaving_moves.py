@@ -1,0 +1,136 @@
+"""A container that leaves, and others that go while they take its items."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Self
+
+import pytest
+
+from cogwork.container.mesh import moving
+from cogwork.container.mesh.move_way import ForgottenError, MoveError
+from cogwork.container.mesh.moving import Mover, items_of
+from cogwork.nodes.queue import QueueNode
+from cogwork.spi.loopback import Loopback
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+ITEMS, BATCH = 30, 10
+
+
+class Mesh:
+    """Containers that take items, near ones first.
+
+    Attributes:
+        taken: How many items each has activated.
+        gone: Who cannot be reached.
+        forgets: Who has been started anew.
+        on_activate: Called before a container activates.
+    """
+
+    id = "leaver"
+    siblings: frozenset[str] = frozenset()
+    diallers: tuple[str, ...] = ()
+
+    def __init__(self, *containers: str) -> None:
+        self.taken = dict.fromkeys(containers, 0)
+        self.gone: set[str] = set()
+        self.forgets: set[str] = set()
+        self.dies = containers[0]
+        costs = {each: at for at, each in enumerate(containers)}
+        self.mesh = SimpleNamespace(routes=SimpleNamespace(tree=SimpleNamespace(costs=costs)))
+
+    def data_connections(self) -> tuple[()]:
+        return ()
+
+    def way_to(self, container: str) -> str | None:
+        return None if container in self.gone else container
+
+
+class Way:
+    """A way to one of them."""
+
+    def __init__(self, mesh: Mesh, _vhost: object, _node: QueueNode, target: str | None) -> None:
+        if target is None or mesh.way_to(target) is None:
+            raise MoveError(f"container {target} cannot be reached")
+        self._mesh = mesh
+        self._target = target
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing is open."""
+
+    async def opened(self, _deadline_s: float) -> None:
+        """It is."""
+
+    async def prepare(self, _batch: Mapping[int, object], _deadline_s: float) -> dict[int, str]:
+        return {}
+
+    async def activate(self, numbers: Mapping[int, object], _deadline_s: float) -> None:
+        mesh = self._mesh
+        if self._target in mesh.forgets:
+            raise ForgottenError("it has been started anew")
+        if self._target == mesh.dies:
+            mesh.dies = ""
+            mesh.gone.add(self._target)
+            raise MoveError("it is gone")
+        mesh.taken[self._target] += len(numbers)
+
+
+@pytest.fixture(autouse=True)
+def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"STALL_S": 0.1, "RETRY_S": 0.01, "BATCH": BATCH, "MoveWay": Way}.items():
+        monkeypatch.setattr(moving, name, value)
+
+
+def leave(mesh: Mesh, limit_s: float = 5.0, back_after_s: float = 60.0, **options: object) -> Any:
+    """Has a queue's items moved; returns how many are left, and what the mover says."""
+
+    async def run(node: QueueNode) -> tuple[int, int, str | None]:
+        loop = asyncio.get_running_loop()
+        loop.call_later(back_after_s, mesh.gone.clear)
+        mover = Mover(mesh)  # type: ignore[arg-type]  # as much as it needs
+        vhost = SimpleNamespace(nodes={"queue/a": node})
+        await mover.move_all(vhost, time.monotonic() + limit_s)  # type: ignore[arg-type]  # too
+        return items_of(node), mover.moved, mover.problem
+
+    with Loopback(QueueNode, "queue/a", options) as loop:
+        loop.send(ITEMS)
+        assert isinstance(loop.node, QueueNode)
+        return asyncio.run(run(loop.node))
+
+
+def test_another_one_takes_what_the_next_one_cannot_take_any_more() -> None:
+    mesh = Mesh("near", "far")
+    assert leave(mesh, in_doubt_timeout_s=0.3) == (0, ITEMS, None)
+    assert mesh.taken == {"near": 0, "far": ITEMS}
+
+
+def test_what_may_have_arrived_is_not_sent_twice_where_it_is_to_be_parked() -> None:
+    mesh = Mesh("near", "far")
+    left, moved, problem = leave(mesh, 1.0, in_doubt="park", in_doubt_timeout_s=0.1)
+    assert (left, moved) == (BATCH, ITEMS - BATCH)
+    assert problem is not None
+    assert f"{BATCH} items of 'queue/a' could not be moved" in problem
+    assert mesh.taken == {"near": 0, "far": ITEMS - BATCH}
+
+
+@pytest.mark.parametrize("back_after_s", [0.05, 0.5])
+def test_one_that_comes_back_has_what_was_given_up_to_it(back_after_s: float) -> None:
+    mesh = Mesh("near", "far")
+    assert leave(mesh, back_after_s=back_after_s) == (0, ITEMS, None)
+    assert mesh.taken["near"] >= BATCH
+    assert sum(mesh.taken.values()) == ITEMS
+
+
+def test_what_one_has_forgotten_another_one_gets() -> None:
+    mesh = Mesh("near", "far")
+    mesh.dies = ""
+    mesh.forgets.add("near")
+    assert leave(mesh) == (0, ITEMS, None)
+    assert mesh.taken == {"near": 0, "far": ITEMS}
