@@ -78,7 +78,7 @@ def test_any_container_declares_trims_and_deletes(members: dict[str, Member]) ->
     assert "retention_records = 1000, not 2000: delete it first" in refused.stderr
     refused = ran("stream", "create", d.url, "twice", "--engine", "raft", "--replicas", "a,a,b")
     assert refused.returncode == ExitCode.ERROR
-    assert "a member is named twice" in refused.stderr
+    assert "replicas names 'a' twice" in refused.stderr
     unknown = "'zz', a container that nobody here knows: one of a, b, c, d is expected"
     refused = ran("stream", "create", d.url, "gone", "--replicas", "a,zz")
     assert (refused.returncode, unknown in refused.stderr) == (ExitCode.ERROR, True)
