@@ -69,8 +69,9 @@ def topology_of(count: int, name: str) -> Topology:
         name: One of `NAMED`, or a file: in each line the ids of two linked containers, or of one.
 
     Raises:
-        TopologyError: The file says something else, or has more or fewer containers.
-        OSError: There is no such file.
+        TopologyError: There is none of this name, the file says something else, or it has more or
+            fewer containers.
+        OSError: The file cannot be read.
     """
     if name in NAMED:
         ids = [f"c{number}" for number in range(1, count + 1)]
@@ -84,6 +85,9 @@ def topology_of(count: int, name: str) -> Topology:
 def _text_of(file: Path) -> str:
     try:
         return file.read_bytes().decode()
+    except FileNotFoundError as error:
+        known = ", ".join(NAMED)
+        raise TopologyError(f"{file}: found no such file, and it is none of {known}") from error
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         found = f"found the byte {error.object[error.start]:#04x}, expected text in UTF-8"

@@ -233,11 +233,12 @@ def test_no_complaint_shows_a_password(
     assert "cret" not in err
 
 
-def test_a_topology_that_is_not_there_is_one_line_and_1(
+def test_a_topology_that_is_not_there_is_one_line_and_2(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert run(["up", "2", "--topology", "no-such-file"]) == ExitCode.ERROR
-    assert capsys.readouterr().err == "cogwork: no-such-file: No such file or directory\n"
+    assert run(["up", "2", "--topology", "no-such-file"]) == ExitCode.USAGE
+    told = "Invalid value for --topology: no-such-file: found no such file, and it is none of"
+    assert capsys.readouterr().err.startswith(f"cogwork: {told} line, ring, star, mesh")
 
 
 def test_a_broken_configuration_is_one_line_and_3(

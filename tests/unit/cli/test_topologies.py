@@ -65,3 +65,8 @@ def test_a_file_with_a_mistake_is_refused(tmp_path: Path, text: str, message: st
     with pytest.raises(TopologyError) as failure:
         topology_of(3, str(file))
     assert message in str(failure.value)
+
+
+def test_what_is_no_topology_and_no_file_is_named() -> None:
+    with pytest.raises(TopologyError, match="file, and it is none of line, ring, star, mesh"):
+        topology_of(3, "ringg")
