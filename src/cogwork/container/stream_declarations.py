@@ -41,6 +41,9 @@ STREAM = "stream"
 _OF_CLUSTER = {HOME, "is_shared"}
 """What is not for whoever declares to say."""
 
+_NO_ENGINES = {"engine", "capture", *_OF_CLUSTER}
+"""What no engine has for an option: given as one it would be overridden without a word."""
+
 
 class StreamDeclarations:
     """Makes and deletes the streams of one virtual host."""
@@ -88,6 +91,7 @@ class StreamDeclarations:
                 there with other options.
         """
         given = check_options("stream", options, StreamOptions)
+        _demand_of_engine(given.get("options", {}))
         wanted = stream_options(msgspec.convert(given, StreamOptions))
         if cluster_of is not None and wanted["engine"] not in CLUSTERED:
             wanted["is_shared"] = True
@@ -211,6 +215,17 @@ class StreamDeclarations:
         if engines is not None and is_kept:
             await engines.delete(engine, node.name, is_shared=is_shared)
         return True
+
+
+def _demand_of_engine(options: Mapping[str, object]) -> None:
+    """Refuses options for the engine that are none of any.
+
+    Raises:
+        ManagementError: There is one.
+    """
+    for key in options:
+        if key in _NO_ENGINES:
+            raise ManagementError(BAD_REQUEST, f"no engine has an option {key!r}")
 
 
 def _is_own(key: str, options: Mapping[str, object]) -> bool:

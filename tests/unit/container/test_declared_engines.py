@@ -115,3 +115,12 @@ def test_what_could_take_nothing_or_never_ends_is_refused_where_it_is_declared()
     with pytest.raises(ManagementError, match="another address than 'queue/a' itself"):
         view.declare_queue("queue/a", {"dead_letter": "queue/a"})
     assert view.queue("queue/a") is None
+
+
+@pytest.mark.parametrize("key", ["engine", "capture", "home", "is_shared"])
+def test_what_no_engine_has_is_not_passed_over(key: str) -> None:
+    view = Hosted().container.vhosts[""].view
+    assert view is not None
+    with pytest.raises(ManagementError, match=f"no engine has an option '{key}'"):
+        view.declare_stream("stream/a", {"options": {key: "topic/x"}})
+    assert view.stream("stream/a") is None
