@@ -80,6 +80,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
     Args:
         arguments: Without the program's name; None takes the process's own.
     """
+    if sys.stdin is None:  # as after `<&-`: there is nothing to be read
+        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115  # for as long as this runs
     try:
         code = cogwork.main(arguments, prog_name="cogwork", standalone_mode=False)
         if sys.stdout is not None:  # as after `>&-`

@@ -391,6 +391,13 @@ def test_no_output_at_all_is_no_fault() -> None:
     assert (done.returncode, done.stderr) == (0, b"")
 
 
+def test_no_input_at_all_is_an_empty_one() -> None:
+    command = f"{shlex.join(COGWORK)} send amqp://127.0.0.1:1 queue/a --file - <&-"
+    done = subprocess.run(command, shell=True, stderr=subprocess.PIPE, check=False)
+    refused = b"cogwork: amqp://127.0.0.1:1: Connection refused\n"
+    assert (done.returncode, done.stderr) == (ExitCode.CONNECTION, refused)
+
+
 @pytest.mark.parametrize("name", exit_codes.OF_TYPE)
 def test_types_with_a_code_are_where_the_table_says(name: str) -> None:
     found = pkgutil.resolve_name(name)
