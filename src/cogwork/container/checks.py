@@ -79,9 +79,10 @@ def _configuration(configuration: Configuration) -> Iterator[Problem]:
 
 
 def _id(configuration: Configuration) -> Iterator[Problem]:
-    """Checks the length of the id, to which that of a worker adds its number."""
+    """Checks the id: what it is made of, and its length, to which a worker adds its number."""
     if configuration.id is None:
         return
+    yield from _visible("id", configuration.id)  # no other container would take it
     size_bytes = len(configuration.id.encode())
     workers = configuration.workers
     size_max_bytes = ID_BYTES_MAX - (len(f".{workers - 1}") if workers > 1 else 0)

@@ -335,6 +335,7 @@ if TYPE_CHECKING:
             "[mesh]\nredirect_margin = 0",
             "cogwork.toml:2: mesh.redirect_margin: found 0, expected an integer from 1 to",
         ),
+        ('id = "a\\nb"', "cogwork.toml:1: id: found 'a\\nb', expected characters that can be seen"),
         (f"id = '{'ü' * 33}'", "cogwork.toml:1: id: found 66 bytes, expected at most 64"),
         ("[[node]]\naddress = 'a'", "cogwork.toml:1: node[0].kind: found nothing, expected a str"),
         (f"id = 5\ndata_dir = '{'x' * 80}'", "id: found 5"),
