@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from cogwork.amqp.redirect import FORCE
 from cogwork.container.redirect import Newcomer, Redirector
 from cogwork.nodes.queue.node import QueueNode
+from cogwork.router.mesh.bounds import HOSTS_MAX
 from cogwork.router.mesh.messages import Figures
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ class Balance:
         """Tells neighbours where clients may be sent to reach this container."""
         self._own = urls
         if not self._redirector.is_draining:
-            self._mesh.set_hosts(urls)
+            self._mesh.set_hosts(urls[:HOSTS_MAX])
 
     def set_margin(self, margin: int | None) -> None:
         """Says how many clients more than a neighbour's newcomers are sent there for."""

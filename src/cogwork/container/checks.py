@@ -17,7 +17,11 @@ from cogwork.container.permissions import misplaced_wildcard
 from cogwork.container.place_checks import find_misplaced
 from cogwork.container.problems import Problem, each, named_twice, twice
 from cogwork.container.users import PasswordHashError, check_hash
-from cogwork.router.mesh.bounds import ID_BYTES_MAX
+from cogwork.router.mesh.bounds import (
+    ID_BYTES_MAX,
+    VIRTUAL_HOST_BYTES_MAX,
+    VIRTUAL_HOSTS_MAX,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -66,6 +70,7 @@ def _configuration(configuration: Configuration) -> Iterator[Problem]:
     for problem in _permissions(configuration.anonymous.permissions):
         yield problem.below("anonymous")
     yield from _virtual_host(configuration)
+    yield from _virtual_hosts(configuration.vhosts)
     for at, vhost in enumerate(configuration.vhosts):
         for problem in _virtual_host(vhost):
             yield problem.below("vhost", at)
@@ -88,6 +93,20 @@ def _id(configuration: Configuration) -> Iterator[Problem]:
     size_max_bytes = ID_BYTES_MAX - (len(f".{workers - 1}") if workers > 1 else 0)
     if size_bytes > size_max_bytes:
         yield Problem(("id",), f"{size_bytes} bytes", f"at most {size_max_bytes}")
+
+
+def _virtual_hosts(vhosts: Sequence[Vhost]) -> Iterator[Problem]:
+    """Checks names and their number: linked containers tell each other all of them."""
+    count_max = VIRTUAL_HOSTS_MAX - 1  # the default one is among them
+    if len(vhosts) > count_max:
+        yield Problem(("vhost",), f"an array of {len(vhosts)}", f"at most {count_max} items")
+    for at, vhost in enumerate(vhosts):
+        size_bytes = len(vhost.name.encode())
+        if size_bytes > VIRTUAL_HOST_BYTES_MAX:
+            expected = f"at most {VIRTUAL_HOST_BYTES_MAX}"
+            yield Problem(("vhost", at, "name"), f"{size_bytes} bytes", expected)
+        for problem in _visible("name", vhost.name):
+            yield problem.below("vhost", at)
 
 
 def _mechanisms_with_users(users: Iterable[User]) -> set[Mechanism]:

@@ -336,6 +336,12 @@ if TYPE_CHECKING:
             "cogwork.toml:2: mesh.redirect_margin: found 0, expected an integer from 1 to",
         ),
         ('id = "a\\nb"', "cogwork.toml:1: id: found 'a\\nb', expected characters that can be seen"),
+        ('[[vhost]]\nname = "a\\nb"', ":2: vhost[0].name: found 'a\\nb', expected characters"),
+        (f"[[vhost]]\nname = '{'x' * 257}'", "2: vhost[0].name: found 257 bytes, expected at most"),
+        (
+            "".join(f"[[vhost]]\nname = '{at}'\n" for at in range(256)),
+            "vhost: found an array of 256, expected at most 255 items",
+        ),
         (f"id = '{'ü' * 33}'", "cogwork.toml:1: id: found 66 bytes, expected at most 64"),
         ("[[node]]\naddress = 'a'", "cogwork.toml:1: node[0].kind: found nothing, expected a str"),
         (f"id = 5\ndata_dir = '{'x' * 80}'", "id: found 5"),

@@ -14,6 +14,7 @@ __all__ = (
     "CONTAINERS_MAX",
     "COST_MAX",
     "HISTORY_DELTAS_MAX",
+    "HOSTS_MAX",
     "ID_BYTES_MAX",
     "INCARNATION_LEAP_MAX",
     "INCARNATION_MAX",
@@ -48,6 +49,9 @@ ADDRESS_BYTES_MAX: Final = 2048
 
 VIRTUAL_HOST_BYTES_MAX: Final = 256
 VIRTUAL_HOSTS_MAX: Final = 256
+
+HOSTS_MAX: Final = 64
+"""URLs of one container, to which others redirect clients."""
 
 CONTAINERS_MAX: Final = 1024
 """Containers in one mesh; the cost curves end long before."""

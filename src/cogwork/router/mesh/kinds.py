@@ -217,6 +217,6 @@ COST_OR_NONE = Kind(
     "cost", (UInt,), UINT.to_wire, lambda value: _whole(value, UInt, 0, bounds.COST_MAX)
 )
 VIRTUAL_HOSTS = _texts("virtual hosts", bounds.VIRTUAL_HOST_BYTES_MAX, bounds.VIRTUAL_HOSTS_MAX)
-HOSTS = _texts("hosts", bounds.ADDRESS_BYTES_MAX, 64)
+HOSTS = _texts("hosts", bounds.ADDRESS_BYTES_MAX, bounds.HOSTS_MAX)
 NEIGHBOURS = _list_kind("neighbours", _write_neighbours, _read_neighbours)
 LABELS = _list_kind("labels", _write_labels, _read_labels)
