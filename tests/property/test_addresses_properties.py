@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cogwork.router.addresses import AddressRule, AddressTable
+from cogwork.router.addresses import AddressRule, AddressTable, _specificity
+from cogwork.router.patterns import address_words, takes
 
 WORDS = st.sampled_from(["a", "b", "c"])
 NAMES = st.lists(st.tuples(WORDS, st.sampled_from("/.")), min_size=1, max_size=5).map(
@@ -19,6 +20,18 @@ def test_the_longest_prefix_holds(prefixes: set[str], address: str) -> None:
     longest = max(fitting, key=len, default="")
     assert rule.prefix == longest
     assert address in (longest + "/" + subject, longest + "." + subject, longest, subject)
+
+
+PATTERNS = st.lists(st.sampled_from(["a", "b", "*", "#"]), min_size=1, max_size=4).map(".".join)
+
+
+@given(st.sets(PATTERNS, max_size=8), NAMES)
+def test_the_pattern_that_says_most_holds(patterns: set[str], address: str) -> None:
+    table = AddressTable(AddressRule(pattern=each) for each in patterns)
+    fitting = [each for each in patterns if takes(each.split("."), address_words(address))]
+    found = table.resolve(address).pattern
+    best = max(fitting, key=lambda each: _specificity(tuple(each.split("."))), default=None)
+    assert found == best
 
 
 @given(st.sets(NAMES, max_size=8), NAMES)

@@ -52,6 +52,7 @@ __all__ = (
 MAX_ADDRESS_LENGTH = 2048
 """Characters. Far above what people name things; it bounds what one attach can cost."""
 
+_WILDCARDS = frozenset({ANY_WORD, ANY_WORDS})
 _KNOWN_MAX = 1024
 """Addresses whose rule a table remembers, the latest ones."""
 
@@ -125,6 +126,9 @@ class AddressTable:
         self._prefixes.setdefault("", DEFAULT_RULES[0])
         ordered = sorted(self._patterns.items(), key=lambda item: _specificity(item[0]))
         self._patterns = dict(reversed(ordered))
+        # One without wildcards is looked up: each queue of the configuration has one.
+        self._wild = [words for words in self._patterns if not _WILDCARDS.isdisjoint(words)]
+        self._plain = self._patterns.keys() - self._wild
         self._remembered = lru_cache(_KNOWN_MAX)(self.split)
 
     @classmethod
@@ -160,10 +164,16 @@ class AddressTable:
         name = normalize(address)
         prefix = next(each for each in _prefixes(name) if each in self._prefixes)
         words = tuple(address_words(name))
-        pattern = next((each for each in self._patterns if takes(each, words)), None)
+        pattern = self._pattern_of(words)
         if pattern is not None and _specificity(pattern) >= _specificity(_as_pattern(prefix)):
             return self._patterns[pattern], name
         return self._prefixes[prefix], name[len(prefix) + 1 :] if prefix else name
+
+    def _pattern_of(self, words: tuple[str, ...]) -> tuple[str, ...] | None:
+        """Returns the pattern that says most of those that take an address."""
+        if words in self._plain:
+            return words
+        return next((each for each in self._wild if takes(each, words)), None)
 
     def _add(self, rule: AddressRule) -> None:
         if rule.pattern is None:

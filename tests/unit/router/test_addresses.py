@@ -1,9 +1,10 @@
 """The address table: which rule holds, and what a broken rule is told."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 
+from cogwork.router import addresses
 from cogwork.router.addresses import (
     DEFAULT_RULES,
     MAX_ADDRESS_LENGTH,
@@ -108,6 +109,16 @@ def test_the_most_specific_rule_holds(
 ) -> None:
     assert AddressTable(rules).resolve(address).kind == kind
     assert AddressTable(reversed(rules)).resolve(address).kind == kind
+
+
+def test_a_plain_name_is_not_sought_among_all_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[Sequence[str]] = []
+    monkeypatch.setattr(addresses, "takes", lambda pattern, _: looked.append(pattern))
+    rules = [AddressRule(pattern=f"queue/{number}") for number in range(100)]
+    table = AddressTable.with_defaults([*rules, AddressRule(pattern="queue.*.x")])
+    assert table.resolve("queue/7").pattern == "queue/7"
+    assert table.resolve("queue/new").pattern is None
+    assert looked == [("queue", "*", "x")]
 
 
 def test_a_rule_by_pattern_has_the_whole_address_for_a_subject() -> None:
