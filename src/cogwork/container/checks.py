@@ -74,6 +74,7 @@ def _configuration(configuration: Configuration) -> Iterator[Problem]:
     for at, vhost in enumerate(configuration.vhosts):
         for problem in _virtual_host(vhost):
             yield problem.below("vhost", at)
+    yield from _telemetry(configuration)
     vhosts = {vhost.name for vhost in configuration.vhosts}
     yield from each("audit", configuration.audits, lambda it: _audit(it, vhosts))
     audited = [f"{it.vhost or ''}:{it.queue.lstrip('/')}" for it in configuration.audits]
@@ -276,8 +277,15 @@ def _queue(queue: Queue) -> Iterator[Problem]:
         yield Problem(("dead_letter",), "the queue's own address", "another address")
 
 
+def _telemetry(configuration: Configuration) -> Iterator[Problem]:
+    if configuration.telemetry is not None:
+        for problem in _plain("stream", configuration.telemetry.stream):
+            yield problem.below("telemetry")
+
+
 def _audit(audit: Audit, vhosts: set[str]) -> Iterator[Problem]:
     yield from _pattern("queue", audit.queue)
+    yield from _plain("stream", audit.stream)
     if audit.vhost is not None and audit.vhost not in vhosts:
         yield Problem(("vhost",), f'"{audit.vhost}"', "the name of a [[vhost]]")
     if audit.sample > 1:

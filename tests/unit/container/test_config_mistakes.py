@@ -342,6 +342,11 @@ if TYPE_CHECKING:
             "".join(f"[[vhost]]\nname = '{at}'\n" for at in range(256)),
             "vhost: found an array of 256, expected at most 255 items",
         ),
+        ("[telemetry]\nstream = '#'", 'telemetry.stream: found "#", expected no wildcards here'),
+        (
+            "[[audit]]\nqueue = 'work/#'\nstream = \"a\\nb\"",
+            ":3: audit[0].stream: found 'a\\nb', expected characters that can be seen",
+        ),
         (f"id = '{'ü' * 33}'", "cogwork.toml:1: id: found 66 bytes, expected at most 64"),
         ("[[node]]\naddress = 'a'", "cogwork.toml:1: node[0].kind: found nothing, expected a str"),
         (f"id = 5\ndata_dir = '{'x' * 80}'", "id: found 5"),
