@@ -17,6 +17,7 @@ from cogwork.container.permissions import misplaced_wildcard
 from cogwork.container.place_checks import find_misplaced
 from cogwork.container.problems import Problem, each, named_twice, twice
 from cogwork.container.users import PasswordHashError, check_hash
+from cogwork.router.addresses import MAX_ADDRESS_LENGTH
 from cogwork.router.mesh.bounds import (
     ID_BYTES_MAX,
     VIRTUAL_HOST_BYTES_MAX,
@@ -244,6 +245,7 @@ def _virtual_host(vhost: Configuration | Vhost) -> Iterator[Problem]:
 
 def _node(node: Node) -> Iterator[Problem]:
     yield from _visible("address", node.address)
+    yield from _short("address", node.address)
     yield from check_kind(node.kind)
 
 
@@ -254,6 +256,7 @@ def _address(address: Address) -> Iterator[Problem]:
         yield Problem(("pattern",), "a pattern besides a prefix", "one of the two")
     if address.pattern is not None:
         yield from _visible("pattern", address.pattern)
+        yield from _short("pattern", address.pattern)
         yield from _pattern("pattern", address.pattern)
     if address.prefix is not None:
         yield from _plain("prefix", address.prefix)
@@ -309,8 +312,14 @@ def _pattern(key: str, pattern: str) -> Iterator[Problem]:
 
 def _plain(key: str, address: str) -> Iterator[Problem]:
     yield from _visible(key, address)
+    yield from _short(key, address)
     if "*" in address or "#" in address:
         yield Problem((key,), f'"{address}"', "no wildcards here")
+
+
+def _short(key: str, address: str) -> Iterator[Problem]:
+    if len(address) > MAX_ADDRESS_LENGTH:
+        yield Problem((key,), f"{len(address)} characters", f"at most {MAX_ADDRESS_LENGTH}")
 
 
 def _visible(key: str, address: str) -> Iterator[Problem]:

@@ -347,6 +347,8 @@ if TYPE_CHECKING:
             "[[audit]]\nqueue = 'work/#'\nstream = \"a\\nb\"",
             ":3: audit[0].stream: found 'a\\nb', expected characters that can be seen",
         ),
+        (f"[[address]]\nprefix = '{'p' * 2049}'", "2: address[0].prefix: found 2049 characters"),
+        (f"[[address]]\npattern = '{'p' * 2049}'", "2: address[0].pattern: found 2049 characters"),
         (f"id = '{'ü' * 33}'", "cogwork.toml:1: id: found 66 bytes, expected at most 64"),
         ("[[node]]\naddress = 'a'", "cogwork.toml:1: node[0].kind: found nothing, expected a str"),
         (f"id = 5\ndata_dir = '{'x' * 80}'", "id: found 5"),
