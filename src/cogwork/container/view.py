@@ -211,9 +211,6 @@ class View:
         """Makes a queue; returns False where it was there with these options."""
         if not self._declarations.has(address):
             demand_known(self._container, options)
-            if options.get("dead_letter") == address.removeprefix("/"):
-                text = f"dead_letter is another address than {address!r:.200} itself"
-                raise ManagementError(BAD_REQUEST, text)
         return self._declarations.declare(address, options)
 
     def delete_queue(self, address: str) -> bool:

@@ -104,7 +104,7 @@ def test_what_cannot_be_opened_here_is_deleted_wherever_it_is(
     assert deleted == ["b"] * is_told
 
 
-def test_what_could_take_nothing_or_never_ends_is_refused_where_it_is_declared() -> None:
+def test_replicas_that_are_named_twice_are_refused_where_they_are_declared() -> None:
     view = Hosted().container.vhosts[""].view
     assert view is not None
     twice = {"replicas": ["hosted", "hosted"]}
@@ -112,8 +112,6 @@ def test_what_could_take_nothing_or_never_ends_is_refused_where_it_is_declared()
         view.declare_stream("stream/a", {"engine": "raft", **twice})
     with pytest.raises(ManagementError, match="replicas names 'hosted' twice"):
         view.declare_queue("queue/a", {"durability": "replicated", **twice})
-    with pytest.raises(ManagementError, match="another address than 'queue/a' itself"):
-        view.declare_queue("queue/a", {"dead_letter": "queue/a"})
     assert view.queue("queue/a") is None
 
 
