@@ -1,7 +1,7 @@
 """Measures a stream on three replicas, each in a container with a disk, with real clients.
 
     python bench/replicated.py [--case NAME]... [--runs 1] [--seconds 5] [--kills 5] [--away]
-        [--unix] [--awake]
+        [--burst 20] [--unix] [--awake]
 
 Three containers, linked with each other, on this machine; one client appends at the leader's
 container (with --away at another one), and each container has one subscriber, in a process of its
@@ -411,7 +411,7 @@ async def measure(arguments: argparse.Namespace) -> None:
             "batches": lambda: appended(trio, seconds, size, batch=BATCH),
             "replay": lambda: replayed(trio, seconds, size),
             "single": lambda: appended(trio, seconds, size, batch=1),
-            "delay": lambda: delayed(trio, seconds, size),
+            "delay": lambda: delayed(trio, seconds, size, burst=arguments.burst),
             "killed": lambda: failed_over(trio, kills, is_stopped=False),
             "stopped": lambda: failed_over(trio, kills, is_stopped=True),
             "beside": lambda: beside(trio, seconds, size),
@@ -451,6 +451,7 @@ def main() -> None:
     parser.add_argument("--size", type=int, default=100)
     parser.add_argument("--kills", type=int, default=5)
     parser.add_argument("--streams", type=int, default=1_000)
+    parser.add_argument("--burst", type=int, default=BURST, help="so many at a time, for delay")
     parser.add_argument("--away", action="store_true")
     parser.add_argument("--unix", action="store_true")
     parser.add_argument("--awake", action="store_true")
