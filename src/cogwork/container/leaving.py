@@ -69,7 +69,7 @@ class Leaving:
         self._departure = departure
         self._data_dir = data_dir
         self._on_left = on_left
-        self._mover = Mover(mesh)
+        self._movers = [Mover(mesh) for _ in self._vhosts]
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -86,10 +86,10 @@ class Leaving:
             for node in vhost.nodes.values()
             if isinstance(node, QueueNode) and node.replica is None  # others have those, too
         ]
-        problems = (self._mover.problem, self._departure.problem)
+        problems = [*(each.problem for each in self._movers), self._departure.problem]
         return {
             "phase": self.phase,
-            "moved": self._mover.moved,
+            "moved": sum(each.moved for each in self._movers),
             "left": sum(map(items_of, queues)),
             "kept": sum(items_of(node) for node in queues if node.is_on_disk),
             "data_dir": self._data_dir,
@@ -107,8 +107,8 @@ class Leaving:
         self._mesh.core.flush()
         self.phase = "items"
         deadline_s = time.monotonic() + MOVE_TIMEOUT_S
-        for vhost in self._vhosts:
-            await self._mover.move_all(vhost, deadline_s)
+        both = zip(self._movers, self._vhosts, strict=True)
+        await asyncio.gather(*(mover.move_all(vhost, deadline_s) for mover, vhost in both))
         self.phase = "replicas"
         await self._departure.run(REPLICAS_TIMEOUT_S)
         self.phase = "links"

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import contextmanager
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import pytest
 
+from cogwork.amqp.types import Symbol, UInt
 from cogwork.container.mesh import moving
 from cogwork.container.mesh.move_way import ForgottenError, MoveError
 from cogwork.container.mesh.moving import Mover, items_of
+from cogwork.dataplane.messages import Message
 from cogwork.nodes.queue import QueueNode
 from cogwork.spi.loopback import Loopback
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 ITEMS, BATCH = 30, 10
 
@@ -88,32 +91,41 @@ def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(moving, name, value)
 
 
-def leave(mesh: Mesh, limit_s: float = 5.0, back_after_s: float = 60.0, **options: object) -> Any:
-    """Has a queue's items moved; returns how many are left, and what the mover says."""
+def leave(
+    mesh: Mesh, *nodes: QueueNode, limit_s: float = 5.0, back_after_s: float = 60.0
+) -> tuple[int, int, str | None]:
+    """Has queues' items moved; returns how many are left, and what the mover says."""
 
-    async def run(node: QueueNode) -> tuple[int, int, str | None]:
-        loop = asyncio.get_running_loop()
-        loop.call_later(back_after_s, mesh.gone.clear)
+    async def run() -> tuple[int, int, str | None]:
+        asyncio.get_running_loop().call_later(back_after_s, mesh.gone.clear)
         mover = Mover(mesh)  # type: ignore[arg-type]  # as much as it needs
-        vhost = SimpleNamespace(nodes={"queue/a": node})
+        vhost = SimpleNamespace(nodes={node.address: node for node in nodes})
         await mover.move_all(vhost, time.monotonic() + limit_s)  # type: ignore[arg-type]  # too
-        return items_of(node), mover.moved, mover.problem
+        return sum(map(items_of, nodes)), mover.moved, mover.problem
 
-    with Loopback(QueueNode, "queue/a", options) as loop:
-        loop.send(ITEMS)
+    return asyncio.run(run())
+
+
+@contextmanager
+def queue(address: str = "queue/a", body: object = "x", **options: object) -> Iterator[QueueNode]:
+    """A queue with items."""
+    with Loopback(QueueNode, address, options) as loop:
+        loop.send(ITEMS, body)
         assert isinstance(loop.node, QueueNode)
-        return asyncio.run(run(loop.node))
+        yield loop.node
 
 
 def test_another_one_takes_what_the_next_one_cannot_take_any_more() -> None:
     mesh = Mesh("near", "far")
-    assert leave(mesh, in_doubt_timeout_s=0.3) == (0, ITEMS, None)
+    with queue(in_doubt_timeout_s=0.3) as node:
+        assert leave(mesh, node) == (0, ITEMS, None)
     assert mesh.taken == {"near": 0, "far": ITEMS}
 
 
 def test_what_may_have_arrived_is_not_sent_twice_where_it_is_to_be_parked() -> None:
     mesh = Mesh("near", "far")
-    left, moved, problem = leave(mesh, 1.0, in_doubt="park", in_doubt_timeout_s=0.1)
+    with queue(in_doubt="park", in_doubt_timeout_s=0.1) as node:
+        left, moved, problem = leave(mesh, node, limit_s=1.0)
     assert (left, moved) == (BATCH, ITEMS - BATCH)
     assert problem is not None
     assert f"{BATCH} items of 'queue/a' could not be moved" in problem
@@ -123,7 +135,8 @@ def test_what_may_have_arrived_is_not_sent_twice_where_it_is_to_be_parked() -> N
 @pytest.mark.parametrize("back_after_s", [0.05, 0.5])
 def test_one_that_comes_back_has_what_was_given_up_to_it(back_after_s: float) -> None:
     mesh = Mesh("near", "far")
-    assert leave(mesh, back_after_s=back_after_s) == (0, ITEMS, None)
+    with queue() as node:
+        assert leave(mesh, node, back_after_s=back_after_s) == (0, ITEMS, None)
     assert mesh.taken["near"] >= BATCH
     assert sum(mesh.taken.values()) == ITEMS
 
@@ -132,5 +145,17 @@ def test_what_one_has_forgotten_another_one_gets() -> None:
     mesh = Mesh("near", "far")
     mesh.dies = ""
     mesh.forgets.add("near")
-    assert leave(mesh) == (0, ITEMS, None)
+    with queue() as node:
+        assert leave(mesh, node) == (0, ITEMS, None)
     assert mesh.taken == {"near": 0, "far": ITEMS}
+
+
+def test_a_queue_whose_items_are_not_ready_keeps_no_other_waiting() -> None:
+    mesh = Mesh("near")
+    mesh.dies = ""
+    later = Message("x", annotations={Symbol("x-opt-delivery-delay"): UInt(60_000)})
+    with queue(body=later) as first, queue("queue/b") as second:
+        assert first.store.counts()["delayed"] == ITEMS
+        left, moved, problem = leave(mesh, first, second, limit_s=0.5)
+    assert (left, moved) == (ITEMS, ITEMS)
+    assert problem == f"{ITEMS} items of 'queue/a' could not be moved"

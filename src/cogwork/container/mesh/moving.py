@@ -10,8 +10,9 @@ says so: what it was given is in doubt where it may be on its disk, and else sen
 that goes just then, and stays away, keeps no other items waiting: those go to others, and what it
 was given is in doubt.
 
-Where consumers elsewhere borrow from a queue, its items are spread over their containers, batch by
-batch, as much to each as its consumers have asked for. A queue with partitions goes to one
+A queue whose items are not ready, as consumers have them or they are delayed, keeps no other queue
+waiting. Where consumers elsewhere borrow from a queue, its items are spread over their containers,
+batch by batch, as much to each as its consumers have asked for. A queue with partitions goes to one
 container as a whole, for the order of its groups. Items on disk go only to where the queue is on
 disk, too; those that nobody takes stay. An item that the other container can never take, as its
 sections are malformed where more of them is read, or no record there has room for it, is refused
@@ -59,8 +60,14 @@ def items_of(node: QueueNode) -> int:
     return node.store.depth + node.store.counts()["leaving"]
 
 
+def _is_awaited(node: QueueNode) -> bool:
+    """Tells whether items will be ready here: what is delayed on disk may stay there."""
+    depth = node.store.depth
+    return depth > 0 and not (node.is_on_disk and depth == node.store.counts()["delayed"])
+
+
 class Mover:
-    """Moves items out of this container.
+    """Moves the items of one virtual host out of this container.
 
     Attributes:
         moved: Items that others have taken over.
@@ -81,7 +88,7 @@ class Mover:
         return "; ".join([*self._stay, *self._trouble.values()]) or None
 
     async def move_all(self, vhost: VirtualHost, deadline_s: float) -> None:
-        """Moves the items of every queue of a virtual host.
+        """Moves the items of every queue of its virtual host.
 
         Args:
             vhost: The virtual host.
@@ -93,12 +100,11 @@ class Mover:
             if isinstance(node, QueueNode) and node.replica is None
         }
         left = dict(queues)
-        while left:
+        while left or self._stuck:
             for address, node in list(left.items()):
                 if not await self._move_queue(vhost, node, deadline_s):
                     del left[address]
-            await self._settle_stuck(deadline_s)
-            if not await self._have_letters_come(left.values(), deadline_s):
+            if not await self._has_more_come(left.values(), deadline_s):
                 break
         for address, node in queues.items():
             if unfit := self._unfit.pop(address, None):
@@ -106,13 +112,21 @@ class Mover:
                 self._trouble.setdefault(address, unfit.why)
             self._say_what_stays(address, node)
 
-    async def _have_letters_come(self, queues: Collection[QueueNode], deadline_s: float) -> bool:
-        """Waits for dead letters that went to queues here; tells whether there is more to move."""
+    async def _has_more_come(self, queues: Collection[QueueNode], deadline_s: float) -> bool:
+        """Waits for what consumers have, what is due later, and dead letters that come to queues.
+
+        Returns:
+            Whether there is more to move.
+        """
         until_s = min(deadline_s, time.monotonic() + STALL_S)
-        while not any(node.store.depth for node in queues):
-            if time.monotonic() > until_s or not any(items_of(node) for node in queues):
+        while not any(node.store.waiting for node in queues):
+            is_pending = bool(self._stuck) or any(map(_is_awaited, queues))
+            if time.monotonic() > (deadline_s if is_pending else until_s):
+                return False
+            if not is_pending and not any(node.store.counts()["leaving"] for node in queues):
                 return False
             await asyncio.sleep(RETRY_S)
+            await self._try_stuck(deadline_s)
         return time.monotonic() < deadline_s
 
     def _say_what_stays(self, address: str, node: QueueNode) -> None:
@@ -125,24 +139,25 @@ class Mover:
         self._trouble.pop(address, None)
 
     async def _move_queue(self, vhost: VirtualHost, node: QueueNode, deadline_s: float) -> bool:
-        """Moves a queue's items; returns False where there is nobody to take all of them."""
+        """Moves what is ready of a queue; returns False where no more of it is going to be moved.
+
+        What consumers have comes back, or is done with: others go on meanwhile.
+        """
         given: Counter[str] = Counter()
         refused: set[str] = set()
         patience = _Patience()
-        while node.store.depth and time.monotonic() < deadline_s:
-            if node.is_on_disk and node.store.depth == node.store.counts()["delayed"]:
-                return False
-            if not node.store.waiting:  # what consumers have comes back, or is done with
-                await asyncio.sleep(RETRY_S)
-            elif not await self._move_batch(vhost, node, given, refused, deadline_s):
-                # Consumers elsewhere may borrow what nobody takes over, or somebody come back.
-                is_hopeless = bool(refused) or not self._mesh.diallers
-                if is_hopeless and not self._takers(node):
-                    return False
-                if patience.is_over(node.store.depth):
+        while node.store.waiting and time.monotonic() < deadline_s:
+            if not await self._move_batch(vhost, node, given, refused, deadline_s):
+                await self._try_stuck(deadline_s)
+                if not self._stuck and self._is_hopeless(node, refused, patience):
                     return False
                 await asyncio.sleep(RETRY_S)
         return time.monotonic() < deadline_s
+
+    def _is_hopeless(self, node: QueueNode, refused: set[str], patience: _Patience) -> bool:
+        """Tells whether consumers elsewhere borrow nothing, either, and nobody has come back."""
+        is_refused = bool(refused) or not self._mesh.diallers
+        return (is_refused and not self._takers(node)) or patience.is_over(node.store.depth)
 
     async def _move_batch(
         self,
@@ -224,28 +239,18 @@ class Mover:
         self._arrived(stuck.node, stuck.batch)
         return None
 
-    async def _settle_stuck(self, deadline_s: float) -> None:
-        """Waits for containers that have items to activate, and are not there.
+    async def _try_stuck(self, deadline_s: float) -> None:
+        """Looks whether containers are back that have items to activate.
 
         In memory their items are moved once more where the queue delivers again what is in doubt,
         when it would; else they are waited for to the end, as nothing else can become of them.
         """
-        while self._stuck:
-            stuck = self._stuck.pop()
-            is_forgotten = await self._has_forgotten(stuck, deadline_s)
-            if is_forgotten and not stuck.node.is_on_disk:
-                stuck.node.store.enter_again(stuck.batch.numbers)
-
-    async def _has_forgotten(self, stuck: _Stuck, deadline_s: float) -> bool:
-        """Tells whether a container does not know its items any more, or counts as such."""
-        while time.monotonic() < deadline_s:
+        for stuck in self._stuck.copy():
             error = await self._activate(stuck, deadline_s)
-            if error is None or isinstance(error, ForgottenError):
-                return error is not None
-            if stuck.is_doubtful:
-                return True
-            await asyncio.sleep(RETRY_S)
-        return False
+            if error is None or isinstance(error, ForgottenError) or stuck.is_doubtful:
+                self._stuck.remove(stuck)
+                if error is not None and not stuck.node.is_on_disk:
+                    stuck.node.store.enter_again(stuck.batch.numbers)
 
     def _set_aside(
         self, node: QueueNode, batch: _Batch, unfit: Mapping[int, str], target: str | None
