@@ -321,10 +321,11 @@ async def test_arguments_with_which_nothing_would_ever_come_are_refused() -> Non
     with container() as url:
         async with cogwork.connect(url) as mesh:
             read = mesh.stream("orders").read
-            for receive in (mesh.subscribe, mesh.consume, mesh.browse):
+            receivers: tuple[Any, ...] = (mesh.subscribe, mesh.consume, mesh.browse)
+            for receive in receivers:
                 for credit in (0, -1, 2**32, "5", True):
                     with pytest.raises(ValueError, match="credit is a number from 1 to"):
-                        receive("work/a", credit=credit)  # type: ignore[operator]  # of mixed kinds
+                        receive("work/a", credit=credit)
             with pytest.raises(ValueError, match="credit is a number from 1 to"):
                 read("first", credit=0)
             with pytest.raises(ValueError, match="concurrency: at least 1 is expected, not 0"):

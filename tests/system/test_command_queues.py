@@ -159,7 +159,7 @@ async def reject_one(url: str, address: str, message_id: str) -> None:
 
 async def send_delayed(url: str, address: str, delay_ms: int) -> None:
     async with cogwork.connect(url) as mesh:
-        annotations = {Symbol("x-opt-delivery-delay"): UInt(delay_ms)}
+        annotations: dict[str, object] = {Symbol("x-opt-delivery-delay"): UInt(delay_ms)}
         await mesh.publish(address, "x", annotations=annotations)
 
 

@@ -170,8 +170,7 @@ def test_what_is_on_its_way_is_left_alone(queue: KeptQueue, act: str) -> None:
 
 @pytest.mark.parametrize("group", [None, "g"])
 def test_what_comes_back_expires_where_its_time_is_over_meanwhile(group: str | None) -> None:
-    options = {} if group is None else {"is_ordered": True}
-    queue = KeptQueue(**options)
+    queue = KeptQueue() if group is None else KeptQueue(is_ordered=True)
     properties = Properties(group_id=group)
     queue.send("a", "b", header=Header(ttl=UInt(1000)), properties=properties)
     queue.send("c", properties=properties)

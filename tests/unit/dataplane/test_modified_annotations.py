@@ -17,8 +17,8 @@ from cogwork.dataplane.store import SETTLE_CODE
 if TYPE_CHECKING:
     import peers
 
-MINE = {Symbol("x-opt-mine"): UInt(1), Symbol("x-opt-try"): "first"}
-WHY = {Symbol("x-opt-try"): "second", Symbol("x-opt-why"): [1, "busy", None]}
+MINE: dict[Symbol, object] = {Symbol("x-opt-mine"): UInt(1), Symbol("x-opt-try"): "first"}
+WHY: dict[Symbol, object] = {Symbol("x-opt-try"): "second", Symbol("x-opt-why"): [1, "busy", None]}
 MERGED = {**MINE, **WHY}
 
 
@@ -160,8 +160,8 @@ def test_groups_stay_in_order_and_bytes_are_counted() -> None:
 
 @pytest.mark.parametrize("there", [10, 60_000])
 def test_what_would_grow_too_large_stays_as_it_is(queue: KeptQueue, there: int) -> None:
-    annotations = {Symbol("there"): "x" * there}
-    added = {Symbol(f"n{number}"): "x" * 5000 for number in range(2)}
+    annotations: dict[Symbol, object] = {Symbol("there"): "x" * there}
+    added: dict[Symbol, object] = {Symbol(f"n{number}"): "x" * 5000 for number in range(2)}
     for _ in range(10):
         message = give_back(
             queue, Modified(message_annotations=added), message_annotations=annotations
@@ -177,7 +177,7 @@ def test_a_message_that_is_given_back_for_ever_does_not_grow_for_ever(queue: Kep
     queue.send("a")
     for number in range(50):
         (item,) = given(queue, consumer)
-        added = {Symbol(f"n{number}"): "x" * 5000}
+        added: dict[Symbol, object] = {Symbol(f"n{number}"): "x" * 5000}
         consumer.settle(item, Modified(message_annotations=added))
         consumer.flow(link, 1)
     assert 50_000 < queue.count("bytes") < 70_000
