@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import matplotlib as mpl
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogFormatter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -142,6 +143,7 @@ def lines(
     axes.set_ylabel(ylabel)
     if is_log:
         axes.set_yscale("log")
+        axes.yaxis.set_minor_formatter(_ShortBetween())
     else:
         axes.set_ylim(bottom=0)
     _legend(axes, len(series))
@@ -202,6 +204,16 @@ def short(value: float) -> str:
         if abs(value) >= limit:
             return f"{value / limit:.3g}{unit}"
     return f"{value:.3g}"
+
+
+class _ShortBetween(LogFormatter):
+    """Writes numbers between powers of ten in few digits, where there is room for them.
+
+    Matplotlib's own are formulas, which are not read here.
+    """
+
+    def __call__(self, x: float, pos: int | None = None) -> str:
+        return short(x) if super().__call__(x, pos) else ""
 
 
 def _legend(axes: Axes, count: int) -> None:
