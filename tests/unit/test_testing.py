@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
-import time
+import threading
 
 import pytest
 
@@ -13,12 +14,19 @@ from cogwork.testing import container
 
 
 def test_one_that_does_not_listen_in_time_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    start, may_start = Container.start, threading.Event()
+
+    async def wait_and_start(started: Container) -> None:
+        await asyncio.to_thread(may_start.wait)
+        await start(started)
+
     monkeypatch.setattr(testing, "START_TIMEOUT_S", 0.0)
+    monkeypatch.setattr(Container, "start", wait_and_start)
     running = container()
     with pytest.raises(TimeoutError, match="does not listen after 0 s"):
         running.start()
-    while not running.urls:
-        time.sleep(0.01)
+    may_start.set()
+    assert running._started.wait(10)
     running.stop()
 
 
