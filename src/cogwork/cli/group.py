@@ -32,6 +32,9 @@ T = TypeVar("T")
 ATTEMPTS_PER_WORKER = 20
 """By then it has not met one that is there once in some hundred million times."""
 
+STARTS_AGAIN_S = 20.0
+"""So long a worker that has died may take to be there again, on a machine that is busy."""
+
 LOOK_S = 0.05
 """How often it is tried once it is likely that one is just being started again."""
 
@@ -57,7 +60,7 @@ async def met(url: str, *, is_whole: bool = False) -> AsyncIterator[dict[str, Me
     """
     retry = Retry(give_up_after_s=GIVE_UP_AFTER_S)
     own = given_context()
-    until_s = time.monotonic() + GIVE_UP_AFTER_S
+    until_s = time.monotonic() + STARTS_AGAIN_S
     async with AsyncExitStack() as stack:
         first = await stack.enter_async_context(connect(url, retry=retry, force=True, tls=own))
         workers = _all(first.container) if is_whole else await _present(first)
@@ -66,7 +69,10 @@ async def met(url: str, *, is_whole: bool = False) -> AsyncIterator[dict[str, Me
         while missing := [each for each in workers if each not in found]:
             if attempts <= 0:
                 if time.monotonic() > until_s:
-                    raise NotMet(f"no connection to {url} comes to worker {missing[0]}")
+                    raise NotMet(
+                        f"no connection to {url} came to worker {missing[0]}"
+                        f" within {STARTS_AGAIN_S:g} s"
+                    )
                 await asyncio.sleep(LOOK_S)
             attempts -= 1
             async with AsyncExitStack() as attempt:
