@@ -13,9 +13,12 @@ import cogwork
 
 from .meshes import Member, meshed
 from .served import COGWORK, SETTLE_TIMEOUT_S, within
+from .stories import eventually
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from cogwork.client import Consumer
 
 QUEUE, DEAD = "work/a", "queue/dead"
 ITEMS, ROOM = 40, 5
@@ -146,3 +149,64 @@ async def overfill(url: str) -> None:
     async with cogwork.connect(url) as mesh, mesh.publisher("queue/a") as out:
         outcomes = await out.send_batch(range(20), timeout_s=10)
         assert [outcome for outcome in outcomes if not outcome.is_accepted] == []
+
+
+@pytest.mark.parametrize("policy", ["block", "reject"])
+def test_queues_that_retry_by_each_other_go_round_when_both_are_full_of_dead(
+    tmp_path: Path, policy: str
+) -> None:
+    options = (
+        f'durability = "disk"\nttl_s = 0.2\nmaximum_length = 3\nmaximum_length_policy = "{policy}"'
+    )
+    queues = "".join(
+        f'[[queue]]\naddress = "queue/{one}"\ndead_letter = "queue/{other}"\n{options}\n\n'
+        for one, other in ("ab", "ba")
+    )
+    head = f'data_dir = "{tmp_path}/data"\n'
+    with meshed(tmp_path, ["box"], [], queues, head=lambda _name: head) as members:
+        asyncio.run(go_round(members["box"]))
+        within(SETTLE_TIMEOUT_S, lambda: is_empty(members["box"]), "nothing is left")
+
+
+async def go_round(box: Member) -> None:
+    """Sends to two queues what dies there again and again, and takes it all in the end."""
+    bodies = range(ITEMS)
+    async with cogwork.connect(box.url) as mesh, asyncio.TaskGroup() as group:
+        for number, address in enumerate(("queue/a", "queue/b")):
+            group.create_task(put_all(mesh, address, bodies[number::2]))
+        await asyncio.to_thread(within, 30.0, lambda: has_turned(box), "they go round")
+        taken: list[object] = []
+        async with mesh.consume("queue/a") as a, mesh.consume("queue/b") as b:
+            takers = [group.create_task(take(items, taken)) for items in (a, b)]
+            await eventually(lambda: len(taken) >= ITEMS, "all are taken")
+            for taker in takers:
+                taker.cancel()
+        assert sorted(map(int, map(str, taken))) == list(bodies), "each of them once"
+
+
+def has_turned(box: Member) -> bool:
+    """Says whether each queue has had far more letters than both have room for."""
+    return all(row(box, address)["expired"] > ITEMS for address in ("queue/a", "queue/b"))
+
+
+def is_empty(box: Member) -> bool:
+    rows = [row(box, address) for address in ("queue/a", "queue/b")]
+    return not any(each["depth"] or each["leaving"] for each in rows)
+
+
+async def put_all(mesh: cogwork.Mesh, address: str, bodies: range) -> None:
+    """Sends messages until each of them is taken."""
+    async with mesh.publisher(address) as out:
+        for body in bodies:
+            while True:
+                try:
+                    await out.send(body)
+                    break
+                except cogwork.Rejected:
+                    await asyncio.sleep(0.05)
+
+
+async def take(items: Consumer, taken: list[object]) -> None:
+    async for item in items:
+        await item.accept()
+        taken.append(item.body)

@@ -36,7 +36,9 @@ cdef class AddressEntry(CopyingEntry):
     cdef bint leads_away(self) except -1
     cdef object _feed(self, Terminus outlet)
     cdef int _serve(self, Terminus link) except -1
+    cdef Terminus _exempting(self, Shipment* s)
     cdef int serve_held(self) except -1
+    cdef int serve_letters(self) except -1
     cdef object _offer(self)
     cdef uint32_t ration(self, ReceivingEnd link) except? 0xffffffff
     cdef int _pass_credit_on(self) except -1

@@ -218,11 +218,12 @@ class AddressEntry(CopyingEntry):
     def anycast(self, s):
         outlet: Terminus
         d: cython.pointer(Delivery)
-        if self.held_first == cython.NULL:
-            outlet = self.pick(s)
-            if outlet is not None:
-                self.delivered += 1
-                return outlet.take(s)
+        outlet = self.pick(s) if self.held_first == cython.NULL else None
+        if outlet is None:
+            outlet = self._exempting(s)
+        if outlet is not None:
+            self.delivered += 1
+            return outlet.take(s)
         if not self.outlets:
             return self.unroutable(s)
         d = self.core.deliveries.make(s)
@@ -300,6 +301,14 @@ class AddressEntry(CopyingEntry):
             self.turn = turn
         return best
 
+    def _exempting(self, s):
+        """Finds an outlet that takes a message past all that are held; None where none does."""
+        outlet: Terminus
+        for outlet in self.outlets:
+            if outlet.makes_way(s):
+                return outlet
+        return None
+
     # -- what nobody has room for yet
 
     def serve_held(self):
@@ -314,9 +323,7 @@ class AddressEntry(CopyingEntry):
                 self.give_up(d, True)
                 self.core.deliveries.release(d)
                 continue
-            ship(cython.address(s), d, d.first.data if d.first != cython.NULL else cython.NULL)
-            if d.first != cython.NULL:
-                s.size = d.first.size
+            _ship_front(cython.address(s), d)
             outlet = self.pick(cython.address(s))
             if outlet is None or (not d.complete and type(outlet) is not OutgoingLink):
                 return 0
@@ -324,6 +331,25 @@ class AddressEntry(CopyingEntry):
             self.delivered += 1
             self._hand_over(d, outlet)
             self.core.deliveries.release(d)
+        return 0
+
+    def serve_letters(self):
+        """Gives the dead letters among what is held to an outlet that makes way for them."""
+        outlet: Terminus
+        s: Shipment
+        d: cython.pointer(Delivery) = self.held_first
+        following: cython.pointer(Delivery)
+        while d != cython.NULL:
+            following = d.next
+            _ship_front(cython.address(s), d)
+            outlet = self._exempting(cython.address(s)) if d.complete else None
+            if outlet is not None:
+                d.refs += 1
+                self.discard_held(d)
+                self.delivered += 1
+                self._hand_over(d, outlet)
+                self.core.deliveries.release(d)
+            d = following
         return 0
 
     def _hand_over(self, d, outlet):
@@ -368,3 +394,13 @@ class AddressEntry(CopyingEntry):
 @cython.inline
 def _cost(outlet: Terminus) -> uint32_t:
     return cython.cast(OutgoingLink, outlet).cost if type(outlet) is OutgoingLink else 0
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _ship_front(s: cython.pointer(Shipment), d: cython.pointer(Delivery)) -> cython.void:
+    """Describes the first frame of a delivery, to find out who takes it."""
+    ship(s, d, d.first.data if d.first != cython.NULL else cython.NULL)
+    if d.first != cython.NULL:
+        s.size = d.first.size

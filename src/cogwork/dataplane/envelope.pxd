@@ -20,6 +20,7 @@ cdef struct Envelope:
     octets group_id
     uint32_t group_id_size
     bint is_moved
+    bint is_dead_letter
     bint is_overflow
 
 cdef void clear_envelope(Envelope* e) noexcept nogil

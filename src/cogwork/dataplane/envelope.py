@@ -25,7 +25,7 @@ def clear_envelope(e):
     e.delay_ms = e.delivery_time_ms = -1
     e.message_id = e.group_id = cython.NULL
     e.message_id_size = e.group_id_size = 0
-    e.is_moved = e.is_overflow = False
+    e.is_moved = e.is_dead_letter = e.is_overflow = False
 
 
 def read_envelope(p, size, wants, e):
@@ -83,8 +83,10 @@ def _read_annotations(
             return -1
         if key == cython.NULL:
             pass
-        elif _is_mark(key, size):
+        elif size == 11 and memcmp(key, b"x-opt-moved", 11) == 0:
             e.is_moved = True
+        elif size == 24 and memcmp(key, b"x-opt-dead-letter-source", 24) == 0:
+            e.is_moved = e.is_dead_letter = True
         elif size == 24 and memcmp(key, b"x-opt-dead-letter-reason", 24) == 0:
             e.is_overflow = _is_maximum_length(p + at, pairs_end - at)
         elif wants & WANTS_DELAY and _read_number(p, at, pairs_end, cython.address(number)):
@@ -96,15 +98,6 @@ def _read_annotations(
         if at < 0:
             return -1
     return at
-
-
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def _is_mark(key: octets, size: uint32_t) -> cython.bint:
-    if size == 11:
-        return memcmp(key, b"x-opt-moved", 11) == 0
-    return size == 24 and memcmp(key, b"x-opt-dead-letter-source", 24) == 0
 
 
 @cython.cfunc

@@ -160,6 +160,10 @@ class PartitionedInlet(Terminus):
         owner: Terminus = self.owner_of(s)
         return owner is None or not owner.is_ready()
 
+    def makes_way(self, s):
+        owner: Terminus = self.owner_of(s)
+        return owner is not None and owner.makes_way(s)
+
     def take(self, s):
         owner: Terminus = self.owner_of(s)
         return owner.take(s)
@@ -207,6 +211,9 @@ class NearInlet(Terminus):
 
     def is_ready(self):
         return self.outer.store.is_ready()
+
+    def makes_way(self, s):
+        return self.outer.owner_of(s) is self.outer.store and self.outer.store.makes_way(s)
 
     def take(self, s):
         # Nobody would hear that a settled one was given back: late and out of order beats lost.

@@ -69,11 +69,22 @@ cdef inline int pack(Stock stock, Item* item, Shipment* s) except -1:
 cdef inline bint is_shut(Stock stock) noexcept:
     return stock.journal is not None and not stock.journal.is_open
 
+# Says whether there is room on the disk for more.
+cdef inline bint can_write(Journal journal) noexcept:
+    return journal.is_open and not journal.is_low and not journal.is_failed
+
 # Says whether as much is on its way elsewhere as the stock may hold.
 cdef inline bint is_choked(Stock stock) noexcept:
     if stock.maximum_length and stock.shelf.aside_count >= stock.maximum_length:
         return True
     return stock.maximum_bytes != 0 and stock.shelf.aside_bytes >= stock.maximum_bytes
+
+# Says whether no dead letter goes in any more, either.
+cdef inline bint is_crammed(Stock stock) noexcept:
+    cdef Shelf shelf = stock.shelf
+    if stock.maximum_length and shelf.depth + shelf.aside_count >= 3 * stock.maximum_length:
+        return True
+    return stock.maximum_bytes != 0 and shelf.size_bytes + shelf.aside_bytes >= 3 * stock.maximum_bytes
 
 cdef inline bint is_full(Stock stock) noexcept:
     if stock.maximum_length and stock.shelf.depth >= stock.maximum_length:

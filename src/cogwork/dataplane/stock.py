@@ -17,6 +17,7 @@ import cython
 from cython.cimports.cogwork.dataplane.envelope import WANTS_DELAY, Envelope, read_envelope
 from cython.cimports.cogwork.dataplane.octets import bytes_from
 from cython.cimports.cogwork.dataplane.shelf import is_away
+from cython.cimports.cogwork.dataplane.stock import can_write, is_choked, is_crammed, is_full
 from cython.cimports.cogwork.dataplane.stored import ASIDE, EXCLUDED, HANDED, READY, number_of
 from cython.cimports.cogwork.dataplane.trail import SAID_REMOVED
 
@@ -80,6 +81,18 @@ class Stock(Terminus):
 
     def outstanding(self):
         return self.shelf.depth
+
+    def makes_way(self, s):
+        """Lets a dead letter in where others have to wait for this stock's own dead to go.
+
+        Queues that are each other's dead-letter address would wait for each other for good. What
+        is new comes in while fewer are alive, and fewer dead, than the stock may hold: so at most
+        twice that is here then, and there is room left for what goes round. A ring of buffers into
+        which nothing new goes but where it leaves one free is never full, and goes on turning.
+        """
+        if not is_choked(self) or self.journal is None or not can_write(self.journal):
+            return False
+        return not (is_full(self) or is_crammed(self)) and is_letter(s)
 
     def make_room(self):
         """Drops the oldest ready items of the lowest priority until one more fits.
@@ -274,6 +287,12 @@ class Stock(Terminus):
         """Counts all items."""
         return self.shelf.depth
 
+    @property
+    def waiting(self) -> int:
+        """Counts the items that any consumer could have now."""
+        shelf: Shelf = self.shelf
+        return shelf.ready.count + shelf.returned_count
+
     def peek(self, count: int, offset: int = 0) -> list:
         """Shows items without touching them: the ready ones in order, then all others.
 
@@ -428,6 +447,18 @@ class Stock(Terminus):
                 count += 1
         self.removed += count
         return count
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def is_letter(s: cython.pointer(Shipment)) -> cython.bint:
+    """Says whether a message is some queue's dead letter."""
+    e: Envelope
+    if s.format != 0:
+        return False
+    read_envelope(s.data, s.size, WANTS_DELAY, cython.address(e))
+    return e.is_dead_letter
 
 
 @cython.cfunc

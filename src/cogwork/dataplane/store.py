@@ -249,7 +249,7 @@ class Store(Ledger):
             state = self.journal.failed_state or DISK_FAILED_STATE
         elif is_shut(self) or self.journal.is_low:
             state = DISK_FULL_STATE
-        elif is_choked(self):
+        elif is_choked(self) and not self.makes_way(s):
             state = CHOKED_STATE
         elif s.size > self.journal.message_bytes_max:
             state = too_large(self.journal.message_bytes_max)
@@ -310,12 +310,6 @@ class Store(Ledger):
         if due_s > now_s:
             return self.shelf.delay(item, due_s)
         return self.shelf.enter(item)
-
-    @property
-    def waiting(self) -> int:
-        """Counts the items that any consumer could have now."""
-        shelf: Shelf = self.shelf
-        return shelf.ready.count + shelf.returned_count
 
     def flaw_of(self, message: bytes, message_format: int) -> str:
         """Says why a message can never be put here; None where it can, now or later."""
@@ -446,6 +440,10 @@ class Store(Ledger):
         if self.shelf.ripen(now_s) or self.dispatcher.is_unfinished or self.dispatcher.departed:
             self.dispatcher.is_unfinished = False
             self.ring()
+        if self.has_refused and is_choked(self):
+            self.inlet.serve_letters()
+            if self.near_inlet is not None:
+                self.near_inlet.serve_letters()
 
     def on_batch(self, port) -> None:
         """Serves what was gathered in a batch; called by the core when the bell has rung."""

@@ -16,6 +16,7 @@ cdef class Terminus(Due):
     cdef readonly uint32_t generation
     cdef bint is_ready(self) noexcept
     cdef bint refuses(self, Shipment* s) except -1
+    cdef bint makes_way(self, Shipment* s) except -1
     cdef int take(self, Shipment* s) except -1
     cdef int64_t take_run(self, Shipment* s, Piece* pieces, uint32_t count) except -1
     cdef int resolve_outcome(self, uint64_t token, Verdict* verdict) except -1

@@ -17,8 +17,12 @@ class Terminus(Due):
         """Says whether this terminus does not want the message at all (selector, no-local)."""
         return False
 
+    def makes_way(self, s):
+        """Says whether this terminus takes the message, while others wait for it to be ready."""
+        return False
+
     def take(self, s):
-        """Takes a whole message; only called when ready."""
+        """Takes a whole message; only called when ready, or where it makes way."""
         return 0
 
     def take_run(self, s, pieces, count):
