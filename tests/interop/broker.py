@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Json: TypeAlias = Any
 
-READY_TIMEOUT_S = 20.0
+READY_TIMEOUT_S = 60.0
 OTHER_BROKER = "COGWORK_INTEROP_BROKER"
 """Names a command that starts another broker in its place: it tells a peer's fault from ours.
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from .broker import Settings
 
-TIMEOUT_S = 10.0
+TIMEOUT_S = 30.0
 
 
 class Shared(LinkOption):

@@ -97,7 +97,7 @@ def test_queues_of_replies_expire_by_the_policy_that_rabbitmq_needs(broker: Serv
         assert len(_temporary(broker)) == 1, "it is in use, and does not expire"
     finally:
         transport.cleanup()
-    within(20, lambda: not _temporary(broker), "it has expired")
+    within(30.0, lambda: not _temporary(broker), "it has expired")
 
 
 def _temporary(broker: RabbitMq) -> list[str]:

@@ -432,7 +432,7 @@ def test_nothing_is_left_of_clients_and_servers(mesh: dict[str, Member]) -> None
             and not row["address"].startswith(("$management", "_reply"))
         ]
 
-    within(20, lambda: not left(), "nothing is left")
+    within(30.0, lambda: not left(), "nothing is left")
 
 
 # -- configuration

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 FOREMAN = Path(__file__).parent / "clients" / "ledger_foreman.py"
 LIBRARIES = ("cogwork", "proton")
-SETTLE_TIMEOUT_S = 20.0
+SETTLE_TIMEOUT_S = 60.0
 
 
 class Workers:

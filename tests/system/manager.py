@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 Json: TypeAlias = Any
 
-TIMEOUT_S = 10.0
+TIMEOUT_S = 30.0
 
 
 class Manager:

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 COGWORK = [sys.executable, "-m", "cogwork.cli.main"]
 
-READY_TIMEOUT_S = 20.0
-SETTLE_TIMEOUT_S = 10.0
+READY_TIMEOUT_S = 60.0
+SETTLE_TIMEOUT_S = 40.0
 """Within it, whatever a dead client held has to be gone."""
 
 

@@ -16,7 +16,7 @@ __all__ = ("QUICKLY", "eventually", "filled", "reconnected", "story")
 
 P = ParamSpec("P")
 
-STORY_TIMEOUT_S = 30.0
+STORY_TIMEOUT_S = 60.0
 
 QUICKLY = cogwork.Retry(first_s=0.01, longest_s=0.1)
 """For clients whose connection is cut: they need not wait before they try again."""

@@ -204,7 +204,7 @@ async def arrives(url: str, address: str, sending: Awaitable[None]) -> None:
     """Sees that six large messages arrive whole of what somebody sends and leaves."""
     async with cogwork.connect(url) as mesh, mesh.consume(address) as items:
         await sending
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             for _ in range(6):
                 item = await anext(items)
                 assert item.body == BIG

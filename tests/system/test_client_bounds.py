@@ -80,7 +80,7 @@ async def test_a_link_that_is_left_without_an_error_is_told_to_be_over() -> None
         link.detach(closed=False)
         there.core.flush()
         with pytest.raises(cogwork.LinkDetached, match="ended by the container"):
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(30):
                 await anext(messages)
 
 

@@ -129,7 +129,7 @@ async def test_items_come_after_a_drain_that_was_left(url: str, turns: int) -> N
         drain.cancel()
         await asyncio.gather(drain, return_exceptions=True)
         await mesh.publish(queue, 0)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             item = await anext(items)
         assert item.body == 0
         await item.accept()

@@ -25,7 +25,7 @@ async def test_a_link_on_which_something_waits_is_nobody_elses_business(
         waiting = asyncio.ensure_future(mesh.publish("unicast/nobody-there-yet", "late"))
         await asyncio.sleep(0.05)
         for number in range(10):
-            async with asyncio.timeout(2):
+            async with asyncio.timeout(30):
                 await mesh.publish(f"sink/{number}", number)
         assert not waiting.done()
         async with mesh.consume("unicast/nobody-there-yet", confirms=False) as items:

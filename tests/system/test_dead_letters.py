@@ -44,7 +44,7 @@ def row(member: Member, address: str) -> dict[str, Any]:
 def restart(member: Member) -> None:
     member.kill()
     member.start()
-    within(20.0, member.listens, "the container listens")
+    within(30.0, member.listens, "the container listens")
 
 
 async def reject_all(url: str) -> None:
@@ -60,7 +60,7 @@ async def reject_all(url: str) -> None:
 async def take_letters(url: str) -> list[cogwork.Message]:
     letters: list[cogwork.Message] = []
     async with cogwork.connect(url) as mesh, mesh.consume(DEAD, credit=ROOM) as items:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(30):
             while len(letters) < ITEMS:
                 item = await anext(items)
                 letters.append(item)

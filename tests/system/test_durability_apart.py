@@ -58,7 +58,7 @@ def test_containers_say_that_they_keep_a_queue_otherwise(members: dict[str, Memb
     }
     assert shown(a) == ("disk", "not on disk at container b")
     in_memory = ("memory", "in memory here, on disk at containers a, c")
-    within(5.0, lambda: shown(b) == in_memory, "the other one knows")
+    within(30.0, lambda: shown(b) == in_memory, "the other one knows")
     assert b.log().count(f"queue '{QUEUE}' is in memory here, and on disk at container") == 1
     table = done("queue", "list", b.url).stdout
     assert "durability" in table
@@ -71,9 +71,9 @@ def test_containers_that_keep_a_queue_alike_say_nothing(members: dict[str, Membe
     done("queue", "declare", a.url, *options)
     declared = done("queue", "declare", b.url, *options)
     assert (declared.stdout, declared.stderr) == (f"{QUEUE} declared, on disk\n", "")
-    within(5.0, lambda: shown(a) == ("disk", None), "the first one knows")
+    within(30.0, lambda: shown(a) == ("disk", None), "the first one knows")
     done("queue", "delete", b.url, QUEUE)
-    within(5.0, lambda: shown(a)[1] == "not on disk at container b", "it is given up there")
+    within(30.0, lambda: shown(a)[1] == "not on disk at container b", "it is given up there")
     assert "in memory here" not in b.log()
 
 
@@ -82,10 +82,10 @@ def test_rules_that_are_read_again_are_told(members: dict[str, Member]) -> None:
     file = b.folder / "b.toml"
     before = file.read_text()
     done("queue", "declare", a.url, QUEUE, "--durability", "disk")
-    within(5.0, lambda: shown(a)[1] == "not on disk at container b", "the rules of the other one")
+    within(30.0, lambda: shown(a)[1] == "not on disk at container b", "the rules of the other one")
     file.write_text(before + ALL_ON_DISK)
     b.signal(signal.SIGHUP)
-    within(5.0, lambda: shown(a)[1] is None, "it would keep the queue on disk now")
+    within(30.0, lambda: shown(a)[1] is None, "it would keep the queue on disk now")
     file.write_text(before)
     b.signal(signal.SIGHUP)
-    within(5.0, lambda: shown(a)[1] == "not on disk at container b", "and would not any more")
+    within(30.0, lambda: shown(a)[1] == "not on disk at container b", "and would not any more")

@@ -85,7 +85,7 @@ async def take(items: Consumer, count: int) -> set[int]:
     """Takes items, and has each confirmed."""
     taken = set()
     for _ in range(count):
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(30):
             item = await anext(items)
             await item.accept()
         taken.add(number_of(item))
@@ -173,7 +173,7 @@ async def read_all(url: str, count: int) -> list[int]:
     async with (
         cogwork.connect(url) as mesh,
         mesh.stream(STREAM).read("first") as records,
-        asyncio.timeout(20),
+        asyncio.timeout(30),
     ):
         return [number_of(await anext(records)) for _ in range(count)]
 
@@ -249,7 +249,7 @@ def test_a_disk_that_fails_accepts_nothing_until_a_new_start(tmp_path: Path, shi
 
     async def is_refused(url: str) -> bool:
         try:
-            async with cogwork.connect(url) as mesh, asyncio.timeout(5):
+            async with cogwork.connect(url) as mesh, asyncio.timeout(30):
                 await mesh.publish(QUEUE, body(99))
         except cogwork.Rejected as refusal:
             return refusal.condition == "cogwork:disk-failed"

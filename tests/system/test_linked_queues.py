@@ -68,7 +68,7 @@ def numbers(items: Iterable[cogwork.Item]) -> list[int]:
 async def take(items: cogwork.client.Consumer, count: int) -> list[cogwork.Item]:
     """Takes so many items."""
     taken: list[cogwork.Item] = []
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while len(taken) < count:
             taken += await items.take(count - len(taken))
     return taken
@@ -317,7 +317,7 @@ async def test_all_that_a_consumer_has_is_named_after_a_break() -> None:
         mesh.cut_off("b")
         mesh.join_again("b")
         await eventually(lambda: bool(mesh.containers["a"].mesh.pairs), "they are linked again")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             await items.accept(had)
             rest = await take(items, count - len(had))
             await items.accept(rest)

@@ -27,7 +27,7 @@ QUIET_S = 0.1
 async def bodies(messages: cogwork.client.Subscription, count: int) -> list[Any]:
     """Takes so many messages, and sees that no more come."""
     taken: list[object] = []
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while len(taken) < count:
             taken += [each.body for each in await messages.take()]
     await asyncio.sleep(QUIET_S)

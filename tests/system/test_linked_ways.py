@@ -295,7 +295,7 @@ async def test_a_container_that_was_forgotten_may_come_back_with_its_clock_put_b
             await mesh.start("b", ["a"])
             await mesh.settle()
             client = await mesh.client("b", is_new=True)
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(30):
                 await client.publish("topic/x", "in the second life")
             bodies = [(await anext(there)).body for _ in range(2)]
             assert bodies == ["in the first life", "in the second life"]

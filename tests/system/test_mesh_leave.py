@@ -55,7 +55,7 @@ async def _leave(members: dict[str, Member]) -> None:
             command = await asyncio.create_subprocess_exec(
                 *COGWORK, "leave", leaving.url, "--json", stdout=asyncio.subprocess.PIPE
             )
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(30):
                 while await asyncio.to_thread(depth, leaving) > 1:
                     await asyncio.sleep(0.05)
             await held.accept()

@@ -152,7 +152,7 @@ def test_two_that_dial_each_other_keep_one_pair(tmp_path: Path) -> None:
         dialler.kill()
         within(30, lambda: links_of(standby)[0]["state"] == "connecting", "it dials again")
         dialler.start()
-        within(20, lambda: links_of(standby)[0]["state"] == "up", "and is linked again")
+        within(30.0, lambda: links_of(standby)[0]["state"] == "up", "and is linked again")
 
 
 def count_in(member: Member) -> int:

@@ -50,7 +50,7 @@ port = 0
 heartbeat_s = 0.2
 {QUEUES}
 """
-TIMEOUT_S = 20.0
+TIMEOUT_S = 40.0
 Key = tuple[str, int, str]
 Kept = tuple[bytes, int]
 

@@ -134,7 +134,7 @@ def test_leaders_newcomers_and_who_was_asked_are_killed_while_a_stream_is_moved(
     story = Story(cluster, chance_of(sys.stdout))
     asyncio.run(asyncio.wait_for(story.run(), STORY_TIMEOUT_S))
     holders = set(story.holders)
-    within(20, lambda: cluster.holders("moved") == holders, "who does not hold it has nothing")
+    within(30.0, lambda: cluster.holders("moved") == holders, "who does not hold it has nothing")
 
 
 class Story:

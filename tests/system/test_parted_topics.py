@@ -41,7 +41,7 @@ async def parted(mesh: Linked, name: str, *others: str) -> None:
 
 async def given_up(publisher: cogwork.client.Publisher, body: object, **to: Any) -> None:
     """Publishes until nobody waits for those who cannot be reached any more."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while True:
             try:
                 await publisher.send(body, **to)
@@ -53,7 +53,7 @@ async def given_up(publisher: cogwork.client.Publisher, body: object, **to: Any)
 
 async def told(messages: cogwork.client.Subscription) -> cogwork.LinkDetached:
     """Waits until a subscription has ended; returns why."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         with pytest.raises(cogwork.LinkDetached) as caught:
             async for _ in messages:
                 pass
@@ -62,7 +62,7 @@ async def told(messages: cogwork.client.Subscription) -> cogwork.LinkDetached:
 
 async def got(messages: cogwork.client.Subscription) -> object:
     """Returns the next message's body."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         return (await messages.__anext__()).body
 
 
@@ -216,7 +216,7 @@ async def test_a_service_hears_fanouts_and_questions_again(is_direct: bool) -> N
             await given_up(publisher, None, to=address)
         mesh.join_again("b")
         await mesh.settle()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while 2 not in heard:  # the link has gone, or has not come back yet
                 with suppress(cogwork.InDoubt):  # or it goes while it has the message
                     await caller.fanout("cut", "note", settled=False, number=2)

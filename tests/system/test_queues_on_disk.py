@@ -18,7 +18,7 @@ def kill(member: Member) -> None:
     """Kills the container, and starts it again."""
     member.kill()
     member.start()
-    within(20.0, member.listens, "the container listens")
+    within(30.0, member.listens, "the container listens")
 
 
 def received(member: Member, count: int) -> list[str]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from proton.utils import BlockingReceiver
 
-TIMEOUT_S = 10.0
+TIMEOUT_S = 30.0
 LONG_AGO_S = 2700.0
 """What the last AMQP driver of oslo.messaging names as the end of a call: minutes after 1970."""
 

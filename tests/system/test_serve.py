@@ -31,7 +31,7 @@ from .served import COGWORK, within
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-START_TIMEOUT_S = 20.0
+START_TIMEOUT_S = 60.0
 
 
 class Process:

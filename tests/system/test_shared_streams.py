@@ -85,7 +85,7 @@ async def read(member: Member, count: int, name: str = "orders") -> list[Any]:
     async with (
         cogwork.connect(member.url) as mesh,
         mesh.stream(name).read("first") as records,
-        asyncio.timeout(20),
+        asyncio.timeout(30),
     ):
         return [(await anext(records)).body for _ in range(count)]
 

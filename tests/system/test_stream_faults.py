@@ -310,11 +310,11 @@ async def test_a_stream_takes_messages_whose_engine_answers_nonsense_when_it_is_
     with container(CONFIGURATION) as running:
         async with cogwork.connect(running) as mesh:
             await asyncio.wait_for(mesh.publish("stream/flaky", "taken"), 5)
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(30):
                 while "KeyError('bounds')" not in str((await row_of(mesh, "flaky"))["problem"]):
                     await asyncio.sleep(0.1)
             flaky.FAULTS.nonsense = False
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(30):
                 while (await row_of(mesh, "flaky"))["problem"] is not None:
                     await asyncio.sleep(0.1)
             assert (await row_of(mesh, "flaky"))["state"] == "open"

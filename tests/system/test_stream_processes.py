@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from proton.utils import BlockingReceiver
 
-TIMEOUT_S = 10.0
+TIMEOUT_S = 30.0
 RABBITMQ = "rabbitmq:stream-offset-spec"
 
 READER = """

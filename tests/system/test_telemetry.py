@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cogwork.client import Mesh
 
 OFTEN = "[telemetry]\nevery_s = 0.2\n"
-TIMEOUT_S = 15.0
+TIMEOUT_S = 40.0
 
 
 async def heartbeats(

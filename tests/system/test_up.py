@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-START_TIMEOUT_S = 40.0
-CONVERGE_TIMEOUT_S = 15.0
-STOP_TIMEOUT_S = 20.0
+START_TIMEOUT_S = 60.0
+CONVERGE_TIMEOUT_S = 40.0
+STOP_TIMEOUT_S = 40.0
 
 
 class Up:

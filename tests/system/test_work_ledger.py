@@ -34,7 +34,7 @@ CREDIT = 100
 PAUSE_MAX_S = 0.08
 """Between deaths: a worker lives for a sixth of a second, and takes a third of that to begin."""
 
-SETTLE_TIMEOUT_S = 20.0
+SETTLE_TIMEOUT_S = 60.0
 
 CONFIGURATION = f"""
 [[queue]]

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 LANDING_ATTEMPTS_MAX = 200
 """A connection lands on either of two workers by chance: so often never on the same one."""
 
-TIMEOUT_S = 20.0
+TIMEOUT_S = 40.0
 
 
 @dataclass

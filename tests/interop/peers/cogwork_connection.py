@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import AsyncIterator
 
-TIMEOUT_S = 20.0
+TIMEOUT_S = 40.0
 """For a whole command."""
 
 OPTIONS = {"max_frame_size": "max_frame_size_bytes", "idle_timeout_s": "idle_timeout_s"}

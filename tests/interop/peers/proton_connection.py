@@ -15,7 +15,7 @@ from proton.utils import BlockingConnection
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-TIMEOUT_S = 20.0
+TIMEOUT_S = 40.0
 
 
 class Settling(LinkOption):

@@ -22,7 +22,7 @@ from cogwork.consensus.orb import OrbEngine, OrbHost
 
 def run(test: Callable[[], Awaitable[None]]) -> None:
     async def limited() -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(30):
             await test()
 
     asyncio.run(limited())

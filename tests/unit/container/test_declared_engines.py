@@ -92,7 +92,7 @@ def test_what_cannot_be_opened_here_is_deleted_wherever_it_is(
             declarations.declare(address, options)
             stream = declarations.stream(address)
             assert stream is not None
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(30):
                 while stream.state != "failed":
                     await asyncio.sleep(0.01)
         declarations.abandon("stream/a")

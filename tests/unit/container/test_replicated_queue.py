@@ -107,7 +107,7 @@ class Place:
 
 
 async def until(holds: Callable[[], object]) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while not holds():
             await asyncio.sleep(0.001)
 
@@ -117,7 +117,7 @@ def on_an_orb(story: Callable[[Engine], Awaitable[None]]) -> Callable[[], None]:
 
     async def told() -> None:
         host = OrbHost()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(30):
             await story(await host.open("queue", {}))
 
     def test() -> None:
@@ -267,7 +267,7 @@ async def test_a_new_account_stands_for_what_is_trimmed(engine: Engine) -> None:
 
 
 async def until_trimmed(engine: Engine) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while not (await engine.bounds()).first:
             await asyncio.sleep(0.001)
 

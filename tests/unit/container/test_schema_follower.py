@@ -64,13 +64,13 @@ class Story:
 
     async def until(self, count: int) -> Registry:
         """Waits until so many registries were told of; returns the last one."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while len(self.known) < count:
                 await asyncio.sleep(0.001)
         return self.known[-1]
 
     async def next(self, offset: int) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while self.follower.next < offset:
                 await asyncio.sleep(0.001)
 

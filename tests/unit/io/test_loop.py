@@ -87,7 +87,7 @@ def test_a_descriptor_that_asyncio_read_from_can_be_another_socket() -> None:
                 waiting = asyncio.ensure_future(loop.sock_recv(far, 16))
                 await turns()
                 near.send(text)
-                async with asyncio.timeout(5):
+                async with asyncio.timeout(30):
                     received.append(await waiting)
                 assert not loop.remove_reader(far), "asyncio has taken its own reader away"
         return received

@@ -71,7 +71,7 @@ class World:
 
     async def asked(self, count: int) -> None:
         """Waits until the engine has been asked so often."""
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while len(self.engine.asked) < count:
                 await asyncio.sleep(0.001)
 

@@ -28,7 +28,7 @@ async def _idle(url: str) -> None:
             await asyncio.gather(*(mesh.call("idle", "nothing") for _ in range(5)))
             assert len(mesh.rpc.routed.targets) == 1
             waiting = asyncio.create_task(mesh.call("nobody", "x", timeout_s=20))
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(30):
                 while mesh.rpc.routed.targets.get("unicast/rpc/nobody") is None:
                     await asyncio.sleep(0.01)
                 while len(mesh.rpc.routed.targets) > 1:

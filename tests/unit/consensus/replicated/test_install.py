@@ -72,7 +72,7 @@ async def _has_come_to(containers: Trio, offset: int, first: int = 0) -> None:
     """Waits until the one that was behind has as much as that, from the first record on."""
     replica = containers.nodes["c"].service.streams["orders"].member
     assert replica is not None
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while replica.replica.state.bounds != Bounds(first, offset):
             await asyncio.sleep(0.01)
     at = first

@@ -59,7 +59,7 @@ def test_a_fault_at_one_command_is_told_and_the_others_are_carried_out(
         append = encode(Append(Batch.of([b"1"]), None, 0))
         served.call(Proposal(1, "s", [encode(command), append]), answers.put_nowait)
         served.call(Proposal(2, "s", [append]), answers.put_nowait)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             told = {each.number: each.results for each in [await answers.get() for _ in range(2)]}
         assert isinstance(told[1][0], Failed)
         assert told[1][0].kind == "Unknown"
