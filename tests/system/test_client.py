@@ -389,6 +389,19 @@ async def test_what_a_handler_raises_is_the_answer(url: str) -> None:
 
 
 @story
+async def test_a_handler_that_would_end_the_process_fails_its_request(url: str) -> None:
+    async def leave(request: cogwork.Message) -> object:
+        if request.body == "leave":
+            raise SystemExit("leaving")
+        return request.body
+
+    async with cogwork.connect(url) as mesh, mesh.serve("service/leave", leave):
+        with pytest.raises(cogwork.CallFailed, match="SystemExit: leaving"):
+            await mesh.request("service/leave", "leave", timeout_s=10)
+        assert (await mesh.request("service/leave", "stay")).body == "stay"
+
+
+@story
 async def test_a_call_that_nobody_answers_ends(url: str) -> None:
     never = asyncio.Event()
 

@@ -30,6 +30,10 @@ HOSTILE = (
 )
 
 
+class Stop(BaseException):
+    """Is no `Exception`, as what libraries end their own threads with."""
+
+
 @story
 async def test_nobody_there_is_told_at_the_deadline(url: str) -> None:
     async with cogwork.connect(url) as mesh:
@@ -98,6 +102,48 @@ async def test_what_a_method_raises_comes_with_type_text_and_traceback(url: str)
                 await anext(parts)
             with pytest.raises(cogwork.RemoteError, match=r"Unserialisable: a\[0\]"):
                 await mesh.call("raising", "odd")
+
+
+@story
+async def test_what_would_end_the_process_fails_the_call_and_the_service_goes_on(
+    url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "cogwork.client.rpc")
+    async with cogwork.connect(url) as mesh:
+        service = mesh.service("leaving", concurrency=1)
+
+        @service.method
+        def plain() -> None:
+            raise SystemExit("plain")
+
+        @service.method
+        async def task() -> None:
+            raise SystemExit("task")
+
+        @service.method
+        async def parts() -> AsyncIterator[int]:
+            yield 1
+            raise SystemExit("parts")
+
+        @service.method
+        def cancelled() -> None:
+            raise asyncio.CancelledError("cancelled")
+
+        @service.method
+        async def stopped() -> None:
+            raise Stop("stopped")
+
+        async with service:
+            for name in ("plain", "task", "cancelled", "stopped"):
+                with pytest.raises(cogwork.RemoteError, match=f"(Exit|Error|Stop): {name}"):
+                    await mesh.call("leaving", name, timeout_s=10)
+            taking = mesh.call_stream("leaving", "parts", timeout_s=10)
+            assert await anext(taking) == 1
+            with pytest.raises(cogwork.RemoteError, match="SystemExit: parts"):
+                await anext(taking)
+            assert service.running == 0
+    failed = [each.getMessage() for each in caplog.records if "a method failed" in each.message]
+    assert len(failed) == 5
 
 
 @story

@@ -100,7 +100,9 @@ class Service:
         except asyncio.CancelledError:
             request.release()
             raise
-        except Exception as error:  # the handler's faults are the requester's to know
+        except (KeyboardInterrupt, GeneratorExit):  # is meant for the process, or for its end
+            raise
+        except BaseException as error:  # the handler's faults are the requester's to know
             log.info("%s: a request failed: %s", self._address, error, exc_info=error)
             with suppress(CogworkError):  # the connection may be what failed
                 await self._reply(request, _report(error))
@@ -115,7 +117,7 @@ class Service:
         await self._mesh.publish(request.reply_to, reply, settled=True)
 
 
-def _report(error: Exception) -> Message:
+def _report(error: BaseException) -> Message:
     condition = getattr(error, "condition", None) or Condition.INTERNAL_ERROR
     text = str(error) if isinstance(error, CogworkError) else f"{type(error).__name__}: {error}"
     return Message(None, properties={CONDITION: str(condition), DESCRIPTION: text})

@@ -62,6 +62,9 @@ NAMED_MAX = 10
 WATCH_S = 0.5
 """How often `wait` looks whether the links stand."""
 
+OF_PROCESS = (KeyboardInterrupt, GeneratorExit)
+"""What no method fails with: somebody wants the process to end, or it ends and lets go of tasks."""
+
 log = logging.getLogger("cogwork.client.rpc")
 
 
@@ -356,7 +359,9 @@ class Service:
         """Runs a plain function."""
         try:
             result = work.method.function(**work.arguments)
-        except Exception as error:
+        except KeyboardInterrupt:  # is meant for the process
+            raise
+        except BaseException as error:  # SystemExit too must not end the event loop
             work.fail(error)
         else:
             work.finish(result)
@@ -367,7 +372,9 @@ class Service:
         except asyncio.CancelledError:
             work.cancel()
             raise
-        except Exception as error:
+        except OF_PROCESS:
+            raise
+        except BaseException as error:
             work.fail(error)
         else:
             work.finish(result)
@@ -383,7 +390,9 @@ class Service:
         except asyncio.CancelledError:
             work.cancel()
             raise
-        except Exception as error:
+        except OF_PROCESS:
+            raise
+        except BaseException as error:
             work.fail(error)
         else:
             work.finish_parts()
