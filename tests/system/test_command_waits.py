@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 import subprocess
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ import pytest
 import cogwork
 from cogwork.cli.exit_codes import ExitCode
 
-from .served import COGWORK, Served, served
+from .served import COGWORK, Served, served, started
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -84,3 +85,31 @@ def test_a_sender_goes_on_as_long_as_something_is_taken(container: Served) -> No
             return await asyncio.wait_for(sending.wait(), 30)
 
     assert asyncio.run(slow()) == ExitCode.OK
+
+
+@pytest.mark.parametrize(
+    ("number", "of_interrupts"),
+    [
+        (signal.SIGINT, signal.SIG_DFL),
+        (signal.SIGTERM, signal.SIG_DFL),
+        (signal.SIGTERM, signal.SIG_IGN),  # as in a script's background
+    ],
+)
+def test_a_sender_that_is_ended_tells_how_far_it_came(
+    container: Served, number: int, of_interrupts: signal.Handlers
+) -> None:
+    before = signal.signal(signal.SIGINT, of_interrupts)
+    try:
+        running = started("send", container.url, "queue/ended", "--file", "-", "--json")
+        with running as process:
+            assert process.stdin is not None
+            process.stdin.write("a line\n")
+            process.stdin.flush()
+            assert container.run("receive", container.url, "queue/ended", "--count", "1")
+            process.send_signal(number)
+            assert process.wait(30) == ExitCode.INTERRUPTED
+            assert process.stdout is not None
+            told = json.loads(process.stdout.read())
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert (told["address"], told["sent"], told["problem"]) == ("queue/ended", 1, "interrupted")

@@ -15,6 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from cogwork.cli.certificates import certified
 from cogwork.cli.exit_codes import ExitCode, line_of
+from cogwork.cli.interruption import interrupted_by_sigterm
 from cogwork.cli.lines import Lines
 from cogwork.cli.posted import Posted, Stalled
 from cogwork.cli.quantities import DURATION, Whole
@@ -181,7 +182,7 @@ def send(**options: Any) -> int:
     if (outgoing.body is None) == (outgoing.lines is None):
         raise click.UsageError("one of BODY and --file is needed")
     console = Console(stderr=True)
-    with _progress(console) as progress:
+    with interrupted_by_sigterm(), _progress(console) as progress:
         tally = Tally(progress, outgoing.total, presettled=outgoing.presettled)
         problem = None
         stalled = None

@@ -1,0 +1,42 @@
+"""SIGTERM as Ctrl-C, for a command that tells at its end how far it has come."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import FrameType
+
+__all__ = ("interrupted_by_sigterm",)
+
+
+@contextmanager
+def interrupted_by_sigterm() -> Iterator[None]:
+    """Has SIGTERM do what Ctrl-C does, for the length of a `with`."""
+    before = signal.getsignal(signal.SIGTERM)
+    is_ours = threading.current_thread() is threading.main_thread()  # others may set no handler
+    if not is_ours or before is signal.SIG_IGN:
+        yield
+        return
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """Does what is done at Ctrl-C just now: the event loop has a way of its own.
+
+    Raises:
+        KeyboardInterrupt: Nothing is, as in a script's background.
+    """
+    handler = signal.getsignal(signal.SIGINT)
+    if callable(handler):
+        handler(number, frame)
+    else:
+        raise KeyboardInterrupt
