@@ -11,6 +11,7 @@ from cogwork.consensus import orb
 from cogwork.consensus.batch import Batch, Chunk
 from cogwork.consensus.conformance import EngineConformance
 from cogwork.consensus.engine import Appended, CaughtUp, EngineHost, Origin, Snapshot, Start
+from cogwork.consensus.errors import BeyondEnd
 from cogwork.consensus.orb import OrbEngine, OrbHost, OrbSubscription
 from cogwork.consensus.sequencer import Sequencer
 
@@ -105,6 +106,13 @@ def keeps_the_old(self: Sequencer, snapshot: Snapshot) -> int:
 
 
 def keeps_the_future(self: Sequencer, snapshot: Snapshot) -> int:
+    self.snapshot = snapshot
+    return self.first_offset
+
+
+def keeps_what_leads_nowhere(self: Sequencer, snapshot: Snapshot) -> int:
+    if snapshot.offset > self.next_offset:
+        raise BeyondEnd(snapshot.offset, self.next_offset)
     self.snapshot = snapshot
     return self.first_offset
 
@@ -254,7 +262,7 @@ MUTANTS: dict[str, type[OrbHost]] = {
         ),
         *(
             (lambda made: with_state("keep_snapshot", made), each)
-            for each in (keeps_the_old, keeps_the_future)
+            for each in (keeps_the_old, keeps_the_future, keeps_what_leads_nowhere)
         ),
         (lambda made: with_state("fence", made), begins_no_epoch),
         *(

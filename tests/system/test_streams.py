@@ -225,6 +225,16 @@ async def test_a_snapshot_is_where_a_program_starts(url: str) -> None:
         assert (await row_of(mesh, "state"))["records"] == 10
         with pytest.raises(cogwork.Rejected, match="above the stream's end"):
             await stream.save_snapshot(b"", 11)
+        await stream.append([b"x" * 10_000] * 200)
+        await mesh.manage("TRIM", {"type": "stream", "name": "stream/state", "before": 200})
+        first = (await row_of(mesh, "state"))["first"]
+        assert first > 9
+        with pytest.raises(cogwork.Rejected, match=f"begins at offset {first}"):
+            await stream.save_snapshot(b"too late", 9)
+        await stream.save_snapshot(b"in time", first)
+        async with stream.read(cogwork.Snapshot) as reader:
+            assert (await anext(reader)).body == b"in time"
+            assert (await anext(reader)).offset == first
         text = cogwork.Message("text", annotations={"x-opt-snapshot": 1})
         with pytest.raises(cogwork.Rejected, match="binary"):
             await mesh.publish("stream/state", text)

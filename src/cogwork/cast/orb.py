@@ -262,7 +262,10 @@ class Orb(Cast):
         """Keeps a state that cogs may begin with instead of all that led to it."""
         if snapshot.offset > self._next_offset:
             raise BeyondEnd(snapshot.offset, self._next_offset)
+        self._retain()
         if self._snapshot is None or snapshot.offset >= self._snapshot.offset:
+            if snapshot.offset < self._first_offset:
+                raise Truncated(self._first_offset)
             self._snapshot = snapshot
 
     async def close(self) -> None:

@@ -201,7 +201,8 @@ class Stream:
             offset: Of the first record that is not in it.
 
         Raises:
-            Rejected: It is too large, or speaks of records that the stream does not have.
+            Rejected: It is too large, speaks of records that the stream does not have, or what
+                follows it has been given up.
         """
         message = Message(data, annotations={"x-opt-snapshot": ULong(offset)})
         await self._mesh.publish(self.address, message)

@@ -244,6 +244,7 @@ class Engine(Protocol):
         Raises:
             BeyondEnd: It speaks of records that the stream does not have.
             InvalidSnapshot: It is too large.
+            Truncated: What follows it has been given up: nobody could go on from there.
         """
 
     async def load_snapshot(self) -> Snapshot | None:

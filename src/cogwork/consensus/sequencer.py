@@ -22,6 +22,7 @@ from cogwork.consensus.errors import (
     Fenced,
     InvalidSnapshot,
     Malformed,
+    Truncated,
 )
 from cogwork.consensus.producers import PRODUCERS_MAX, ProducerTable, Repeated
 
@@ -142,12 +143,15 @@ class Sequencer:
         Raises:
             BeyondEnd: It speaks of records that the stream does not have.
             InvalidSnapshot: It is too large.
+            Truncated: What follows it has been given up.
         """
         if snapshot.offset > self.next_offset:
             raise BeyondEnd(snapshot.offset, self.next_offset)
         if len(snapshot.data) > SNAPSHOT_BYTES_MAX:
             raise InvalidSnapshot(len(snapshot.data), SNAPSHOT_BYTES_MAX)
         if self.snapshot is None or snapshot.offset >= self.snapshot.offset:
+            if snapshot.offset < self.first_offset:
+                raise Truncated(self.first_offset)
             self.snapshot = snapshot
         return self.first_offset
 

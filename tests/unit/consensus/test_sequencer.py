@@ -13,6 +13,7 @@ from cogwork.consensus.errors import (
     Malformed,
     OutOfSequence,
     SequenceReused,
+    Truncated,
 )
 from cogwork.consensus.sequencer import (
     Append,
@@ -120,6 +121,19 @@ def test_a_snapshot_of_what_is_not_there_is_refused() -> None:
         Sequencer().keep_snapshot(Snapshot(1, b""))
     assert caught.value.next == 0
     assert isinstance(caught.value, ValueError)
+
+
+def test_a_snapshot_is_refused_when_what_follows_it_has_been_given_up() -> None:
+    stream = Sequencer()
+    stream.append(AB, None, 1)
+    stream.trim(1)
+    with pytest.raises(Truncated) as caught:
+        stream.keep_snapshot(Snapshot(0, b"early"))
+    assert caught.value.first == 1
+    assert stream.snapshot is None
+    stream.keep_snapshot(Snapshot(2, b"new"))
+    stream.keep_snapshot(Snapshot(0, b"late"))  # nobody lacks it: a newer one is there
+    assert stream.snapshot == Snapshot(2, b"new")
 
 
 def test_a_snapshot_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

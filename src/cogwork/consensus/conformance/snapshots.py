@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from cogwork.consensus.conformance.kit import Kit
 from cogwork.consensus.conformance.trial import Raises, promise
 from cogwork.consensus.engine import Origin, Snapshot
-from cogwork.consensus.errors import BeyondEnd
+from cogwork.consensus.errors import BeyondEnd, Truncated
 
 if TYPE_CHECKING:
     from cogwork.consensus.conformance.trial import Trial
@@ -35,3 +35,21 @@ class SnapshotTests(Kit):
         assert (await trial.reader(Origin.FIRST).catch_up()).snapshot is None
         with Raises(BeyondEnd):
             await trial.engine.save_snapshot(Snapshot(5, b"of the future"))
+
+    @promise(needs="keeps_snapshots")
+    async def test_nobody_could_go_on_from_a_snapshot_below_the_first_record(
+        self, trial: Trial
+    ) -> None:
+        """So it is refused, and the one that is there stays."""
+        if not trial.engine.capabilities.trims:
+            return
+        count = self.records_to_trim
+        await trial.fill(count, size_bytes=1024)
+        await trial.engine.trim(count)
+        first = (await trial.engine.bounds()).first
+        with Raises(Truncated) as caught:
+            await trial.engine.save_snapshot(Snapshot(first - 1, b"too late"))
+        assert caught.found.first == first
+        assert await trial.engine.load_snapshot() is None
+        await trial.engine.save_snapshot(Snapshot(first, b"in time"))
+        assert await trial.engine.load_snapshot() == Snapshot(first, b"in time")

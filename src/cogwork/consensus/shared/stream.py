@@ -183,11 +183,12 @@ class SharedStream:
         """Keeps an application's snapshot instead of an earlier one."""
         if len(snapshot.data) > SNAPSHOT_BYTES_MAX:
             raise InvalidSnapshot(len(snapshot.data), SNAPSHOT_BYTES_MAX)
-        end = (await self.bounds()).next
-        if snapshot.offset > end:
-            raise BeyondEnd(snapshot.offset, end)
+        bounds = await self.bounds()
+        if snapshot.offset > bounds.next:
+            raise BeyondEnd(snapshot.offset, bounds.next)
         kept = await self.load_snapshot()
         if kept is None or kept.offset <= snapshot.offset:
+            self._check(snapshot.offset, bounds)
             await self._writer.snapshot(_OFFSET.pack(snapshot.offset) + snapshot.data)
 
     async def load_snapshot(self) -> Snapshot | None:

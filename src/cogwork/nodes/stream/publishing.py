@@ -29,7 +29,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import AmqpError, CogworkError, Condition, ProtocolError
-from cogwork.amqp.extensions import OUT_OF_SEQUENCE
+from cogwork.amqp.extensions import OUT_OF_SEQUENCE, STREAM_TRUNCATED
 from cogwork.amqp.outcomes import Modified, Rejected
 from cogwork.amqp.types import Symbol
 from cogwork.consensus.batch import Batch
@@ -44,6 +44,7 @@ from cogwork.consensus.errors import (
     OutOfSequence,
     SequenceReused,
     StreamLost,
+    Truncated,
     Unavailable,
     Unknown,
     reason_of,
@@ -89,6 +90,7 @@ CONDITIONS: dict[type[CogworkError], Symbol] = {
     BeyondEnd: Condition.INVALID_FIELD,
     InvalidSnapshot: Condition.LINK_MESSAGE_SIZE_EXCEEDED,
     StreamLost: Condition.RESOURCE_DELETED,
+    Truncated: STREAM_TRUNCATED,
     _NeverOpen: Condition.PRECONDITION_FAILED,
 }
 

@@ -1,0 +1,210 @@
+"""Dead letters of queues on disk, whose dead-letter queue is full when the container is killed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import cogwork
+
+from .meshes import Member, meshed
+from .served import COGWORK, SETTLE_TIMEOUT_S, within
+from .stories import eventually
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+QUEUE, DEAD = "work/a", "queue/dead"
+ITEMS, ROOM = 40, 5
+CONFIGURATION = f"""
+[[queue]]
+address = "{QUEUE}"
+durability = "disk"
+dead_letter = "{DEAD}"
+
+[[queue]]
+address = "{DEAD}"
+durability = "disk"
+maximum_length = {ROOM}
+maximum_length_policy = "%s"
+"""
+
+
+def row(member: Member, address: str) -> dict[str, Any]:
+    rows = member.served.status()["queues"]
+    return next(each for each in rows if each["address"] == address)
+
+
+def restart(member: Member) -> None:
+    member.kill()
+    member.start()
+    within(20.0, member.listens, "the container listens")
+
+
+async def reject_all(url: str) -> None:
+    async with cogwork.connect(url) as mesh:
+        async with mesh.publisher(QUEUE) as work:
+            await work.send_batch([str(number) for number in range(ITEMS)])
+        async with mesh.consume(QUEUE) as items:
+            for _ in range(ITEMS):
+                item = await anext(items)
+                await item.reject(f"no {item.body}")
+
+
+async def take_letters(url: str) -> list[cogwork.Message]:
+    letters: list[cogwork.Message] = []
+    async with cogwork.connect(url) as mesh, mesh.consume(DEAD, credit=ROOM) as items:
+        async with asyncio.timeout(20):
+            while len(letters) < ITEMS:
+                item = await anext(items)
+                letters.append(item)
+                await item.accept()
+    return letters
+
+
+def full_and_killed(tmp_path: Path, policy: str, kills: int) -> None:
+    head = f'data_dir = "{tmp_path}/data"\n'
+    with meshed(tmp_path, ["box"], [], CONFIGURATION % policy, head=lambda _name: head) as members:
+        box = members["box"]
+        asyncio.run(reject_all(box.url))
+        for _ in range(kills):
+            within(
+                SETTLE_TIMEOUT_S,
+                lambda: (
+                    (row(box, QUEUE)["leaving"], row(box, DEAD)["depth"]) == (ITEMS - ROOM, ROOM)
+                ),
+                "as many are there as there is room for",
+            )
+            assert row(box, QUEUE)["depth"] == 0
+            restart(box)
+        letters = asyncio.run(take_letters(box.url))
+        bodies = sorted(int(str(each.body)) for each in letters)
+        assert bodies == list(range(ITEMS)), "each of them once"
+        for each in letters:
+            said = each.annotations
+            assert said["x-opt-dead-letter-reason"] == "rejected"
+            assert str(said["x-opt-dead-letter-error"]).endswith(f"no {each.body}")
+        within(SETTLE_TIMEOUT_S, lambda: row(box, QUEUE)["leaving"] == 0, "nothing waits")
+        restart(box)
+        assert (row(box, QUEUE)["depth"], row(box, QUEUE)["leaving"]) == (0, 0)
+        assert row(box, DEAD)["depth"] == 0
+
+
+def test_letters_that_wait_for_room_outlive_kills(tmp_path: Path) -> None:
+    full_and_killed(tmp_path, "block", kills=2)
+
+
+def test_letters_that_are_refused_are_sent_again(tmp_path: Path) -> None:
+    full_and_killed(tmp_path, "reject", kills=1)
+
+
+def test_items_on_their_way_to_a_full_queue_outlive_kills(tmp_path: Path) -> None:
+    head = f'data_dir = "{tmp_path}/data"\n'
+    lines = tmp_path / "items"
+    lines.write_text("".join(f"{number}\n" for number in range(ITEMS)))
+    with meshed(tmp_path, ["box"], [], CONFIGURATION % "block", head=lambda _name: head) as members:
+        box = members["box"]
+        box.served.run("send", box.url, QUEUE, "--file", str(lines))
+
+        command = subprocess.Popen([*COGWORK, "queue", "move", box.url, QUEUE, DEAD])
+        within(SETTLE_TIMEOUT_S, lambda: row(box, DEAD)["depth"] == ROOM, "as much as fits")
+        restart(box)
+        command.kill()
+        command.wait()
+        found = row(box, QUEUE)
+        assert found["depth"] + found["leaving"] + row(box, DEAD)["depth"] >= ITEMS
+        bodies: list[str] = []
+        for address in (DEAD, QUEUE):
+            count = row(box, address)["depth"]
+            printed = box.served.run("receive", box.url, address, "--count", str(count), "--json")
+            bodies += [json.loads(line)["body"] for line in printed.splitlines()]
+        assert sorted(set(map(int, bodies))) == list(range(ITEMS))
+
+
+@pytest.mark.parametrize("durability", ["memory", "disk"])
+def test_two_full_queues_do_not_have_their_dead_for_each_other_without_end(
+    tmp_path: Path, durability: str
+) -> None:
+    policy = (
+        f'maximum_length = 2\nmaximum_length_policy = "drop-oldest"\ndurability = "{durability}"'
+    )
+    queues = "".join(
+        f'[[queue]]\naddress = "queue/{one}"\ndead_letter = "queue/{other}"\n{policy}\n\n'
+        for one, other in ("ab", "ba")
+    )
+    head = f'data_dir = "{tmp_path}/data"\n'
+    with meshed(tmp_path, ["box"], [], queues, head=lambda _name: head) as members:
+        asyncio.run(overfill(members["box"].url))
+        depths = {each: row(members["box"], f"queue/{each}")["depth"] for each in "ab"}
+        assert depths == {"a": 2, "b": 2}
+
+
+async def overfill(url: str) -> None:
+    async with cogwork.connect(url) as mesh, mesh.publisher("queue/a") as out:
+        outcomes = await out.send_batch(range(20), timeout_s=10)
+        assert [outcome for outcome in outcomes if not outcome.is_accepted] == []
+
+
+@pytest.mark.parametrize("policy", ["block", "reject"])
+def test_queues_that_retry_by_each_other_go_round_when_both_are_full_of_dead(
+    tmp_path: Path, policy: str
+) -> None:
+    options = (
+        f'durability = "disk"\nttl_s = 0.2\nmaximum_length = 3\nmaximum_length_policy = "{policy}"'
+    )
+    queues = "".join(
+        f'[[queue]]\naddress = "queue/{one}"\ndead_letter = "queue/{other}"\n{options}\n\n'
+        for one, other in ("ab", "ba")
+    )
+    head = f'data_dir = "{tmp_path}/data"\n'
+    with meshed(tmp_path, ["box"], [], queues, head=lambda _name: head) as members:
+        asyncio.run(go_round(members["box"]))
+        within(SETTLE_TIMEOUT_S, lambda: is_empty(members["box"]), "nothing is left")
+
+
+async def go_round(box: Member) -> None:
+    """Sends to two queues what dies there again and again, and takes it all in the end."""
+    bodies = range(ITEMS)
+    async with cogwork.connect(box.url) as mesh, asyncio.TaskGroup() as group:
+        for number, address in enumerate(("queue/a", "queue/b")):
+            group.create_task(put_all(mesh, address, bodies[number::2]))
+        await asyncio.to_thread(within, 30.0, lambda: has_turned(box), "they go round")
+        taken: list[object] = []
+        async with mesh.consume("queue/a") as a, mesh.consume("queue/b") as b:
+            takers = [group.create_task(take(items, taken)) for items in (a, b)]
+            await eventually(lambda: len(taken) >= ITEMS, "all are taken")
+            for taker in takers:
+                taker.cancel()
+        assert sorted(map(int, map(str, taken))) == list(bodies), "each of them once"
+
+
+def has_turned(box: Member) -> bool:
+    """Says whether each queue has had far more letters than both have room for."""
+    return all(row(box, address)["expired"] > ITEMS for address in ("queue/a", "queue/b"))
+
+
+def is_empty(box: Member) -> bool:
+    rows = [row(box, address) for address in ("queue/a", "queue/b")]
+    return not any(each["depth"] or each["leaving"] for each in rows)
+
+
+async def put_all(mesh: cogwork.Mesh, address: str, bodies: range) -> None:
+    """Sends messages until each of them is taken."""
+    async with mesh.publisher(address) as out:
+        for body in bodies:
+            while True:
+                try:
+                    await out.send(body)
+                    break
+                except cogwork.Rejected:
+                    await asyncio.sleep(0.05)
+
+
+async def take(items: cogwork.Consumer, taken: list[object]) -> None:
+    async for item in items:
+        await item.accept()
+        taken.append(item.body)
