@@ -208,6 +208,28 @@ async def test_a_reader_that_retention_overtakes_is_told(url: str) -> None:
 
 
 @story
+async def test_what_is_no_stream_is_not_appended_to(url: str) -> None:
+    async with cogwork.connect(url) as mesh:
+        for address in ("queue/orders", "topic/orders", "unicast/orders", "orders/all"):
+            stream = mesh.stream(address)
+            for opened in (
+                stream.append([b"record"]),
+                stream.publish(b"record"),
+                stream.save_snapshot(b"state", 0),
+                stream.publisher().open(),
+            ):
+                with pytest.raises(cogwork.LinkRefused, match=f"'{address}' is no stream"):
+                    await opened
+            await stream.close()
+        with pytest.raises(cogwork.NotFound, match="stream create URL undeclared"):
+            await mesh.stream("undeclared").append([b"record"])
+        async with mesh.browse("queue/orders") as items:
+            assert await items.drain() == []
+        await created(mesh, "slashed")
+        await mesh.stream("/stream/slashed").append([b"record"])
+
+
+@story
 async def test_a_snapshot_is_where_a_program_starts(url: str) -> None:
     async with cogwork.connect(url) as mesh:
         stream = await created(mesh, "state")

@@ -15,6 +15,7 @@ __all__ = (
     "RECORDS_LOST",
     "SELECTOR",
     "STALE_ATTEMPT",
+    "STREAM",
     "STREAM_START",
     "STREAM_TRUNCATED",
 )
@@ -26,6 +27,9 @@ ANONYMOUS_RELAY = Symbol("ANONYMOUS-RELAY")
 SELECTOR = Symbol("apache.org:selector-filter:string")
 NO_LOCAL = Symbol("apache.org:no-local-filter:list")
 """Descriptors of the filters that all brokers know."""
+
+STREAM = Symbol("cogwork:stream")
+"""A capability of a target: what is there is to be a stream, and else the link is refused."""
 
 STREAM_START = Symbol("cogwork:stream-start")
 """The descriptor of a filter: where in a stream a receiver starts."""

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from types import TracebackType
 
+    from cogwork.amqp.types import Symbol
     from cogwork.client.mesh import Mesh
     from cogwork.dataplane.dispatches import Batch, Post
     from cogwork.dataplane.link import Link
@@ -44,6 +45,7 @@ class Publisher(LinkEnd):
     """
 
     role = Role.SENDER
+    _capabilities: tuple[Symbol, ...] = ()
     _pending = "it was sent,"
 
     def __init__(
@@ -288,7 +290,10 @@ class Publisher(LinkEnd):
 
     def attach(self, link: Link) -> None:
         """Attaches to the address."""
-        link.attach(source=Source(), target=Target(address=self.redirected_address or self._target))
+        target = Target(
+            address=self.redirected_address or self._target, capabilities=self._capabilities
+        )
+        link.attach(source=Source(), target=target)
         end = OutgoingLink(link.session.end, link.handle)
         link.carry(end)
         self._outbox.attach(end)

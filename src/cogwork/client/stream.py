@@ -95,6 +95,7 @@ class Stream:
             bodies: Messages, or bodies.
 
         Raises:
+            LinkRefused: It is no stream, or none that the user may send to.
             Rejected: The stream does not take one of them.
             Released: It did not take them in a minute.
             InDoubt: It is not known whether one of them was appended, and never will be.
@@ -201,10 +202,12 @@ class Stream:
             offset: Of the first record that is not in it.
 
         Raises:
+            LinkRefused: It is no stream, or none that the user may send to.
             Rejected: It is too large, speaks of records that the stream does not have, or what
                 follows it has been given up.
         """
         message = Message(data, annotations={"x-opt-snapshot": ULong(offset)})
+        await self._opened()  # only a stream lets it: a queue would give the snapshot as an item
         await self._mesh.publish(self.address, message)
 
     async def load_snapshot(self) -> Snapshot | None:

@@ -7,6 +7,7 @@ from functools import partial
 from os import urandom
 from typing import TYPE_CHECKING, Unpack
 
+from cogwork.amqp.extensions import STREAM
 from cogwork.client.fields import MessageFields, batch_of, message_of
 from cogwork.client.outcome import outcome_of
 from cogwork.client.publisher import Publisher
@@ -31,6 +32,7 @@ class StreamPublisher(Publisher):
     """Appends to a stream; made by `Stream.publisher`."""
 
     _outbox: StreamOutbox[Outcome]
+    _capabilities = (STREAM,)
     _pending = "it was sent, or waits for credit in the stream's line, where it stays,"
 
     def __init__(

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from cogwork.amqp.errors import Condition, FrameTooLarge
-from cogwork.amqp.extensions import LINK_ID, MARKS_RECEIVED
+from cogwork.amqp.extensions import LINK_ID, MARKS_RECEIVED, STREAM
 from cogwork.amqp.outcomes import Released
 from cogwork.amqp.performatives import Attach, ReceiverSettleMode, Role, SenderSettleMode
 from cogwork.amqp.terminus import COPY, Coordinator, Source, Target
@@ -131,6 +131,9 @@ class Attachments:
         entry = None
         if target.address is not None:
             client.demand("send", target.address)
+            if STREAM in target.capabilities and not _is_stream(target.address, client.vhost):
+                text = f"{target.address!r:.200} is no stream"
+                raise Refused(text, Condition.PRECONDITION_FAILED)
             entry = client.vhost.entry_of(target.address)
             node = client.vhost.nodes.get(target.address.removeprefix("/"))
             if isinstance(node, StreamNode):
@@ -165,7 +168,7 @@ class Attachments:
     ) -> IncomingLink:
         """Makes the compiled end; of another class where its messages are held to schemas."""
         limits = self.limits
-        is_stream = address is not None and vhost.rule_of(address)[1].kind == "stream"
+        is_stream = address is not None and _is_stream(address, vhost)
         credit = limits.link_credit * (STREAM_CREDIT if is_stream else 1)
         place = (entry, vhost.space, credit, limits.max_message_size_bytes)
         checkpoint = vhost.schemas.checkpoint_of(address) if vhost.schemas is not None else None
@@ -321,6 +324,11 @@ def _may_answer(link: Link) -> bool:
     if address == ANONYMOUS or address.startswith(REPLY_PREFIX):
         return True
     return any(session.end.unsettled for session in link.session.connection.sessions)
+
+
+def _is_stream(address: str, vhost: VirtualHost) -> bool:
+    """Tells whether an address is one of streams, be there one or not."""
+    return vhost.rule_of(address)[1].kind == "stream"
 
 
 def _permits_of(client: ClientContext) -> Permits:
