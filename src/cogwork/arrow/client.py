@@ -12,6 +12,7 @@ from cogwork.arrow.errors import ArrowError
 from cogwork.arrow.loop_thread import keep_inherited, loop_thread
 from cogwork.arrow.schema import columns_of
 from cogwork.arrow.session import Session
+from cogwork.client.checks import demand_seconds
 from cogwork.client.closing import Closing
 from cogwork.client.options import Options
 
@@ -67,7 +68,9 @@ class ArrowClient(Closing):
 
         Raises:
             InvalidUrlError: The URL is wrong.
+            ValueError: The time is none.
         """
+        demand_seconds("timeout_s", timeout_s)
         self._timeout_s = timeout_s
         self._options: Callable[[], Options] = lambda: Options(tls=tls, sasl=sasl)
         self._url = url

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import AmqpError, Condition
 from cogwork.amqp.extensions import MESSAGES_MISSED
+from cogwork.client.checks import checked_address
 from cogwork.client.errors import (
     ConnectError,
     Disconnected,
@@ -66,9 +67,12 @@ class LinkEnd(ABC):
         Args:
             mesh: Keeps it attached.
             address: What it is to be attached to; empty where the container gives one.
+
+        Raises:
+            ValueError: The address is no text.
         """
         self.mesh = mesh
-        self.address = address
+        self.address = checked_address(address)
         self.name = mesh.next_link_name(address)
         self.link: Link | None = None
         self.redirected_address: str | None = None

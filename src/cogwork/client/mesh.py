@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from cogwork.amqp.errors import Condition
 from cogwork.client.browser import Browser
+from cogwork.client.checks import checked_address
 from cogwork.client.consumer import Consumer
 from cogwork.client.dialler import Dialler
 from cogwork.client.errors import ConnectError, Disconnected, InDoubt, NotOpened, Rejected, Released
@@ -31,7 +32,7 @@ from cogwork.client.schemas import Schemas
 from cogwork.client.senders import Senders
 from cogwork.client.stream import Stream
 from cogwork.client.subscription import Subscription
-from cogwork.client.url import parse_url
+from cogwork.client.url import endpoints_of
 from cogwork.dataplane.core import Core
 from cogwork.dataplane.flusher import Flusher
 from cogwork.io.turn import Turn
@@ -90,7 +91,7 @@ class Mesh(Requests, RpcCalls):
             InvalidUrlError: A URL is wrong.
         """
         self.connections = 0
-        self._endpoints = [parse_url(url) if isinstance(url, str) else url for url in urls]
+        self._endpoints = endpoints_of(urls)
         self._options = options
         self._uplink: Uplink | None = None
         self._leaving: Uplink | None = None
@@ -342,7 +343,7 @@ class Mesh(Requests, RpcCalls):
             InDoubt: The connection broke, or its time was over, before the outcome was known.
         """
         message = message_of(body, self.publish, **fields)
-        message.to = address
+        message.to = checked_address(address)
         if timeout_s is not None:
             await self._senders.send_within(address, message, timeout_s, settled=settled)
             return
@@ -491,4 +492,4 @@ def connect(  # the keyword options are those of Options
         "direct": Direct() if direct is True else direct or None,
     }
     options: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
-    return Mesh([urls] if isinstance(urls, str) else urls, Options(**options))
+    return Mesh(urls, Options(**options))

@@ -6,8 +6,10 @@ import os
 import platform
 import secrets
 from dataclasses import dataclass, field
+from math import isinf
 from typing import TYPE_CHECKING, Literal
 
+from cogwork.client.checks import demand_seconds
 from cogwork.client.retry import Retry
 from cogwork.client.rpc.options import RpcOptions
 
@@ -57,3 +59,9 @@ class Options:
     rpc: RpcOptions = field(default_factory=RpcOptions)
     on_attempt_failed: Callable[[Exception], object] | None = None
     direct: Direct | None = None
+
+    def __post_init__(self) -> None:
+        demand_seconds("connect_timeout_s", self.connect_timeout_s)
+        demand_seconds("idle_timeout_s", self.idle_timeout_s)
+        if isinf(self.idle_timeout_s):
+            raise ValueError("idle_timeout_s is a number of seconds, or 0 for never, not inf")

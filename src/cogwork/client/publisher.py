@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, Self, Unpack
 
 from cogwork.amqp.performatives import Role
 from cogwork.amqp.terminus import Source, Target
+from cogwork.client.checks import demand_seconds
 from cogwork.client.errors import InDoubt
 from cogwork.client.fields import MessageFields, batch_of, message_of
 from cogwork.client.link_end import LinkEnd
@@ -63,7 +64,7 @@ class Publisher(LinkEnd):
             on_doubt: What happens to messages in doubt: `raise` or `resend`.
             outbox: Sends them; None for a new one. It stands in the mesh until it is closed.
         """
-        super().__init__(mesh, address or "")
+        super().__init__(mesh, "" if address is None else address)
         self._target = address
         if outbox is None:
             explain = partial(outcome_of, self.address)
@@ -130,6 +131,7 @@ class Publisher(LinkEnd):
             Released: Nobody took it, or its time was over before it was sent.
             InDoubt: The connection broke, or its time was over, before the outcome was known.
         """
+        demand_seconds("timeout_s", timeout_s)
         message = message_of(body, self.send, **fields) if fields else body
         post = self.post(message, settled=settled)
         await (self.outcome(post) if timeout_s is None else self.outcome_within(post, timeout_s))
@@ -213,6 +215,7 @@ class Publisher(LinkEnd):
         Raises:
             TypeError: It is a single body: `[body]` is a batch of it.
         """
+        demand_seconds("timeout_s", timeout_s)
         batch = self.post_batch(bodies, settled=settled)
         try:
             async with asyncio.timeout(timeout_s):

@@ -9,6 +9,7 @@ from cogwork.amqp.extensions import NO_LOCAL, SELECTOR
 from cogwork.amqp.performatives import ReceiverSettleMode, Role, SenderSettleMode
 from cogwork.amqp.terminus import Source, Target
 from cogwork.amqp.types import Described, Symbol, UInt
+from cogwork.client.checks import checked_address
 from cogwork.client.link_end import LinkEnd
 from cogwork.dataplane.entry import CLOSEST_CODE, AddressEntry
 from cogwork.dataplane.incoming import IncomingLink
@@ -46,7 +47,7 @@ class Receiver(LinkEnd, Generic[M]):
             source: Where it receives from, with its filters.
             inbox: Where messages arrive.
         """
-        super().__init__(mesh, source.address or "")
+        super().__init__(mesh, "" if source.dynamic else checked_address(source.address))
         self._source = source
         self._inbox = inbox
         self._entry = AddressEntry(mesh.core, self.address, CLOSEST_CODE)

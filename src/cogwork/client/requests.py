@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Unpack, cast
 
+from cogwork.client.checks import checked_address, demand_seconds
 from cogwork.client.errors import CallTimeout, Released
 from cogwork.client.fields import MessageFields, message_of
 from cogwork.client.replies import Replies
@@ -49,8 +50,9 @@ class Requests:
             CallFailed: The service answered with an error.
             Released: Nobody serves the address.
         """
+        demand_seconds("timeout_s", timeout_s)
         message = message_of(body, self.request, **fields)
-        message.to = address
+        message.to = checked_address(address)
         try:
             async with asyncio.timeout(timeout_s):
                 replies = await self._open_replies()

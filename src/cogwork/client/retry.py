@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from cogwork.client.checks import demand_seconds
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -29,6 +31,11 @@ class Retry:
     longest_s: float = 5.0
     jitter: float = 0.5
     give_up_after_s: float | None = None
+
+    def __post_init__(self) -> None:
+        demand_seconds("first_s", self.first_s)
+        demand_seconds("longest_s", self.longest_s)
+        demand_seconds("give_up_after_s", self.give_up_after_s)
 
     def waits_s(self, random: Callable[[], float]) -> Iterator[float]:
         """Yields the waits, without end.

@@ -14,6 +14,7 @@ from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
+from cogwork.client.checks import demand_seconds
 from cogwork.client.errors import Disconnected, InDoubt, LinkRefused, Rejected, Released
 from cogwork.client.outcome import NO_CONNECTION, meant_for, unsent
 from cogwork.client.own_loop import demand_loop_of
@@ -119,6 +120,7 @@ class Senders:
         Raises:
             ClientError: It is not accepted, or was not sent, or has no outcome.
         """
+        demand_seconds("timeout_s", timeout_s)
         loop = asyncio.get_running_loop()
         began_s = loop.time()
         try:

@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Literal, Self, Unpack, get_args
 
 from cogwork.amqp.types import ULong
+from cogwork.client.checks import checked_address
 from cogwork.client.errors import ClientError
 from cogwork.client.fields import MessageFields, batch_of, message_of
 from cogwork.client.receiver import BATCH_MAX
@@ -47,8 +48,11 @@ class Stream:
         Args:
             mesh: The connection.
             name: The stream's name, `orders`, or its address, `stream/orders`.
+
+        Raises:
+            ValueError: The name is no text.
         """
-        self.address = name if "/" in name else PREFIX + name
+        self.address = name if "/" in checked_address(name) else PREFIX + name
         self._mesh = mesh
         self._publisher: asyncio.Task[StreamPublisher] | None = None
 

@@ -8,6 +8,7 @@ from os import urandom
 from typing import TYPE_CHECKING, Unpack
 
 from cogwork.amqp.extensions import STREAM
+from cogwork.client.checks import demand_seconds
 from cogwork.client.fields import MessageFields, batch_of, message_of
 from cogwork.client.outcome import outcome_of
 from cogwork.client.publisher import Publisher
@@ -56,6 +57,7 @@ class StreamPublisher(Publisher):
         """
         if producer is not None and not 0 < len(producer) <= PRODUCER_SIZE_MAX:
             raise ValueError(f"a producer's id has 1 to {PRODUCER_SIZE_MAX} octets")
+        demand_seconds("patience_s", patience_s)
         outbox: StreamOutbox[Outcome] = StreamOutbox(
             mesh.flusher,
             mesh.create_future,

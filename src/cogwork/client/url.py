@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -12,7 +13,7 @@ from cogwork.client.errors import InvalidUrlError
 if TYPE_CHECKING:
     from urllib.parse import SplitResult
 
-__all__ = ("SCHEMES", "UNIX", "Endpoint", "parse_url")
+__all__ = ("SCHEMES", "UNIX", "Endpoint", "endpoints_of", "parse_url")
 
 SCHEMES = {"amqp": 5672, "amqps": 5671, "ws": 80, "wss": 443}
 """What is spoken, and the port for it that a URL need not name."""
@@ -91,6 +92,8 @@ def parse_url(url: str) -> Endpoint:
     Raises:
         InvalidUrlError: It is none; the message says what would be one, and no password.
     """
+    if not isinstance(url, str):
+        raise InvalidUrlError(f"a URL is a text, such as amqp://localhost:5672, not {url!r:.80}")
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -117,6 +120,16 @@ def parse_url(url: str) -> Endpoint:
         password=unquote(parts.password or ""),
         vhost=unquote(parts.path.removeprefix("/")),
     )
+
+
+def endpoints_of(urls: str | Iterable[str | Endpoint]) -> list[Endpoint]:
+    """Reads URLs, a single one among them; what was read already may be given too.
+
+    Raises:
+        InvalidUrlError: One is none.
+    """
+    each_url = urls if isinstance(urls, Iterable) and not isinstance(urls, str) else [urls]
+    return [url if isinstance(url, Endpoint) else parse_url(url) for url in each_url]
 
 
 def _unix_endpoint(parts: SplitResult) -> Endpoint:

@@ -6,6 +6,7 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING, Generic, ParamSpec, Self, TypeVar, Unpack
 
+from cogwork.client.checks import demand_seconds
 from cogwork.client.fields import batch_of
 from cogwork.client.on_thread import OnThread
 from cogwork.client.publisher import Publisher as AsyncPublisher
@@ -111,6 +112,7 @@ class Receiver(OnThread["AsyncReceiver[M]"], Generic[M]):
         return taken
 
     async def _take(self, timeout_s: float | None) -> Sequence[M]:
+        demand_seconds("timeout_s", timeout_s)
         try:
             async with asyncio.timeout(timeout_s):
                 return await self._counterpart.take(self._batch_max)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from cogwork.amqp.errors import CogworkError
 from cogwork.amqp.types import ULong
+from cogwork.client.checks import demand_seconds
 from cogwork.client.errors import CallTimeout, InDoubt, Released
 from cogwork.client.own_loop import demand_loop_of
 from cogwork.client.rpc.call import Call, NotSent
@@ -143,6 +144,7 @@ class Caller:
     ) -> Any:  # noqa: ANN401  # what the method returns
         """Calls a method; see `RpcCalls.call`."""
         properties: dict[str, object] | None = None
+        demand_seconds("heartbeat_s", heartbeat_s)
         if heartbeat_s is not None or key is not None:
             properties = {HEARTBEAT_S: heartbeat_s, KEY: key}
             properties = {name: value for name, value in properties.items() if value is not None}

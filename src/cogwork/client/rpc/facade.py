@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from cogwork.client.checks import demand_seconds
 from cogwork.client.closing import Closing
 from cogwork.client.on_thread import OnThread
 
@@ -61,6 +62,7 @@ class ThreadedService(OnThread["AsyncService"]):
 
     def wait(self, timeout_s: float | None = None) -> None:
         """Serves until one of its addresses is taken away, or the time is over."""
+        demand_seconds("timeout_s", timeout_s)
         self._thread.wait(self._counterpart.wait(), timeout_s)
 
 

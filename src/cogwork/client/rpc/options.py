@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from cogwork.client.checks import demand_seconds
 from cogwork.client.retry import Retry
 
 __all__ = ("RpcOptions",)
@@ -44,6 +45,9 @@ class RpcOptions:
     reply_settled: bool = True
     retry: Retry = field(default_factory=Retry)
     tells_tracebacks: bool = True
+
+    def __post_init__(self) -> None:
+        demand_seconds("timeout_s", self.timeout_s)
 
     def one_of(self, topic: str, exchange: str | None = None) -> str:
         """Returns the address at which one server of a topic is reached.

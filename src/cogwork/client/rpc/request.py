@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import EncodeError
+from cogwork.client.checks import demand_seconds
 from cogwork.client.rpc.codec import unserialisable
 from cogwork.dataplane.messages import Message
 
@@ -61,6 +62,7 @@ class Request:
             Unserialisable: One of them cannot be carried.
             ValueError: There is no time for it.
         """
+        demand_seconds("timeout_s", timeout_s)
         if timeout_s <= 0:
             raise ValueError(f"timeout: more than 0 s are expected, not {timeout_s!r:.80}")
         self.address = address

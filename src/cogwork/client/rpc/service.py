@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 from cogwork.amqp.errors import CogworkError, Condition
 from cogwork.amqp.terminus import COPY, MOVE
+from cogwork.client.checks import demand_seconds
 from cogwork.client.rpc.codec import codec_for
 from cogwork.client.rpc.context import CURRENT
 from cogwork.client.rpc.direct.door import Door
@@ -113,6 +114,7 @@ class Service:
         """
         if concurrency < 1:
             raise ValueError(f"concurrency: at least 1 is expected, not {concurrency!r:.80}")
+        demand_seconds("grace_s", grace_s)
         loop = asyncio.get_running_loop()
         self.topic = topic
         self.server = server

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
+from cogwork.client.checks import demand_seconds
 from cogwork.client.rpc.arguments import arguments_of
 from cogwork.client.rpc.caller import Caller
 from cogwork.client.rpc.direct.options import Direct
@@ -233,6 +234,7 @@ class RpcCalls:
             Unserialisable: An argument cannot be carried; nothing was sent.
         """
         rpc = self.rpc
+        demand_seconds("timeout_s", timeout_s)
         lease_s = rpc.options.timeout_s if timeout_s is None else timeout_s
         properties: dict[str, object] = {STREAM_S: float(lease_s), CREDIT: window}
         given = arguments_of(keywords, arguments, "timeout")
