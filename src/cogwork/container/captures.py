@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from cogwork.container.virtual_host import VirtualHost
     from cogwork.nodes.stream import StreamNode
 
-__all__ = ("begin_capture", "end_capture")
+__all__ = ("begin_capture", "end_capture", "is_everywhere")
 
 
 def begin_capture(vhost: VirtualHost, node: StreamNode) -> None:
@@ -29,7 +29,7 @@ def begin_capture(vhost: VirtualHost, node: StreamNode) -> None:
     """
     # All of them before any is bound: one that is none leaves nothing behind.
     for topic, subject in [_topic_of(vhost, pattern) for pattern in node.options.capture]:
-        if _is_everywhere(node):
+        if is_everywhere(node):
             topic.bind_far(subject, node.capture)
         else:
             topic.add_outlet(node.capture)
@@ -40,14 +40,15 @@ def end_capture(vhost: VirtualHost, node: StreamNode) -> None:
     """Ends that."""
     for pattern in node.options.capture:
         topic, subject = _topic_of(vhost, pattern)
-        if _is_everywhere(node):
+        if is_everywhere(node):
             topic.unbind_far(subject, node.capture)
         else:
             topic.unbind(node.capture, subject)
             topic.remove_outlet(node.capture)
 
 
-def _is_everywhere(node: StreamNode) -> bool:
+def is_everywhere(node: StreamNode) -> bool:
+    """Tells whether the whole cluster has a stream, and not this container alone."""
     return node.options.is_shared or node.options.engine in CLUSTERED
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 
 import msgspec
 
-from cogwork.container.captures import begin_capture, end_capture
+from cogwork.container.captures import begin_capture, end_capture, is_everywhere
 from cogwork.container.cluster.orbs import HOME
 from cogwork.container.declared_options import check_options, takes
 from cogwork.container.engines import CLUSTERED, ORB, RAFT
@@ -205,15 +205,13 @@ class StreamDeclarations:
             raise ManagementError(
                 CONFLICT, f"{name!r:.200} is in use by {senders} senders, {receivers} receivers"
             )
-        engine, engines = node.options.engine, self._vhost.engines
-        is_shared = node.options.is_shared
-        is_everywhere = is_shared or engine in CLUSTERED
+        options, engines = node.options, self._vhost.engines
         # Others may have what this container cannot open.
-        is_kept = engines is not None and (is_everywhere or node.state != "failed")
-        if not is_kept or not is_everywhere:
+        is_kept = engines is not None and (is_everywhere(node) or node.state != "failed")
+        if not is_kept or not is_everywhere(node):
             self._vhost.remove_node(name)
         if engines is not None and is_kept:
-            await engines.delete(engine, node.name, is_shared=is_shared)
+            await engines.delete(options.engine, node.name, is_shared=options.is_shared)
         return True
 
 

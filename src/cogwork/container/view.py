@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from cogwork.amqp.errors import AmqpError, Condition
 from cogwork.amqp.performatives import Role
 from cogwork.container.cluster.known import demand_known
+from cogwork.container.cluster.raft import KIND as STREAM
 from cogwork.container.declarations import Declarations
 from cogwork.container.engine_checks import demand_installed
 from cogwork.container.inventory import collections_of
@@ -215,7 +216,10 @@ class View:
 
     def delete_queue(self, address: str) -> bool:
         """Gives up a queue with what it holds; returns whether it was there."""
-        return self._declarations.delete(address)
+        name = address.removeprefix("/")
+        return self._declarations.delete(name) or self._container.queues.withdraw(
+            self._vhost.name, name
+        )
 
     def relocate_queue(
         self, address: str, voters: Sequence[str], learners: Sequence[str]
@@ -245,7 +249,17 @@ class View:
 
     def delete_stream(self, address: str) -> Awaitable[bool]:
         """Gives up a stream with its records; tells whether it was there."""
-        return self._streams.delete(address)
+        return self._delete_stream(address.removeprefix("/"))
+
+    async def _delete_stream(self, name: str) -> bool:
+        """Deletes one that is here, or that the cluster has and this container cannot have."""
+        if await self._streams.delete(name):
+            return True
+        kind, _, rest = name.partition("/")
+        cluster, vhost = self._container.replication.cluster, self._vhost.name
+        if kind != STREAM or cluster.declarations.find(STREAM, vhost, rest) is None:
+            return False
+        return await cluster.delete(STREAM, vhost, rest)
 
     def abandon_stream(self, address: str) -> None:
         """Lets a stream go that was just made and cannot be opened; it may be another's, too."""

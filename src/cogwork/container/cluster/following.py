@@ -6,6 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import CogworkError
+from cogwork.container.captures import is_everywhere
 from cogwork.container.cluster.raft import FIRST_GROUP, split_name, stream_name
 from cogwork.container.declarations import Declarations as QueueDeclarations
 from cogwork.container.engines import ORB
@@ -67,25 +68,34 @@ class Following:
             else:
                 QueueDeclarations(vhost).declare(declaration.name, declaration.options)
         except (CogworkError, ValueError) as error:
+            kind, name = declaration.kind, declaration.name
+            # Where another one has its name, that one would be deleted here.
+            is_nameless = _address_of(declaration) not in vhost.nodes
+            hint = f"; `cogwork {kind} delete URL {name!r}` gives it up, everywhere"
             log.error(
-                "the %s %s of the cluster is not had here: %s",
-                declaration.kind,
-                declaration.name,
+                "the %s %r of the cluster is not had here: %s%s",
+                kind,
+                name,
                 error,
+                hint * is_nameless,
             )
 
     def deleted(self, declaration: Declaration) -> None:
-        """Removes its node, and the replica here."""
+        """Removes its node, and the replica here.
+
+        What is there for this container alone was in its way, and stays.
+        """
         vhost = self._vhosts.get(declaration.vhost)
         if vhost is None:
             return
         address = _address_of(declaration)
         node = vhost.nodes.get(address)
-        if isinstance(node, (QueueNode, StreamNode)):
+        is_alone = node is not None and not _is_clusters(node)
+        if isinstance(node, (QueueNode, StreamNode)) and not is_alone:
             node.end_links()
-        vhost.remove_node(address)
+            vhost.remove_node(address)
         name = stream_name(declaration.kind, declaration.vhost, declaration.name)
-        if declaration.options.get("engine") == ORB:
+        if declaration.options.get("engine") == ORB and not is_alone:
             self._forget_orb(name)
         self._service.remove(name, FIRST_GROUP + declaration.number)
 
@@ -138,6 +148,11 @@ def _is_shared(node: object) -> bool:
     return isinstance(node, StreamNode) or (
         isinstance(node, QueueNode) and node.replica is not None
     )
+
+
+def _is_clusters(node: object) -> bool:
+    """Tells whether a node is that of something declared for all."""
+    return _is_shared(node) and not (isinstance(node, StreamNode) and not is_everywhere(node))
 
 
 def _address_of(declaration: Declaration) -> str:

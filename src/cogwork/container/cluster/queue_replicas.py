@@ -206,6 +206,14 @@ class QueueReplicas:
         if self._cluster is not None:
             self._spawn(self._cluster.delete(KIND, queue.vhost, queue.address))
 
+    def withdraw(self, vhost: str, address: str) -> bool:
+        """Has every container give up what is declared and not had here; False where nothing is."""
+        cluster = self._cluster
+        if cluster is None or cluster.declarations.find(KIND, vhost, address) is None:
+            return False
+        self._spawn(cluster.delete(KIND, vhost, address))
+        return True
+
     def forget(self, queue: ReplicatedQueue) -> None:
         """Takes note that a queue is not here any more."""
         if self._queues.get((queue.vhost, queue.address)) is queue:
