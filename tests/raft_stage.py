@@ -365,9 +365,9 @@ class Stage:
         group.compact(int(index))
         member.disk.entries = [each for each in member.disk.entries if each.index > int(index)]
 
-    def do_rest(self, name: str) -> None:
-        """`rest a`: as a host does at each tick of a leader."""
-        is_asleep = self._group(name).rest((), self.now_s)
+    def do_rest(self, name: str, *absent: str) -> None:
+        """`rest a [b]`: as a host does at each tick of a leader, where it misses b."""
+        is_asleep = self._group(name).rest(absent, self.now_s)
         self.lines.append(f"{name} {'sleeps' if is_asleep else 'is awake'}")
 
     def do_suspect(self, name: str, container: str) -> None:

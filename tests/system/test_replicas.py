@@ -192,6 +192,27 @@ def test_who_stops_in_order_has_others_lead_first(tmp_path: Path) -> None:
     asyncio.run(asyncio.wait_for(story(), 30))
 
 
+def test_of_two_that_stop_at_once_neither_has_the_other_lead(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with trio(tmp_path) as made:
+            a, _, _ = [await made.open(name) for name in "abc"]
+            await a.append(Batch.of([b"1"]))
+            leader = await leader_of(a)
+            service = made.nodes[leader].service
+            while not service.leads_any:
+                await asyncio.sleep(0.01)
+            # Both others have everything: the first one of them is asked first.
+            first, last = (name for name in "abc" if name != leader)
+            await made.nodes[first].service.hand_over(0)
+            await service.hand_over(20)
+            assert not service.leads_any
+            while not made.nodes[last].service.leads_any:
+                assert not made.nodes[first].service.leads_any
+                await asyncio.sleep(0.01)
+
+    asyncio.run(asyncio.wait_for(story(), 30))
+
+
 def test_whose_disk_takes_nothing_hands_over_though_the_first_attempt_comes_to_nothing(
     tmp_path: Path,
 ) -> None:

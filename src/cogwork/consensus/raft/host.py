@@ -186,6 +186,11 @@ class RaftHost:
         """The shortest time without a leader, as round trips demand."""
         return self._election_s
 
+    @property
+    def may_lead(self) -> bool:
+        """Whether groups may be handed over to this container."""
+        return self._pace.may_lead
+
     def _share(self, container: str, number: int) -> Share:
         return Share(self._neighbours.at(container, self._now_s).budget, number)
 

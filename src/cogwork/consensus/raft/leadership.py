@@ -57,6 +57,8 @@ class Leadership:
         self._replication = Replication(core, self.progress)
         self._seniority = Seniority(core)
         self._leaving: dict[str, tuple[int, float]] = {}  # which entry says so, until when
+        self._refused_s: dict[str, float] = {}  # who did not take the leadership, and when
+        self._missed: Container[str] = ()
         self._members: Membership | None = None
         self._due_s = core.now_s + core.heartbeat_s
         core.set_leader(core.own)
@@ -350,8 +352,7 @@ class Leadership:
         core = self._core
         others = [voter for voter in core.membership.voters if voter != core.own]
         if to is None and others:
-            heard = self._heard()
-            to = max(others, key=lambda voter: (voter in heard, self.progress[voter].match))
+            to = self._likeliest(others)
         if to not in others:
             raise ValueError(f"{to} is not another voter of the group")
         assert to is not None
@@ -361,9 +362,19 @@ class Leadership:
         self.transfer = Transfer(core, to)
         self.transfer.look(self.progress[to].match)
 
+    def _likeliest(self, voters: list[str]) -> str:
+        """Returns who is there and most up to date; whoever did not take it before comes last."""
+        heard = self._heard()
+
+        def merit(voter: str) -> tuple[bool, float, int]:
+            return voter in heard, -self._refused_s.get(voter, -inf), self.progress[voter].match
+
+        return max(voters, key=merit)
+
     def _look_for_transfer(self) -> None:
         if self.transfer is not None:
             if self.transfer.is_over:
+                self._refused_s[self.transfer.to] = self._core.now_s
                 self.transfer.end(is_done=False)
                 self.transfer = None
             return
@@ -400,13 +411,18 @@ class Leadership:
         for member, progress in self.progress.items():
             if member not in absent:
                 self._beat(member, progress, is_quiescing=True)
+        self._missed = frozenset(member for member in self.progress if member in absent)
         self._core.is_quiescent = True
 
     def wake(self) -> None:
-        """Begins to watch again: nobody has been asked for anything meanwhile."""
+        """Begins to watch again: nobody has been asked for anything meanwhile.
+
+        Who was missing as it fell asleep is so until it is heard.
+        """
         core = self._core
         core.is_quiescent = False
         self.active_s = self._due_s = core.now_s
-        for progress in self.progress.values():
-            progress.heard_s = core.now_s
+        for member, progress in self.progress.items():
+            if member not in self._missed:
+                progress.heard_s = core.now_s
             progress.beat_s = progress.sent_s = -inf

@@ -106,7 +106,7 @@ class Reception:
         self._following.on_part(sender, part)
 
     def _on_timeout_now(self, _sender: str, _message: TimeoutNow) -> None:
-        if self._core.is_voter and not self._core.pace.takes_nothing:
+        if self._core.is_voter and self._core.pace.may_lead:
             self._elections.campaign(is_transfer=True)
 
     def _on_read_index_reply(self, sender: str, reply: ReadIndexReply) -> None:

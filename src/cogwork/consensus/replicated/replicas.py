@@ -262,8 +262,8 @@ class Replicas:
                 self.stop(group, error)
 
     def look_whether_to_step_back(self) -> None:
-        """Has others lead while the disk takes nothing: an attempt may have come to nothing."""
-        if self._wal is not None and self._wal.takes_nothing:
+        """Has others lead where this container should not: an attempt may have come to nothing."""
+        if not self._host.may_lead:
             self.step_back()
 
     def step_back(self) -> None:
@@ -271,7 +271,8 @@ class Replicas:
         for group, member in list(self.members.items()):
             try:
                 leadership = member.group.leadership
-                if leadership is not None and leadership.transfer is None:
+                is_alone = len(member.group.membership.voters) < 2
+                if leadership is not None and leadership.transfer is None and not is_alone:
                     self._host.transfer(group, None, self._service.now_s())
             except (ConsensusError, ValueError):  # nobody else may lead, or it is under way
                 pass

@@ -7,6 +7,7 @@ a carrier; the first octet tells them apart.
 
 from __future__ import annotations
 
+import asyncio
 import random
 import secrets
 import time
@@ -49,6 +50,9 @@ if TYPE_CHECKING:
     from cogwork.log.wal import Wal
 
 __all__ = ("RaftService",)
+
+HAND_OVER_PAUSE_S = 0.01
+"""Between two looks at whether others lead."""
 
 A = TypeVar("A", bound="Answer")
 T = TypeVar("T")
@@ -100,7 +104,7 @@ class RaftService:
         self._queue = queue
         self._switchboard = Switchboard(own, carrier, self._carry_out)
         chance = random.Random(secrets.randbits(64))
-        pace = Pace()
+        self._pace = pace = Pace()
         self._host = RaftHost(own, incarnation, chance, self.now_s(), settings, pace=pace)
         self._replicas = Replicas(self, self._host, wal=wal, queue=queue, directory_of=directory_of)
         self._members = self._replicas.members
@@ -246,6 +250,21 @@ class RaftService:
         """Has others lead: the disk here takes nothing, or the container is about to stop."""
         self._replicas.step_back()
         self.turn_soon()
+
+    async def hand_over(self, within_s: float) -> None:
+        """Has others lead from now on, as the container is about to stop.
+
+        Who is asked to first may stop, too, or be gone: then it is the next one's turn.
+
+        Args:
+            within_s: So long it is waited until they do.
+        """
+        self._pace.is_stopping = True
+        deadline_s = self.now_s() + within_s
+        self.step_back()
+        while self.leads_any and self.now_s() < deadline_s:
+            await asyncio.sleep(HAND_OVER_PAUSE_S)
+            self.step_back()
 
     @property
     def leads_any(self) -> bool:

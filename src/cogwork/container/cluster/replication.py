@@ -180,10 +180,7 @@ class Replication:
 
     async def hand_over(self) -> None:
         """Has others lead before this container stops, as far as they do so soon."""
-        deadline_s = self.service.now_s() + HAND_OVER_S
-        self.service.step_back()
-        while self.service.leads_any and self.service.now_s() < deadline_s:
-            await asyncio.sleep(0.01)
+        await self.service.hand_over(HAND_OVER_S)
 
     async def close(self) -> None:
         """Lets go of everything."""
