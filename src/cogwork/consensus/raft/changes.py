@@ -20,9 +20,10 @@ from cogwork.consensus.raft.entries import Kind
 from cogwork.consensus.raft.membership import Membership
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from cogwork.consensus.raft.core import Core
+    from cogwork.consensus.raft.progress import Progress
 
 __all__ = ("Changes",)
 
@@ -30,11 +31,13 @@ __all__ = ("Changes",)
 class Changes:
     """The change that a leader is making, if any."""
 
-    __slots__ = ("_core", "_goal", "_goal_s", "_target", "_until_s")
+    __slots__ = ("_core", "_goal", "_goal_s", "_progress", "_target", "_told", "_until_s")
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: Core, progress: Mapping[str, Progress]) -> None:
         self._core = core
+        self._progress = progress
         self._target: Membership | None = None
+        self._told: Membership | None = None
         self._until_s = 0.0
         self._goal = 0
         self._goal_s = 0.0
@@ -101,11 +104,23 @@ class Changes:
             self._target = None
             self._write(Membership(target.voters, target.learners, present.voters))
         elif core.now_s >= self._until_s:
-            who = ", ".join(late) or "a majority of the new voters"
-            core.report(f"the members stay as they are: {who} did not catch up in time")
+            self._tell(target, late)
             self._target = None
         elif core.now_s >= self._goal_s + core.election_s:
             self._set_goal()
+
+    def _tell(self, target: Membership, late: list[str]) -> None:
+        """Says who is waited for, once: who wants the change asks for it again and again."""
+        if target == self._told:
+            return
+        self._told = target
+        matches = (f"{voter} has {self._match_of(voter)} of {self._goal} entries" for voter in late)
+        who = ", ".join(matches) or "a majority of the new voters is not there"
+        self._core.report(f"the members stay as they are until new ones have caught up: {who}")
+
+    def _match_of(self, voter: str) -> int:
+        progress = self._progress.get(voter)
+        return 0 if progress is None else progress.match
 
     def _set_goal(self) -> None:
         """Has new voters reach what is committed now.

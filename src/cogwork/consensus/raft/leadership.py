@@ -50,7 +50,7 @@ class Leadership:
         self._share_of = share_of
         self.progress: dict[str, Progress] = {}
         self.reads = LeaderReads(core)
-        self.changes = Changes(core)
+        self.changes = Changes(core, self.progress)
         self.transfer: Transfer | None = None
         self.uncommitted_bytes = 0
         self.active_s = core.now_s
