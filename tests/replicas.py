@@ -161,9 +161,9 @@ class Trio:
 
 
 @asynccontextmanager
-async def trio(path: Path, names: str = "abc") -> AsyncIterator[Trio]:
+async def trio(path: Path, names: str = "abc", file_bytes: int = 32 << 20) -> AsyncIterator[Trio]:
     """Runs containers."""
-    made = Trio(path)
+    made = Trio(path, file_bytes)
     for name in names:
         made.start(name)
     try:

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 __all__ = ("Journal", "Log", "Replayed")
 
 HARD_STATE, INSTALLED, COMPACTED, GIVEN_UP = 1, 2, 3, 4
-ENTRY = 16
-"""Kinds of records; that of an entry is this and the entry's own."""
+ENTRY, ENTRY_AGAIN = 16, 32
+"""Kinds of records; that of an entry is this and the entry's own, below 16."""
 
 _SNAPSHOT = struct.Struct(">QQ")
 _NOBODY = b"\x00"
@@ -102,6 +102,11 @@ class Journal:
         self._lsns = deque(lsns)
         self._first = snapshot.index + 1
 
+    @property
+    def lsns(self) -> list[int]:
+        """The places of the entries that are kept."""
+        return list(self._lsns)
+
     def write(self, write: Write) -> None:
         """Appends what a write says.
 
@@ -163,6 +168,30 @@ class Journal:
     def stop(self) -> None:
         """Writes nothing any more; what there is stays."""
         self._is_stopped = True
+
+    def renew(self) -> None:
+        """Writes what there is once more, so that the log may let its old files go.
+
+        That is for one that was stopped: where the log takes only a part of it, or there is a
+        crash in the middle, what was there counts.
+
+        Raises:
+            LogError: It cannot be read, or the log takes nothing now.
+            OSError: It cannot be read.
+        """
+        log, start_lsn = self._log, self._log.end_lsn
+        records = [log.read(lsn) for lsn in self._lsns]
+        self._put_hard_state(self.hard_state)
+        if self._unsaid is not None:
+            self._begin_anew(self._unsaid)
+        elif self.snapshot.index:
+            self._put_snapshot(COMPACTED, self.snapshot)
+        group, lsns = self.group, deque[int]()
+        for each in records:
+            kind = ENTRY_AGAIN + _kind_of(each)
+            lsns.append(log.append(group, kind, each.index, each.term, each.payload))
+        self._lsns = lsns
+        log.low_water(group, start_lsn)
 
     def forget(self) -> None:
         """Says that what is in the log so far is of a replica that was given up.
@@ -249,7 +278,10 @@ class Replayed:
         Raises:
             Malformed: It is none of a group.
         """
-        if record.kind >= ENTRY:
+        if record.kind >= ENTRY_AGAIN:
+            if not 0 <= record.index - self._first < len(self.entries):
+                self._take_entry(record)
+        elif record.kind >= ENTRY:
             self._take_entry(record)
         elif record.kind == HARD_STATE:
             vote = record.payload[1:].decode() if record.payload[:1] == _SOMEBODY else None
@@ -279,6 +311,12 @@ class Replayed:
     @property
     def _first(self) -> int:
         return self.entries[0].index if self.entries else self.snapshot.index + 1
+
+    def renew(self, journal: Journal) -> None:
+        """Has a journal write once more what there is: of a replica that cannot be had."""
+        journal.go_on(self.hard_state, self.snapshot, self._lsns, is_said=self._is_said)
+        journal.renew()
+        self._lsns, self._is_said = journal.lsns, True
 
     def _take_snapshot(self, record: Record) -> None:
         size_bytes, tag = _SNAPSHOT.unpack_from(record.payload)
@@ -315,4 +353,8 @@ class Replayed:
 
 
 def _entry_of(record: Record) -> Entry:
-    return Entry(record.index, record.term, record.kind - ENTRY, record.payload)
+    return Entry(record.index, record.term, _kind_of(record), record.payload)
+
+
+def _kind_of(record: Record) -> int:
+    return record.kind % ENTRY

@@ -3,7 +3,7 @@
 Theory of operation. The log asks all groups of its oldest file at once. To seal takes a group part
 of a millisecond of the event loop, new files, and synchronisations that others wait behind: a
 thousand groups would hold up everybody for seconds. So a few seal at a time, and as each has done
-so the next one begins.
+so the next one begins. Where no replica is at work, what is kept of it is written once more.
 """
 
 from __future__ import annotations
@@ -25,16 +25,21 @@ class Pressure:
     """The groups that were asked, in that order."""
 
     def __init__(
-        self, members: Mapping[int, Member], stop: Callable[[int, Exception], None]
+        self,
+        members: Mapping[int, Member],
+        stop: Callable[[int, Exception], None],
+        renew: Callable[[int], object],
     ) -> None:
         """Has asked nobody.
 
         Args:
             members: The replicas that are open, by their groups.
             stop: Has the replica of a group stop that fails at what it is to do.
+            renew: Has what is kept of a group written once more, where its replica does nothing.
         """
         self._members = members
         self._stop = stop
+        self._renew = renew
         self._asked: dict[int, None] = {}
         self._sealing: set[int] = set()
         self._is_going_on = False
@@ -59,6 +64,8 @@ class Pressure:
                 del self._asked[group]
                 if group in self._members:
                     self._begin(group)
+                else:
+                    self._renew(group)
         finally:
             self._is_going_on = False
 

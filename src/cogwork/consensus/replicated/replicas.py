@@ -15,6 +15,7 @@ from cogwork.consensus.replicated.journal import Journal, Replayed
 from cogwork.consensus.replicated.member import Member
 from cogwork.consensus.replicated.member_storage import MemberStorage
 from cogwork.consensus.replicated.opening import declare, recover, replica_of
+from cogwork.consensus.replicated.renewals import Renewals, until_durable
 from cogwork.log.errors import LogError
 
 if TYPE_CHECKING:
@@ -35,7 +36,6 @@ RETRY_S = 5.0
 """So soon it is tried again to open a replica that could not be: perhaps there was no space."""
 
 VOID_TIMEOUT_S = 5.0
-PAUSE_S = 0.005
 
 
 class Replicas:
@@ -43,6 +43,7 @@ class Replicas:
 
     Attributes:
         members: Those that are open, by group.
+        renew: Has what a replica keeps that does nothing any more written once more: the log asks.
     """
 
     def __init__(
@@ -72,7 +73,10 @@ class Replicas:
         self._replayed: dict[int, Replayed] = {}
         self._housing: set[asyncio.Task[None]] = set()
         self._stopped: dict[int, Member] = {}
+        self._refused: set[int] = set()
         self._looks: dict[Stream, asyncio.Event] = {}  # set to have it looked again at once
+        self._renewals = Renewals(wal, self._renewal_of)
+        self.renew = self._renewals.ask
 
     def replay(self, record: Record) -> None:
         """Takes what the write-ahead log holds of a group, before its stream is opened.
@@ -145,6 +149,7 @@ class Replicas:
         """Opens none any more, and ends these streams, with their replicas."""
         for task in self._housing:
             task.cancel()
+        self._renewals.close()
         for stream in streams:
             try:
                 stream.end("the container is stopping")
@@ -156,6 +161,7 @@ class Replicas:
         try:
             member = await self._made(stream)
         except BaseException:
+            self._refused.add(stream.number)
             if stream.is_deleted:
                 self.discard(stream.number)
             raise
@@ -196,6 +202,7 @@ class Replicas:
             directory.close()
             raise
         self._replayed.pop(number, None)
+        self._refused.discard(number)
         member = Member(service, stream, group=group, journal=journal, replica=replica, files=files)
         self.members[number] = member
         return member
@@ -205,11 +212,8 @@ class Replicas:
         self._replayed.pop(number, None)
         try:
             Journal(wal, number).forget()
-            end_lsn = wal.end_lsn
-            wal.flush()
             async with asyncio.timeout(VOID_TIMEOUT_S):
-                while wal.durable_lsn < end_lsn:
-                    await asyncio.sleep(PAUSE_S)
+                await until_durable(wal)
         except LogError as error:
             raise Unavailable(str(error)) from error
         except TimeoutError:
@@ -244,8 +248,18 @@ class Replicas:
         if member is None:
             return
         self._stopped[group] = self._close(member.stream, member)
+        member.journal.stop()  # what has not been written by now was not told to anybody
         text = f"stream {member.name}: the replica here stops until the container starts anew"
         self._tell(text, error)
+
+    def _renewal_of(self, group: int) -> Callable[[], None] | None:
+        """Returns what writes once more what is kept of a replica that does nothing any more."""
+        if group in self._stopped:
+            return self._stopped[group].journal.renew
+        replayed = self._replayed.get(group) if group in self._refused else None
+        if replayed is None or self._wal is None:
+            return None
+        return partial(replayed.renew, Journal(self._wal, group))
 
     def _tell(self, text: str, error: Exception) -> None:
         self._service.report(f"{text}: {error!r}")

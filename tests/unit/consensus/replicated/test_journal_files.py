@@ -143,3 +143,58 @@ def test_a_snapshot_that_is_said_twice_keeps_what_follows() -> None:
     assert [index for index, _ in restarted(log, Snapshot(110, 1, MEMBERS))[1]] == [
         *range(111, 121)
     ]
+
+
+def replayed_from(records: list[Record]) -> Replayed:
+    replayed = Replayed()
+    for record in records:
+        replayed.take(record)
+    return replayed
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_what_is_written_once_more_is_the_same_however_much_of_it_is_there(times: int) -> None:
+    log, journal = written()
+    kept, ends = Snapshot(110, 1, MEMBERS), [len(log.records)]
+    for _ in range(times):
+        before = len(log.records)
+        journal.renew()
+        assert log.needed_from == before
+        ends.append(len(log.records))
+    # A crash may leave any part of what was written last.
+    for end in range(ends[-2], ends[-1] + 1):
+        replayed = replayed_from(log.records[:end])
+        assert (replayed.hard_state, replayed.snapshot) == (STATE, kept)
+        assert replayed.entries == list(entries(111, 121))
+    # Once all of it is there, any of the first files may be gone.
+    for first in range(log.needed_from + 1):
+        replayed = replayed_from(log.records[first:])
+        replayed.begin_at(kept)
+        assert replayed.entries == list(entries(111, 121))
+        assert replayed.hard_state == STATE
+
+
+def test_what_is_written_once_more_of_another_history_does_not_follow() -> None:
+    log, kept = of_another_history()
+    replayed = replayed_from(log.records)
+    replayed.begin_at(kept)
+    replayed.renew(Journal(log, GROUP))
+    assert restarted(log, kept)[1] == []
+    log.records = [each for each in log.records if each.lsn >= log.needed_from]
+    assert restarted(log, kept)[1] == []
+
+
+def test_what_cannot_be_had_is_written_once_more_and_goes_on() -> None:
+    log, _ = written()
+    replayed = replayed_from(log.records)
+    replayed.renew(Journal(log, GROUP))
+    replayed.begin_at(Snapshot(110, 1, MEMBERS))
+    journal = Journal(log, GROUP)
+    replayed.recovered(journal, NoStorage())
+    assert min(journal.lsns) > log.needed_from
+    journal.write(Write(3, STATE, entries=(Entry(115, 2, Kind.COMMAND, b"other"),)))
+    found = replayed_from(log.records).entries
+    assert [(each.index, each.term) for each in found] == [
+        *((index, 1) for index in range(111, 115)),
+        (115, 2),
+    ]

@@ -54,6 +54,7 @@ class Stage:
         self.pressure = Pressure(
             cast("Mapping[int, Member]", members),
             lambda group, error: self.stopped.append((group, str(error))),
+            lambda _group: None,
         )
 
     def ask(self, *groups: int) -> None:

@@ -65,6 +65,7 @@ def test_the_kinds_of_records_are_there() -> None:
         journal.COMPACTED,
         journal.GIVEN_UP,
         journal.ENTRY,
+        journal.ENTRY_AGAIN,
     ]
 
 
