@@ -50,6 +50,7 @@ OF_TYPE = {
     "cogwork.client.rpc.errors.Unserialisable": ExitCode.USAGE,
     "cogwork.schema.errors.Conflict": ExitCode.NOT_ACCEPTED,
     "cogwork.schema.errors.Incompatible": ExitCode.NOT_ACCEPTED,
+    "cogwork.schema.errors.InvalidAddress": ExitCode.USAGE,
     "cogwork.schema.errors.NotRegistered": ExitCode.NOT_FOUND,
     "cogwork.arrow.errors.UnknownStream": ExitCode.NOT_FOUND,
     "cogwork.container.addressing.AddressingError": ExitCode.CONFIGURATION,

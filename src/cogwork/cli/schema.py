@@ -17,6 +17,7 @@ from cogwork.cli.reach import reach
 from cogwork.cli.tables import console, table
 from cogwork.cli.unknown_commands import HelpfulGroup
 from cogwork.dataplane.messages import Message
+from cogwork.schema.registry import demand_pattern
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -171,6 +172,7 @@ def show(url: str, address: str, version: int | None, as_json: bool) -> int:
 
     found, versions = reach(url, work, force=True)
     if found is None:
+        demand_pattern(address)
         which = f"no version {version} of a schema" if version else "no schema"
         click.echo(f"cogwork: {address} has {which}", err=True)
         return ExitCode.NOT_FOUND
@@ -212,6 +214,7 @@ def check(
 
     found, reasons = reach(url, work, force=True)
     if found is None:
+        demand_pattern(address)
         click.echo(f"cogwork: {address} has no schema", err=True)
         return ExitCode.NOT_FOUND
     for file, reason in reasons.items():

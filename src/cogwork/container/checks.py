@@ -13,7 +13,6 @@ from cogwork.amqp.redirect import host_of
 from cogwork.container.engine_checks import check_engine, check_engine_of
 from cogwork.container.mesh.urls import BadLinkUrl
 from cogwork.container.node_checks import check_kind
-from cogwork.container.permissions import misplaced_wildcard
 from cogwork.container.place_checks import find_misplaced
 from cogwork.container.problems import Problem, each, named_twice, twice
 from cogwork.container.users import PasswordHashError, check_hash
@@ -23,6 +22,7 @@ from cogwork.router.mesh.bounds import (
     VIRTUAL_HOST_BYTES_MAX,
     VIRTUAL_HOSTS_MAX,
 )
+from cogwork.router.patterns import misplaced_wildcard
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cogwork.container.errors import OptionError
-from cogwork.container.permissions import misplaced_wildcard
 from cogwork.container.settings import Address
+from cogwork.router.patterns import misplaced_wildcard
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

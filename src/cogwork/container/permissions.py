@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cogwork.router.addresses import MAX_ADDRESS_LENGTH
-from cogwork.router.patterns import ANY_WORD, ANY_WORDS, address_words, covers
+from cogwork.router.patterns import address_words, covers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from cogwork.container.settings import Configuration, Permission, Right
 
-__all__ = ("Permissions", "misplaced_wildcard", "permissions_of")
+__all__ = ("Permissions", "permissions_of")
 
 _EVERYTHING = address_words("#")
 
@@ -69,14 +69,6 @@ def permissions_of(configuration: Configuration, identity: str | None) -> Permis
     for user in configuration.users:
         if user.name == identity:
             return Permissions(user.permissions)
-    return None
-
-
-def misplaced_wildcard(pattern: str) -> str | None:
-    """Finds the first word that mixes a wildcard with other characters; None is a good pattern."""
-    for word in address_words(pattern):
-        if len(word) > 1 and (ANY_WORD in word or ANY_WORDS in word):
-            return word
     return None
 
 

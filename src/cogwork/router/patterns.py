@@ -21,6 +21,7 @@ __all__ = (
     "covers",
     "is_pattern",
     "matches",
+    "misplaced_wildcard",
     "takes",
     "topic_words",
 )
@@ -43,6 +44,14 @@ def is_pattern(address: str) -> bool:
     """Tells whether one of the words of an address or a topic is a wildcard."""
     words = address_words(address)
     return ANY_WORD in words or ANY_WORDS in words
+
+
+def misplaced_wildcard(pattern: str) -> str | None:
+    """Finds the first word that mixes a wildcard with other characters; None is a good pattern."""
+    for word in address_words(pattern):
+        if len(word) > 1 and (ANY_WORD in word or ANY_WORDS in word):
+            return word
+    return None
 
 
 def matches(pattern: str, subject: str) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from cogwork.schema.errors import (
     Conflict,
     Incompatible,
+    InvalidAddress,
     InvalidBody,
     InvalidSchema,
     SchemaError,
@@ -22,6 +23,7 @@ __all__ = (
     "SCHEMAS",
     "Conflict",
     "Incompatible",
+    "InvalidAddress",
     "InvalidBody",
     "InvalidSchema",
     "Registered",

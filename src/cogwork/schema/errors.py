@@ -8,6 +8,7 @@ __all__ = (
     "REASON_LENGTH_MAX",
     "Conflict",
     "Incompatible",
+    "InvalidAddress",
     "InvalidBody",
     "InvalidSchema",
     "NotRegistered",
@@ -28,6 +29,10 @@ class SchemaError(CogworkError, ValueError):
 
 class InvalidSchema(SchemaError):
     """It is no schema, or one whose use could not be bounded."""
+
+
+class InvalidAddress(InvalidSchema):
+    """It is neither an address nor a pattern of addresses that could have a schema."""
 
 
 class NotRegistered(InvalidSchema):

@@ -11,13 +11,21 @@ the state is does not depend on what is installed.
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from cogwork.router.patterns import is_pattern
-from cogwork.schema.errors import Conflict, Incompatible, InvalidBody, InvalidSchema, NotRegistered
+from cogwork.router.patterns import is_pattern, misplaced_wildcard
+from cogwork.schema.errors import (
+    Conflict,
+    Incompatible,
+    InvalidAddress,
+    InvalidBody,
+    InvalidSchema,
+    NotRegistered,
+)
 from cogwork.schema.events import Event, Registered, Unregistered, decode_event
 from cogwork.schema.pattern_index import PatternIndex
 from cogwork.schema.schema import KINDS, SCHEMA_BYTES_MAX, Schema, make_schema
@@ -26,7 +34,7 @@ from cogwork.schema.version import Version
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ("SCHEMAS", "Registry", "decode")
+__all__ = ("SCHEMAS", "Registry", "decode", "demand_pattern")
 
 SCHEMAS = "stream/$schemas"
 """Where a registry is kept: the address of its stream, in each virtual host."""
@@ -44,6 +52,9 @@ REGISTRY_BYTES_MAX = 8 << 20
 ADDRESS_LENGTH_MAX = 1024
 MESSAGE_LENGTH_MAX = 1024
 CACHE_MAX = 10_000
+
+SEAM = re.compile(r"(?<=[*#])(?=[^./])|(?<=[^./])(?=[*#])")
+"""Where a wildcard touches another character of its word."""
 
 
 class Registry:
@@ -85,9 +96,11 @@ class Registry:
             must_fit: Whether each message that the version before takes must be one by this.
 
         Raises:
+            InvalidAddress: What is to have it can have none; a kind of `InvalidSchema`.
             InvalidSchema: It is none; the text says why.
             Incompatible: It may refuse messages that the version before takes.
         """
+        demand_pattern(address)
         address = address.lstrip("/")
         schema = make_schema(kind, definition, message)
         versions = self._versions.get(address)
@@ -108,11 +121,13 @@ class Registry:
             id: Of the event, so that whoever made it knows it again.
 
         Raises:
+            InvalidAddress: It never could have one; a kind of `InvalidSchema`.
             NotRegistered: The address has none.
         """
         address = address.lstrip("/")
         versions = self._versions.get(address)
         if not versions:
+            demand_pattern(address)
             raise NotRegistered(f"{address:.200} has no schema")
         return msgspec.json.encode(Unregistered(address, versions[-1].event.version, id))
 
@@ -146,8 +161,7 @@ class Registry:
         Raises:
             InvalidSchema: It is that.
         """
-        if not 0 < len(event.address) <= ADDRESS_LENGTH_MAX:
-            raise InvalidSchema(f"an address has from 1 to {ADDRESS_LENGTH_MAX} characters")
+        _demand_length(event.address)
         if event.kind not in KINDS:
             raise InvalidSchema(
                 f"schemas are of the kinds json and protobuf, not {event.kind!r:.40}"
@@ -338,3 +352,23 @@ def decode(
             f"the content-type is to be {schema.content_type}, not {content_type!r:.80}"
         )
     return schema.decode(body, steps_max)
+
+
+def demand_pattern(address: str) -> None:
+    """Sees that a schema can be for an address, or a pattern of addresses.
+
+    Raises:
+        InvalidAddress: It cannot; the text says what would be right.
+    """
+    _demand_length(address.lstrip("/"))
+    word = misplaced_wildcard(address)
+    if word is not None:
+        raise InvalidAddress(
+            f"{address:.200} has the word {word:.80}: * and # are wildcards as whole words only, "
+            f"as in {SEAM.sub('.', address):.200}"
+        )
+
+
+def _demand_length(address: str) -> None:
+    if not 0 < len(address) <= ADDRESS_LENGTH_MAX:
+        raise InvalidAddress(f"an address has from 1 to {ADDRESS_LENGTH_MAX} characters")

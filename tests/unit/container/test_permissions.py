@@ -6,9 +6,10 @@ import pytest
 
 from cogwork.container import permissions
 from cogwork.container.access import Access, Permits
-from cogwork.container.permissions import Permissions, misplaced_wildcard, permissions_of
+from cogwork.container.permissions import Permissions, permissions_of
 from cogwork.container.settings import Anonymous, Configuration, Permission, User
 from cogwork.router.addresses import MAX_ADDRESS_LENGTH
+from cogwork.router.patterns import misplaced_wildcard
 
 
 def may(pattern: str, address: str) -> bool:

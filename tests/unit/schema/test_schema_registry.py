@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from cogwork.schema import (
     Conflict,
+    InvalidAddress,
     InvalidBody,
     InvalidSchema,
     Registered,
@@ -49,6 +50,23 @@ def test_a_message_is_checked() -> None:
     assert found.check("prices", None, b'"x"') == "$: 'x' is not of type 'number'"
     reason = found.check("prices", "text/plain", b"7")
     assert reason == "the content-type is to be application/json, not 'text/plain'"
+
+
+@pytest.mark.parametrize(
+    ("address", "meant"),
+    [("topic/b#", "topic/b.#"), ("topic/#.a*c/d", r"topic/#.a.\*.c/d"), ("##", "#.#")],
+)
+def test_who_misplaces_a_wildcard_is_told_what_would_be_right(address: str, meant: str) -> None:
+    with pytest.raises(InvalidAddress, match=f"as whole words only, as in {meant}$"):
+        Registry().register(address, "json", NUMBER)
+
+
+def test_what_was_registered_with_a_misplaced_wildcard_stays_and_can_be_taken_away() -> None:
+    found = Registry()
+    found.apply(msgspec.json.encode(Registered("topic/c#", 1, "json", NUMBER)))
+    assert found.check("topic/c#", None, b'"x"') is not None
+    found.apply(found.unregister("topic/c#"))
+    assert len(found) == 0
 
 
 @pytest.mark.parametrize("address", ["", "/", "//"])
