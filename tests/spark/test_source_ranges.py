@@ -29,6 +29,18 @@ URL = {"url": "amqp://localhost"}
         ({**URL, "stream": "a", "startingOffsets": '{"a": -3}'}, "startingOffsets is earliest"),
         ({**URL, "stream": "a", "startingOffsets": "[" * 5000}, "startingOffsets is earliest"),
         ({**URL, "stream": "a", "minPartitions": "0"}, "minPartitions is a whole number above 0"),
+        *(
+            ({**URL, "stream": "a", name: text}, f"{name} is ")
+            for name in (
+                *("startingOffsets", "endingOffsets", "startingTimestamp", "endingTimestamp"),
+                *("maxOffsetsPerTrigger", "maxBytesPerTrigger", "minPartitions", "timeoutSeconds"),
+            )
+            for text in (str(2**63), "9" * 5000)
+        ),
+        *(
+            ({**URL, "stream": "a", "startingOffsets": text}, "startingOffsets is earliest")
+            for text in (f'{{"a": {2**63}}}', '{"a": ' + "9" * 5000 + "}")
+        ),
         ({**URL, "stream": "a", "failOnDataLoss": "no"}, "failOnDataLoss is true or false"),
         ({**URL, "stream": "a", "startingTimestamp": "noon"}, "startingTimestamp is in millis"),
         (
@@ -42,6 +54,16 @@ def test_what_makes_no_sense_is_one_line(options: dict[str, str], line: str) -> 
         read_options(options, is_streaming=False)
     assert line in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_number_is_as_large_as_an_offset_can_be() -> None:
+    largest = str(2**63 - 1)
+    given = {"startingOffsets": largest, "maxOffsetsPerTrigger": largest.zfill(5000)}
+    found = read_options({**URL, "stream": "a", **given}, is_streaming=False)
+    assert (found.start.in_stream("a"), found.rows_max) == (2**63 - 1, 2**63 - 1)
+    zeros = {"startingOffsets": "0" * 5000, "endingTimestamp": "0"}
+    found = read_options({**URL, "stream": "a", **zeros}, is_streaming=False)
+    assert (found.start.in_stream("a"), found.end.time_us) == (0, 0)
 
 
 def test_a_streaming_query_has_no_end() -> None:

@@ -24,6 +24,10 @@ StreamStart = (
 """`first`, `last`, `next`, `snapshot`, an offset, a time, a snapshot, or `Snapshot` itself."""
 
 
+DIGITS_MAX = len(str(ULong.MAX))
+"""Of an offset; Python refuses to read thousands of them."""
+
+
 def start_of(
     start: StreamStart, now: Callable[[], datetime] = datetime.now
 ) -> Origin | FromOffset | FromTime:
@@ -57,7 +61,7 @@ def start_of(
 def _start_in_words(text: str, now: Callable[[], datetime]) -> Origin | FromOffset | FromTime:
     if text in {each.value for each in Origin}:
         return Origin(text)
-    if text.isascii() and text.isdigit() and int(text) <= ULong.MAX:
+    if text.isascii() and text.isdigit() and len(text) <= DIGITS_MAX and int(text) <= ULong.MAX:
         return FromOffset(int(text))
     if text == "today":
         return FromTime(_ms_of(now().date()))

@@ -29,6 +29,9 @@ LATEST = -1
 
 CERTIFICATES = ("tlsCaFile", "tlsCertFile", "tlsKeyFile")
 
+NUMBER_MAX = 2**63 - 1
+"""What Spark's longs hold, and so an offset."""
+
 TRUTHS = {"true": True, "false": False}
 
 PLACES = {"earliest": EARLIEST, "latest": LATEST}
@@ -62,13 +65,28 @@ def certificates_in(options: Mapping[str, str]) -> Certificates:
 
 
 def count_in(options: Mapping[str, str], name: str) -> int | None:
-    """Reads a whole number above 0; None where the option is not given."""
+    """Reads a whole number above 0; None where the option is not given.
+
+    Raises:
+        OptionError: It is none, or a larger one than a stream has offsets.
+    """
     text = options.get(name)
     if text is None:
         return None
-    if not text.isascii() or not text.isdigit() or int(text) == 0:
-        raise OptionError(f"{name} is a whole number above 0, not {text!r:.40}")
-    return int(text)
+    number = _number_in(text)
+    if not number:
+        raise OptionError(f"{name} is a whole number above 0, below 2**63, not {text!r:.40}")
+    return number
+
+
+def _number_in(text: str) -> int | None:
+    """Reads a number as large as an offset can be; None where it is none, or a larger one."""
+    if not text.isascii() or not text.isdigit():
+        return None
+    digits = text.lstrip("0") or "0"  # Python refuses to read thousands of them
+    if len(digits) > len(str(NUMBER_MAX)):
+        return None
+    return number if (number := int(digits)) <= NUMBER_MAX else None
 
 
 def truth_in(options: Mapping[str, str], name: str, *, default: bool) -> bool:
@@ -98,8 +116,9 @@ def offsets_in(name: str, text: str) -> int | dict[str, int]:
     text = text.strip()
     if text.lower() in PLACES:
         return PLACES[text.lower()]
-    if text.isascii() and text.isdigit():
-        return int(text)
+    number = _number_in(text)
+    if number is not None:
+        return number
     try:
         found = json.loads(text)
         if isinstance(found, dict):
@@ -115,7 +134,9 @@ def offsets_in(name: str, text: str) -> int | dict[str, int]:
 def _offset_of(value: object) -> int:
     if isinstance(value, str) and value in PLACES:
         return PLACES[value]
-    if isinstance(value, bool) or not isinstance(value, int) or value < EARLIEST:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError(value)
+    if not EARLIEST <= value <= NUMBER_MAX:
         raise ValueError(value)
     return value
 
@@ -125,12 +146,16 @@ def time_us_in(options: Mapping[str, str], name: str) -> int | None:
 
     Returns:
         Microseconds since 1970; None where the option is not given.
+
+    Raises:
+        OptionError: It is no time, or one that is too far away.
     """
     text = options.get(name)
     if text is None:
         return None
-    if text.isascii() and text.isdigit():
-        return int(text) * 1000
+    number = _number_in(text)
+    if number is not None and number <= NUMBER_MAX // 1000:
+        return number * 1000
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
