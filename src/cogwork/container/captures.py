@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from cogwork.amqp.errors import Condition
 from cogwork.container.engines import CLUSTERED
 from cogwork.nodes.topic import TopicNode
+from cogwork.router.topics import MAX_PATTERN_WORDS
 from cogwork.spi.node import Refused
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def begin_capture(vhost: VirtualHost, node: StreamNode) -> None:
     """Has a stream get a copy of what matches the patterns of its declaration.
 
     Raises:
-        Refused: A pattern is none of a topic.
+        Refused: A pattern is none of a topic, or has too many words.
     """
     # All of them before any is bound: one that is none leaves nothing behind.
     for topic, subject in [_topic_of(vhost, pattern) for pattern in node.options.capture]:
@@ -61,4 +62,7 @@ def _topic_of(vhost: VirtualHost, pattern: str) -> tuple[TopicNode, bytes]:
             f"capture {pattern!r:.200}: a topic is expected, such as topic/flights.#",
             Condition.INVALID_FIELD,
         )
+    if (count := subject.count(b".") + 1) > MAX_PATTERN_WORDS:
+        text = f"capture {pattern!r:.80}: {count} words; at most {MAX_PATTERN_WORDS} are allowed"
+        raise Refused(text, Condition.INVALID_FIELD)
     return topic, subject

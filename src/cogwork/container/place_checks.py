@@ -12,6 +12,8 @@ from msgspec import structs
 from cogwork.container.addressing import AddressingError, table_of
 from cogwork.container.problems import Problem, each
 from cogwork.router.addresses import DEFAULT_RULES, InvalidAddressError, normalize
+from cogwork.router.patterns import topic_words
+from cogwork.router.topics import MAX_PATTERN_WORDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,6 +56,15 @@ def _stream(stream: Stream, table: AddressTable) -> Iterator[Problem]:
     for at, pattern in enumerate(stream.capture):
         if not _is_below(TOPIC, pattern, table):
             yield Problem(("capture", at), f'"{pattern:.80}"', "a topic, such as topic/flights.#")
+        elif (count := _words_of(pattern, table)) > MAX_PATTERN_WORDS:
+            yield Problem(("capture", at), f"{count} words", f"at most {MAX_PATTERN_WORDS}")
+
+
+def _words_of(pattern: str, table: AddressTable) -> int:
+    """Counts the words of a topic pattern: what stands behind the prefix of all topics."""
+    rule = _rule_at(pattern, table)
+    prefix = (rule.prefix if rule is not None else None) or ""
+    return len(topic_words(normalize(pattern)[len(prefix) + 1 :]))
 
 
 def _is_below(kind: str, address: str, table: AddressTable) -> bool:

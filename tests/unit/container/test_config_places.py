@@ -59,6 +59,10 @@ def test_who_is_named_twice_is_named_with_the_line(text: str, message: str) -> N
         ),
         (STREAM + 'capture = ["topic"]', 'stream[0].capture[0]: found "topic"'),
         (
+            f'{STREAM}capture = [\n"topic/a",\n"/topic/{"w." * 128}w"]',
+            "cogwork.toml:5: stream[0].capture[1]: found 129 words, expected at most 128",
+        ),
+        (
             '[[vhost]]\nname = "blue"\n[[vhost.stream]]\naddress = "foo"',
             'cogwork.toml:4: vhost[0].stream[0].address: found "foo"',
         ),
@@ -72,6 +76,7 @@ def test_what_is_at_an_address_of_something_else_is_refused(text: str, message: 
     "text",
     [
         STREAM + 'capture = ["topic/flights.#", "/topic/*.urgent"]',
+        f'{STREAM}capture = ["/topic/{"w." * 127}w"]',
         '[[stream]]\naddress = "/stream/a"',
         '[[stream]]\naddress = "stream/$telemetry"\n[telemetry]',
         '[[address]]\nprefix = "log/"\nkind = "stream"\n[[stream]]\naddress = "log/a"',

@@ -49,7 +49,16 @@ def test_an_option_of_the_engine_may_be_called_like_one_of_ours(replicas: Value)
     assert stream.options.rest == {"replicas": replicas, "retention_s": 60.0}
 
 
-def test_a_stream_that_cannot_capture_is_opened_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("pattern", "why"),
+    [
+        ("queue/x", "'queue/x': a topic is expected"),
+        (f"topic/{'w.' * 128}w", "129 words; at most 128 are allowed"),
+    ],
+)
+def test_a_stream_that_cannot_capture_is_opened_nowhere(
+    pattern: str, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     opened: list[object] = []
 
     async def open_(*words: object, **_options: object) -> None:
@@ -60,8 +69,8 @@ def test_a_stream_that_cannot_capture_is_opened_nowhere(monkeypatch: pytest.Monk
     async def story() -> None:
         vhost = Hosted().container.vhosts[""]
         assert vhost.view is not None
-        with pytest.raises(ManagementError, match="'queue/x': a topic is expected"):
-            vhost.view.declare_stream("stream/a", {"capture": ["topic/x", "queue/x"]})
+        with pytest.raises(ManagementError, match=why):
+            vhost.view.declare_stream("stream/a", {"capture": ["topic/x", pattern]})
         await asyncio.sleep(0.01)
         topic = vhost.nodes["topic"]
         assert topic.status()["subscribers"] == 0
