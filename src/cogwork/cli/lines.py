@@ -6,7 +6,6 @@ import asyncio
 import codecs
 import io
 import os
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -55,12 +54,15 @@ class Lines:
     async def _ready(self) -> None:
         loop = asyncio.get_running_loop()
         ready = asyncio.Event()
-        with suppress(PermissionError):  # a file on a disk is always ready: epoll_ctl(2), EPERM
+        try:
             loop.add_reader(self._fd, ready.set)
-            try:
-                await ready.wait()
-            finally:
-                loop.remove_reader(self._fd)
+        except PermissionError:  # a file on a disk is always ready: epoll_ctl(2), EPERM
+            await asyncio.sleep(0)
+            return
+        try:
+            await ready.wait()
+        finally:
+            loop.remove_reader(self._fd)
 
     def _add(self, data: bytes) -> None:
         self._is_over = not data

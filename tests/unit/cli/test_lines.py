@@ -53,6 +53,22 @@ def test_a_file_has_the_lines_that_python_sees(tmp_path: Path, text: str) -> Non
         assert asyncio.run(all_of(Lines(opened))) == expected
 
 
+def test_others_go_on_while_a_file_is_read(tmp_path: Path) -> None:
+    async def story() -> int:
+        turns = 0
+        with file.open("rb") as opened:
+            taking = asyncio.create_task(Lines(opened).take(1))
+            while not taking.done():
+                turns += 1
+                await asyncio.sleep(0)
+        assert len((await taking)[0]) == 10 * READ_BYTES
+        return turns
+
+    file = tmp_path / "one line"
+    file.write_bytes(b"x" * 10 * READ_BYTES)
+    assert asyncio.run(story()) > 10
+
+
 def test_a_line_is_there_before_the_next_one_comes() -> None:
     async def story() -> None:
         with piped() as (lines, pipe):
