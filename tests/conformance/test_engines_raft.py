@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 from replicas import Trio
 
+from cogwork.consensus import sequencer
 from cogwork.consensus.conformance import EngineConformance
+from cogwork.consensus.engine import Snapshot
+from cogwork.consensus.errors import InvalidSnapshot
 from cogwork.consensus.replicated.engine import CAPABILITIES
 
 if TYPE_CHECKING:
@@ -95,3 +98,22 @@ class TestRaft(EngineConformance):
         name = ("a", "d", "b", "c")[self.made % 4]
         self.made += 1
         return Host(self.cluster, name)
+
+
+def test_a_snapshot_that_is_too_large_is_refused_wherever_it_comes_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sequencer, "SNAPSHOT_BYTES_MAX", 3)
+
+    async def story() -> None:
+        cluster = Cluster(tmp_path)
+        hosts = [Host(cluster, name) for name in NAMES]
+        for host in hosts:
+            engine = await host.open("s", {})
+            with pytest.raises(InvalidSnapshot, match="has 4 octets, more than the 3"):
+                await engine.save_snapshot(Snapshot(0, b"four"))
+            assert await engine.load_snapshot() is None
+        for host in hosts:
+            await host.close()
+
+    asyncio.run(story())

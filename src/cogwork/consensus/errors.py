@@ -160,13 +160,20 @@ class SequenceReused(InvalidAppend):
 
 
 class InvalidSnapshot(ConsensusError):
-    """A snapshot that cannot be kept."""
+    """A snapshot that cannot be kept.
+
+    Attributes:
+        size_bytes: Its size.
+        max_bytes: The largest that is kept.
+    """
 
     def __init__(self, size_bytes: int, max_bytes: int) -> None:
         super().__init__(
             f"the snapshot has {size_bytes} octets, more than the {max_bytes} that are kept: "
             "store it elsewhere, and its address here"
         )
+        self.size_bytes = size_bytes
+        self.max_bytes = max_bytes
 
 
 class Malformed(ConsensusError, ValueError):

@@ -35,6 +35,7 @@ __all__ = (
     "Sequencer",
     "Trim",
     "decode",
+    "demand_size",
     "encode",
 )
 
@@ -147,8 +148,7 @@ class Sequencer:
         """
         if snapshot.offset > self.next_offset:
             raise BeyondEnd(snapshot.offset, self.next_offset)
-        if len(snapshot.data) > SNAPSHOT_BYTES_MAX:
-            raise InvalidSnapshot(len(snapshot.data), SNAPSHOT_BYTES_MAX)
+        demand_size(snapshot)
         if self.snapshot is None or snapshot.offset >= self.snapshot.offset:
             if snapshot.offset < self.first_offset:
                 raise Truncated(self.first_offset)
@@ -196,3 +196,13 @@ class Sequencer:
             made.snapshot = Snapshot(offset, data[_STATE.size : end])
         made.producers = ProducerTable.from_bytes(data[end:], producers_max)
         return made
+
+
+def demand_size(snapshot: Snapshot) -> None:
+    """Sees that a snapshot is not too large to be kept.
+
+    Raises:
+        InvalidSnapshot: It is.
+    """
+    if len(snapshot.data) > SNAPSHOT_BYTES_MAX:
+        raise InvalidSnapshot(len(snapshot.data), SNAPSHOT_BYTES_MAX)

@@ -18,6 +18,7 @@ from cogwork.consensus.errors import (
     ConsensusError,
     Fenced,
     InvalidAppend,
+    InvalidSnapshot,
     Malformed,
     NotLeader,
     OutOfSequence,
@@ -264,6 +265,7 @@ _PUT: dict[type[ConsensusError], Callable[[Any], tuple[list[int], str]]] = {
     Unavailable: lambda error: ([], error.reason),
     Unknown: lambda error: ([], error.reason),
     InvalidAppend: lambda error: ([], str(error)),
+    InvalidSnapshot: lambda error: ([error.size_bytes, error.max_bytes], ""),
 }
 _MADE: dict[str, Callable[[Failed], ConsensusError]] = {
     "NotLeader": lambda failed: NotLeader(failed.text or None),
@@ -276,6 +278,7 @@ _MADE: dict[str, Callable[[Failed], ConsensusError]] = {
     "Unavailable": lambda failed: Unavailable(failed.text),
     "Unknown": lambda failed: Unknown(failed.text),
     "InvalidAppend": lambda failed: InvalidAppend(failed.text),
+    "InvalidSnapshot": lambda failed: InvalidSnapshot(failed.numbers[0], failed.numbers[1]),
 }
 
 

@@ -38,7 +38,7 @@ from cogwork.consensus.replicated.calls import (
 )
 from cogwork.consensus.replicated.outbox import OWN_MARK
 from cogwork.consensus.replicated.stream import BATCH_BYTES_MAX, resolve
-from cogwork.consensus.sequencer import Fence, KeepSnapshot, Trim
+from cogwork.consensus.sequencer import Fence, KeepSnapshot, Trim, demand_size
 
 if TYPE_CHECKING:
     from asyncio import Future
@@ -114,6 +114,7 @@ class RaftEngine:
 
     async def save_snapshot(self, snapshot: Snapshot) -> None:
         """Keeps an application's snapshot instead of an earlier one."""
+        demand_size(snapshot)  # before it is written on every replica
         await self._command(KeepSnapshot(snapshot), len(snapshot.data))
 
     async def _command(self, command: Command, size_bytes: int) -> int:

@@ -19,7 +19,6 @@ from cogwork.consensus.engine import (
 )
 from cogwork.consensus.errors import (
     BeyondEnd,
-    InvalidSnapshot,
     Malformed,
     RecordsLost,
     Truncated,
@@ -27,7 +26,7 @@ from cogwork.consensus.errors import (
     Unsupported,
 )
 from cogwork.consensus.retention import Retention
-from cogwork.consensus.sequencer import SNAPSHOT_BYTES_MAX
+from cogwork.consensus.sequencer import demand_size
 from cogwork.consensus.shared.chain import Gap, damaged
 from cogwork.consensus.shared.clock import Clock
 from cogwork.consensus.shared.entry import Kind, Part
@@ -181,8 +180,7 @@ class SharedStream:
 
     async def save_snapshot(self, snapshot: Snapshot) -> None:
         """Keeps an application's snapshot instead of an earlier one."""
-        if len(snapshot.data) > SNAPSHOT_BYTES_MAX:
-            raise InvalidSnapshot(len(snapshot.data), SNAPSHOT_BYTES_MAX)
+        demand_size(snapshot)
         bounds = await self.bounds()
         if snapshot.offset > bounds.next:
             raise BeyondEnd(snapshot.offset, bounds.next)

@@ -12,6 +12,7 @@ from cogwork.consensus.errors import (
     ConsensusError,
     Fenced,
     InvalidAppend,
+    InvalidSnapshot,
     Malformed,
     NotLeader,
     OutOfSequence,
@@ -51,6 +52,7 @@ ERRORS = [
     Unavailable("nobody"),
     Unknown("silence"),
     InvalidAppend("empty"),
+    InvalidSnapshot(9, 5),
 ]
 
 
