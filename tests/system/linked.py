@@ -35,11 +35,14 @@ class Linked:
         self._stack = stack
         self._configuration = configuration
 
-    async def start(self, name: str, dials: Iterable[str] = (), configuration: str = "") -> None:
-        """Starts a container on a free port, linked with others that run."""
+    async def start(
+        self, name: str, dials: Iterable[str] = (), configuration: str = "", head: str = ""
+    ) -> None:
+        """Starts a container on a free port, linked with others that run; `head` is of no table."""
         links = "".join(f'[[link]]\nurl = "{self.address(each)}"\n' for each in dials)
         text = (
-            f'id = "{name}"\n[[listen]]\nport = 0\n{links}\n[mesh]\nheartbeat_s = {HEARTBEAT_S}\n'
+            f'id = "{name}"\n{head}[[listen]]\nport = 0\n{links}\n'
+            f"[mesh]\nheartbeat_s = {HEARTBEAT_S}\n"
             f"{self._configuration}\n{configuration}"
         )
         container = Container(parse(text, "test"))

@@ -13,7 +13,8 @@ from cogwork.client.outcome import OutcomeState
 from cogwork.container.config import parse
 from cogwork.container.container import Container
 from cogwork.container.mesh import partitions
-from cogwork.container.mesh.move_intake import MoveIntake
+from cogwork.container.mesh.move_intake import KeptAside, MoveIntake
+from cogwork.dataplane.past import take_away
 from cogwork.io.loop import EventLoop
 from cogwork.nodes.queue import QueueNode
 
@@ -52,7 +53,6 @@ heartbeat_s = 0.2
 """
 TIMEOUT_S = 40.0
 Key = tuple[str, int, str]
-Kept = tuple[bytes, int]
 
 GROUPS = [f"group-{number}" for number in range(24)]
 
@@ -323,7 +323,7 @@ def test_one_that_leaves_keeps_what_nobody_can_ever_take_and_moves_the_rest(
     prepare = MoveIntake.prepare
 
     def without(
-        intake: MoveIntake, key: Key, node: QueueNode, number: int, item: Kept
+        intake: MoveIntake, key: Key, node: QueueNode, number: int, item: KeptAside
     ) -> str | None:
         if b"unfit" in item[0]:
             return "nobody wants that"
@@ -339,9 +339,9 @@ def test_one_that_leaves_keeps_what_nobody_can_ever_take_and_moves_the_rest(
                 assert store.put(cogwork.Message(body, group_id="g").encode())
             leaves.container.leave()
             await until(lambda: leaves.container.has_left, "it has left")
-            numbers, formats = list[int](), list[int]()
-            first, *others = stays.node().store.take_ready(9, numbers, formats)
-            assert (first, formats) == (b"of another format", [7, 0, 0])
+            taken = take_away(stays.node().store, 9)
+            first, *others = [message for _, _, message, _, _ in taken]
+            assert (first, [each for _, each, *_ in taken]) == (b"of another format", [7, 0, 0])
             bodies = [cogwork.Message.decode(each).body for each in others]
             assert bodies == ["fit", "fit, too"]
             assert store.depth == 2

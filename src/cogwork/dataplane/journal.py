@@ -18,7 +18,7 @@ import cython
 from cython.cimports.cogwork.dataplane.fragments import FragmentingEnd
 from cython.cimports.cogwork.dataplane.octets import bytes_from, store_u32, store_u64
 from cython.cimports.cogwork.dataplane.sending import SendingEnd
-from cython.cimports.cogwork.dataplane.stored import AGES, DELAYED, number_of
+from cython.cimports.cogwork.dataplane.stored import AGES, ASIDE, DELAYED, number_of
 from cython.cimports.libc.stdlib import free, realloc
 from cython.cimports.libc.string import memcpy
 
@@ -102,7 +102,9 @@ class Journal:
         store_u64(p + 9, item.sequence + self.sequence_base if item.sequence else 0)
         store_u64(p + 17, self.wall_ms(item.stored_s))
         store_u64(p + 25, self.wall_ms(item.expires_s) if item.expires_s else 0)
-        store_u64(p + 33, self.wall_ms(item.due_s) if item.state == DELAYED else 0)
+        # Of what is put aside, `due_s` is 0 where it was not delayed.
+        is_delayed: cython.bint = item.state == DELAYED or item.state == ASIDE
+        store_u64(p + 33, self.wall_ms(item.due_s) if is_delayed and item.due_s else 0)
         store_u32(p + 41, item.format)
         p[45] = item.priority
         p[46] = 1 if item.flags & AGES else 0

@@ -206,7 +206,12 @@ class Shelf:
         return self.slots.replace(item, data, size)
 
     def put_aside(self, item):
-        """Takes an item whose message is handed on; it keeps its number until that has arrived."""
+        """Takes an item whose message is handed on; it keeps its number until that has arrived.
+
+        From now on `due_s` is 0 where it was not delayed.
+        """
+        if item.state != DELAYED:
+            item.due_s = 0.0
         self._clear(item)
         item.state = ASIDE
         item.flags &= ~HANDED
@@ -215,10 +220,12 @@ class Shelf:
         return 0
 
     def enter_again(self, item):
-        """Places an item that was put aside behind all others."""
+        """Places an item that was put aside behind all others, or delays it again."""
         self._uncount_aside(item)
         self.depth += 1
         self.size_bytes += item.size
+        if item.due_s != 0.0:
+            return self.delay(item, item.due_s)
         self.enter(item)
         return self.disorder.lose(item.sequence) if item.attempt else 0
 

@@ -54,6 +54,8 @@ cdef class Stock(Terminus):
     cdef int forget(self, Item* item) except -1
     cdef int discard(self, Item* item) except -1
     cdef int drop_all(self) except -1
+    cdef Item* next_ready(self) except? NULL
+    cdef int part_with(self, Item* item) except -1
     cdef bytes message_of(self, Item* item)
     cdef object _facts(self, Item* item)
 

@@ -344,34 +344,46 @@ class Stock(Terminus):
             "expires_in_s": item.expires_s - now_s if item.expires_s else None,
         }
 
-    def take_ready(self, count: int, numbers: list, formats: list = None) -> list:
+    @property
+    def waiting(self) -> int:
+        """Counts the items that any consumer could have now."""
+        return self.shelf.ready.count + self.shelf.returned_count
+
+    def take_ready(self, count: int, numbers: list) -> list:
         """Puts ready items aside, to be moved elsewhere; returns their messages in order.
 
         Args:
             count: How many at most.
             numbers: Gets the numbers of what is put aside, by which `moved` says that it has
                 arrived, or `enter_again` that it has not.
-            formats: Gets their message-formats; None where nobody asks.
         """
         taken: list = []
         item: cython.pointer(Item)
         self.shelf.restore()
         while len(taken) < count:
-            item = self.shelf.ready.front()
+            item = self.next_ready()
             if item == cython.NULL:
-                if not self.shelf.is_stirred():
-                    break
-                self.shelf.restore()
-                continue
+                break
             taken.append(self.message_of(item))
-            self.removed += 1
             numbers.append(number_of(item))
-            if formats is not None:
-                formats.append(item.format)
-            self.shelf.put_aside(item)
-            if self.has_refused or self.shelf.is_stirred():
-                self.ring()
+            self.part_with(item)
         return taken
+
+    def next_ready(self):
+        """Finds the first item that is ready; NULL where none is."""
+        item: cython.pointer(Item) = self.shelf.ready.front()
+        while item == cython.NULL and self.shelf.is_stirred():
+            self.shelf.restore()
+            item = self.shelf.ready.front()
+        return item
+
+    def part_with(self, item):
+        """Puts an item aside that is to be moved elsewhere."""
+        self.removed += 1
+        self.shelf.put_aside(item)
+        if self.has_refused or self.shelf.is_stirred():
+            self.ring()
+        return 0
 
     def moved(self, numbers: list) -> None:
         """Gives up for good what was put aside and has arrived elsewhere, for certain."""
@@ -404,7 +416,8 @@ class Stock(Terminus):
     def enter_again(self, numbers: list) -> None:
         """Has what was put aside back, behind all others: it has not arrived elsewhere.
 
-        What has become too old meanwhile expires: its timer was passed over while it was away.
+        What is not due yet is delayed again. What has become too old meanwhile expires: its timer
+        was passed over while it was away.
         """
         item: cython.pointer(Item)
         for number in numbers:
@@ -412,6 +425,10 @@ class Stock(Terminus):
             if item != cython.NULL:
                 item.flags &= ~HANDED
                 self.removed -= 1
+                if item.due_s > self.now():
+                    item.attempt = 0  # nobody can have got it
+                else:
+                    item.due_s = 0.0
                 self.shelf.enter_again(item)
                 if self.journal is not None:
                     self.journal.put(item)

@@ -43,6 +43,7 @@ cdef class Store(Ledger):
     cdef uint8_t[256] levels
     cdef RecentIds recent
     cdef tuple recent_limits
+    cdef tuple past
     cdef Dispatcher dispatcher
     cdef readonly uint64_t stored
     cdef readonly uint64_t refused

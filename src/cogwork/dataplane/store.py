@@ -22,6 +22,7 @@ from cython.cimports.cogwork.dataplane.envelope import (
     read_envelope,
 )
 from cython.cimports.cogwork.dataplane.octets import octets_of
+from cython.cimports.cogwork.dataplane.past import is_over, recall
 from cython.cimports.cogwork.dataplane.recent import cogwork_hash
 from cython.cimports.cogwork.dataplane.shipment import (
     ACCEPTED,
@@ -155,10 +156,8 @@ class Store(Ledger):
     # -- taking messages in
 
     def is_ready(self):
-        if self.journal is not None and self.is_kept_waiting():
-            self.has_refused = True
-            return False
-        if self.full_policy == FULL_BLOCKS and is_full(self):
+        is_kept_waiting: cython.bint = self.journal is not None and self.is_kept_waiting()
+        if is_kept_waiting or (self.full_policy == FULL_BLOCKS and is_full(self)):
             self.has_refused = True
             return False
         return self.bell is not None
@@ -279,6 +278,8 @@ class Store(Ledger):
         item.origin = s.origin
         item.priority = self.levels[e.header.priority]
         item.stored_s = self.now()
+        if self.past is not None:
+            recall(item, self.past, item.stored_s)
         if e.group_id_size:
             item.group_key = cogwork_hash(e.group_id, e.group_id_size) | 1
         if e.header.has_ttl:
@@ -289,6 +290,8 @@ class Store(Ledger):
             self.journal.put(item)
         if self.trail is not None:
             self.trail.accepted(item)
+        if self.past is not None and is_over(self, item):
+            return 0
         return self.dispatcher.offer(item)
 
     def hold_consumer(self, item):
@@ -298,7 +301,7 @@ class Store(Ledger):
         """Puts a new item in its place, or aside until its time comes."""
         now_s: cython.double = item.stored_s
         ttl_s: cython.double = self.ttl_s
-        due_s: cython.double = 0.0
+        due_s: cython.double = item.due_s
         if e.header.has_ttl and (ttl_s == 0.0 or e.header.ttl_ms * 0.001 < ttl_s):
             ttl_s = e.header.ttl_ms * 0.001
         if e.header.has_ttl or ttl_s > 0.0:
@@ -322,8 +325,11 @@ class Store(Ledger):
         fits = read_envelope(octets_of(message), size, self.wants, cython.address(e)) >= 0
         return None if fits else "its sections are malformed"
 
-    def put(self, message: bytes, message_format: int = 0) -> bool:
-        """Puts back what was taken out, whatever its id and delay; says whether it is taken now."""
+    def put(self, message: bytes, message_format: int = 0, past: tuple = None) -> bool:
+        """Puts in what was taken out, whatever its id and delay; says whether it is taken now.
+
+        With a `past` it goes on from there; else it is new.
+        """
         s: Shipment
         wants: cython.int = self.wants
         if not self.is_ready() or is_shut(self):
@@ -336,10 +342,12 @@ class Store(Ledger):
         s.format = cython.cast(uint32_t, message_format)
         s.settled = True
         self.wants &= WANTS_GROUP_ID
+        self.past = past
         try:
             return self.receive(cython.address(s)) == 1
         finally:
             self.wants = wants
+            self.past = None
 
     # -- consumers
 

@@ -6,7 +6,7 @@ import asyncio
 import time
 from contextlib import contextmanager
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import pytest
 
@@ -55,6 +55,8 @@ class Mesh:
 
 class Way:
     """A way to one of them."""
+
+    takes_past = True
 
     def __init__(self, mesh: Mesh, _vhost: object, _node: QueueNode, target: str | None) -> None:
         if target is None or mesh.way_to(target) is None:
@@ -150,12 +152,50 @@ def test_what_one_has_forgotten_another_one_gets() -> None:
     assert mesh.taken == {"near": 0, "far": ITEMS}
 
 
-def test_a_queue_whose_items_are_not_ready_keeps_no_other_waiting() -> None:
+def later(delay_ms: int) -> Message:
+    return Message("x", annotations={Symbol("x-opt-delivery-delay"): UInt(delay_ms)})
+
+
+def test_what_is_delayed_moves_to_who_keeps_its_delay(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def opened(self: Way, _deadline_s: float) -> None:
+        self.takes_past = self._target == "far"
+
+    monkeypatch.setattr(Way, "opened", opened)
+    mesh = Mesh("near", "far")
+    mesh.dies = ""
+    with queue(body=later(60_000)) as node:
+        assert leave(mesh, node) == (0, ITEMS, None)
+    assert mesh.taken == {"near": 0, "far": ITEMS}
+
+
+def test_who_keeps_no_delays_gets_what_was_delayed_once_it_is_due(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Way, "takes_past", False)
     mesh = Mesh("near")
     mesh.dies = ""
-    later = Message("x", annotations={Symbol("x-opt-delivery-delay"): UInt(60_000)})
-    with queue(body=later) as first, queue("queue/b") as second:
+    with queue(body=later(60_000)) as node:
+        has_more_come = Mover._has_more_come
+
+        async def due(*arguments: Any) -> bool:
+            node.tick(time.monotonic() + 61)
+            return await has_more_come(*arguments)
+
+        monkeypatch.setattr(Mover, "_has_more_come", due)
+        assert leave(mesh, node) == (0, ITEMS, None)
+
+
+def test_a_queue_whose_items_are_not_ready_keeps_no_other_waiting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Way, "takes_past", False)
+    mesh = Mesh("near")
+    mesh.dies = ""
+    with queue(body=later(60_000)) as first, queue("queue/b") as second:
         assert first.store.counts()["delayed"] == ITEMS
         left, moved, problem = leave(mesh, first, second, limit_s=0.5)
     assert (left, moved) == (ITEMS, ITEMS)
-    assert problem == f"{ITEMS} items of 'queue/a' could not be moved"
+    assert problem == (
+        f"{ITEMS} items of 'queue/a' could not be moved: "
+        "container near takes nothing that is delayed"
+    )

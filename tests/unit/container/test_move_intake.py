@@ -24,7 +24,7 @@ class Queue:
     def flaw_of(self, message: bytes, message_format: int) -> str | None:
         return f"format {message_format} is none of mine" if message == b"13" else None
 
-    def put(self, message: bytes, _format: int) -> bool:
+    def put(self, message: bytes, _format: int, _past: object) -> bool:
         if len(self.items) >= self.room:
             return False
         self.items.append(message)
@@ -40,7 +40,8 @@ class Arrivals:
 
     def prepare(self, *numbers: int) -> list[str | None]:
         return [
-            self.intake.prepare(KEY, self.queue, number, (b"%d" % number, 7)) for number in numbers
+            self.intake.prepare(KEY, self.queue, number, (b"%d" % number, 7, None))
+            for number in numbers
         ]
 
     def activate(self, *numbers: int) -> int:

@@ -9,9 +9,10 @@ from kept_queues import KeptQueue
 from text_messages import text_of
 
 from cogwork.amqp.errors import AmqpError
-from cogwork.amqp.message import Header, Properties
-from cogwork.amqp.outcomes import Rejected
+from cogwork.amqp.message import Header, Properties, decode_sections
+from cogwork.amqp.outcomes import Modified, Rejected
 from cogwork.amqp.types import Symbol, UInt
+from cogwork.dataplane.past import take_away
 from cogwork.dataplane.restoration import restore
 
 
@@ -181,6 +182,119 @@ def test_what_comes_back_expires_where_its_time_is_over_meanwhile(group: str | N
     queue.core.flush()
     assert (queue.texts(), queue.dead, queue.count("expired")) == (["c"], ["a", "b"], 2)
     assert queue.restarted().texts() == ["c"]
+
+
+DELAY_S = 1000.0
+DELAYED = {Symbol("x-opt-delivery-delay"): UInt(1_000_000)}
+
+
+def test_a_delayed_item_is_delayed_where_it_goes_and_where_it_comes_back(queue: KeptQueue) -> None:
+    queue.send("later", message_annotations=DELAYED)
+    sent_s = time.monotonic()
+    queue.send("ready")
+    assert take_away(queue.store, 0, is_delayed=True) == []
+    ((number, _, message, original, past),) = take_away(queue.store, 9, is_delayed=True)
+    assert message == original
+    other = KeptQueue()
+    assert other.store.put(original, 0, past)
+    queue.store.tombstone([number])
+    queue.store.enter_again([number])
+    for each in (queue, other, queue.checkpointed().restarted(), other.restarted()):
+        assert each.count("delayed") == 1
+        each.store.tick(sent_s + DELAY_S + 1)
+        assert (each.count("delayed"), each.texts()[-1]) == (0, "later")
+
+
+@pytest.mark.parametrize("is_new_account", [False, True])
+def test_a_delayed_item_that_was_put_aside_is_delayed_after_a_crash(
+    queue: KeptQueue, is_new_account: bool
+) -> None:
+    queue.send("a", message_annotations=DELAYED)
+    take_away(queue.store, 9, is_delayed=True)
+    again = (queue.checkpointed() if is_new_account else queue).restarted()
+    assert (again.count("delayed"), again.count("leaving")) == (1, 0)
+
+
+def test_what_is_due_meanwhile_is_ready_when_it_comes_back(queue: KeptQueue) -> None:
+    queue.send("a", message_annotations=DELAYED)
+    ((number, *_),) = take_away(queue.store, 9, is_delayed=True)
+    queue.store.tombstone([number])
+    queue.store.tick(time.monotonic() + DELAY_S)
+    queue.store.enter_again([number])
+    assert (queue.count("ready"), queue.facts()[0]["attempts"]) == (1, 1)
+
+
+def test_delayed_items_go_in_the_order_in_which_they_are_due(queue: KeptQueue) -> None:
+    for text, delay_ms in (("c", 90_000), ("a", 60_000), ("d", 99_000), ("b", 60_000)):
+        queue.send(text, message_annotations={Symbol("x-opt-delivery-delay"): UInt(delay_ms)})
+    taken = [*take_away(queue.store, 3, True), *take_away(queue.store, 3, True)]
+    assert [text_of(message) for _, _, message, _, _ in taken] == ["a", "b", "c", "d"]
+
+
+def fail(queue: KeptQueue) -> Header:
+    """Has a consumer fail with the first item; returns the header that it saw."""
+    consumer = queue.peer()
+    link = consumer.consumer(queue.store, 1)
+    queue.commit()
+    consumer.hear()
+    taken = consumer.take()[0]
+    consumer.settle(taken, Modified(delivery_failed=True))
+    consumer.detach(queue.store, link)
+    queue.core.flush()
+    return decode_sections(taken.message).header or Header()
+
+
+@pytest.mark.parametrize("is_restarted", [False, True])
+def test_failed_attempts_count_where_an_item_goes(queue: KeptQueue, is_restarted: bool) -> None:
+    queue.send("a", header=Header(delivery_count=UInt(5)))
+    assert (fail(queue).delivery_count, fail(queue).delivery_count) == (5, 6)
+    ((_, _, message, original, past),) = take_away(queue.store, 9)
+    assert (decode_sections(message).header or Header()).delivery_count == 7
+    assert past[2:] == (2, 2)
+    other = KeptQueue()
+    assert other.store.put(original, 0, past)
+    if is_restarted:
+        other = other.restarted()
+    other.store.maximum_delivery_count = 3
+    assert (other.facts()[0]["attempts"], other.facts()[0]["failures"]) == (2, 2)
+    assert other.count("ready") == 1
+    header = fail(other)
+    assert (header.delivery_count, header.first_acquirer) == (7, False)
+    assert (other.dead, other.letters[0][4]) == (["a"], 3)
+    assert other.count("redelivered") == 1
+
+
+@pytest.mark.parametrize("where", ["queue", "message"])
+def test_an_item_is_no_younger_where_it_goes(queue: KeptQueue, where: str) -> None:
+    if where == "queue":
+        queue.store.ttl_s = 100.0
+    queue.send("a", header=Header(ttl=UInt(100_000)) if where == "message" else None)
+    ((_, _, _, original, (stored_s, due_s, *_)),) = take_away(queue.store, 9)
+    old, over = KeptQueue(), KeptQueue()
+    for other, age_s in ((old, 90.0), (over, 100.0)):
+        other.store.ttl_s = queue.store.ttl_s
+        assert other.store.put(original, 0, (stored_s - age_s, due_s, 0, 0))
+    assert old.texts() == ["a"]
+    for each in (old, old.restarted()):
+        left_s = each.facts()[0]["expires_in_s"]
+        assert isinstance(left_s, float)
+        assert left_s < 10.1
+    over.core.flush()
+    assert (over.texts(), over.dead, over.count("expired")) == ([], ["a"], 1)
+
+
+def test_no_consumer_gets_what_is_too_old_when_it_arrives() -> None:
+    queue = KeptQueue()
+    queue.store.ttl_s = 100.0
+    consumer = queue.peer()
+    consumer.consumer(queue.store, 9)
+    now_s = time.monotonic()
+    assert queue.store.put(queue.message("old"), 0, (now_s - 200.0, 0.0, 0, 0))
+    assert queue.store.put(queue.message("new"), 0, (now_s - 20.0, 0.0, 0, 0))
+    queue.commit()
+    consumer.hear()
+    assert [text_of(each.message) for each in consumer.take()] == ["new"]
+    assert queue.dead == ["old"]
 
 
 def test_what_is_put_into_another_shard_is_not_delayed_once_more(queue: KeptQueue) -> None:

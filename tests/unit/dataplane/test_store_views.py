@@ -8,6 +8,7 @@ from text_messages import message, text_of, texts
 from cogwork.amqp.message import Properties
 from cogwork.amqp.outcomes import Released
 from cogwork.amqp.types import Symbol, UInt
+from cogwork.dataplane.past import take_away
 
 # -- those who choose, and those who only look
 
@@ -90,13 +91,13 @@ def test_items_can_be_taken_to_move_them(queue: Queue) -> None:
 
 
 def test_what_is_put_elsewhere_keeps_its_format(queue: Queue) -> None:
-    strange, numbers, formats = b"of another format", list[int](), list[int]()
+    strange = b"of another format"
     assert queue.store.flaw_of(strange, 7) is None
     assert queue.store.flaw_of(strange, 0) == "its sections are malformed"
     assert not queue.store.put(strange)
     assert queue.store.put(strange, 7)
-    assert queue.store.take_ready(1, numbers, formats) == [strange]
-    assert formats == [7]
+    ((_, message_format, *taken, _),) = take_away(queue.store, 1)
+    assert (message_format, taken) == (7, [strange, strange])
 
 
 def test_a_store_that_is_closed_settles_for_whatever_is_still_said(queue: Queue) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import AmqpError, Condition
@@ -11,12 +12,15 @@ from cogwork.container.mesh.move_way import (
     ACCEPTED,
     ACTIVATE,
     ITEM,
+    ITEM_PAST,
     NUMBER,
     PREPARE,
+    PREPARE_WITH_PAST,
     REJECTED,
     RELEASED,
+    TICKS,
 )
-from cogwork.container.mesh.names import DURABILITY, MOVE
+from cogwork.container.mesh.names import DURABILITY, MOVE, PAST
 from cogwork.dataplane.codec import encode
 from cogwork.dataplane.entry import CLOSEST_CODE, AddressEntry
 from cogwork.dataplane.incoming import IncomingLink
@@ -35,15 +39,22 @@ __all__ = ("MoveIntake",)
 
 WINDOW = 1000
 
+Past = tuple[float, float, int, int]
+"""What an item has been through; see `cogwork.dataplane.past`."""
+
+KeptAside = tuple[bytes, int, Past | None]
+"""An item's message, and its format; its past, where that is known."""
+
 
 class MoveIntake:
     """Takes the items of a container that leaves, for one virtual host."""
 
     def __init__(self, core: Core) -> None:
         self._core = core
-        self._prepared: dict[tuple[str, int, str], dict[int, tuple[bytes, int]]] = {}
+        self._prepared: dict[tuple[str, int, str], dict[int, KeptAside]] = {}
         self._activated: dict[tuple[str, int, str], _Numbers] = {}
         self._gone: set[tuple[str, int, str]] = set()
+        self._clocks: dict[tuple[str, int], float] = {}
 
     def take(self, link: Link, attach: Attach, origin: str, node: QueueNode) -> None:
         """Takes a link by which items come.
@@ -60,13 +71,27 @@ class MoveIntake:
                 Condition.PRECONDITION_FAILED,
             )
         key = (origin, incarnation, node.address)
-        letters = _Letters(self._core, self, key, node)
+        clock_s = self._clock(origin, incarnation, properties.get(PAST))
+        letters = _Letters(self._core, self, key, node, clock_s)
         end = IncomingLink(link.session.end, link.handle, letters.entry, None, WINDOW)
         link.context = letters
-        link.attach(source=attach.source or Source(), target=Target(address=node.address))
+        link.attach(
+            source=attach.source or Source(),
+            target=Target(address=node.address),
+            properties={PAST: True},
+        )
         link.carry(end)
         letters.entry.add_source(end)
         end.open_credit()
+
+    def _clock(self, origin: str, incarnation: int, ticks: object) -> float:
+        """Says how far the clock here is ahead of another container's: always the same.
+
+        Items keep their order only where all that are moved are late by as much.
+        """
+        if not isinstance(ticks, int):
+            return 0.0
+        return self._clocks.setdefault((origin, incarnation), time.monotonic() - ticks / TICKS)
 
     def forget_all_but(self, lives: Mapping[str, int]) -> None:
         """Gives up what was kept aside for containers that have died on their way out.
@@ -83,16 +108,17 @@ class MoveIntake:
         self._gone = gone
 
     def prepare(
-        self, key: tuple[str, int, str], node: QueueNode, number: int, item: tuple[bytes, int]
+        self, key: tuple[str, int, str], node: QueueNode, number: int, item: KeptAside
     ) -> str | None:
-        """Keeps an item aside, a message and its format, unless it has been activated already.
+        """Keeps an item aside, unless it has been activated already.
 
         Returns:
             Why the queue can never take it: it stays where it is. None where it is kept.
         """
         if number in self._activated.get(key, ()):
             return None
-        flaw = node.store.flaw_of(*item)
+        message, message_format, _ = item
+        flaw = node.store.flaw_of(message, message_format)
         if flaw is None:
             self._prepared.setdefault(key, {})[number] = item
         return flaw
@@ -147,8 +173,14 @@ class _Letters:
     """What comes by one link."""
 
     def __init__(
-        self, core: Core, intake: MoveIntake, key: tuple[str, int, str], node: QueueNode
+        self,
+        core: Core,
+        intake: MoveIntake,
+        key: tuple[str, int, str],
+        node: QueueNode,
+        clock_s: float,
     ) -> None:
+        self._clock_s = clock_s
         self._intake = intake
         self._key = key
         self._node = node
@@ -166,14 +198,25 @@ class _Letters:
 
     def _read(self, data: bytes) -> tuple[int, bytes | None]:
         if data[:1] == PREPARE and len(data) > ITEM.size:
-            number, message_format = ITEM.unpack_from(data, 1)
-            item = (data[1 + ITEM.size :], message_format)
-            flaw = self._intake.prepare(self._key, self._node, number, item)
-            return (ACCEPTED, None) if flaw is None else (REJECTED, _rejection(flaw))
+            return self._prepare(data, 1 + ITEM.size, None)
+        if data[:1] == PREPARE_WITH_PAST and len(data) > ITEM.size + ITEM_PAST.size:
+            stored, due, attempts, failures = ITEM_PAST.unpack_from(data, 1 + ITEM.size)
+            past = (self._here_s(stored), self._here_s(due) if due else 0.0, attempts, failures)
+            return self._prepare(data, 1 + ITEM.size + ITEM_PAST.size, past)
         if data[:1] == ACTIVATE and len(data) % NUMBER.size == 1:
             numbers = [each for (each,) in NUMBER.iter_unpack(data[1:])]
             return self._intake.activate(self._key, self._node, numbers), None
         return RELEASED, None
+
+    def _prepare(self, data: bytes, at: int, past: Past | None) -> tuple[int, bytes | None]:
+        number, message_format = ITEM.unpack_from(data, 1)
+        item = (data[at:], message_format, past)
+        flaw = self._intake.prepare(self._key, self._node, number, item)
+        return (ACCEPTED, None) if flaw is None else (REJECTED, _rejection(flaw))
+
+    def _here_s(self, ticks: int) -> float:
+        """Says by the clock here what the other container says by its own."""
+        return ticks / TICKS + self._clock_s
 
     def attached(self, link: Link) -> None:
         """Never happens: the other container attaches."""

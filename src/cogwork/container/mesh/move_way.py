@@ -1,19 +1,26 @@
-"""A link by which a container that leaves moves items to another one, for one queue."""
+"""A link by which a container that leaves moves items to another one, for one queue.
+
+What an item has been through goes with it, where the other container says that it takes that: since
+when it is there, when it is due, its attempts. Both times are by the monotonic clock of the
+container that leaves, which its attach tells. How far the clocks are apart is measured once, so
+what is due one after the other stays so, and no wall clock matters. A container of an earlier
+version gets the message with the header that it has by now; what is delayed is not moved there.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import struct
 import time
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
 
 from cogwork.amqp.errors import Condition
 from cogwork.amqp.kinds import composite_from
 from cogwork.amqp.outcomes import Rejected
 from cogwork.amqp.performatives import Role
 from cogwork.amqp.terminus import Source, Target
-from cogwork.amqp.types import Described
-from cogwork.container.mesh.names import DURABILITY, MOVE, VHOST
+from cogwork.amqp.types import Described, ULong
+from cogwork.container.mesh.names import DURABILITY, MOVE, PAST, VHOST
 from cogwork.dataplane.codec import decode
 from cogwork.dataplane.outgoing import OutgoingLink
 from cogwork.dataplane.port import Port
@@ -27,13 +34,17 @@ if TYPE_CHECKING:
     from cogwork.dataplane.link import Link
     from cogwork.nodes.queue.node import QueueNode
 
-__all__ = ("ForgottenError", "MoveError", "MoveWay", "NotTakenError")
+__all__ = ("ForgottenError", "MoveError", "MoveWay", "MovedItem", "NotTakenError")
 
 ACCEPTED, REJECTED, RELEASED = 0x24, 0x25, 0x26
-PREPARE, ACTIVATE = b"P", b"A"
+PREPARE, PREPARE_WITH_PAST, ACTIVATE = b"P", b"I", b"A"
 NUMBER = struct.Struct(">Q")
 ITEM = struct.Struct(">QI")
 """An item's number, and its message-format."""
+ITEM_PAST = struct.Struct(">qqII")
+"""When it came, and is due, in microseconds, 0 for now; its attempts, and those that failed."""
+TICKS = 1_000_000
+"""Microseconds of a second."""
 
 T = TypeVar("T")
 
@@ -50,8 +61,37 @@ class ForgottenError(MoveError):
     """That container knows nothing of what it was to activate: it has been started anew."""
 
 
+class MovedItem(NamedTuple):
+    """An item that is put aside to be moved.
+
+    Attributes:
+        format: The message's.
+        message: As it would be delivered now.
+        original: As it came.
+        past: What it has been through since; see `cogwork.dataplane.past`.
+    """
+
+    format: int
+    message: bytes
+    original: bytes
+    past: tuple[float, float, int, int]
+
+    def letter(self, number: int, *, with_past: bool) -> bytes:
+        """Returns what is sent of it."""
+        head = ITEM.pack(number, self.format)
+        if not with_past:
+            return PREPARE + head + self.message
+        stored_s, due_s, attempts, failures = self.past
+        past = ITEM_PAST.pack(round(stored_s * TICKS), round(due_s * TICKS), attempts, failures)
+        return PREPARE_WITH_PAST + head + past + self.original
+
+
 class MoveWay:
-    """A link by which items move to one container, for one queue."""
+    """A link by which items move to one container, for one queue.
+
+    Attributes:
+        takes_past: Whether the other container takes what items have been through with them.
+    """
 
     def __init__(
         self, mesh: MeshService, vhost: VirtualHost, node: QueueNode, target: str | None
@@ -66,6 +106,7 @@ class MoveWay:
         self._credit = asyncio.Event()
         self._refusal: AmqpError | None = None
         self._is_open = False
+        self.takes_past = False
         address = node.address
         link = session.open_link(f"{mesh.id}/{vhost.name}/move/{address}", Role.SENDER)
         self._link = link
@@ -80,6 +121,7 @@ class MoveWay:
                 VHOST: vhost.name,
                 MOVE: mesh.incarnation,
                 DURABILITY: node.options.durability,
+                PAST: ULong(time.monotonic_ns() * TICKS // 1_000_000_000),
             },
         )
         mesh.core.flush()
@@ -98,13 +140,11 @@ class MoveWay:
             self._credit.clear()
             await self._wait(self._credit.wait(), deadline_s)
 
-    async def prepare(
-        self, batch: Mapping[int, tuple[bytes, int]], deadline_s: float
-    ) -> dict[int, str]:
+    async def prepare(self, batch: Mapping[int, MovedItem], deadline_s: float) -> dict[int, str]:
         """Sends items, and waits until they are kept aside there.
 
         Args:
-            batch: Messages and their formats, by number.
+            batch: The items, by number.
             deadline_s: When to give up, by the monotonic clock.
 
         Returns:
@@ -114,8 +154,7 @@ class MoveWay:
             MoveError: The way is broken, or the items are not taken now.
         """
         letters = {
-            number: PREPARE + ITEM.pack(number, message_format) + message
-            for number, (message, message_format) in batch.items()
+            number: item.letter(number, with_past=self.takes_past) for number, item in batch.items()
         }
         outcomes = await self._send(letters, deadline_s)
         return {number: why for number, (code, why) in outcomes.items() if code == REJECTED}
@@ -178,6 +217,8 @@ class MoveWay:
     def attached(self, link: Link) -> None:
         """The other container answered; one that refuses names no target."""
         self._is_open = link.remote is not None and link.remote.target is not None
+        properties = (link.remote.properties if link.remote is not None else None) or {}
+        self.takes_past = properties.get(PAST) is True
         self._credit.set()
 
     def stopping(self, link: Link) -> None:

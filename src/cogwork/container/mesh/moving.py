@@ -10,13 +10,14 @@ says so: what it was given is in doubt where it may be on its disk, and else sen
 that goes just then, and stays away, keeps no other items waiting: those go to others, and what it
 was given is in doubt.
 
-A queue whose items are not ready, as consumers have them or they are delayed, keeps no other queue
-waiting. Where consumers elsewhere borrow from a queue, its items are spread over their containers,
-batch by batch, as much to each as its consumers have asked for. A queue with partitions goes to one
-container as a whole, for the order of its groups. Items on disk go only to where the queue is on
-disk, too; those that nobody takes stay. An item that the other container can never take, as its
-sections are malformed where more of them is read, or no record there has room for it, is refused
-before it is given up: it stays, with the reason, and the others go.
+What is delayed moves with its delay, after what is ready; a container that takes nothing with its
+delay (an earlier version) gets it once it is due. A queue whose items are not ready keeps no other
+queue waiting. Where consumers elsewhere borrow from a queue, its items are spread over their
+containers, batch by batch, as much to each as its consumers have asked for. A queue with partitions
+goes to one container as a whole, for the order of its groups. Items on disk go only to where the
+queue is on disk, too; those that nobody takes stay. An item that the other container can never
+take, as its sections are malformed where more of them is read, or no record there has room for it,
+is refused before it is given up: it stays, with the reason, and the others go.
 """
 
 from __future__ import annotations
@@ -24,12 +25,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 from cogwork.container.mesh.lender import Lender
-from cogwork.container.mesh.move_way import ForgottenError, MoveError, MoveWay, NotTakenError
+from cogwork.container.mesh.move_way import (
+    ForgottenError,
+    MovedItem,
+    MoveError,
+    MoveWay,
+    NotTakenError,
+)
 from cogwork.container.mesh.tunnels import origin_of
+from cogwork.dataplane.past import take_away
 from cogwork.nodes.queue.node import QueueNode
 
 if TYPE_CHECKING:
@@ -79,6 +87,7 @@ class Mover:
         self._number = 0
         self._trouble: dict[str, str] = {}
         self._unfit: dict[str, _Unfit] = {}
+        self._no_delays: defaultdict[str, set[str]] = defaultdict(set)
         self._stuck: list[_Stuck] = []
         self._stay: list[str] = []
 
@@ -119,7 +128,7 @@ class Mover:
             Whether there is more to move.
         """
         until_s = min(deadline_s, time.monotonic() + STALL_S)
-        while not any(node.store.waiting for node in queues):
+        while not any(node.store.waiting or self._takes_delayed(node) for node in queues):
             is_pending = bool(self._stuck) or any(map(_is_awaited, queues))
             if time.monotonic() > (deadline_s if is_pending else until_s):
                 return False
@@ -152,7 +161,16 @@ class Mover:
                 if not self._stuck and self._is_hopeless(node, refused, patience):
                     return False
                 await asyncio.sleep(RETRY_S)
+        while self._takes_delayed(node) and time.monotonic() < deadline_s:
+            no_delays = self._no_delays[node.address]
+            await self._move_batch(vhost, node, given, no_delays, deadline_s, is_delayed=True)
         return time.monotonic() < deadline_s
+
+    def _takes_delayed(self, node: QueueNode) -> bool:
+        """Tells whether items are delayed that somebody may take."""
+        if not node.store.counts()["delayed"]:
+            return False
+        return self._target(node, Counter(), set(), self._no_delays[node.address]) is not None
 
     def _is_hopeless(self, node: QueueNode, refused: set[str], patience: _Patience) -> bool:
         """Tells whether consumers elsewhere borrow nothing, either, and nobody has come back."""
@@ -166,6 +184,8 @@ class Mover:
         given: Counter[str],
         refused: set[str],
         deadline_s: float,
+        *,
+        is_delayed: bool = False,
     ) -> bool:
         """Moves some items; returns False where there is nobody to take any.
 
@@ -176,13 +196,15 @@ class Mover:
         failed = {each.target or "" for each in self._stuck}
         while time.monotonic() < deadline_s:
             target = self._target(node, given, failed, refused)
-            if target is None and node.is_on_disk:
+            if target is None and (node.is_on_disk or is_delayed):
                 break
             stuck: _Stuck | None = None
             try:
                 with MoveWay(self._mesh, vhost, node, target) as way:
                     await way.opened(deadline_s)
-                    batch = batch or self._take_batch(node)
+                    if is_delayed and not way.takes_past:
+                        raise NotTakenError(f"container {target} takes nothing that is delayed")
+                    batch = batch or self._take_batch(node, is_delayed=is_delayed)
                     unfit = await way.prepare(batch.items, deadline_s)
                     self._set_aside(node, batch, unfit, target)
                     node.store.tombstone(batch.numbers)
@@ -261,8 +283,8 @@ class Mover:
             known.numbers.append(batch.drop(number))
             known.why = f"container {target} can never take them: {why}"
 
-    def _take_batch(self, node: QueueNode) -> _Batch:
-        batch = _Batch(node, self._batch(node), self._number)
+    def _take_batch(self, node: QueueNode, *, is_delayed: bool) -> _Batch:
+        batch = _Batch(node, self._batch(node), self._number, is_delayed=is_delayed)
         self._number += len(batch.numbers)
         return batch
 
@@ -329,15 +351,16 @@ class _Batch:
     """Items that are moved together.
 
     Attributes:
-        items: Their messages and formats, by the numbers by which the other container knows them.
+        items: They, by the numbers by which the other container knows them.
     """
 
-    def __init__(self, node: QueueNode, count: int, first: int) -> None:
-        numbers: list[int] = []
-        formats: list[int] = []
-        taken = node.store.take_ready(count, numbers, formats)
-        self.items = dict(enumerate(zip(taken, formats, strict=True), first + 1))
-        self._number_of = dict(zip(self.items, numbers, strict=True))
+    def __init__(self, node: QueueNode, count: int, first: int, *, is_delayed: bool) -> None:
+        taken = take_away(node.store, count, is_delayed)
+        self.items: dict[int, MovedItem] = {}
+        self._number_of: dict[int, int] = {}
+        for at, (number, *item) in enumerate(taken, first + 1):
+            self.items[at] = MovedItem._make(item)
+            self._number_of[at] = number
 
     @property
     def numbers(self) -> list[int]:

@@ -23,6 +23,7 @@ __all__ = (
     "MOVE",
     "NUMBER",
     "OTHER_CONTAINER",
+    "PAST",
     "TO",
     "VHOST",
 )
@@ -71,6 +72,10 @@ incarnation."""
 
 DURABILITY: Final = Symbol("cogwork:durability")
 """In attach, beside `MOVE`: how durable the items are; who keeps the queue less so takes none."""
+
+PAST: Final = Symbol("cogwork:past")
+"""In attach, beside `MOVE`: the monotonic clock of the container that leaves, in microseconds; when
+its items came and are due is said by it. In the answer: true, where letters may say so."""
 
 MISSED: Final = Symbol("cogwork:missed")
 """In attach: what went by while the container that attaches had given the other one up: a map from

@@ -1,0 +1,136 @@
+"""What goes with the items of a container that leaves: what they have been through there."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+import cogwork
+from cogwork.amqp.types import Symbol, UInt
+from cogwork.container.mesh import move_intake
+from cogwork.nodes.queue import QueueNode
+
+from .linked import Linked, linked
+from .stories import eventually, story
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+QUEUE, DEAD = "queue/moved", "queue/dead"
+DELAY_S = 1000.0
+COUNT = 1200
+CONFIGURATION = f"""
+[[queue]]
+address = "{QUEUE}"
+dead_letter = "{DEAD}"
+maximum_delivery_count = 3
+ttl_s = 2000
+"""
+DELAYED: dict[str, object] = {"x-opt-delivery-delay": UInt(1_000_000)}
+
+
+def node(mesh: Linked, name: str, address: str = QUEUE) -> QueueNode:
+    found = mesh.containers[name].vhosts[""].nodes.get(address)
+    assert isinstance(found, QueueNode)
+    return found
+
+
+async def leave(mesh: Linked, name: str) -> str | None:
+    """Has a container leave; returns what it says that was wrong."""
+    container = mesh.containers[name]
+    container.leave()
+    await eventually(lambda: container.has_left, f"{name} has left")
+    assert container.leaving is not None
+    problem = container.leaving.facts["problem"]
+    assert problem is None or isinstance(problem, str)
+    return problem
+
+
+async def send(mesh: Linked, name: str, *messages: cogwork.Message) -> None:
+    client = await mesh.client(name)
+    async with client.publisher(QUEUE) as publisher:
+        await publisher.send_batch(messages)
+
+
+@pytest.mark.parametrize("durability", ["memory", "disk"])
+@story
+async def test_delayed_items_are_due_when_they_would_have_been(
+    durability: str, tmp_path: Path
+) -> None:
+    configuration = f"""{CONFIGURATION}durability = "{durability}"\n"""
+    async with linked(configuration=configuration) as mesh:
+        for name in "ab":
+            head = f'data_dir = "{tmp_path}/{name}"\n'
+            await mesh.start(name, list(mesh.containers), head=head)
+        await mesh.settle()
+        began_s = time.monotonic()
+        later = [cogwork.Message(number, annotations=DELAYED) for number in range(COUNT)]
+        await send(mesh, "b", *later)
+        assert await leave(mesh, "b") is None
+        ended_s = time.monotonic()
+        other = node(mesh, "a")
+        assert other.store.counts()["delayed"] == COUNT
+        other.tick(began_s + DELAY_S)
+        assert other.store.counts()["delayed"] == COUNT, "none is due too early"
+        other.tick(ended_s + DELAY_S)
+        assert other.store.counts()["delayed"] == 0
+        bodies = [cogwork.Message.decode(each).body for each, _ in other.store.peek(COUNT)]
+        assert bodies == list(range(COUNT)), "in the order that they had"
+
+
+async def fail(mesh: Linked, name: str) -> cogwork.Item:
+    """Has a consumer fail with an item once."""
+    client = await mesh.client(name)
+    async with client.consume(QUEUE, credit=1) as items:
+        item = await anext(items)
+        await item.modify(failed=True)
+    return item
+
+
+@story
+async def test_an_item_that_has_failed_has_as_many_attempts_left() -> None:
+    async with linked("a-b", configuration=CONFIGURATION) as mesh:
+        await send(mesh, "b", cogwork.Message("x"))
+        assert [(await fail(mesh, "b")).delivery_count for _ in range(2)] == [0, 1]
+        assert await leave(mesh, "b") is None
+        assert (await fail(mesh, "a")).delivery_count == 2
+        await eventually(lambda: node(mesh, "a", DEAD).store.depth == 1, "it is dead")
+        ((letter, _),) = node(mesh, "a", DEAD).store.peek(9)
+        annotations = cogwork.Message.decode(letter).annotations
+        assert annotations["x-opt-dead-letter-failures"] == 3
+        assert annotations["x-opt-dead-letter-reason"] == "delivery-count-exceeded"
+
+
+@story
+async def test_an_item_does_not_live_longer_as_it_moves() -> None:
+    async with linked("a-b", configuration=CONFIGURATION) as mesh:
+        await send(mesh, "b", cogwork.Message("new"))
+        message = cogwork.Message("old").encode()
+        past = (time.monotonic() - 1500.0, 0.0, 0, 0)
+        assert node(mesh, "b").store.put(message, 0, past)
+        assert await leave(mesh, "b") is None
+        new, old = (facts["expires_in_s"] for _, facts in node(mesh, "a").store.peek(9))
+        assert isinstance(new, float)
+        assert isinstance(old, float)
+        assert old <= 500.0 < new
+
+
+@story
+async def test_an_earlier_version_gets_what_is_delayed_once_it_is_due(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(move_intake, "PAST", Symbol("not known to earlier versions"))
+    async with linked("a-b", configuration=CONFIGURATION) as mesh:
+        here, there = node(mesh, "b"), node(mesh, "a")
+        await send(mesh, "b", cogwork.Message("ready"))
+        await fail(mesh, "b")
+        await send(mesh, "b", cogwork.Message("later", annotations=DELAYED))
+        mesh.containers["b"].leave()
+        await eventually(lambda: there.store.depth == 1, "what is ready has moved")
+        assert here.store.counts()["delayed"] == 1
+        here.tick(time.monotonic() + DELAY_S)
+        assert await leave(mesh, "b") is None
+        assert there.store.waiting == 2
+        assert (await fail(mesh, "a")).delivery_count == 1
