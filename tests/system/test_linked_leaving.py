@@ -9,7 +9,7 @@ import pytest
 
 import cogwork
 from cogwork.amqp.types import Symbol, UInt
-from cogwork.container.mesh import move_intake
+from cogwork.container.mesh import move_intake, moving
 from cogwork.nodes.queue import QueueNode
 
 from .linked import Linked, linked
@@ -76,8 +76,7 @@ async def test_delayed_items_are_due_when_they_would_have_been(
         assert other.store.counts()["delayed"] == COUNT, "none is due too early"
         other.tick(ended_s + DELAY_S)
         assert other.store.counts()["delayed"] == 0
-        bodies = [cogwork.Message.decode(each).body for each, _ in other.store.peek(COUNT)]
-        assert bodies == list(range(COUNT)), "in the order that they had"
+        assert bodies(mesh, "a") == list(range(COUNT)), "in the order that they had"
 
 
 async def fail(mesh: Linked, name: str) -> cogwork.Item:
@@ -134,3 +133,67 @@ async def test_an_earlier_version_gets_what_is_delayed_once_it_is_due(
         assert await leave(mesh, "b") is None
         assert there.store.waiting == 2
         assert (await fail(mesh, "a")).delivery_count == 1
+
+
+FULL = 10
+
+
+def limited(policy: str, in_doubt: str) -> str:
+    """Configures the queue where there is no room for all."""
+    return f"""
+[[queue]]
+address = "{QUEUE}"
+maximum_length = {FULL}
+maximum_length_policy = "{policy}"
+in_doubt = "{in_doubt}"
+"""
+
+
+def bodies(mesh: Linked, name: str) -> list[object]:
+    return [cogwork.Message.decode(each).body for each, _ in node(mesh, name).store.peek(COUNT)]
+
+
+@pytest.mark.parametrize("in_doubt", ["redeliver", "park"])
+@pytest.mark.parametrize("policy", ["block", "reject"])
+@story
+async def test_what_one_has_no_room_for_another_one_gets(
+    monkeypatch: pytest.MonkeyPatch, policy: str, in_doubt: str
+) -> None:
+    monkeypatch.setattr(moving, "STALL_S", 0.0)
+    async with linked() as mesh:
+        rule = f'[[queue]]\naddress = "{QUEUE}"\nin_doubt = "{in_doubt}"\n'
+        await mesh.start("a", (), limited(policy, in_doubt))
+        await mesh.start("b", "a", rule)
+        await mesh.start("c", "ab", rule)
+        await mesh.settle()
+        await send(mesh, "b", *map(cogwork.Message, range(30)))
+        assert await leave(mesh, "b") is None
+        assert bodies(mesh, "a") == list(range(FULL))
+        assert bodies(mesh, "c") == list(range(FULL, 30))
+
+
+@story
+async def test_what_nobody_has_room_for_waits_until_there_is_some() -> None:
+    async with linked() as mesh:
+        await mesh.start("a", (), limited("block", "park"))
+        await mesh.start("b", "a", f'[[queue]]\naddress = "{QUEUE}"\n')
+        await mesh.settle()
+        await send(mesh, "b", *map(cogwork.Message, range(30)))
+        container = mesh.containers["b"]
+        container.leave()
+        leaving = container.leaving
+        assert leaving is not None
+
+        def is_stuck() -> bool:
+            facts = leaving.facts
+            return (facts["moved"], facts["left"]) == (FULL, 30 - FULL)
+
+        await eventually(is_stuck, "what fits is known to have moved")
+        client = await mesh.client("a")
+        async with client.consume(QUEUE, credit=1) as items:
+            for number in range(30):
+                item = await anext(items)
+                assert item.body == number
+                await item.accept()
+        assert await leave(mesh, "b") is None
+        assert leaving.facts["moved"] == 30

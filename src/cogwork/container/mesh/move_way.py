@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from cogwork.dataplane.link import Link
     from cogwork.nodes.queue.node import QueueNode
 
-__all__ = ("ForgottenError", "MoveError", "MoveWay", "MovedItem", "NotTakenError")
+__all__ = ("ForgottenError", "FullError", "MoveError", "MoveWay", "MovedItem", "NotTakenError")
 
-ACCEPTED, REJECTED, RELEASED = 0x24, 0x25, 0x26
+LOST, ACCEPTED, REJECTED, RELEASED = 0x01, 0x24, 0x25, 0x26
 PREPARE, PREPARE_WITH_PAST, ACTIVATE = b"P", b"I", b"A"
 NUMBER = struct.Struct(">Q")
 ITEM = struct.Struct(">QI")
@@ -55,6 +55,18 @@ class MoveError(Exception):
 
 class NotTakenError(MoveError):
     """That container takes no such items, now or later."""
+
+
+class FullError(MoveError):
+    """That container has no room for all of what it was to activate.
+
+    Attributes:
+        taken: How many it has nevertheless, the first ones; the others it has not, for certain.
+    """
+
+    def __init__(self, text: str, taken: int) -> None:
+        super().__init__(text)
+        self.taken = taken
 
 
 class ForgottenError(MoveError):
@@ -157,6 +169,8 @@ class MoveWay:
             number: item.letter(number, with_past=self.takes_past) for number, item in batch.items()
         }
         outcomes = await self._send(letters, deadline_s)
+        if any(code == RELEASED for code, _ in outcomes.values()):
+            raise MoveError(f"container {self._target} does not take the items")
         return {number: why for number, (code, why) in outcomes.items() if code == REJECTED}
 
     async def activate(self, numbers: Iterable[int], deadline_s: float) -> None:
@@ -164,12 +178,29 @@ class MoveWay:
 
         Raises:
             ForgottenError: It is not known there what they are.
-            MoveError: The way is broken, or the items are not taken now.
+            FullError: There is no room for all of them.
+            MoveError: The way is broken.
         """
+        left = list(numbers)
+        if await self._are_taken(left, deadline_s):
+            return
+        # They are taken in this order, until one finds no room.
+        taken, beyond = 0, len(left)
+        while beyond - taken > 1:
+            middle = (taken + beyond) // 2
+            if await self._are_taken(left[taken:middle], deadline_s):
+                taken = middle
+            else:
+                beyond = middle
+        raise FullError(f"container {self._target} has no room for them", taken)
+
+    async def _are_taken(self, numbers: Iterable[int], deadline_s: float) -> bool:
+        """Has items activated; tells whether all of them are."""
         letter = ACTIVATE + b"".join(map(NUMBER.pack, numbers))
         ((code, _),) = (await self._send({0: letter}, deadline_s)).values()
         if code == REJECTED:
             raise ForgottenError(f"container {self._target} has been started anew")
+        return code == ACCEPTED
 
     async def _send(
         self, letters: Mapping[int, bytes], deadline_s: float
@@ -185,9 +216,8 @@ class MoveWay:
                 await self._wait(self._credit.wait(), deadline_s)
         self._core.flush()
         outcomes = await self._wait(asyncio.gather(*futures), deadline_s)
-        if any(code not in (ACCEPTED, REJECTED) for code, _ in outcomes):
-            self._demand_link()
-            raise MoveError(f"container {self._target} does not take the items")
+        if any(code not in (ACCEPTED, REJECTED, RELEASED) for code, _ in outcomes):
+            raise MoveError(f"the way to container {self._target} is broken")
         return dict(zip(letters, outcomes, strict=True))
 
     async def _wait(self, what: Awaitable[T], deadline_s: float) -> T:
@@ -230,7 +260,7 @@ class MoveWay:
         self._credit.set()
         for future in self._outcomes.values():
             if not future.done():
-                future.set_result((RELEASED, ""))
+                future.set_result((LOST, ""))
         self._outcomes.clear()
         self._port.close()
 

@@ -8,7 +8,8 @@ repeated after a break is recognised by its number, so an item is never in two s
 not activated is put back. One that has been started anew meanwhile does not know the numbers, and
 says so: what it was given is in doubt where it may be on its disk, and else sent once more. One
 that goes just then, and stays away, keeps no other items waiting: those go to others, and what it
-was given is in doubt.
+was given is in doubt. One that is full says which it has; what it has not goes to others that have
+room, and waits where none has.
 
 What is delayed moves with its delay, after what is ready; a container that takes nothing with its
 delay (an earlier version) gets it once it is due. A queue whose items are not ready keeps no other
@@ -31,6 +32,7 @@ from typing import TYPE_CHECKING
 from cogwork.container.mesh.lender import Lender
 from cogwork.container.mesh.move_way import (
     ForgottenError,
+    FullError,
     MovedItem,
     MoveError,
     MoveWay,
@@ -215,8 +217,11 @@ class Mover:
                 if isinstance(error, NotTakenError):
                     refused.add(target or "")
                 failed.add(target or "")
-                if stuck is not None and not await self._is_forgotten(stuck, error, deadline_s):
-                    return True
+                if stuck is not None:
+                    self._failed(stuck, error)
+                    has_other = self._has_other(node, failed, refused)
+                    if not await self._is_free(stuck, error, deadline_s, has_other=has_other):
+                        return True
                 await asyncio.sleep(RETRY_S)
                 continue
             self._arrived(node, batch)
@@ -226,23 +231,39 @@ class Mover:
             node.store.enter_again(batch.numbers)
         return False
 
+    def _has_other(self, node: QueueNode, failed: set[str], refused: set[str]) -> bool:
+        """Tells whether there is a container that has not failed to take the items."""
+        target = self._target(node, Counter(), failed, refused)
+        return target is not None and target not in failed
+
     def _arrived(self, node: QueueNode, batch: _Batch) -> None:
         node.store.moved(batch.numbers)
         self.moved += len(batch.numbers)
         self._trouble.pop(node.address, None)
 
+    def _failed(self, stuck: _Stuck, error: MoveError) -> None:
+        """Notes why items are not activated, all of them: some may be."""
+        self._trouble[stuck.node.address] = str(error)
+        if isinstance(error, FullError):
+            first = list(stuck.batch.items)[: error.taken]
+            stuck.node.store.moved([stuck.batch.drop(each) for each in first])
+            self.moved += len(first)
+
     # -- containers that go while they take items
 
-    async def _is_forgotten(
-        self, stuck: _Stuck, error: MoveError | None, deadline_s: float
+    async def _is_free(
+        self, stuck: _Stuck, error: MoveError | None, deadline_s: float, *, has_other: bool
     ) -> bool:
         """Waits a little for the container that has to activate items; the others go on then.
 
         Returns:
-            Whether they can go to another one: with its memory it has lost what it may have had.
+            Whether they can go to another one: with its memory it has lost what it may have had, or
+            it has no room for them, and there is another one.
         """
         while error is not None and not isinstance(error, ForgottenError):
             if stuck.is_over(STALL_S) or time.monotonic() > deadline_s:
+                if isinstance(error, FullError) and has_other:
+                    return True
                 self._stuck.append(stuck)
                 return False
             await asyncio.sleep(RETRY_S)
@@ -256,7 +277,7 @@ class Mover:
                 await way.opened(deadline_s)
                 await way.activate(stuck.batch.items, deadline_s)
         except MoveError as error:
-            self._trouble[stuck.node.address] = str(error)
+            self._failed(stuck, error)
             return error
         self._arrived(stuck.node, stuck.batch)
         return None
@@ -265,13 +286,16 @@ class Mover:
         """Looks whether containers are back that have items to activate.
 
         In memory their items are moved once more where the queue delivers again what is in doubt,
-        when it would; else they are waited for to the end, as nothing else can become of them.
+        when it would; else they are waited for to the end, as nothing else can become of them. What
+        one has no room for is in no doubt.
         """
         for stuck in self._stuck.copy():
             error = await self._activate(stuck, deadline_s)
-            if error is None or isinstance(error, ForgottenError) or stuck.is_doubtful:
+            is_full = isinstance(error, FullError)
+            is_over = stuck.has_waited if is_full else stuck.is_doubtful
+            if error is None or isinstance(error, ForgottenError) or is_over:
                 self._stuck.remove(stuck)
-                if error is not None and not stuck.node.is_on_disk:
+                if is_full or (error is not None and not stuck.node.is_on_disk):
                     stuck.node.store.enter_again(stuck.batch.numbers)
 
     def _set_aside(
@@ -400,8 +424,12 @@ class _Stuck:
     def is_doubtful(self) -> bool:
         """Whether it is waited for no longer."""
         node = self.node
-        is_safe = node.is_on_disk or node.store.redelivers_doubtful
-        return is_safe and self.is_over(node.options.in_doubt_timeout_s)
+        return (node.is_on_disk or node.store.redelivers_doubtful) and self.has_waited
+
+    @property
+    def has_waited(self) -> bool:
+        """Whether that was as long ago as a queue waits for one that may come back."""
+        return self.is_over(self.node.options.in_doubt_timeout_s)
 
 
 class _Unfit:
