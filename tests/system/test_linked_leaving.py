@@ -9,7 +9,8 @@ import pytest
 
 import cogwork
 from cogwork.amqp.types import Symbol, UInt
-from cogwork.container.mesh import move_intake, moving
+from cogwork.container.mesh import move_intake
+from cogwork.container.mesh.move_way import MoveWay
 from cogwork.nodes.queue import QueueNode
 
 from .linked import Linked, linked
@@ -156,10 +157,7 @@ def bodies(mesh: Linked, name: str) -> list[object]:
 @pytest.mark.parametrize("in_doubt", ["redeliver", "park"])
 @pytest.mark.parametrize("policy", ["block", "reject"])
 @story
-async def test_what_one_has_no_room_for_another_one_gets(
-    monkeypatch: pytest.MonkeyPatch, policy: str, in_doubt: str
-) -> None:
-    monkeypatch.setattr(moving, "STALL_S", 0.0)
+async def test_what_one_has_no_room_for_another_one_gets(policy: str, in_doubt: str) -> None:
     async with linked() as mesh:
         rule = f'[[queue]]\naddress = "{QUEUE}"\nin_doubt = "{in_doubt}"\n'
         await mesh.start("a", (), limited(policy, in_doubt))
@@ -197,3 +195,28 @@ async def test_what_nobody_has_room_for_waits_until_there_is_some() -> None:
                 await item.accept()
         assert await leave(mesh, "b") is None
         assert leaving.facts["moved"] == 30
+
+
+@pytest.mark.parametrize("in_doubt", ["redeliver", "park"])
+@pytest.mark.parametrize("step", ["prepare", "activate"])
+@story
+async def test_one_that_leaves_too_takes_nothing_that_it_would_take_with_it(
+    monkeypatch: pytest.MonkeyPatch, step: str, in_doubt: str
+) -> None:
+    rule = f'[[queue]]\naddress = "{QUEUE}"\nin_doubt = "{in_doubt}"\n'
+    async with linked("a-b", "b-c", "a-c", configuration=rule) as mesh:
+        act = getattr(MoveWay, step)
+        other = mesh.containers["a"]
+
+        async def as_it_leaves(way: MoveWay, *arguments: object) -> object:
+            if other.leaving is None:
+                other.leave()
+                assert other.leaving is not None
+                leaving = other.leaving
+                await eventually(lambda: leaving.phase in {"links", "done"}, "it has moved all")
+            return await act(way, *arguments)
+
+        monkeypatch.setattr(MoveWay, step, as_it_leaves)
+        await send(mesh, "b", *map(cogwork.Message, range(30)))
+        assert await leave(mesh, "b") is None
+        assert (bodies(mesh, "a"), bodies(mesh, "c")) == ([], list(range(30)))

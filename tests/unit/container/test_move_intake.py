@@ -36,7 +36,8 @@ class Arrivals:
 
     def __init__(self) -> None:
         self.queue: Any = Queue()
-        self.intake = MoveIntake(Core())
+        self.is_leaving = False
+        self.intake = MoveIntake(Core(), lambda: self.is_leaving)
 
     def prepare(self, *numbers: int) -> list[str | None]:
         return [
@@ -89,6 +90,14 @@ def test_a_full_queue_takes_the_rest_later(arrivals: Arrivals) -> None:
     arrivals.queue.room = 3
     assert arrivals.activate(1, 2, 3) == ACCEPTED
     assert arrivals.queue.items == [b"1", b"2", b"3"]
+
+
+def test_one_that_leaves_says_what_it_has_and_takes_no_more(arrivals: Arrivals) -> None:
+    arrivals.prepare(1, 2)
+    assert arrivals.activate(1) == ACCEPTED
+    arrivals.is_leaving = True
+    assert (arrivals.activate(1, 2), arrivals.activate(1)) == (RELEASED, ACCEPTED)
+    assert arrivals.queue.items == [b"1"]
 
 
 def test_what_is_kept_aside_goes_with_the_life_of_the_container_that_brought_it(

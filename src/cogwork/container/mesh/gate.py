@@ -43,7 +43,7 @@ class Gate:
     def __init__(self, mesh: MeshService, vhosts: Mapping[str, VirtualHost]) -> None:
         self._mesh = mesh
         self._vhosts = vhosts
-        self._intakes = {name: MoveIntake(mesh.core) for name in vhosts}
+        self._intakes = {name: MoveIntake(mesh.core, lambda: mesh.is_leaving) for name in vhosts}
 
     def take(self, link: Link, attach: Attach) -> None:
         """Accepts or refuses a link."""

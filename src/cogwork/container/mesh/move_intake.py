@@ -28,7 +28,7 @@ from cogwork.dataplane.port import Port
 from cogwork.spi.node import Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from cogwork.amqp.performatives import Attach
     from cogwork.dataplane.core import Core
@@ -49,8 +49,15 @@ KeptAside = tuple[bytes, int, Past | None]
 class MoveIntake:
     """Takes the items of a container that leaves, for one virtual host."""
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: Core, is_leaving: Callable[[], bool]) -> None:
+        """Has taken nothing.
+
+        Args:
+            core: The container's.
+            is_leaving: Whether the container leaves, too: what it took now nobody would move on.
+        """
         self._core = core
+        self._is_leaving = is_leaving
         self._prepared: dict[tuple[str, int, str], dict[int, KeptAside]] = {}
         self._activated: dict[tuple[str, int, str], _Numbers] = {}
         self._gone: set[tuple[str, int, str]] = set()
@@ -127,7 +134,8 @@ class MoveIntake:
         """Puts items into the shard.
 
         Returns:
-            The outcome: released where the shard is full, and the rest waits; rejected where there
+            The outcome: released where the shard is full, or this container leaves, and the rest
+            waits; rejected where there
             are some that have been neither prepared nor activated in this container's life.
         """
         prepared = self._prepared.setdefault(key, {})
@@ -136,7 +144,7 @@ class MoveIntake:
             return REJECTED
         for number in numbers:
             item = prepared.get(number)
-            if item is not None and not node.store.put(*item):
+            if item is not None and (self._is_leaving() or not node.store.put(*item)):
                 return RELEASED
             prepared.pop(number, None)
             activated.add(number)

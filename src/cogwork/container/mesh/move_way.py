@@ -58,7 +58,7 @@ class NotTakenError(MoveError):
 
 
 class FullError(MoveError):
-    """That container has no room for all of what it was to activate.
+    """That container takes no more of what it was to activate: it is full, or is leaving, too.
 
     Attributes:
         taken: How many it has nevertheless, the first ones; the others it has not, for certain.
@@ -178,13 +178,13 @@ class MoveWay:
 
         Raises:
             ForgottenError: It is not known there what they are.
-            FullError: There is no room for all of them.
+            FullError: Not all of them are taken there.
             MoveError: The way is broken.
         """
         left = list(numbers)
         if await self._are_taken(left, deadline_s):
             return
-        # They are taken in this order, until one finds no room.
+        # They are taken in this order, as long as there is room.
         taken, beyond = 0, len(left)
         while beyond - taken > 1:
             middle = (taken + beyond) // 2
@@ -192,7 +192,7 @@ class MoveWay:
                 taken = middle
             else:
                 beyond = middle
-        raise FullError(f"container {self._target} has no room for them", taken)
+        raise FullError(f"container {self._target} takes no more of them now", taken)
 
     async def _are_taken(self, numbers: Iterable[int], deadline_s: float) -> bool:
         """Has items activated; tells whether all of them are."""

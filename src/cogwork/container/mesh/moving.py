@@ -8,8 +8,8 @@ repeated after a break is recognised by its number, so an item is never in two s
 not activated is put back. One that has been started anew meanwhile does not know the numbers, and
 says so: what it was given is in doubt where it may be on its disk, and else sent once more. One
 that goes just then, and stays away, keeps no other items waiting: those go to others, and what it
-was given is in doubt. One that is full says which it has; what it has not goes to others that have
-room, and waits where none has.
+was given is in doubt. One that is full, or is leaving, too, says which it has; what it has not goes
+to others that take it, and waits where none does.
 
 What is delayed moves with its delay, after what is ready; a container that takes nothing with its
 delay (an earlier version) gets it once it is due. A queue whose items are not ready keeps no other
@@ -258,12 +258,12 @@ class Mover:
 
         Returns:
             Whether they can go to another one: with its memory it has lost what it may have had, or
-            it has no room for them, and there is another one.
+            it takes no more of them, and there is another one.
         """
         while error is not None and not isinstance(error, ForgottenError):
+            if isinstance(error, FullError) and has_other:
+                return True
             if stuck.is_over(STALL_S) or time.monotonic() > deadline_s:
-                if isinstance(error, FullError) and has_other:
-                    return True
                 self._stuck.append(stuck)
                 return False
             await asyncio.sleep(RETRY_S)
