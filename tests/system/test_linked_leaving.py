@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from typing import TYPE_CHECKING
 
@@ -150,8 +151,8 @@ in_doubt = "{in_doubt}"
 """
 
 
-def bodies(mesh: Linked, name: str) -> list[object]:
-    return [cogwork.Message.decode(each).body for each, _ in node(mesh, name).store.peek(COUNT)]
+def bodies(mesh: Linked, name: str, count: int = COUNT) -> list[object]:
+    return [cogwork.Message.decode(each).body for each, _ in node(mesh, name).store.peek(count)]
 
 
 @pytest.mark.parametrize("in_doubt", ["redeliver", "park"])
@@ -220,3 +221,28 @@ async def test_one_that_leaves_too_takes_nothing_that_it_would_take_with_it(
         await send(mesh, "b", *map(cogwork.Message, range(30)))
         assert await leave(mesh, "b") is None
         assert (bodies(mesh, "a"), bodies(mesh, "c")) == ([], list(range(30)))
+
+
+@story
+async def test_what_a_client_that_stays_sends_to_the_end_moves_too() -> None:
+    rule = f'[[queue]]\naddress = "{QUEUE}"\n'
+    async with linked("a-b", configuration=rule) as mesh:
+        container = mesh.containers["b"]
+        client = await mesh.enter(cogwork.connect(container.endpoints[0], force=True))
+        accepted: list[int] = []
+
+        async def send_on() -> None:
+            async with client.publisher(QUEUE) as publisher:
+                while True:
+                    await publisher.send(len(accepted))
+                    accepted.append(len(accepted))
+                    await asyncio.sleep(0.005)
+
+        sending = asyncio.ensure_future(send_on())
+        await eventually(lambda: bool(accepted), "it sends")
+        assert await leave(mesh, "b") is None
+        await mesh.stop("b")
+        sending.cancel()
+        assert container.leaving is not None
+        assert container.leaving.facts["left"] == 0
+        assert bodies(mesh, "a", len(accepted)) == accepted

@@ -28,7 +28,7 @@ from cogwork.container.engines import EngineHosts, VhostEngines
 from cogwork.container.gateways.service import Gateways
 from cogwork.container.journals.journals import QueueJournals
 from cogwork.container.journals.vhost_journals import VhostJournals
-from cogwork.container.leaving import Leaving
+from cogwork.container.leaving import UNDER_WAY_S, Leaving
 from cogwork.container.listeners import Listeners
 from cogwork.container.memory import Memory
 from cogwork.container.mesh.service import MeshService
@@ -62,9 +62,6 @@ TICK_S = 0.1
 
 SWEEP_TICKS = 10
 """Connections' time-outs and idle addresses are looked at once a second."""
-
-UNDER_WAY_S = 0.1
-"""What clients have sent before they hear that they have no credit any more comes within it."""
 
 ANSWERS_S = 1.0
 """So long disks and other containers take, at most, to answer what clients have sent to a

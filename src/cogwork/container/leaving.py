@@ -1,4 +1,8 @@
-"""How a container leaves the mesh for good: clients first, then items, replicas, then itself."""
+"""How a container leaves the mesh for good: clients first, then items, replicas, then itself.
+
+Clients that there is no other place for, or that want none, go on until the end. So when all else
+has gone they get no more credit for queues, and what they have sent meanwhile is moved, too.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +26,12 @@ __all__ = ("Leaving",)
 
 MOVE_TIMEOUT_S = 300.0
 """Items that consumers have not settled by then stay, and are named in the log."""
+
+LATE_TIMEOUT_S = 10.0
+"""The same for what clients that stay have sent since then."""
+
+UNDER_WAY_S = 0.1
+"""What clients have sent before they hear that they have no credit any more comes within it."""
 
 REPLICAS_TIMEOUT_S = 600.0
 """What has not got to other containers by then stays here; it gets there nevertheless if the other
@@ -80,12 +90,7 @@ class Leaving:
     @property
     def facts(self) -> dict[str, object]:
         """How far it is, in plain values; `kept` are those of the items left that are on disk."""
-        queues = [
-            node
-            for vhost in self._vhosts
-            for node in vhost.nodes.values()
-            if isinstance(node, QueueNode) and node.replica is None  # others have those, too
-        ]
+        queues = self._queues()
         problems = [*(each.problem for each in self._movers), self._departure.problem]
         return {
             "phase": self.phase,
@@ -98,6 +103,14 @@ class Leaving:
             "problem": "; ".join(filter(None, problems)) or None,
         }
 
+    def _queues(self) -> list[QueueNode]:
+        return [
+            node
+            for vhost in self._vhosts
+            for node in vhost.nodes.values()
+            if isinstance(node, QueueNode) and node.replica is None  # others have those, too
+        ]
+
     async def _leave(self) -> None:
         log.info("leaving the mesh")
         self._mesh.is_leaving = True
@@ -105,12 +118,10 @@ class Leaving:
         self._balance.drain()
         self._balance.send_away()
         self._mesh.core.flush()
-        self.phase = "items"
-        deadline_s = time.monotonic() + MOVE_TIMEOUT_S
-        both = zip(self._movers, self._vhosts, strict=True)
-        await asyncio.gather(*(mover.move_all(vhost, deadline_s) for mover, vhost in both))
+        await self._move_items(MOVE_TIMEOUT_S)
         self.phase = "replicas"
         await self._departure.run(REPLICAS_TIMEOUT_S)
+        await self._move_late()
         self.phase = "links"
         self._mesh.leave()
         self._mesh.core.flush()
@@ -124,3 +135,19 @@ class Leaving:
         )
         await asyncio.sleep(FAREWELL_S)
         self._on_left()
+
+    async def _move_items(self, timeout_s: float) -> None:
+        self.phase = "items"
+        deadline_s = time.monotonic() + timeout_s
+        both = zip(self._movers, self._vhosts, strict=True)
+        await asyncio.gather(*(mover.move_all(vhost, deadline_s) for mover, vhost in both))
+
+    async def _move_late(self) -> None:
+        """Moves what clients that stay have sent meanwhile, and has them send no more."""
+        queues = self._queues()
+        could_send = [node.end_credit() for node in queues]
+        self._mesh.core.flush()
+        if any(could_send):
+            await asyncio.sleep(UNDER_WAY_S)
+        if any(could_send) or any(node.store.waiting for node in queues):
+            await self._move_items(LATE_TIMEOUT_S)

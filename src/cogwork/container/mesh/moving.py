@@ -111,6 +111,7 @@ class Mover:
             if isinstance(node, QueueNode) and node.replica is None
         }
         left = dict(queues)
+        self._stay.clear()
         while left or self._stuck:
             for address, node in list(left.items()):
                 if not await self._move_queue(vhost, node, deadline_s):

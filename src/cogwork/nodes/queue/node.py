@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from cogwork.amqp.errors import Condition
 from cogwork.amqp.outcomes import Accepted
 from cogwork.amqp.terminus import COPY
+from cogwork.dataplane.credit import CreditingEnd
 from cogwork.dataplane.entry import CLOSEST_CODE, AddressEntry
 from cogwork.dataplane.partitions import PartitionedInlet
 from cogwork.dataplane.store import SETTLE_CODE, STALE_CODE, Store
@@ -211,6 +212,14 @@ class QueueNode:
         text = f"{self.address} was deleted"
         links = [*(link for link, _, _ in self.store.holders()), *self._entry.sources]
         self._emit([Detach(link, Condition.RESOURCE_DELETED, text) for link in links])
+
+    def end_credit(self) -> bool:
+        """Has clients send no more; tells whether any could. What they have sent is taken."""
+        sources = self._entry.sources
+        ends = [end for end in sources if isinstance(end, CreditingEnd) and end.window]
+        for end in ends:
+            end.end_credit()
+        return bool(ends)
 
     def close(self) -> None:
         """Gives up the queue with its items; what is sent from now on is released."""
