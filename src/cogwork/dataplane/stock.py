@@ -287,12 +287,6 @@ class Stock(Terminus):
         """Counts all items."""
         return self.shelf.depth
 
-    @property
-    def waiting(self) -> int:
-        """Counts the items that any consumer could have now."""
-        shelf: Shelf = self.shelf
-        return shelf.ready.count + shelf.returned_count
-
     def peek(self, count: int, offset: int = 0) -> list:
         """Shows items without touching them: the ready ones in order, then all others.
 
