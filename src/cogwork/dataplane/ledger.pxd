@@ -2,6 +2,7 @@ from libc.stdint cimport uint32_t, uint64_t
 
 from cogwork.dataplane.commits cimport Commits
 from cogwork.dataplane.histogram cimport Histogram
+from cogwork.dataplane.shelf cimport Shelf
 from cogwork.dataplane.shipment cimport Verdict
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
 from cogwork.dataplane.stock cimport Stock

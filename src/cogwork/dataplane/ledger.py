@@ -231,6 +231,38 @@ class Ledger(Stock):
                 self.end_doubt(item)
         return 0
 
+    # -- for people
+
+    def counts(self) -> dict:
+        """Counts the items by where they stand, and what has become of others so far."""
+        shelf: Shelf = self.shelf
+        disorder: Histogram = shelf.disorder.histogram
+        return {
+            "depth": shelf.depth,
+            "bytes": shelf.size_bytes,
+            "ready": shelf.ready.count + shelf.returned_count,
+            "waiting-for-group": shelf.groups.parked_count,
+            "delayed": shelf.delayed_count,
+            "unsettled": shelf.out_count,
+            "in-doubt": shelf.doubt_count,
+            "leaving": shelf.aside_count,
+            "groups": shelf.groups.count,
+            "accepted": self.accepted,
+            "released": self.released,
+            "modified": self.modified,
+            "rejected": self.rejected,
+            "expired": self.expired,
+            "delivery-count-exceeded": self.exceeded,
+            "doubted": self.doubted,
+            "doubts-parked": self.parked,
+            "dropped": self.dropped,
+            "stale-claims": self.stale_claims,
+            "removed": self.removed,
+            "disorder-p50": disorder.quantile(50),
+            "disorder-p99": disorder.quantile(99),
+            "disorder-maximum": disorder.maximum,
+        }
+
 
 @cython.cfunc
 @cython.inline

@@ -6,11 +6,9 @@ from cogwork.dataplane.outgoing cimport OutgoingLink
 from cogwork.dataplane.terminus cimport Terminus
 from cogwork.dataplane.dispatcher cimport Dispatcher
 from cogwork.dataplane.envelope cimport Envelope
-from cogwork.dataplane.histogram cimport Histogram
 from cogwork.dataplane.journal cimport Journal
 from cogwork.dataplane.ledger cimport Ledger
 from cogwork.dataplane.recent cimport RecentIds
-from cogwork.dataplane.shelf cimport Shelf
 from cogwork.dataplane.shipment cimport Piece, Shipment, Verdict
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
 from cogwork.dataplane.stored cimport Item

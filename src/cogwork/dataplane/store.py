@@ -468,37 +468,13 @@ class Store(Ledger):
 
     def counts(self) -> dict:
         """Counts the items by where they stand, and what has happened so far."""
-        shelf: Shelf = self.shelf
-        disorder: Histogram = shelf.disorder.histogram
         return {
-            "depth": shelf.depth,
-            "bytes": shelf.size_bytes,
-            "ready": shelf.ready.count + shelf.returned_count,
-            "waiting-for-group": shelf.groups.parked_count,
-            "delayed": shelf.delayed_count,
-            "unsettled": shelf.out_count,
-            "in-doubt": shelf.doubt_count,
-            "leaving": shelf.aside_count,
-            "groups": shelf.groups.count,
+            **Ledger.counts(self),
             "consumers": len(self.dispatcher.consumers),
             "in": self.stored,
             "out": self.dispatcher.sent,
-            "accepted": self.accepted,
-            "released": self.released,
-            "modified": self.modified,
-            "rejected": self.rejected,
             "redelivered": self.dispatcher.redelivered,
-            "expired": self.expired,
-            "delivery-count-exceeded": self.exceeded,
-            "doubted": self.doubted,
-            "doubts-parked": self.parked,
-            "dropped": self.dropped,
             "refused": self.refused,
             "malformed": self.malformed,
             "duplicates": self.duplicates,
-            "stale-claims": self.stale_claims,
-            "removed": self.removed,
-            "disorder-p50": disorder.quantile(50),
-            "disorder-p99": disorder.quantile(99),
-            "disorder-maximum": disorder.maximum,
         }
