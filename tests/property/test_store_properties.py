@@ -257,7 +257,9 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(seconds=st.sampled_from([0.0, DOUBT_S + 1]))
     def wait(self, seconds: float) -> None:
         self.now_s += seconds
+        before = self.store.counts() if self.store.is_idle else None
         self.store.tick(self.now_s)
+        assert before in (None, self.store.counts()), "an idle store has nothing to do"
         if seconds > DOUBT_S:
             for name in list(self.in_doubt):
                 if self.store.redelivers_doubtful:

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 from cogwork.amqp.errors import CogworkError, Condition
 from cogwork.container.captures import begin_capture, end_capture
 from cogwork.container.plugins import PREFIX_KINDS, PluginError, factory_of, kinds
+from cogwork.nodes.queue import QueueNode
+from cogwork.nodes.queue.node import awake
 from cogwork.nodes.stream import StreamNode
 from cogwork.spi.effects import Report
 from cogwork.spi.node import Node, NodeContext, Refused
@@ -37,6 +39,7 @@ class HostedNodes(dict[str, Node]):
 
     Attributes:
         rules: The rule that each was made by.
+        changes: How many have been made or given up: who looks at all of them need not do so again.
     """
 
     def __init__(
@@ -61,6 +64,10 @@ class HostedNodes(dict[str, Node]):
         """
         super().__init__()
         self.rules: dict[str, AddressRule] = {}
+        self.changes = 0
+        self._sorted_at = 0
+        self._queues: list[tuple[str, QueueNode]] = []
+        self._others: list[tuple[str, Node]] = []
         self._vhost = vhost
         self._container_id = container_id
         self._shard = shard
@@ -68,6 +75,10 @@ class HostedNodes(dict[str, Node]):
         self._journals = journals
         self._audits = audits
         self._subscriptions = _Subscriptions(vhost)
+
+    def __setitem__(self, key: str, node: Node) -> None:
+        self.changes += 1
+        super().__setitem__(key, node)
 
     def of(self, rule: AddressRule, address: str) -> Node:
         """Returns the node behind an address; makes it where it is new.
@@ -142,6 +153,7 @@ class HostedNodes(dict[str, Node]):
         """Gives up a node."""
         node = self.pop(key, None)
         self.rules.pop(key, None)
+        self.changes += 1
         if isinstance(node, StreamNode):
             end_capture(self._vhost, node)
         if node is not None:
@@ -149,13 +161,27 @@ class HostedNodes(dict[str, Node]):
 
     def tick(self, now_s: float) -> Iterator[Effect]:
         """Lets time pass at every node that needs it; yields what they want done."""
-        for key, node in list(self.items()):
+        if self._sorted_at != self.changes:
+            self._sort()
+        for key, node in (*awake(self._queues), *self._others):
             if getattr(node, "is_idle", False) or getattr(node, "due_s", now_s) > now_s:
+                continue
+            if self.get(key) is not node:  # one before it has had it removed
                 continue
             try:
                 yield from node.tick(now_s)
             except Exception as error:  # one node's fault must not stop the others' time
                 yield Report(f"the node at {key!r} failed: {error!r}")
+
+    def _sort(self) -> None:
+        """Tells queues from others: there may be thousands, of which hardly one needs a tick."""
+        self._sorted_at = self.changes
+        self._queues, self._others = [], []
+        for key, node in self.items():
+            if isinstance(node, QueueNode):
+                self._queues.append((key, node))
+            else:
+                self._others.append((key, node))
 
 
 def demand_visible(name: str) -> None:

@@ -33,4 +33,5 @@ cdef class Ledger(Stock):
     cdef int lose(self, Item* item) except -1
     cdef int end_lease(self, Item* item) except -1
     cdef int end_doubt(self, Item* item) except -1
-    cdef int end_doubts(self, double now_s) except -1
+    cdef int pass_time(self, double now_s) except -1
+    cdef bint is_at_rest(self) noexcept

@@ -221,10 +221,24 @@ class Ledger(Stock):
         # With nowhere to park it the item stays in doubt: it may be claimed yet, and is not lost.
         return self.shelf.loosen(item)
 
-    def end_doubts(self, now_s):
-        """Decides over items that have been in doubt for too long."""
+    def is_at_rest(self):
+        """Says whether nothing here waits for a time, or for being put in order or buried."""
+        shelf: Shelf = self.shelf
+        if shelf.expiries.count or shelf.delays.count or self.deadlines.count:
+            return False
+        if shelf.is_stirred() or self.exceptions or self.graves:
+            return False
+        if has_values(shelf.disorder.histogram):
+            return False
+        return self.waits is None or not has_values(self.waits)
+
+    def pass_time(self, now_s):
+        """Decides over items that have been in doubt for too long; ends a period of what counts."""
         timer: Timer
         item: cython.pointer(Item)
+        self.shelf.disorder.histogram.turn(now_s)
+        if self.waits is not None:
+            self.waits.turn(now_s)
         while self.deadlines.pop_due(now_s, cython.address(timer)):
             item = self.shelf.slots.find(timer.number)
             if item != cython.NULL and item.state == DOUBT and item.due_s == timer.due_s:
@@ -270,3 +284,11 @@ class Ledger(Stock):
 def is_unseen(item: cython.pointer(Item)) -> cython.bint:
     """Says whether its consumer's application has certainly not had an item."""
     return (item.flags & (MARKS | PRESETTLED)) != 0 and not item.flags & HANDED
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def has_values(histogram: Histogram) -> cython.bint:
+    """Says whether there are values of the latest period, which ends by time."""
+    return histogram.latest.bins[0] != 0 or histogram.latest.maximum != 0

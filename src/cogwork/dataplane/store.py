@@ -439,12 +439,9 @@ class Store(Ledger):
             now_s: The monotonic clock. What is to be sent goes out with the next flush.
         """
         self.ticked_s = now_s
-        self.shelf.disorder.histogram.turn(now_s)
-        if self.waits is not None:
-            self.waits.turn(now_s)
         self.shelf.restore()
         self.expire(now_s)
-        self.end_doubts(now_s)
+        self.pass_time(now_s)
         if self.shelf.ripen(now_s) or self.dispatcher.is_unfinished or self.dispatcher.departed:
             self.dispatcher.is_unfinished = False
             self.ring()
@@ -452,6 +449,11 @@ class Store(Ledger):
             self.inlet.serve_letters()
             if self.near_inlet is not None:
                 self.near_inlet.serve_letters()
+
+    @property
+    def is_idle(self) -> bool:
+        """Says whether `tick` would do nothing, whenever it came."""
+        return self.is_at_rest() and not (self.dispatcher.is_unfinished or self.dispatcher.departed)
 
     def on_batch(self, port) -> None:
         """Serves what was gathered in a batch; called by the core when the bell has rung."""

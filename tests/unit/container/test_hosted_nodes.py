@@ -7,8 +7,10 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, cast
 
 from hosted import LISTEN, Hosted
+from text_messages import message
 
 from cogwork.container.settings import Configuration, Stream
+from cogwork.nodes.queue import QueueNode
 from cogwork.nodes.stream import StreamNode
 
 if TYPE_CHECKING:
@@ -73,3 +75,29 @@ def test_a_node_that_says_when_it_is_due_gets_no_tick_before() -> None:
     for now_s in (6.9, 7.0, 7.1):
         assert list(nodes.tick(now_s)) == []
     assert node.ticks == [7.0, 7.1]
+
+
+def test_queues_at_which_time_changes_nothing_get_no_ticks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    hosted = Hosted()
+    vhost, ticked = hosted.container.vhosts[""], list[str]()
+    assert vhost.view is not None
+    vhost.view.declare_queue("plain", {})
+    vhost.view.declare_queue("short", {"ttl_s": 3600.0})
+
+    def tick(queue: QueueNode, _now_s: float) -> Iterable[Effect]:
+        ticked.append(queue.address)
+        return ()
+
+    monkeypatch.setattr(QueueNode, "tick", tick)
+    list(vhost.nodes.tick(hosted.core.now))
+    for address in ("plain", "short"):
+        queue = vhost.nodes[address]
+        assert isinstance(queue, QueueNode)
+        assert queue.store.put(message("x"))
+    list(vhost.nodes.tick(hosted.core.now))
+    assert ticked == ["short"]
+    vhost.remove_node("short")
+    list(vhost.nodes.tick(hosted.core.now))
+    assert ticked == ["short"]

@@ -10,6 +10,7 @@ from cogwork.router.mesh.messages import Interest, InterestKind
 if TYPE_CHECKING:
     from cogwork.container.mesh.service import MeshService
     from cogwork.container.virtual_host import VirtualHost
+    from cogwork.dataplane.store import Store
 
 __all__ = ("Backlogs",)
 
@@ -22,19 +23,28 @@ class Backlogs:
         self._mesh = mesh
         self._vhost = vhost
         self._told: dict[str, int] = {}
+        self._stores: dict[str, Store] = {}
+        self._looked_at = -1
 
     def tick(self) -> None:
         """Tells of backlogs that have changed much, but for replicated queues: their owners do."""
-        told = self._told
-        seen: set[str] = set()
-        for address, node in self._vhost.nodes.items():
-            if not isinstance(node, QueueNode) or node.replica is not None:
-                continue
-            if node.store.waiting or address in told:
-                seen.add(address)
-                self._tell(address, node.store.waiting)
-        for address in [each for each in told if each not in seen]:
+        if self._looked_at != self._vhost.nodes.changes:
+            self._look()
+        stores = self._stores
+        waiting = {address: count for address, each in stores.items() if (count := each.waiting)}
+        for address, count in waiting.items():
+            self._tell(address, count)
+        for address in [each for each in self._told if each not in waiting]:
             self._tell(address, 0)
+
+    def _look(self) -> None:
+        nodes = self._vhost.nodes
+        self._looked_at = nodes.changes
+        self._stores = {
+            address: node.store
+            for address, node in nodes.items()
+            if isinstance(node, QueueNode) and node.replica is None
+        }
 
     def _tell(self, address: str, waiting: int) -> None:
         """Tells a backlog in steps of two; down only by more than one step, or to nothing."""

@@ -94,6 +94,7 @@ class Partitions:
         self._elsewhere = Elsewhere()
         self._absences = Absences(mesh)
         self._created = 0
+        self._looked_at = -1
         self._is_settling = False
 
     # -- queues here
@@ -131,10 +132,13 @@ class Partitions:
 
     def tick(self) -> None:
         """Tells what is held now, and lets go of what is over."""
-        for address, node in self._vhost.nodes.items():
-            self.add(address, node)
+        nodes = self._vhost.nodes
+        if self._looked_at != nodes.changes:
+            self._looked_at = nodes.changes
+            for address, node in nodes.items():
+                self.add(address, node)
         for queue in list(self._queues.values()):
-            if self._vhost.nodes.get(queue.address) is not queue.node:
+            if nodes.get(queue.address) is not queue.node:
                 self._remove(queue)
             elif (
                 self._held_by(queue) != queue.members.get(self._mesh.id)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from cogwork.spi.journals import JournalHandle, Journals, ReplicaHandle
     from cogwork.spi.node import NodeContext, Subscription
 
-__all__ = ("QueueNode",)
+__all__ = ("QueueNode", "awake")
 
 NOT_HELD = MappingProxyType(
     {"voters": [], "learners": [], "wanted": [], "wanted_learners": [], "moving": False}
@@ -281,6 +281,14 @@ class QueueNode:
     def purge(self) -> int:
         """Drops the items that no consumer holds; returns how many."""
         return self.store.purge()
+
+
+def awake(queues: Iterable[tuple[str, QueueNode]]) -> list[tuple[str, QueueNode]]:
+    """Returns those at which something changes with time.
+
+    There may be thousands of them, ten times a second: none is called.
+    """
+    return [each for each in queues if each[1]._cut_off or not each[1].store.is_idle]
 
 
 def _dead_letter_of(address: str, options: QueueOptions) -> str | None:
