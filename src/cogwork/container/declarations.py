@@ -11,13 +11,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
-import msgspec
+from msgspec import structs
 
 from cogwork.container.declared_options import check_options
 from cogwork.container.managed_queue import ManagedQueue
 from cogwork.container.settings import QueueOptions
 from cogwork.container.shape import keys_at
 from cogwork.nodes.queue import QueueNode
+from cogwork.nodes.queue.options import IN_DOUBT
 from cogwork.router.addresses import AddressRule, AddressRuleError, Distribution
 from cogwork.router.patterns import is_pattern
 from cogwork.spi.management import BAD_REQUEST, CONFLICT, NOT_FOUND, ManagementError
@@ -187,4 +188,6 @@ def _effective(rule: AddressRule) -> dict[str, Any]:
     known = keys_at(QueueOptions, ())
     given = {key: value for key, value in rule.options.items() if key in known}
     options = QueueOptions(**cast("dict[str, Any]", given))
-    return msgspec.structs.asdict(options) | {"ttl_s": rule.ttl_s, "dead_letter": rule.dead_letter}
+    if options.in_doubt is None:  # no prefix says so either: it is as the node has it
+        options = structs.replace(options, in_doubt=IN_DOUBT)
+    return structs.asdict(options) | {"ttl_s": rule.ttl_s, "dead_letter": rule.dead_letter}

@@ -11,6 +11,7 @@ from hosted import LISTEN
 from cogwork.container.container import Container
 from cogwork.container.settings import Configuration, Queue
 from cogwork.container.stream_declarations import StreamDeclarations
+from cogwork.spi.management import ManagementError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -85,5 +86,25 @@ def test_what_is_deleted_takes_nothing_with_it_that_is_not_the_clusters(
             await cluster.delete(kind, "", "mine")
         assert [vhost.entry_of("mine"), vhost.entry_of("stream/mine")] == there
         assert "gives it up" not in caplog.text
+
+    play(tmp_path, story)
+
+
+def test_a_replicated_queue_is_had_where_it_is_declared_whatever_its_address(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story(container: Container) -> None:
+        cluster, view = container.replication.cluster, container.vhosts[""].view
+        assert view is not None
+        assert view.declare_queue("plain/a", {"durability": "replicated"})
+        while (found := cluster.declarations.find("queue", "", "plain/a")) is None:
+            await asyncio.sleep(0.01)
+        assert "not had here" not in caplog.text
+        # As another container has it, which heard of it by this.
+        container.vhosts[""].remove_node("plain/a")
+        assert view.declare_queue("plain/a", found.options)
+        assert not view.declare_queue("plain/a", {"durability": "replicated"})
+        with pytest.raises(ManagementError, match="in_doubt = redeliver, not park"):
+            view.declare_queue("plain/a", {"durability": "replicated", "in_doubt": "park"})
 
     play(tmp_path, story)

@@ -17,6 +17,9 @@ __all__ = ("QueueOptions",)
 BYTES_MAX = 1 << 30
 """A queue of this size, with no consumer in sight, should not take the container's memory too."""
 
+IN_DOUBT = "redeliver"
+"""What becomes of items in doubt where nobody says so."""
+
 IN_DOUBT_TIMEOUT_S = 30.0
 """A client that lost its connection has reconnected by then, or will not soon."""
 
@@ -67,7 +70,7 @@ class QueueOptions:
     maximum_bytes: int = BYTES_MAX
     maximum_length_policy: str = "block"
     maximum_delivery_count: int | None = None
-    in_doubt: str = "redeliver"
+    in_doubt: str = IN_DOUBT
     in_doubt_timeout_s: float = IN_DOUBT_TIMEOUT_S
     priorities: int = PRIORITIES
     delay: bool = True
