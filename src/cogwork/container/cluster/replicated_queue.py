@@ -392,6 +392,11 @@ class ReplicatedQueue(DurableQueue):
                 self.store.reopen()
         if now_s - since_s > PATIENCE_S:
             self.disown("a majority of its replicas does not answer")
-        elif self._written_bytes > max(CHECKPOINT_BYTES, 2 * self.store.counts()["bytes"]):
+        elif self._is_long():
             self._host.journals.renew(self)
             self._written_bytes = 0
+
+    def _is_long(self) -> bool:
+        """Tells whether what is written is much more than what there is: to count that is work."""
+        written_bytes = self._written_bytes
+        return written_bytes > CHECKPOINT_BYTES and written_bytes > 2 * self.store.counts()["bytes"]
