@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import cogwork
-from cogwork.amqp.types import Symbol, UInt
+from cogwork.amqp.types import Symbol, UInt, ULong
 from cogwork.container.mesh import move_intake
 from cogwork.container.mesh.move_way import MoveWay
 from cogwork.nodes.queue import QueueNode
@@ -79,6 +79,16 @@ async def test_delayed_items_are_due_when_they_would_have_been(
         other.tick(ended_s + DELAY_S)
         assert other.store.counts()["delayed"] == 0
         assert bodies(mesh, "a") == list(range(COUNT)), "in the order that they had"
+
+
+@story
+async def test_what_is_delayed_for_ever_moves_too() -> None:
+    async with linked("a-b", configuration=CONFIGURATION) as mesh:
+        for key in ("x-opt-delivery-delay", "x-opt-delivery-time"):
+            await send(mesh, "b", cogwork.Message("x", annotations={key: ULong(2**63 - 1)}))
+        assert node(mesh, "b").store.counts()["delayed"] == 2
+        assert await leave(mesh, "b") is None
+        assert node(mesh, "a").store.counts()["delayed"] == 2
 
 
 async def fail(mesh: Linked, name: str) -> cogwork.Item:

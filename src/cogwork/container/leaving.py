@@ -144,10 +144,10 @@ class Leaving:
 
     async def _move_late(self) -> None:
         """Moves what clients that stay have sent meanwhile, and has them send no more."""
-        queues = self._queues()
-        could_send = [node.end_credit() for node in queues]
-        self._mesh.core.flush()
+        could_send = [node.end_credit() for node in self._queues()]
         if any(could_send):
+            self._mesh.core.flush()
             await asyncio.sleep(UNDER_WAY_S)
-        if any(could_send) or any(node.store.waiting for node in queues):
+        both = zip(self._movers, self._vhosts, strict=True)
+        if any(mover.has_more_since(vhost) for mover, vhost in both):
             await self._move_items(LATE_TIMEOUT_S)

@@ -45,6 +45,8 @@ ITEM_PAST = struct.Struct(">qqII")
 """When it came, and is due, in microseconds, 0 for now; its attempts, and those that failed."""
 TICKS = 1_000_000
 """Microseconds of a second."""
+DUE_MAX_S = 1e12
+"""Whoever asks for a longer delay means never, and its microseconds have to fit."""
 
 T = TypeVar("T")
 
@@ -94,7 +96,8 @@ class MovedItem(NamedTuple):
         if not with_past:
             return PREPARE + head + self.message
         stored_s, due_s, attempts, failures = self.past
-        past = ITEM_PAST.pack(round(stored_s * TICKS), round(due_s * TICKS), attempts, failures)
+        ticks = (round(each * TICKS) for each in (stored_s, min(due_s, DUE_MAX_S)))
+        past = ITEM_PAST.pack(*ticks, attempts, failures)
         return PREPARE_WITH_PAST + head + past + self.original
 
 

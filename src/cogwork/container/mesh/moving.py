@@ -70,6 +70,20 @@ def items_of(node: QueueNode) -> int:
     return node.store.depth + node.store.counts()["leaving"]
 
 
+def _queues(vhost: VirtualHost) -> dict[str, QueueNode]:
+    """Finds the queues whose items are moved: replicated ones' are with others, too."""
+    return {
+        address: node
+        for address, node in vhost.nodes.items()
+        if isinstance(node, QueueNode) and node.replica is None
+    }
+
+
+def _came(queues: Mapping[str, QueueNode]) -> int:
+    """Counts what queues have ever taken in."""
+    return sum(node.store.counts()["in"] for node in queues.values())
+
+
 def _is_awaited(node: QueueNode) -> bool:
     """Tells whether items will be ready here: what is delayed on disk may stay there."""
     depth = node.store.depth
@@ -89,6 +103,7 @@ class Mover:
         self._number = 0
         self._trouble: dict[str, str] = {}
         self._unfit: dict[str, _Unfit] = {}
+        self._came = 0
         self._no_delays: defaultdict[str, set[str]] = defaultdict(set)
         self._stuck: list[_Stuck] = []
         self._stay: list[str] = []
@@ -105,11 +120,7 @@ class Mover:
             vhost: The virtual host.
             deadline_s: When to give up, by the monotonic clock.
         """
-        queues = {
-            address: node
-            for address, node in vhost.nodes.items()
-            if isinstance(node, QueueNode) and node.replica is None
-        }
+        queues = _queues(vhost)
         left = dict(queues)
         self._stay.clear()
         while left or self._stuck:
@@ -123,6 +134,11 @@ class Mover:
                 node.store.enter_again(unfit.numbers)
                 self._trouble.setdefault(address, unfit.why)
             self._say_what_stays(address, node)
+        self._came = _came(queues)
+
+    def has_more_since(self, vhost: VirtualHost) -> bool:
+        """Tells whether queues have taken anything in since their items were moved."""
+        return _came(_queues(vhost)) != self._came
 
     async def _has_more_come(self, queues: Collection[QueueNode], deadline_s: float) -> bool:
         """Waits for what consumers have, what is due later, and dead letters that come to queues.
