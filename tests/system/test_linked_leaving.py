@@ -256,3 +256,25 @@ async def test_what_a_client_that_stays_sends_to_the_end_moves_too() -> None:
         assert container.leaving is not None
         assert container.leaving.facts["left"] == 0
         assert bodies(mesh, "a", len(accepted)) == accepted
+
+
+@story
+async def test_a_queue_that_is_none_elsewhere_keeps_no_other_waiting() -> None:
+    rule = '[[queue]]\naddress = "odd/one"\n[[address]]\nprefix = "odd/"\nkind = "queue"\n'
+    async with linked() as mesh:
+        await mesh.start("a", ())
+        await mesh.start("b", "a", rule)
+        await mesh.settle()
+        odd = node(mesh, "b", "odd/one")
+        assert odd.store.put(cogwork.Message("odd").encode())
+        await send(mesh, "b", *map(cogwork.Message, range(30)))
+        container = mesh.containers["b"]
+        names = [*container.vhosts[""].nodes]
+        assert names.index(odd.address) < names.index(QUEUE), "it comes first"
+        container.leave()
+        await eventually(lambda: node(mesh, "b").store.depth == 0, "the others have moved")
+        assert bodies(mesh, "a") == list(range(30))
+        assert container.leaving is not None
+        assert "'odd/one' is no queue" in str(container.leaving.facts["problem"])
+        assert odd.store.purge() == 1
+        assert await leave(mesh, "b") is None

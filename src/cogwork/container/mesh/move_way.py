@@ -235,7 +235,9 @@ class MoveWay:
         if self._refusal is not None and self._refusal.condition == Condition.PRECONDITION_FAILED:
             raise NotTakenError(f"container {self._target} {self._refusal.description}")
         if self._end.detached:
-            raise MoveError(f"the way to container {self._target} is broken")
+            why = self._refusal.description if self._refusal is not None else None
+            text = f"container {self._target} refuses: {why}" if why else None
+            raise MoveError(text or f"the way to container {self._target} is broken")
 
     def on_batch(self, port: Port) -> None:
         """Takes outcomes, and goes on where there was no credit."""

@@ -12,13 +12,14 @@ was given is in doubt. One that is full, or is leaving, too, says which it has; 
 to others that take it, and waits where none does.
 
 What is delayed moves with its delay, after what is ready; a container that takes nothing with its
-delay (an earlier version) gets it once it is due. A queue whose items are not ready keeps no other
-queue waiting. Where consumers elsewhere borrow from a queue, its items are spread over their
-containers, batch by batch, as much to each as its consumers have asked for. A queue with partitions
-goes to one container as a whole, for the order of its groups. Items on disk go only to where the
-queue is on disk, too; those that nobody takes stay. An item that the other container can never
-take, as its sections are malformed where more of them is read, or no record there has room for it,
-is refused before it is given up: it stays, with the reason, and the others go.
+delay (an earlier version) gets it once it is due. A queue whose items are not ready, or that
+others refuse for now, keeps no other queue waiting. Where consumers elsewhere borrow from a queue,
+its items are spread over their containers, batch by batch, as much to each as its consumers have
+asked for. A queue with partitions goes to one container as a whole, for the order of its groups.
+Items on disk go only to where the queue is on disk, too; those that nobody takes stay. An item
+that the other container can never take, as its sections are malformed where more of them is read,
+or no record there has room for it, is refused before it is given up: it stays, with the reason,
+and the others go.
 """
 
 from __future__ import annotations
@@ -105,6 +106,7 @@ class Mover:
         self._unfit: dict[str, _Unfit] = {}
         self._came = 0
         self._no_delays: defaultdict[str, set[str]] = defaultdict(set)
+        self._patience: defaultdict[str, _Patience] = defaultdict(_Patience)
         self._stuck: list[_Stuck] = []
         self._stay: list[str] = []
 
@@ -177,12 +179,24 @@ class Mover:
         while node.store.waiting and time.monotonic() < deadline_s:
             if not await self._move_batch(vhost, node, given, refused, deadline_s):
                 await self._try_stuck(deadline_s)
+                if not node.is_on_disk:
+                    break
                 if not self._stuck and self._is_hopeless(node, refused, patience):
                     return False
                 await asyncio.sleep(RETRY_S)
+        return await self._move_delayed(vhost, node, given, deadline_s)
+
+    async def _move_delayed(
+        self, vhost: VirtualHost, node: QueueNode, given: Counter[str], deadline_s: float
+    ) -> bool:
+        """Does the same for what is delayed."""
+        no_delays = self._no_delays[node.address]
         while self._takes_delayed(node) and time.monotonic() < deadline_s:
-            no_delays = self._no_delays[node.address]
-            await self._move_batch(vhost, node, given, no_delays, deadline_s, is_delayed=True)
+            if await self._move_batch(vhost, node, given, no_delays, deadline_s, is_delayed=True):
+                continue
+            if node.is_on_disk and self._patience[node.address].is_over(node.store.depth):
+                return False
+            break
         return time.monotonic() < deadline_s
 
     def _takes_delayed(self, node: QueueNode) -> bool:
@@ -234,12 +248,14 @@ class Mover:
                 if isinstance(error, NotTakenError):
                     refused.add(target or "")
                 failed.add(target or "")
+                has_other = self._has_other(node, failed, refused)
                 if stuck is not None:
                     self._failed(stuck, error)
-                    has_other = self._has_other(node, failed, refused)
                     if not await self._is_free(stuck, error, deadline_s, has_other=has_other):
                         return True
                 await asyncio.sleep(RETRY_S)
+                if batch is None and not has_other:
+                    break  # other queues' items may be taken
                 continue
             self._arrived(node, batch)
             given[target or ""] += len(batch.numbers)
