@@ -199,3 +199,24 @@ def test_a_queue_whose_items_are_not_ready_keeps_no_other_waiting(
         f"{ITEMS} items of 'queue/a' could not be moved: "
         "container near takes nothing that is delayed"
     )
+
+
+def test_a_queue_that_fills_as_fast_as_it_is_moved_keeps_no_other_waiting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    mesh = Mesh("near")
+    mesh.dies = ""
+    with queue() as first, queue("queue/b") as second:
+        activate = Way.activate
+
+        async def refill(way: Way, numbers: Mapping[int, object], deadline_s: float) -> None:
+            await activate(way, numbers, deadline_s)
+            await asyncio.sleep(0)
+            if second.store.depth:
+                for _ in numbers:
+                    assert first.store.put(Message("more").encode())
+
+        monkeypatch.setattr(Way, "activate", refill)
+        left, moved, problem = leave(mesh, first, second)
+    assert (left, problem) == (0, None)
+    assert moved >= 2 * ITEMS

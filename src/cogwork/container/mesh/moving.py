@@ -176,7 +176,8 @@ class Mover:
         given: Counter[str] = Counter()
         refused: set[str] = set()
         patience = _Patience()
-        while node.store.waiting and time.monotonic() < deadline_s:
+        most = node.store.waiting  # what comes meanwhile has its turn after other queues
+        while node.store.waiting and given.total() < most and time.monotonic() < deadline_s:
             if not await self._move_batch(vhost, node, given, refused, deadline_s):
                 await self._try_stuck(deadline_s)
                 if not node.is_on_disk:
