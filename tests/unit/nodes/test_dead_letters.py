@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from cogwork.amqp.codec import encode
 from cogwork.amqp.errors import AmqpError
 from cogwork.amqp.message import (
@@ -13,8 +15,8 @@ from cogwork.amqp.message import (
     encode_sections,
 )
 from cogwork.amqp.outcomes import Rejected
-from cogwork.amqp.types import Symbol, UInt
-from cogwork.nodes.queue.dead_letters import as_moved, dead_letter, origin_of, revived
+from cogwork.amqp.types import Symbol, UInt, ULong
+from cogwork.nodes.queue.dead_letters import COUNT, as_moved, dead_letter, origin_of, revived
 
 BARE = encode_sections(Sections(properties=Properties(message_id="m"), body=Data([b"x"])))
 BROKEN = encode(
@@ -31,8 +33,27 @@ def test_a_dead_letter_says_why_and_from_where() -> None:
         "x-opt-dead-letter-source": "work/a",
         "x-opt-dead-letter-error": "app:broken: no such customer",
         "x-opt-dead-letter-failures": 3,
+        "x-opt-dead-letter-count": 1,
     }
     assert letter.endswith(BARE)
+
+
+def test_it_says_how_often_it_has_died() -> None:
+    letter = BARE
+    for source in ("work/a", "queue/later", "work/a"):
+        letter = dead_letter(letter, source, "expired", None, 0)
+    annotations = decode_sections(letter).message_annotations or {}
+    assert annotations[COUNT] == 3
+    assert revived(letter) == BARE
+
+
+@pytest.mark.parametrize("said", [UInt(2**32 - 1), "7", -1, True])
+def test_what_a_sender_says_of_its_deaths_does_no_harm(said: object) -> None:
+    annotations: dict[Symbol | ULong, object] = {COUNT: said}
+    message = encode_sections(Sections(message_annotations=annotations, body=Data([b"x"])))
+    letter = dead_letter(message, "work/a", "expired", None, 0)
+    counted = (decode_sections(letter).message_annotations or {})[COUNT]
+    assert counted == (2**32 - 1 if isinstance(said, UInt) else 1)
 
 
 def test_it_comes_back_as_it_was() -> None:

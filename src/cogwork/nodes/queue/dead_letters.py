@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 __all__ = (
+    "COUNT",
     "ERROR",
     "FAILURES",
     "MOVED",
@@ -39,11 +40,13 @@ ERROR = Symbol("x-opt-dead-letter-error")
 """What a consumer said that rejected it: the condition, and the description where there is one."""
 FAILURES = Symbol("x-opt-dead-letter-failures")
 """How many attempts had failed."""
+COUNT = Symbol("x-opt-dead-letter-count")
+"""How often the message has died by now: where queues retry by each other, more than once."""
 
 MOVED = Symbol("x-opt-moved")
 """Says that people have moved a message: it is no duplicate. So is none that has a `SOURCE`."""
 
-_OWN = frozenset({REASON, SOURCE, ERROR, FAILURES})
+_OWN = frozenset({REASON, SOURCE, ERROR, FAILURES, COUNT})
 _DELAYS = frozenset({Symbol("x-opt-delivery-delay"), Symbol("x-opt-delivery-time")})
 _HEADER, _DELIVERY_ANNOTATIONS, _MESSAGE_ANNOTATIONS = 0x70, 0x71, 0x72
 _FRONTS = (_HEADER, _DELIVERY_ANNOTATIONS, _MESSAGE_ANNOTATIONS)
@@ -78,16 +81,24 @@ def dead_letter(
     Returns:
         The message with its annotations; as it was, where it is no message of AMQP 1.0.
     """
+    try:
+        front = _split(message)
+    except (DecodeError, ProtocolError):
+        return message
     facts: dict[object, object] = {REASON: reason, SOURCE: source, FAILURES: UInt(failures)}
+    facts[COUNT] = UInt(min(_deaths(front) + 1, UInt.MAX))
     said = _error_text(error)
     if said is not None:
         facts[ERROR] = said
-    return _with_annotations(message, facts)
+    return _with_facts(front, facts)
 
 
 def revived(message: bytes) -> bytes:
     """Returns a dead letter without what it says of its death."""
-    return _with_annotations(message, {})
+    try:
+        return _with_facts(_split(message), {})
+    except (DecodeError, ProtocolError):
+        return message
 
 
 def as_moved(message: bytes) -> bytes:
@@ -113,11 +124,13 @@ def origin_of(message: bytes) -> str | None:
     return source if isinstance(source, str) else None
 
 
-def _with_annotations(message: bytes, facts: Mapping[object, object]) -> bytes:
-    try:
-        front = _split(message)
-    except (DecodeError, ProtocolError):
-        return message
+def _deaths(front: _Front) -> int:
+    """Reads how often a message has died before; whatever else stands there is no number of it."""
+    count = front.annotations.get(COUNT)
+    return count if isinstance(count, UInt) else 0
+
+
+def _with_facts(front: _Front, facts: Mapping[object, object]) -> bytes:
     kept = {key: value for key, value in front.annotations.items() if key not in _OWN | _DELAYS}
     if front.header is not None:
         front.header.ttl = None
