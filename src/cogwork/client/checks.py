@@ -27,5 +27,9 @@ def demand_seconds(name: str, seconds: float | None) -> None:
     """
     if seconds is None:
         return
-    if not isinstance(seconds, (float, int, Real)) or isnan(seconds):
+    try:
+        is_time = isinstance(seconds, (float, int, Real)) and not isnan(seconds)
+    except OverflowError:  # an integer that is no float
+        is_time = False
+    if not is_time:
         raise ValueError(f"{name} is a number of seconds, not {seconds!r:.80}")
