@@ -142,15 +142,26 @@ class SharedQueue:
         """
         try:
             found = await self._known()
-        except NotFound:
-            # Perhaps the cluster has declared one that nobody can have: whoever is asked knows.
-            await next(iter(self._managers.values())).ask("DELETE", "queue", self._address)
+        except NotFound as nowhere:
+            await self._withdraw(nowhere)
             return
         if len(self._managers) > 1:
             for manager in self._managers.values():
                 await self._demand_unused(manager)
         for holder in found[:1] if _is_replicated(found) else found:
             await holder.manager.ask("DELETE", "queue", self._address)
+
+    async def _withdraw(self, nowhere: NotFound) -> None:
+        """Gives up what the cluster has declared and nobody can have: whoever is asked knows.
+
+        Raises:
+            NotFound: Nothing is declared, either.
+        """
+        manager = next(iter(self._managers.values()))
+        try:
+            await manager.ask("DELETE", "queue", self._address)
+        except NotFound:
+            raise nowhere from None
 
     async def _demand_unused(self, manager: Manager) -> None:
         try:
