@@ -134,8 +134,10 @@ class StreamNode:
             raise Refused(self._problem, Condition.PRECONDITION_FAILED)
 
     def unsubscribe(self, subscription: Subscription) -> None:
-        """Lets a reader go."""
+        """Lets a reader go; with the last one goes what they all read of."""
         self._readers.remove(subscription)
+        if not self._readers:
+            self._tail.restart(self._tail.next)
 
     def tick(self, now_s: float) -> Iterable[Effect]:
         """Looks at the stream now and then, for those who ask how it is."""
@@ -387,6 +389,9 @@ class StreamNode:
         self._epoch = chunk.epoch
         self._records_in += chunk.batch.count
         self._bytes_in += len(chunk.batch.payload)
+        if not self._readers:  # whoever comes reads it from the engine
+            self._tail.restart(chunk.next_offset)
+            return
         self._tail.add(chunk)
         self._readers.serve()
 
