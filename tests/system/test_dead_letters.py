@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import subprocess
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,6 +17,7 @@ from .served import COGWORK, SETTLE_TIMEOUT_S, within
 from .stories import eventually
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from cogwork.client import Consumer
@@ -127,6 +129,18 @@ def test_items_on_their_way_to_a_full_queue_outlive_kills(tmp_path: Path) -> Non
         assert sorted(set(map(int, bodies))) == list(range(ITEMS))
 
 
+@contextmanager
+def each_others_dead(folder: Path, options: str) -> Iterator[Member]:
+    """Runs a container with two queues that are each other's dead-letter address."""
+    queues = "".join(
+        f'[[queue]]\naddress = "queue/{one}"\ndead_letter = "queue/{other}"\n{options}\n\n'
+        for one, other in ("ab", "ba")
+    )
+    head = f'data_dir = "{folder}/data"\n'
+    with meshed(folder, ["box"], [], queues, head=lambda _name: head) as members:
+        yield members["box"]
+
+
 @pytest.mark.parametrize("durability", ["memory", "disk"])
 def test_two_full_queues_do_not_have_their_dead_for_each_other_without_end(
     tmp_path: Path, durability: str
@@ -134,14 +148,9 @@ def test_two_full_queues_do_not_have_their_dead_for_each_other_without_end(
     policy = (
         f'maximum_length = 2\nmaximum_length_policy = "drop-oldest"\ndurability = "{durability}"'
     )
-    queues = "".join(
-        f'[[queue]]\naddress = "queue/{one}"\ndead_letter = "queue/{other}"\n{policy}\n\n'
-        for one, other in ("ab", "ba")
-    )
-    head = f'data_dir = "{tmp_path}/data"\n'
-    with meshed(tmp_path, ["box"], [], queues, head=lambda _name: head) as members:
-        asyncio.run(overfill(members["box"].url))
-        depths = {each: row(members["box"], f"queue/{each}")["depth"] for each in "ab"}
+    with each_others_dead(tmp_path, policy) as box:
+        asyncio.run(overfill(box.url))
+        depths = {each: row(box, f"queue/{each}")["depth"] for each in "ab"}
         assert depths == {"a": 2, "b": 2}
 
 
@@ -158,14 +167,9 @@ def test_queues_that_retry_by_each_other_go_round_when_both_are_full_of_dead(
     options = (
         f'durability = "disk"\nttl_s = 0.2\nmaximum_length = 3\nmaximum_length_policy = "{policy}"'
     )
-    queues = "".join(
-        f'[[queue]]\naddress = "queue/{one}"\ndead_letter = "queue/{other}"\n{options}\n\n'
-        for one, other in ("ab", "ba")
-    )
-    head = f'data_dir = "{tmp_path}/data"\n'
-    with meshed(tmp_path, ["box"], [], queues, head=lambda _name: head) as members:
-        asyncio.run(go_round(members["box"]))
-        within(SETTLE_TIMEOUT_S, lambda: is_empty(members["box"]), "nothing is left")
+    with each_others_dead(tmp_path, options) as box:
+        asyncio.run(go_round(box))
+        within(SETTLE_TIMEOUT_S, lambda: is_empty(box), "nothing is left")
 
 
 async def go_round(box: Member) -> None:

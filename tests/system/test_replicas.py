@@ -17,6 +17,8 @@ from cogwork.log.wal import Wal
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from replicas import Trio
+
     from cogwork.consensus.replicated.engine import RaftEngine
 
 
@@ -170,15 +172,21 @@ def test_the_leader_has_what_is_too_much_given_up_everywhere(
     asyncio.run(asyncio.wait_for(story(), 60))
 
 
+async def leader_of_one(made: Trio, engine: RaftEngine) -> str:
+    """Appends a record; returns who leads, and knows that it does."""
+    await engine.append(Batch.of([b"1"]))
+    leader = await leader_of(engine)
+    while not made.nodes[leader].service.leads_any:
+        await asyncio.sleep(0.01)
+    return leader
+
+
 def test_who_stops_in_order_has_others_lead_first(tmp_path: Path) -> None:
     async def story() -> None:
         async with trio(tmp_path) as made:
             a, b, c = [await made.open(name) for name in "abc"]
-            await a.append(Batch.of([b"1"]))
-            leader = await leader_of(a)
+            leader = await leader_of_one(made, a)
             service = made.nodes[leader].service
-            while not service.leads_any:
-                await asyncio.sleep(0.01)
             service.step_back()
             while service.leads_any:
                 await asyncio.sleep(0.01)
@@ -196,11 +204,8 @@ def test_of_two_that_stop_at_once_neither_has_the_other_lead(tmp_path: Path) -> 
     async def story() -> None:
         async with trio(tmp_path) as made:
             a, _, _ = [await made.open(name) for name in "abc"]
-            await a.append(Batch.of([b"1"]))
-            leader = await leader_of(a)
+            leader = await leader_of_one(made, a)
             service = made.nodes[leader].service
-            while not service.leads_any:
-                await asyncio.sleep(0.01)
             # Both others have everything: the first one of them is asked first.
             first, last = (name for name in "abc" if name != leader)
             await made.nodes[first].service.hand_over(0)
