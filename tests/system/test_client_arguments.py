@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from decimal import Decimal
 from fractions import Fraction
@@ -43,6 +44,22 @@ async def test_an_address_that_is_no_text_is_refused_at_once(address: Any) -> No
                     await mesh.publish(address, timeout_s=timeout_s)
             with refused():
                 await mesh.request(address)
+
+
+@pytest.mark.parametrize("address", ["//", "//queue/a"])
+@story
+async def test_an_address_of_several_slashes_is_refused_and_the_connection_stays(
+    address: str,
+) -> None:
+    with container() as url:
+        async with cogwork.connect(url) as mesh, asyncio.timeout(20):
+            for publishing in (mesh.publish(address, "x"), mesh.request(address, "x")):
+                with pytest.raises(cogwork.LinkRefused, match="begins with several /"):
+                    await publishing
+            for entity in ("queue", "stream"):
+                with pytest.raises(cogwork.LinkRefused, match="begins with several /"):
+                    await mesh.manage("CREATE", {"type": entity, "name": address}, {})
+            assert mesh.connections == 1
 
 
 @pytest.mark.parametrize("seconds", ["3", math.nan, 10**400, Decimal(3), [1]])

@@ -246,6 +246,7 @@ def _virtual_host(vhost: Configuration | Vhost) -> Iterator[Problem]:
 def _node(node: Node) -> Iterator[Problem]:
     yield from _visible("address", node.address)
     yield from _short("address", node.address)
+    yield from _begun("address", node.address)
     yield from check_kind(node.kind)
 
 
@@ -308,11 +309,15 @@ def _pattern(key: str, pattern: str) -> Iterator[Problem]:
     word = misplaced_wildcard(pattern)
     if word is not None:
         yield Problem((key,), f'the word "{word}"', "* and # as whole words only")
+    if pattern == "/":
+        yield Problem((key,), '"/"', "words, * and # among them")
+    yield from _begun(key, pattern)
 
 
 def _plain(key: str, address: str) -> Iterator[Problem]:
     yield from _visible(key, address)
     yield from _short(key, address)
+    yield from _begun(key, address)
     if "*" in address or "#" in address:
         yield Problem((key,), f'"{address}"', "no wildcards here")
 
@@ -320,6 +325,11 @@ def _plain(key: str, address: str) -> Iterator[Problem]:
 def _short(key: str, address: str) -> Iterator[Problem]:
     if len(address) > MAX_ADDRESS_LENGTH:
         yield Problem((key,), f"{len(address)} characters", f"at most {MAX_ADDRESS_LENGTH}")
+
+
+def _begun(key: str, address: str) -> Iterator[Problem]:
+    if address.startswith("//"):
+        yield Problem((key,), f'"{address:.80}"', "one / before the name at most")
 
 
 def _visible(key: str, address: str) -> Iterator[Problem]:

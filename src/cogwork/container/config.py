@@ -16,6 +16,7 @@ from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import msgspec
+from msgspec import inspect
 
 from cogwork.container.checks import find_problem
 from cogwork.container.engine_checks import find_unloadable_engine, find_without_disk
@@ -327,6 +328,8 @@ def _problem_of(message: str, document: dict[str, Any]) -> Problem:
     found = "nothing" if missing else _show_at(document, path)
     declared = type_at(Configuration, path)
     expected = describe(declared)
+    if found == '""' and expected == describe(inspect.StrType()):
+        expected += " that is not empty"
     if len(path) == 2 and path[0] in _OF_ENDPOINTS:
         expected += ' or "HOST:PORT"'
     if is_tables(declared):

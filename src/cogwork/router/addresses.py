@@ -1,7 +1,8 @@
 """The address table: which rule holds for an address.
 
-A leading `/` is optional. A prefix ends at `/` or `.`: `queue` holds for `queue`, `queue/orders`
-and `queue.orders`, not for `queues`. Of several rules the most specific one holds:
+A leading `/` is optional, and there is one at most: what is normalised stays as it is when it is
+normalised again, wherever that is done. A prefix ends at `/` or `.`: `queue` holds for `queue`,
+`queue/orders` and `queue.orders`, not for `queues`. Of several rules the most specific one holds:
 
 1. the one with more literal words, so the longest prefix;
 2. then the one with more `*`;
@@ -91,14 +92,15 @@ DEFAULT_RULES = (
 
 
 class InvalidAddressError(ValueError):
-    """An address that names nothing: empty, or too long."""
+    """An address that names nothing: empty, too long, or of several leading `/`."""
 
 
 def normalize(address: str) -> str:
     """Returns the address as tables and nodes know it: without the optional leading `/`.
 
     Raises:
-        InvalidAddressError: The address is empty or longer than `MAX_ADDRESS_LENGTH`.
+        InvalidAddressError: The address is empty, longer than `MAX_ADDRESS_LENGTH`, or begins with
+            more than one `/`.
     """
     if len(address) > MAX_ADDRESS_LENGTH:
         raise InvalidAddressError(
@@ -107,6 +109,10 @@ def normalize(address: str) -> str:
     name = address.removeprefix("/")
     if not name:
         raise InvalidAddressError(f'the address "{address}" is empty; expected a name')
+    if name.startswith("/"):
+        raise InvalidAddressError(
+            f"the address {address!r:.200} begins with several /; expected one at most"
+        )
     return name
 
 
@@ -151,7 +157,7 @@ class AddressTable:
         """Returns the rule that holds for an address.
 
         Raises:
-            InvalidAddressError: The address is empty or too long.
+            InvalidAddressError: The address names nothing.
         """
         return self._remembered(address)[0]
 
@@ -159,7 +165,7 @@ class AddressTable:
         """Returns the rule that holds for an address, and the subject: what follows the prefix.
 
         Raises:
-            InvalidAddressError: The address is empty or too long.
+            InvalidAddressError: The address names nothing.
         """
         name = normalize(address)
         prefix = next(each for each in _prefixes(name) if each in self._prefixes)

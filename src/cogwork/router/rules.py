@@ -138,6 +138,8 @@ class AddressRule:
         if self.prefix is not None:
             if not isinstance(self.prefix, str) or is_pattern(self.prefix):
                 _fail(self.name, "prefix", _shown(self.prefix), "words without * or #; see pattern")
+            if self.prefix.startswith("//"):
+                _fail(self.name, "prefix", _shown(self.prefix), "one leading / at most")
             object.__setattr__(self, "prefix", self.prefix.removeprefix("/").rstrip("/."))
         elif self.pattern is None:
             _fail(self.name, "prefix", "missing", "a prefix or a pattern")
@@ -248,7 +250,7 @@ def _is_name(value: object) -> bool:
 
 
 def _is_address(value: object) -> bool:
-    return isinstance(value, str) and value.removeprefix("/") != ""
+    return isinstance(value, str) and value.removeprefix("/") != "" and not value.startswith("//")
 
 
 def _is_plain(value: object) -> bool:

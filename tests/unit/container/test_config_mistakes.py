@@ -22,7 +22,11 @@ if TYPE_CHECKING:
         ("\nid = 'a'\n[limits", "cogwork.toml:3: found Expected ']' at the end of a table decl"),
         ("id = 'a'\nid = 'b'", "cogwork.toml:2: found Cannot overwrite a value, expected TOML"),
         ("\nid = 5", "cogwork.toml:2: id: found 5, expected a string"),
-        ("id = ''", 'cogwork.toml:1: id: found "", expected a string'),
+        ("id = ''", 'cogwork.toml:1: id: found "", expected a string that is not empty'),
+        (
+            "[[listen]]\nport = 1\ntransport = ''",
+            'cogwork.toml:3: listen[0].transport: found "", expected one of "amqp"',
+        ),
         ("id = true", "cogwork.toml:1: id: found true, expected a string"),
         (
             "[[audit]]\nqueue = 'work/#'\nvhost = 'blue'",

@@ -91,3 +91,20 @@ def test_what_is_at_an_address_of_something_else_is_refused(text: str, message: 
 )
 def test_other_addresses_are_taken(text: str) -> None:
     parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('[[queue]]\naddress = "//a"', 'queue[0].address: found "//a", expected one / before'),
+        (QUEUE + 'dead_letter = "//"', 'cogwork.toml:3: queue[0].dead_letter: found "//"'),
+        ('[[address]]\nprefix = "//a"', 'cogwork.toml:2: address[0].prefix: found "//a"'),
+        ('[[address]]\npattern = "//a.#"', 'address[0].pattern: found "//a.#"'),
+        ('[[address]]\npattern = "/"', 'address[0].pattern: found "/", expected words'),
+        ('[[schema]]\naddress = "/"', 'cogwork.toml:2: schema[0].address: found "/"'),
+        ('[[schema]]\naddress = "//a"', 'schema[0].address: found "//a"'),
+        ('[[node]]\naddress = "//a"\nkind = "sink"', 'node[0].address: found "//a"'),
+    ],
+)
+def test_an_address_begins_with_one_slash_at_most(text: str, message: str) -> None:
+    assert message in str(error_of(text))

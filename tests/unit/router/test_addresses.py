@@ -133,7 +133,9 @@ def test_two_rules_for_the_same_place_are_refused(rules: tuple[AddressRule, ...]
 
 
 @pytest.mark.parametrize(
-    "address", ["", "/", "x" * (MAX_ADDRESS_LENGTH + 1)], ids=["empty", "slash", "long"]
+    "address",
+    ["", "/", "//", "//queue/a", "x" * (MAX_ADDRESS_LENGTH + 1)],
+    ids=["empty", "slash", "slashes", "two slashes", "long"],
 )
 def test_an_address_must_name_something(address: str) -> None:
     with pytest.raises(InvalidAddressError):
