@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from cogwork.cli.certificates import certified
+from cogwork.cli.given_addresses import an_address
 from cogwork.cli.quantities import DURATION
 from cogwork.cli.reach import reach
 from cogwork.cli.rendering import as_json, as_text
@@ -17,7 +18,7 @@ TIMEOUT_S = 10.0
 
 @click.command()
 @click.argument("url")
-@click.argument("address")
+@click.argument("address", callback=an_address)
 @click.argument("body")
 @click.option(
     "--timeout",

@@ -13,6 +13,7 @@ from msgspec import inspect
 from cogwork.cli import deletion, moving
 from cogwork.cli.certificates import certified
 from cogwork.cli.exit_codes import ExitCode
+from cogwork.cli.given_addresses import an_address
 from cogwork.cli.group import reach_all
 from cogwork.cli.listing import show
 from cogwork.cli.manager import Manager
@@ -57,13 +58,6 @@ COLUMNS = {
     "owner": "owner",
     "problem": "problem",
 }
-
-
-def an_address(_ctx: click.Context, _parameter: click.Parameter, text: str) -> str:
-    """Sees that a queue is named at all."""
-    if not text:
-        raise click.BadParameter("it is empty: a queue's address, as work/orders, is expected")
-    return text
 
 
 @click.group(cls=HelpfulGroup, no_args_is_help=False)

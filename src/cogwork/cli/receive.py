@@ -10,6 +10,7 @@ import click
 
 from cogwork.cli.certificates import certified
 from cogwork.cli.exit_codes import ExitCode
+from cogwork.cli.given_addresses import an_address
 from cogwork.cli.onlooking import while_read
 from cogwork.cli.quantities import DURATION, Whole
 from cogwork.cli.reach import reach
@@ -48,7 +49,7 @@ def _place(
 
 @click.command()
 @click.argument("url")
-@click.argument("address")
+@click.argument("address", callback=an_address)
 @click.option("--count", type=Whole(min=1), help="Stop after so many messages.")
 @click.option(
     "--timeout",

@@ -14,6 +14,7 @@ from cogwork.cli.quantities import DURATION
 from cogwork.cli.reach import reach
 from cogwork.cli.rendering import jsonable
 from cogwork.client.rpc.codec import UnknownCodecError, codec_named
+from cogwork.client.rpc.options import RpcOptions
 from cogwork.plugins import PluginError
 
 if TYPE_CHECKING:
@@ -56,6 +57,17 @@ class Asked:
     timeout_s: float
     as_json: bool
     verbose: bool
+
+    def demand_address(self) -> None:
+        """Sees that there can be somebody of these names.
+
+        Raises:
+            ValueError: One of them is no level of an address.
+        """
+        addresses = RpcOptions()
+        addresses.every(self.topic, self.exchange)
+        if self.server is not None:
+            addresses.server(self.topic, self.server, self.exchange)
 
     def options(self) -> dict[str, Any]:
         """Returns what calls, casts, fanouts and streams have in common."""
@@ -209,6 +221,7 @@ def rpc(
     way = chosen((name for name, is_meant in ways.items() if is_meant), server)
     asked = Asked(way=way, server=server, **options)
     try:
+        asked.demand_address()
         reach(asked.url, asked.ask)
     except ValueError as error:  # a topic, a server or an exchange that is no level of an address
         raise click.UsageError(str(error)) from error

@@ -12,11 +12,13 @@ import click
 
 from cogwork.cli.certificates import certified
 from cogwork.cli.exit_codes import ExitCode
+from cogwork.cli.given_addresses import an_address
 from cogwork.cli.quantities import Whole
 from cogwork.cli.reach import reach
 from cogwork.cli.tables import console, table
 from cogwork.cli.unknown_commands import HelpfulGroup
 from cogwork.dataplane.messages import Message
+from cogwork.schema.errors import InvalidAddress
 from cogwork.schema.registry import demand_pattern
 
 if TYPE_CHECKING:
@@ -41,6 +43,15 @@ COLUMNS = {
 FILE = click.Path(exists=True, dir_okay=False, allow_dash=True)
 
 
+def a_pattern(ctx: click.Context, parameter: click.Parameter, text: str) -> str:
+    """Refuses, as a parameter's callback, what nothing can have a schema at."""
+    try:
+        demand_pattern(an_address(ctx, parameter, text))
+    except InvalidAddress as error:
+        raise click.BadParameter(str(error)) from error
+    return text
+
+
 @click.group(cls=HelpfulGroup, no_args_is_help=False)
 def schema() -> None:
     """Register, list, show and check by the schemas of addresses."""
@@ -48,7 +59,7 @@ def schema() -> None:
 
 @schema.command()
 @click.argument("url")
-@click.argument("address")
+@click.argument("address", callback=a_pattern)
 @click.argument("file", type=FILE)
 @click.option(
     "--kind",
@@ -122,7 +133,7 @@ def _kind_of(file: str, kind: str | None, message: str) -> str:
 
 @schema.command()
 @click.argument("url")
-@click.argument("address")
+@click.argument("address", callback=a_pattern)
 @certified
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def unregister(url: str, address: str, as_json: bool) -> None:
@@ -159,7 +170,7 @@ def list_(url: str, as_json: bool) -> None:
 
 @schema.command()
 @click.argument("url")
-@click.argument("address")
+@click.argument("address", callback=an_address)
 @click.option("--version", type=Whole(min=1), show_default="the newest", help="Which one.")
 @certified
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
@@ -193,7 +204,7 @@ def show(url: str, address: str, version: int | None, as_json: bool) -> int:
 
 @schema.command()
 @click.argument("url")
-@click.argument("address")
+@click.argument("address", callback=an_address)
 @click.argument("files", nargs=-1, required=True, type=FILE, metavar="FILE...")
 @click.option("--content-type", help="What the messages say that they are.")
 @certified

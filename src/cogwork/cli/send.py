@@ -15,6 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from cogwork.cli.certificates import certified
 from cogwork.cli.exit_codes import ExitCode, line_of
+from cogwork.cli.given_addresses import an_address
 from cogwork.cli.interruption import interrupted_by_sigterm
 from cogwork.cli.lines import Lines
 from cogwork.cli.posted import Posted, Stalled
@@ -130,7 +131,7 @@ def parse_properties(
 
 @click.command()
 @click.argument("url")
-@click.argument("address")
+@click.argument("address", callback=an_address)
 @click.argument("body", required=False)
 @click.option(
     "--file",

@@ -17,7 +17,7 @@ from cogwork.cli.moving import is_there, members, named
 from cogwork.cli.quantities import COUNT, COUNT_MAX, Whole
 from cogwork.cli.reach import reach
 from cogwork.cli.rendering import jsonable
-from cogwork.cli.stream_names import address_of, new_name
+from cogwork.cli.stream_names import a_name, address_of, new_name
 from cogwork.cli.tables import as_markup, console, in_bytes, in_words, table
 from cogwork.cli.unknown_commands import HelpfulGroup
 from cogwork.cli.visible import visible
@@ -204,7 +204,7 @@ def list_(url: str, as_json: bool) -> None:
 
 @stream.command()
 @click.argument("url")
-@click.argument("name")
+@click.argument("name", callback=a_name)
 @certified
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def show(url: str, name: str, as_json: bool) -> None:
@@ -277,7 +277,7 @@ def _option_lines(options: dict[str, Any]) -> list[str]:
 
 @stream.command()
 @click.argument("url")
-@click.argument("name")
+@click.argument("name", callback=a_name)
 @moving.options
 def move(
     url: str, name: str, *, replicas: str, learners: str | None, no_wait: bool, as_json: bool
@@ -293,7 +293,7 @@ def move(
 
 @stream.command()
 @click.argument("url")
-@click.argument("name")
+@click.argument("name", callback=a_name)
 @certified
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def delete(url: str, name: str, as_json: bool) -> None:
@@ -303,7 +303,7 @@ def delete(url: str, name: str, as_json: bool) -> None:
 
 @stream.command()
 @click.argument("url")
-@click.argument("name")
+@click.argument("name", callback=a_name)
 @click.option("--before", type=Whole(0, ULong.MAX), required=True, help="The first one to keep.")
 @certified
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")

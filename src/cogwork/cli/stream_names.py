@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import click
 
+from cogwork.cli.given_addresses import an_address
 from cogwork.router.addresses import DEFAULT_RULES, AddressTable, InvalidAddressError
 from cogwork.router.patterns import is_pattern
 
-__all__ = ("PREFIX", "address_of", "is_elsewhere", "is_stream", "new_name")
+__all__ = ("PREFIX", "a_name", "address_of", "is_elsewhere", "is_stream", "new_name")
 
 PREFIX = "stream/"
 
@@ -37,6 +38,13 @@ def is_stream(address: str) -> bool:
         return _BUILT_IN.resolve(address).kind == "stream"
     except InvalidAddressError:
         return False
+
+
+def a_name(ctx: click.Context, parameter: click.Parameter, name: str) -> str:
+    """Refuses, as a parameter's callback, what names no stream at all."""
+    if not name:
+        raise click.BadParameter("it is empty: a stream's name, NAME or stream/NAME, is expected")
+    return an_address(ctx, parameter, name)
 
 
 def new_name(_ctx: click.Context, _parameter: click.Parameter, name: str) -> str:
