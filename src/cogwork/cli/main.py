@@ -24,8 +24,11 @@ if TYPE_CHECKING:
 
 __all__ = ("cogwork", "main")
 
-LOGIN = re.compile(r"://[^\s'\"]*@")
-"""What stands before the host in a URL: logs of other programs keep what is said on stderr."""
+LOGIN = re.compile(r"://(?!\[USER:PASSWORD@\])[^\s'\"]*@")
+"""What stands before the host in a URL: logs of other programs keep what is said on stderr.
+
+Where a text says how a URL is written, nothing is to be hidden.
+"""
 
 COMMANDS = {
     "serve": Entry("cogwork.cli.serve", "Run a container."),

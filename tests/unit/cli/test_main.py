@@ -226,7 +226,8 @@ def test_a_bad_link_is_one_line_and_2(capsys: pytest.CaptureFixture[str]) -> Non
     assert run(["serve", "--link", "ann:secret@host"]) == ExitCode.USAGE
     err = capsys.readouterr().err
     assert err.startswith(
-        'cogwork: options: --link: found "...@host", expected HOST:PORT, amqp[s]://'
+        'cogwork: options: --link: found "...@host", expected HOST:PORT, '
+        "amqp[s]://[USER:PASSWORD@]HOST[:PORT] or unix://PATH"
     )
     assert err.count("\n") == 1
 
