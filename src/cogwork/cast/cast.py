@@ -15,9 +15,15 @@ if TYPE_CHECKING:
     from cogwork.cast.cog import Cog
     from cogwork.consensus.engine import Snapshot, Start
 
-__all__ = ("Cast", "CogFailed", "octets_in")
+__all__ = ("COG_FAULTS", "Cast", "CogFailed", "octets_in")
 
 log = logging.getLogger("cogwork.cast")
+
+COG_FAULTS = (Exception, SystemExit)
+"""What a cog raises is its own fault: to exit is for the program, not for one of its cogs.
+
+Ctrl-C and cancellation are meant for others.
+"""
 
 
 class CogFailed(CogworkError):
@@ -27,7 +33,7 @@ class CogFailed(CogworkError):
         cog: Which one; the cause is its exception.
     """
 
-    def __init__(self, cog: Cog, error: Exception) -> None:
+    def __init__(self, cog: Cog, error: BaseException) -> None:
         super().__init__(f"{type(cog).__name__} failed and is out of the cast: {error!r}")
         self.cog = cog
         self.__cause__ = error
@@ -124,7 +130,7 @@ class Cast(ABC):
             raise ValueError(f"this {type(cog).__name__} is in {where} already: a cog is in one")
         cog.cast = self
 
-    def _fail(self, cog: Cog, error: Exception) -> None:
+    def _fail(self, cog: Cog, error: BaseException) -> None:
         """Takes a cog out that has failed."""
         failed = CogFailed(cog, error)
         log.error("%s", failed, exc_info=error)

@@ -82,12 +82,20 @@ class Echo(Listener):
 
 
 class Broken(Cog):
-    """Does not like one message."""
+    """Does not like one message.
+
+    Args:
+        error: What it raises then.
+    """
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__()
+        self.error = error
 
     def on_message(self, message: CanonicalMessage) -> None:
         """Raises."""
         if message.body == b"bad":
-            raise ArithmeticError("I never could")
+            raise self.error
 
 
 class Mother(Listener):
@@ -281,9 +289,15 @@ class CastConformance:
 
     def test_a_cog_that_fails_is_out_and_the_others_go_on(self) -> None:
         """It is told once."""
+        self._run_with_one_that_raises(ArithmeticError("I never could"))
 
+    def test_a_cog_that_exits_is_out_and_the_program_goes_on(self) -> None:
+        """To exit is for the program, not for one of its cogs."""
+        self._run_with_one_that_raises(SystemExit(3))
+
+    def _run_with_one_that_raises(self, error: BaseException) -> None:
         async def test(cast: Cast) -> None:
-            cogs = [Listener(), Broken(), Listener()]
+            cogs = [Listener(), Broken(error), Listener()]
             for cog in cogs:
                 cast.add(cog)
             cast.send(b"good")
@@ -292,7 +306,7 @@ class CastConformance:
             cast.send(b"better")
             failed = await _failure(cast)
             assert failed.cog is cogs[1]
-            assert isinstance(failed.__cause__, ArithmeticError)
+            assert failed.__cause__ is error
             await cast.sync()
             for cog in (cogs[0], cogs[2]):
                 assert isinstance(cog, Listener)

@@ -8,6 +8,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from cogwork.cast.canonical import CanonicalBatch
+from cogwork.cast.cast import COG_FAULTS
 from cogwork.consensus.engine import CaughtUp, FromOffset
 from cogwork.consensus.errors import NotLeader, Unavailable
 
@@ -38,7 +39,7 @@ class Feed:
         self,
         cog: Cog,
         start: Start,
-        fail: Callable[[Cog, Exception], None],
+        fail: Callable[[Cog, BaseException], None],
         on_progress: Callable[[Feed], None],
     ) -> None:
         self.cogs: tuple[Cog, ...] = (cog,)
@@ -90,5 +91,5 @@ class Feed:
                 continue
             try:
                 call(cog)
-            except Exception as error:
+            except COG_FAULTS as error:
                 self._fail(cog, error)

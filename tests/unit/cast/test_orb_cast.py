@@ -8,7 +8,7 @@ from cogwork import Cog, CogFailed, Orb, nearcast
 from cogwork.cast import CanonicalBatch, CanonicalMessage
 from cogwork.cast.conformance import Echo, Listener
 from cogwork.cast.orb import UNDER_WAY_BYTES_MAX
-from cogwork.consensus.engine import FromOffset, Origin
+from cogwork.consensus.engine import FromOffset, Origin, Snapshot
 from cogwork.consensus.errors import Busy, Truncated, Unavailable
 from cogwork.consensus.retention import Retention
 
@@ -152,3 +152,37 @@ def test_leaving_tells_of_a_failure_unless_there_is_a_worse_one() -> None:
         asyncio.run(test(body_fails=False))
     with pytest.raises(KeyError):
         asyncio.run(test(body_fails=True))
+
+
+@pytest.mark.parametrize("method", ["on_batch", "on_caught_up", "on_snapshot"])
+def test_a_cog_that_exits_wherever_it_is_called_is_out(method: str) -> None:
+    class Exiting(Listener):
+        pass
+
+    def leave(*_: object) -> None:
+        raise SystemExit(3)
+
+    async def test() -> None:
+        setattr(Exiting, method, leave)
+        async with nearcast() as cast:
+            cast.send(b"early")
+            await cast.save_snapshot(Snapshot(1, b"state"))
+            cog = Exiting()
+            cast.add(cog, Origin.SNAPSHOT)
+            cast.send(b"late")
+            with pytest.raises(CogFailed, match=r"SystemExit\(3\)"):
+                await cast.sync()
+            assert cog not in cast
+
+    asyncio.run(test())
+
+
+def test_ctrl_c_in_a_cog_is_for_the_program() -> None:
+    class Interrupted(Cog):
+        def on_message(self, message: CanonicalMessage) -> None:
+            raise KeyboardInterrupt
+
+    orb = Orb()
+    orb.add(Interrupted())
+    with pytest.raises(KeyboardInterrupt):
+        orb.send(b"x")
