@@ -14,7 +14,13 @@ from cogwork.amqp.errors import CogworkError
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint, EntryPoints
 
-__all__ = ("PluginError", "load", "names")
+__all__ = ("PLUGIN_FAULTS", "PluginError", "load", "names")
+
+PLUGIN_FAULTS = (Exception, SystemExit)
+"""What the code of somebody else raises is its own fault: to exit is not for it to decide.
+
+Ctrl-C and cancellation are meant for others.
+"""
 
 
 class PluginError(CogworkError):
@@ -45,27 +51,32 @@ def load(group: str, name: str, what: str) -> object | None:
     for point in _named(group, name):
         try:
             found: object = point.load()
-        except Exception as error:
+        except PLUGIN_FAULTS as error:
             raise PluginError(f"{what} {name!r}", _lack_of(point, error)) from error
         return found
     return None
 
 
-def _lack_of(point: EntryPoint, error: Exception) -> str:
+def _lack_of(point: EntryPoint, error: BaseException) -> str:
     """Says what a plug-in lacks; an extra of its name is what it needs."""
     package = point.dist
     extras = package.metadata.get_all("Provides-Extra", ()) if package is not None else ()
     if package is None or not isinstance(error, ModuleNotFoundError) or point.name not in extras:
-        return f"cannot be loaded from {point.value}: {error}"
+        return f"cannot be loaded from {point.value}: {_told(error)}"
     return f"needs {error.name}, which is missing: pip install '{package.name}[{point.name}]'"
+
+
+def _told(error: BaseException) -> str:
+    """Says what was raised; of an exit the code alone would say nothing."""
+    return repr(error) if isinstance(error, SystemExit) else str(error)
 
 
 def _load_path(path: str, what: str) -> object:
     module_name, _, attribute = path.partition(":")
     try:
         found: object = getattr(importlib.import_module(module_name), attribute)
-    except Exception as error:
-        raise PluginError(f"{what} {path!r}", f"cannot be loaded: {error}") from error
+    except PLUGIN_FAULTS as error:
+        raise PluginError(f"{what} {path!r}", f"cannot be loaded: {_told(error)}") from error
     return found
 
 

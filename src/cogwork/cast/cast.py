@@ -15,15 +15,9 @@ if TYPE_CHECKING:
     from cogwork.cast.cog import Cog
     from cogwork.consensus.engine import Snapshot, Start
 
-__all__ = ("COG_FAULTS", "Cast", "CogFailed", "octets_in")
+__all__ = ("Cast", "CogFailed", "octets_in")
 
 log = logging.getLogger("cogwork.cast")
-
-COG_FAULTS = (Exception, SystemExit)
-"""What a cog raises is its own fault: to exit is for the program, not for one of its cogs.
-
-Ctrl-C and cancellation are meant for others.
-"""
 
 
 class CogFailed(CogworkError):

@@ -8,9 +8,9 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from cogwork.cast.canonical import CanonicalBatch
-from cogwork.cast.cast import COG_FAULTS
 from cogwork.consensus.engine import CaughtUp, FromOffset
 from cogwork.consensus.errors import NotLeader, Unavailable
+from cogwork.plugins import PLUGIN_FAULTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -91,5 +91,5 @@ class Feed:
                 continue
             try:
                 call(cog)
-            except COG_FAULTS as error:
+            except PLUGIN_FAULTS as error:
                 self._fail(cog, error)

@@ -15,12 +15,13 @@ import uuid
 from typing import TYPE_CHECKING, Self
 
 from cogwork.cast.canonical import CanonicalBatch
-from cogwork.cast.cast import COG_FAULTS, Cast, octets_in
+from cogwork.cast.cast import Cast, octets_in
 from cogwork.consensus.batch import BATCH_BYTES_MAX, CHUNK_OVERHEAD_BYTES
 from cogwork.consensus.chunk_list import ChunkList
 from cogwork.consensus.engine import FromOffset, FromTime, Origin, Snapshot, Start
 from cogwork.consensus.errors import BeyondEnd, Busy, InvalidAppend, Truncated, Unavailable
 from cogwork.consensus.retention import Retention
+from cogwork.plugins import PLUGIN_FAULTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -136,7 +137,7 @@ class Orb(Cast):
                 continue
             try:
                 cog.on_batch(batch)
-            except COG_FAULTS as error:
+            except PLUGIN_FAULTS as error:
                 self._fail(cog, error)
         if self._behind:
             self._tell()
@@ -184,7 +185,7 @@ class Orb(Cast):
         try:
             self._joining.append((self._catch_up(cog, start), cog))
             self._behind.append((end, cog))
-        except COG_FAULTS as error:
+        except PLUGIN_FAULTS as error:
             self._fail(cog, error)
         finally:
             self._is_pushing = was_pushing
@@ -225,7 +226,7 @@ class Orb(Cast):
                 if batch is not None and offset < batch.next_offset:
                     try:
                         cog.on_batch(batch.since(offset))
-                    except COG_FAULTS as error:
+                    except PLUGIN_FAULTS as error:
                         self._fail(cog, error)
 
     def _tell(self) -> None:
@@ -235,7 +236,7 @@ class Orb(Cast):
                 self._behind.remove((end, cog))
                 try:
                     cog.on_caught_up()
-                except COG_FAULTS as error:
+                except PLUGIN_FAULTS as error:
                     self._fail(cog, error)
 
     def _find(self, start: Start) -> int:

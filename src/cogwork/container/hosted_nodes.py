@@ -16,6 +16,7 @@ from cogwork.container.plugins import PREFIX_KINDS, PluginError, factory_of, kin
 from cogwork.nodes.queue import QueueNode
 from cogwork.nodes.queue.node import awake
 from cogwork.nodes.stream import StreamNode
+from cogwork.plugins import PLUGIN_FAULTS
 from cogwork.spi.effects import Report
 from cogwork.spi.node import Node, NodeContext, Refused
 
@@ -66,6 +67,7 @@ class HostedNodes(dict[str, Node]):
         self.rules: dict[str, AddressRule] = {}
         self.changes = 0
         self._sorted_at = 0
+        self._faults: dict[str, str] = {}
         self._queues: list[tuple[str, QueueNode]] = []
         self._others: list[tuple[str, Node]] = []
         self._vhost = vhost
@@ -144,7 +146,7 @@ class HostedNodes(dict[str, Node]):
             return factory(context)
         except CogworkError:
             raise
-        except Exception as error:  # a plug-in's: it must not take the connection with it
+        except PLUGIN_FAULTS as error:  # a plug-in's: it must not take the connection with it
             text = f"the node at {key!r}, of kind {rule.kind!r}, cannot be made: {error!r:.300}"
             log.error("%s", text)
             raise Refused(text, Condition.INTERNAL_ERROR) from error
@@ -153,6 +155,7 @@ class HostedNodes(dict[str, Node]):
         """Gives up a node."""
         node = self.pop(key, None)
         self.rules.pop(key, None)
+        self._faults.pop(key, None)
         self.changes += 1
         if isinstance(node, StreamNode):
             end_capture(self._vhost, node)
@@ -170,8 +173,18 @@ class HostedNodes(dict[str, Node]):
                 continue
             try:
                 yield from node.tick(now_s)
-            except Exception as error:  # one node's fault must not stop the others' time
-                yield Report(f"the node at {key!r} failed: {error!r}")
+            except PLUGIN_FAULTS as error:  # one node's fault must not stop the others' time
+                yield from self._failed(key, error)
+            else:
+                if self._faults:
+                    self._faults.pop(key, None)
+
+    def _failed(self, key: str, error: BaseException) -> Iterator[Effect]:
+        """Tells of a node's fault, once as long as it stays the same: the next tick is soon."""
+        text = f"the node at {key!r} failed: {error!r:.300}"
+        if self._faults.get(key) != text:
+            self._faults[key] = text
+            yield Report(text, is_error=True)
 
     def _sort(self) -> None:
         """Tells queues from others: there may be thousands, of which hardly one needs a tick."""

@@ -20,6 +20,7 @@ from cogwork.dataplane.entry import BALANCED_CODE, CLOSEST_CODE, MULTICAST_CODE
 from cogwork.dataplane.outgoing import OutgoingLink
 from cogwork.nodes.queue import QueueNode
 from cogwork.nodes.topic import TopicNode
+from cogwork.plugins import PLUGIN_FAULTS
 
 if TYPE_CHECKING:
     from cogwork.container.clients import ClientContext
@@ -283,7 +284,7 @@ def address_row(vhost: VirtualHost, entry: AddressEntry) -> Row:
     """Makes an address's row; what a storing node holds counts as its depth."""
     name = entry.name
     node = vhost.nodes.get(name)
-    stored = node.status() if node is not None else {}
+    stored = _status(node) if node is not None else {}
     return {
         "name": name,
         "address": name,
@@ -328,5 +329,13 @@ def node_row(vhost: VirtualHost, address: str, node: Node) -> Row:
         "address": address,
         "vhost": vhost.name,
         "kind": vhost.nodes.kind_at(address),
-        "status": dict(node.status()),
+        "status": _status(node),
     }
+
+
+def _status(node: Node) -> Row:
+    """Asks a node of somebody else how it is: what it raises is told in place of that."""
+    try:
+        return dict(node.status())
+    except PLUGIN_FAULTS as error:
+        return {"problem": f"its status cannot be told: {error!r:.300}"}

@@ -108,7 +108,9 @@ def normalize(address: str) -> str:
         )
     name = address.removeprefix("/")
     if not name:
-        raise InvalidAddressError(f'the address "{address}" is empty; expected a name, such as queue/orders')
+        raise InvalidAddressError(
+            f'the address "{address}" is empty; expected a name, such as queue/orders'
+        )
     if name.startswith("/"):
         raise InvalidAddressError(
             f"the address {address!r:.200} begins with several /; expected one at most"

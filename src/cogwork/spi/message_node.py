@@ -20,6 +20,7 @@ from cogwork.dataplane.codec import encode
 from cogwork.dataplane.entry import CLOSEST_CODE, MULTICAST_CODE, AddressEntry
 from cogwork.dataplane.messages import Message
 from cogwork.dataplane.port import Port
+from cogwork.plugins import PLUGIN_FAULTS
 from cogwork.spi.effects import ACCEPTED, Effect, Publish, Report, Send, Settle
 
 if TYPE_CHECKING:
@@ -126,13 +127,13 @@ class MessageNode:
     def _work_on(self, batch: list[tuple[_Arrival, Message]]) -> None:
         try:
             effects = list(self.on_messages([message for _, message in batch]))
-        except Exception as error:  # the author's fault must not stop the container
+        except PLUGIN_FAULTS as error:  # the author's fault must not stop the container
             self._work_on_each(batch, error)
             return
         self.context.emit(effects)
         self.context.emit(_acceptances(arrival for arrival, _ in batch))
 
-    def _work_on_each(self, batch: list[tuple[_Arrival, Message]], error: Exception) -> None:
+    def _work_on_each(self, batch: list[tuple[_Arrival, Message]], error: BaseException) -> None:
         """After a batch has failed: finds the messages that made it fail."""
         if len(batch) > 1:
             for pair in batch:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from hosted import LISTEN, Hosted
 from text_messages import message
@@ -12,6 +12,7 @@ from text_messages import message
 from cogwork.container.settings import Configuration, Stream
 from cogwork.nodes.queue import QueueNode
 from cogwork.nodes.stream import StreamNode
+from cogwork.spi.effects import Report
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -75,6 +76,24 @@ def test_a_node_that_says_when_it_is_due_gets_no_tick_before() -> None:
     for now_s in (6.9, 7.0, 7.1):
         assert list(nodes.tick(now_s)) == []
     assert node.ticks == [7.0, 7.1]
+
+
+def test_what_is_wrong_with_a_node_is_told_once_until_it_is_over_or_something_else() -> None:
+    class Failing:
+        errors: ClassVar[list[Exception | None]] = []
+
+        def tick(self, now_s: float) -> Iterable[Effect]:
+            if (error := self.errors.pop(0)) is not None:
+                raise error
+            return ()
+
+    nodes, node = Hosted().container.vhosts[""].nodes, Failing()
+    nodes["x"] = cast("Any", node)
+    bad, worse = ValueError("bad"), ValueError("worse")
+    node.errors[:] = [bad, bad, worse, worse, None, worse]
+    told = [list(nodes.tick(now_s)) for now_s in range(6)]
+    assert [len(each) for each in told] == [1, 0, 1, 0, 0, 1]
+    assert told[0] == [Report("the node at 'x' failed: ValueError('bad')", is_error=True)]
 
 
 def test_queues_at_which_time_changes_nothing_get_no_ticks(
