@@ -6,15 +6,17 @@ import asyncio
 import contextlib
 import io
 import json
-from typing import TYPE_CHECKING, Any
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
 
 import cogwork
+from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.main import run
 
 from .meshes import linked, meshed
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SHORT = ("--seconds", "0.2", "--size", "250", "--queues", "2")
 
@@ -69,3 +71,39 @@ def test_brokers_are_started_where_none_is_named() -> None:
 
 def test_the_telemetry_needs_a_url() -> None:
     assert bench("isr", "--telemetry", code=2) == []
+
+
+def test_sigterm_ends_what_was_started_and_says_no_more_than_ctrl_c() -> None:
+    words = ("bench", "isr", "--seconds", "0.2", "--size", "250", "--size", "300", "--json")
+    with subprocess.Popen(
+        [sys.executable, "-m", "cogwork.cli.main", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.readline()  # of several figures: it goes on
+        listed = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text("ascii")
+        started = listed.split()
+        process.send_signal(signal.SIGTERM)
+        _, told = process.communicate(timeout=60)
+    assert started
+    assert process.returncode == ExitCode.INTERRUPTED
+    assert told.strip() == b""
+    assert [each for each in started if Path("/proc", each).exists()] == []
+
+
+def test_a_worker_whose_parent_was_killed_says_nothing() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "cogwork.cli.loadgen.worker"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as worker:
+        assert worker.stdin is not None
+        assert worker.stdout is not None
+        assert worker.stderr is not None
+        worker.stdout.close()
+        worker.stdin.write(b"no job\n")
+        worker.stdin.close()
+        assert worker.stderr.read() == b""
+        assert worker.wait(20) == ExitCode.ERROR

@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cogwork.cli.exit_codes import ExitCode
+from cogwork.cli.interruption import interrupted_by_sigterm
 from cogwork.cli.loadgen.measure import Broker, Result
 from cogwork.cli.loadgen.peer import dial
 from cogwork.cli.loadgen.scenarios import SCENARIOS, Load, run_scenario
@@ -150,6 +151,7 @@ class _BenchCommand(click.Command):
 @click.option("--pid", type=Whole(1), help="The server's process, to measure its CPU.")
 @click.option("--ca-file", type=click.Path(exists=True, dir_okay=False), help="For amqps://.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object a line.")
+@interrupted_by_sigterm()
 def bench(
     url: str,
     scenarios: tuple[str, ...],

@@ -16,6 +16,7 @@ import msgspec
 
 from cogwork.cli.engine import engine_table
 from cogwork.cli.exit_codes import ExitCode, line_of
+from cogwork.cli.interruption import interrupted_by_sigterm
 from cogwork.cli.loadgen.streams import Figures, measure, measure_failover
 from cogwork.cli.measured import default_path, save
 from cogwork.cli.quantities import Finite
@@ -83,6 +84,7 @@ MEASURED: Final = ("orb", "raft", "redis", "etcd", "nats", "kafka")
 @click.option("--file", type=click.Path(path_type=Path), help="Where the figures are kept.")
 @click.option("--no-clusters", is_flag=True, help="One server each; no fail-over.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object a line.")
+@interrupted_by_sigterm()
 def engines(
     *,
     chosen: tuple[str, ...],

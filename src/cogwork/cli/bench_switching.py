@@ -18,6 +18,7 @@ from rich.table import Table
 
 import cogwork
 from cogwork.cli.exit_codes import ExitCode
+from cogwork.cli.interruption import interrupted_by_sigterm
 from cogwork.cli.loadgen.peer import dial
 from cogwork.cli.loadgen.switching import SHAPES, SIZES_BYTES, Shape, measure_isr, measure_xsr
 from cogwork.cli.loadgen.url import Url
@@ -81,6 +82,7 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
 
 @click.command("isr")
 @_options
+@interrupted_by_sigterm()
 def isr(**options: Any) -> None:
     """Measure the internal switching rate: faucets into sinks of the brokers at URL...
 
@@ -92,6 +94,7 @@ def isr(**options: Any) -> None:
 
 @click.command("xsr")
 @_options
+@interrupted_by_sigterm()
 def xsr(**options: Any) -> None:
     """Measure the external switching rate: a faucet at the first URL, clients at the others.
 

@@ -1,4 +1,4 @@
-"""SIGTERM as Ctrl-C, for a command that tells at its end how far it has come."""
+"""SIGTERM as Ctrl-C, for a command that tells how far it has come, or ends what it has started."""
 
 from __future__ import annotations
 

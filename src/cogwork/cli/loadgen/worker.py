@@ -34,7 +34,7 @@ def main() -> None:
         _work(job)
     except (PeerError, msgspec.MsgspecError, ValueError, OSError) as error:
         text = str(error) or type(error).__name__
-        _tell(Event("failed", message=text, condition=getattr(error, "condition", "")))
+        _tell_last(Event("failed", message=text, condition=getattr(error, "condition", "")))
         sys.exit(1)
 
 
@@ -70,6 +70,13 @@ def _drive(role: Role, words: _Words) -> None:
 def _tell(event: Event) -> None:
     sys.stdout.buffer.write(msgspec.json.encode(event) + b"\n")
     sys.stdout.buffer.flush()
+
+
+def _tell_last(event: Event) -> None:
+    try:
+        _tell(event)
+    except BrokenPipeError:  # the parent was killed: not even a flush at the end has a reader
+        os._exit(1)
 
 
 class _Words:
