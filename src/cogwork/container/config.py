@@ -201,9 +201,9 @@ def with_options(
     """
     changes: dict[str, Any] = {}
     if container_id is not None:
-        changes["id"] = _id_option(container_id)
+        changes["id"] = _named("--id", container_id, "a name")
     if data_dir is not None:
-        changes["data_dir"] = data_dir
+        changes["data_dir"] = _named("--data", data_dir, "a directory")
     if workers is not None:
         changes["workers"] = workers
     if has_telemetry and configuration.telemetry is None:
@@ -240,9 +240,10 @@ def _check_start(configuration: Configuration, file: FilePath | None) -> None:
     raise _error(problem, str(file), line_of(find_lines(file.read_text()), problem.path))
 
 
-def _id_option(name: str) -> str:
+def _named(option: str, name: str, expected: str) -> str:
+    """Refuses an option without a value, as of a script's variable that is not set."""
     if not name:
-        raise OptionError("--id", _show(name), "a name")
+        raise OptionError(option, _show(name), expected)
     return name
 
 

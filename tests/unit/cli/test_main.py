@@ -194,6 +194,7 @@ def test_a_wrong_command_line_is_one_line_and_2(
         ("--listen", "foo", 'found "foo", expected HOST:PORT or unix://PATH'),
         ("--listen", "foo:99999", 'found "foo:99999", expected a port from 0 to 65535'),
         ("--id", "", 'found "", expected a name'),
+        ("--data", "", 'found "", expected a directory'),
         ("--queue-patterns", "a*", 'found the word "a*", expected * and # as whole words only'),
     ],
 )
