@@ -62,6 +62,12 @@ async def test_an_address_of_several_slashes_is_refused_and_the_connection_stays
             assert mesh.connections == 1
 
 
+@pytest.mark.parametrize("seconds", [-1, 8_589_934, 1e300, math.inf])
+def test_a_silence_that_cannot_be_announced_is_refused(seconds: float) -> None:
+    with pytest.raises(ValueError, match=r"^idle_timeout_s is a number of seconds below 8589934, "):
+        cogwork.connect("amqp://localhost", idle_timeout_s=seconds)
+
+
 @pytest.mark.parametrize("seconds", ["3", math.nan, 10**400, Decimal(3), [1]])
 @story
 async def test_a_time_that_is_none_is_refused_by_its_name(seconds: Any) -> None:

@@ -6,12 +6,12 @@ import os
 import platform
 import secrets
 from dataclasses import dataclass, field
-from math import isinf
 from typing import TYPE_CHECKING, Literal
 
 from cogwork.client.checks import demand_seconds
 from cogwork.client.retry import Retry
 from cogwork.client.rpc.options import RpcOptions
+from cogwork.dataplane.connection_settings import IDLE_TIMEOUT_S_MAX
 
 if TYPE_CHECKING:
     import ssl
@@ -63,5 +63,8 @@ class Options:
     def __post_init__(self) -> None:
         demand_seconds("connect_timeout_s", self.connect_timeout_s)
         demand_seconds("idle_timeout_s", self.idle_timeout_s)
-        if isinf(self.idle_timeout_s):
-            raise ValueError("idle_timeout_s is a number of seconds, or 0 for never, not inf")
+        if not 0 <= self.idle_timeout_s < IDLE_TIMEOUT_S_MAX:
+            raise ValueError(
+                f"idle_timeout_s is a number of seconds below {IDLE_TIMEOUT_S_MAX}, or 0 for "
+                f"never, not {self.idle_timeout_s!r:.80}"
+            )

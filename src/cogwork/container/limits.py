@@ -6,6 +6,8 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from cogwork.dataplane.connection_settings import IDLE_TIMEOUT_S_MAX
+
 __all__ = ("Limits",)
 
 CONNECTIONS = 10_000
@@ -85,5 +87,5 @@ class Limits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     unsent_bytes: Count = UNSENT_BYTES
     held_bytes: Annotated[int, Meta(ge=1, le=2**63 - 1)] = HELD_BYTES
     authentication_timeout_s: Positive = AUTHENTICATION_TIMEOUT_S
-    idle_timeout_s: Positive = IDLE_TIMEOUT_S
+    idle_timeout_s: Annotated[float, Meta(gt=0, lt=IDLE_TIMEOUT_S_MAX)] = IDLE_TIMEOUT_S
     drain_timeout_s: Annotated[float, Meta(ge=0)] = DRAIN_TIMEOUT_S

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ("ConnectionSettings",)
+__all__ = (
+    "IDLE_TIMEOUT_S_MAX",
+    "ConnectionSettings",
+)
+
+IDLE_TIMEOUT_S_MAX = 8_589_934
+"""Half of it is announced, as milliseconds in 32 bits (AMQP 1.0 §2.7.1)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,14 @@ if TYPE_CHECKING:
         ),
         ("limits = 3", "cogwork.toml:1: limits: found 3, expected a table"),
         (
+            "[limits]\nidle_timeout_s = 1e10",
+            "limits.idle_timeout_s: found 10000000000.0, expected a number above 0 and below 8589",
+        ),
+        (
+            "[mesh]\nheartbeat_s = 61",
+            "cogwork.toml:2: mesh.heartbeat_s: found 61, expected a number from 0.01 to 60",
+        ),
+        (
             "listen = '127.0.0.1:5672'",
             'cogwork.toml:1: listen: found "127.0.0.1:5672", expected an array of tables:'
             ' [[listen]] and its keys below that line, or listen = ["HOST:PORT"]',
@@ -79,7 +87,7 @@ if TYPE_CHECKING:
         ),
         (
             "[limits]\nidle_timeout_s = 0",
-            "cogwork.toml:2: limits.idle_timeout_s: found 0, expected a number above 0",
+            "cogwork.toml:2: limits.idle_timeout_s: found 0, expected a number from 0.01 to 60",
         ),
         (
             '[[queue]]\naddress = "queue/a"\nmaximum_length = 2000000000',
@@ -333,7 +341,7 @@ if TYPE_CHECKING:
         ),
         (
             "[mesh]\nheartbeat_s = 0",
-            "cogwork.toml:2: mesh.heartbeat_s: found 0, expected a number above 0",
+            "cogwork.toml:2: mesh.heartbeat_s: found 0, expected a number from 0.01 to 60",
         ),
         (
             "[mesh]\nredirect_margin = 0",

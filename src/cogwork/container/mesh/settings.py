@@ -6,8 +6,9 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from cogwork.container.limits import Count, Positive
+from cogwork.container.limits import Count
 from cogwork.container.mesh.urls import LinkUrl, link_url, without_password
+from cogwork.router.mesh.admission import HELLO_INTERVAL_MS_MAX, HELLO_INTERVAL_MS_MIN
 from cogwork.router.mesh.bounds import COST_MAX
 
 __all__ = ("Cost", "Link", "MeshOptions")
@@ -25,6 +26,11 @@ OWNER_TIMEOUT_S = 30.0
 """A container that was killed is back by then, or will not be soon."""
 
 Text = Annotated[str, Meta(min_length=1)]
+Heartbeat = Annotated[
+    float, Meta(ge=HELLO_INTERVAL_MS_MIN / 1000, le=HELLO_INTERVAL_MS_MAX // 1000)
+]
+"""What neighbours take; another one would refuse the link."""
+
 Cost = Annotated[int, Meta(ge=1, le=COST_MAX)]
 
 
@@ -79,7 +85,7 @@ class MeshOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         worker_cost: What the way from one worker to another costs.
     """
 
-    heartbeat_s: Positive = HEARTBEAT_S
+    heartbeat_s: Heartbeat = HEARTBEAT_S
     ready_timeout_s: Annotated[float, Meta(ge=0)] = READY_TIMEOUT_S
     owner_timeout_s: Annotated[float, Meta(ge=0)] = OWNER_TIMEOUT_S
     redirect_margin: Count | None = None
