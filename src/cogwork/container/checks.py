@@ -231,15 +231,15 @@ def _virtual_host(vhost: Configuration | Vhost) -> Iterator[Problem]:
     """Checks what the default virtual host and every other one have alike."""
     yield from each("address", vhost.addresses, _address)
     yield from twice("address", "prefix", [_same(each.prefix) for each in vhost.addresses])
-    yield from twice("address", "pattern", [each.pattern for each in vhost.addresses])
+    yield from twice("address", "pattern", [_bare(each.pattern) for each in vhost.addresses])
     yield from each("queue", vhost.queues, _queue)
-    yield from twice("queue", "address", [queue.address for queue in vhost.queues])
+    yield from twice("queue", "address", [_bare(queue.address) for queue in vhost.queues])
     yield from each("stream", vhost.streams, _stream)
-    yield from twice("stream", "address", [stream.address for stream in vhost.streams])
+    yield from twice("stream", "address", [_bare(stream.address) for stream in vhost.streams])
     yield from each("schema", vhost.schemas, lambda it: _pattern("address", it.address))
-    yield from twice("schema", "address", [it.address.lstrip("/") for it in vhost.schemas])
+    yield from twice("schema", "address", [_bare(it.address) for it in vhost.schemas])
     yield from each("node", vhost.nodes, _node)
-    yield from twice("node", "address", [node.address for node in vhost.nodes])
+    yield from twice("node", "address", [_bare(node.address) for node in vhost.nodes])
     yield from find_misplaced(vhost)
 
 
@@ -277,7 +277,7 @@ def _queue(queue: Queue) -> Iterator[Problem]:
     yield from named_twice("replicas", queue.replicas)
     if queue.dead_letter is not None:
         yield from _plain("dead_letter", queue.dead_letter)
-    if queue.dead_letter == queue.address:
+    if _bare(queue.dead_letter) == _bare(queue.address):
         yield Problem(("dead_letter",), "the queue's own address", "another address")
 
 
@@ -336,6 +336,11 @@ def _visible(key: str, address: str) -> Iterator[Problem]:
     """Finds what would do something to a terminal, or to who reads a log."""
     if not address.isprintable():
         yield Problem((key,), ascii(address)[:80], "characters that can be seen")
+
+
+def _bare(address: str | None) -> str | None:
+    """Writes an address in one way: a `/` before it means nothing."""
+    return None if address is None else address.removeprefix("/")
 
 
 def _same(prefix: str | None) -> str | None:

@@ -81,7 +81,7 @@ def load(path: str | FilePath) -> Configuration:
     """
     path = FilePath(path)
     try:
-        text = path.read_bytes().decode()
+        text = path.read_bytes().decode("utf-8-sig")  # some editors write a mark first
     except OSError as error:
         found = error.strerror or "an error"
         raise ConfigurationError(str(path), 0, "", found, "a readable file") from error

@@ -48,6 +48,12 @@ def test_a_whole_file_is_read() -> None:
     assert configuration.limits.idle_timeout_s == 60
 
 
+def test_the_mark_that_some_editors_write_first_is_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "cogwork.toml"
+    path.write_text('id = "north"', "utf-8-sig")
+    assert load(path).id == "north"
+
+
 def test_files_are_looked_for_beside_the_configuration(tmp_path: Path) -> None:
     (tmp_path / "cogwork.toml").write_text(
         """

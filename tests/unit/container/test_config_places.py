@@ -108,3 +108,18 @@ def test_other_addresses_are_taken(text: str) -> None:
 )
 def test_an_address_begins_with_one_slash_at_most(text: str, message: str) -> None:
     assert message in str(error_of(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            QUEUE + '[[queue]]\naddress = "/queue/a"',
+            'cogwork.toml:4: queue[1].address: found "queue/a" as in queue[0]',
+        ),
+        (STREAM + '[[stream]]\naddress = "/stream/a"', "cogwork.toml:4: stream[1].address: found"),
+        (QUEUE + 'dead_letter = "/queue/a"', "cogwork.toml:3: queue[0].dead_letter: found the q"),
+    ],
+)
+def test_a_slash_before_it_makes_no_other_address(text: str, message: str) -> None:
+    assert message in str(error_of(text))

@@ -29,7 +29,7 @@ def test_loopback_is_the_default_and_needs_no_keys() -> None:
         ({"pubsub": "tcp://127.0.0.1.example.org:1"}, "is not on loopback"),
         ({"pubsub": "udp://127.0.0.1:0"}, "tcp://HOST:PORT or ipc://PATH is expected"),
         ({"curve_clients_dir": "x"}, "curve_clients_dir: needs curve_secret_file, too"),
-        ({"lease": 5}, "unknown field `lease`"),
+        ({"lease": 5}, "unknown field `lease`: there are peer2peer, "),
         ({"lease_s": 0}, "gateway.zeromq.lease_s: "),
         ({"sessions": "many"}, "gateway.zeromq.sessions: "),
     ],

@@ -75,6 +75,8 @@ def options_of(given: Mapping[str, object]) -> Options:
     except msgspec.ValidationError as error:
         what, _, place = str(error).partition(" - at `$.")
         key = place.rstrip("`")
+        if "unknown field" in what:
+            what = f"{what}: there are {', '.join(Options.__struct_fields__)}"
         raise GatewayOptionError(f"gateway.zeromq{'.' if key else ''}{key}: {what}") from error
     for kind, endpoint in options.endpoints.items():
         if not endpoint.startswith(("tcp://", "ipc://")):
