@@ -87,7 +87,7 @@ if TYPE_CHECKING:
         ),
         (
             "[limits]\nidle_timeout_s = 0",
-            "cogwork.toml:2: limits.idle_timeout_s: found 0, expected a number from 0.01 to 60",
+            "cogwork.toml:2: limits.idle_timeout_s: found 0, expected a number above 0 and below",
         ),
         (
             '[[queue]]\naddress = "queue/a"\nmaximum_length = 2000000000',
