@@ -141,7 +141,9 @@ class Declarations:
                 )
 
     def delete(self, address: str) -> bool:
-        """Gives up a queue with what it holds; returns whether it was there.
+        """Gives up a queue with what it holds; returns False where it is not this container's.
+
+        One that the whole cluster has goes here when it goes everywhere.
 
         Raises:
             ManagementError: The queue is in use.
@@ -158,6 +160,8 @@ class Declarations:
                 CONFLICT, f"{name!r:.200} is in use by {senders} senders, {receivers} receivers"
             )
         if isinstance(node, QueueNode):
+            if node.replica is not None:
+                return False
             node.delete()
         self._vhost.remove_node(name)
         return True

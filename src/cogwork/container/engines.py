@@ -158,6 +158,8 @@ class VhostEngines:
     async def delete(self, kind: str, stream: str, *, is_shared: bool = False) -> None:
         """Gives up a stream with all its records."""
         sharing = self._hosts.sharing if is_shared else None
+        if sharing is not None:
+            await sharing.demand_majority()  # else it would be declared still, without its records
         # The container that has a stream in its memory gives it up as it hears of it.
         if sharing is None or kind != ORB:
             await self._hosts.host(kind).delete(self._prefix + stream)

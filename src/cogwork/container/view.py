@@ -215,11 +215,12 @@ class View:
         return self._declarations.declare(address, options)
 
     def delete_queue(self, address: str) -> bool:
-        """Gives up a queue with what it holds; returns whether it was there."""
-        name = address.removeprefix("/")
-        return self._declarations.delete(name) or self._container.queues.withdraw(
-            self._vhost.name, name
-        )
+        """Gives up a queue of this container's; returns whether there was one."""
+        return self._declarations.delete(address)
+
+    def withdraw_queue(self, address: str) -> Awaitable[bool]:
+        """Has the whole cluster give up a queue; tells whether there was one."""
+        return self._container.queues.withdraw(self._vhost.name, address.removeprefix("/"))
 
     def relocate_queue(
         self, address: str, voters: Sequence[str], learners: Sequence[str]

@@ -287,10 +287,20 @@ class ContainerView(Protocol):
         """
 
     def delete_queue(self, address: str) -> bool:
-        """Gives up a queue with what it holds; returns whether it was there.
+        """Gives up a queue with what it holds; returns False where this container has none.
+
+        Nor has it one by itself that the whole cluster has: `withdraw_queue` comes next.
 
         Raises:
             ManagementError: The queue is in use.
+        """
+
+    def withdraw_queue(self, address: str) -> Awaitable[bool]:
+        """Has the whole cluster give up a queue with what it holds; tells whether there was one.
+
+        Raises:
+            Unavailable: No majority of the cluster answers; the queue stays.
+            ConsensusError: It is not known whether it does.
         """
 
     def relocate_queue(
@@ -328,6 +338,7 @@ class ContainerView(Protocol):
         """Gives up a stream with its records; tells whether it was there.
 
         Raises:
+            ConsensusError: It is there still, or that is not known.
             ManagementError: The stream is in use.
         """
 

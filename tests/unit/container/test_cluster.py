@@ -9,7 +9,7 @@ import pytest
 
 from cogwork.cluster.declarations import Declarations, Declare
 from cogwork.consensus.engine import Snapshot
-from cogwork.consensus.errors import Unknown
+from cogwork.consensus.errors import Unavailable, Unknown
 from cogwork.consensus.orb import OrbHost
 from cogwork.container.cluster import cluster as cluster_module
 from cogwork.container.cluster.cluster import Cluster
@@ -38,6 +38,10 @@ class Service:
     @staticmethod
     def leads(name: str) -> bool:
         return name == ""
+
+    async def ask(self, container: str, *_what: object) -> None:
+        if container != "a":
+            raise Unavailable(f"container {container} does not answer")
 
     def __getattr__(self, name: str) -> object:
         return getattr(self.engine, name)
@@ -117,6 +121,20 @@ async def declare_what_was_declared_with_fewer_options() -> None:
 
 def test_an_option_that_an_older_declaration_lacks_is_its_default() -> None:
     asyncio.run(asyncio.wait_for(declare_what_was_declared_with_fewer_options(), 5))
+
+
+async def delete_without_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster_module, "ANSWER_TIMEOUT_S", 0.01)
+    service = Service(await OrbHost().open("$cluster", {}))
+    cluster = cluster_of(service, "abc")
+    with pytest.raises(Unknown, match=r"nobody has answered within .* no answer comes from b, c$"):
+        await cluster.delete("stream", "", "x")
+
+
+def test_who_deletes_is_told_before_long_that_nobody_answers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asyncio.run(asyncio.wait_for(delete_without_an_answer(monkeypatch), 20))
 
 
 class Failing(Nobody):

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from cogwork.amqp.errors import CogworkError
-from cogwork.container.engines import EngineHosts
+from cogwork.consensus.errors import Unavailable
+from cogwork.container.engines import EngineHosts, VhostEngines
 
 
 class Host:
@@ -42,3 +43,15 @@ def test_a_host_that_fails_keeps_no_other_open(
     asyncio.run(hosts.close())
     assert (bent.is_closed, sound.is_closed) == (True, True)
     assert [record.getMessage() for record in caplog.records] == told
+
+
+def test_a_stream_keeps_its_records_where_the_cluster_cannot_give_it_up() -> None:
+    class Sharing:
+        async def demand_majority(self) -> None:
+            raise Unavailable("b is away")
+
+    hosts = EngineHosts("x")
+    hosts.add("sound", Host())  # type: ignore[arg-type]  # which deletes nothing
+    hosts.sharing = Sharing()  # type: ignore[assignment]  # all that is asked of it
+    with pytest.raises(Unavailable, match="b is away"):
+        asyncio.run(VhostEngines(hosts, "").delete("sound", "orders", is_shared=True))

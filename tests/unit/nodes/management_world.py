@@ -123,6 +123,8 @@ class Neighbours:
 class FakeContainer:
     """What the node sees of a container."""
 
+    knows_declarations = True
+
     def __init__(self, *, is_default: bool = True) -> None:
         self.asker: Asker | None = Asker(("manage", "$management"))
         self.later: list[Callable[[], None]] = []
@@ -176,6 +178,11 @@ class FakeContainer:
 
     def delete_queue(self, address: str) -> bool:
         return self.queues.pop(address, None) is not None
+
+    async def withdraw_queue(self, _address: str) -> bool:
+        if self.trouble is not None:
+            raise self.trouble
+        return False
 
     async def relocate_queue(
         self, address: str, voters: Sequence[str], learners: Sequence[str]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from management_world import Asker, Shelf, World, status, text, value
 
-from cogwork.consensus.errors import Unavailable
+from cogwork.consensus.errors import Unavailable, Unknown
 from cogwork.spi.management import ManagementError
 
 
@@ -154,3 +154,24 @@ def test_why_a_queue_gets_no_other_holders(
     assert status(reply) == expected
     assert says in text(reply)
     assert world.container.done == []
+
+
+@pytest.mark.parametrize(
+    ("trouble", "expected", "says"),
+    [
+        (None, 404, "there is no queue 'queue/z'"),
+        (Unavailable("b is away"), 503, "'queue/z' is not deleted: b is away; delete it again"),
+        (
+            Unknown("b is silent"),
+            503,
+            "not known whether 'queue/z' is deleted, or will be: b",
+        ),
+    ],
+)
+def test_why_a_queue_of_the_cluster_is_not_deleted(
+    world: World, trouble: Exception | None, expected: int, says: str
+) -> None:
+    world.container.trouble = trouble
+    reply = world.ask(operation="DELETE", type="queue", name="queue/z")
+    assert status(reply) == expected
+    assert says in text(reply)

@@ -28,6 +28,7 @@ from cogwork.cluster.declarations import (
 from cogwork.consensus.batch import Batch
 from cogwork.consensus.engine import CaughtUp, FromOffset, Origin, Snapshot
 from cogwork.consensus.errors import Malformed, Truncated, Unknown
+from cogwork.container.cluster.quorum import demand_majority, whom_it_lacks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -48,6 +49,10 @@ SNAPSHOT_EVERY = 1_000
 """So many records are replaced by a snapshot."""
 
 OUTCOMES_MAX = 10_000
+
+ANSWER_TIMEOUT_S = 4.0
+"""So long who deletes waits for what came of it: with the wait for a majority less than clients."""
+
 PAUSE_S = 0.2
 
 REPLACED = "a snapshot stands for what came of it"
@@ -168,9 +173,24 @@ class Cluster:
         """Takes a declaration back; returns whether there was one.
 
         Raises:
+            Unavailable: No majority answers; nothing is deleted, now or later.
             ConsensusError: It is not known, or not at all.
         """
-        return (await self._order(Delete(kind, vhost, name))).has_changed
+        await self.demand_majority()
+        try:
+            async with asyncio.timeout(ANSWER_TIMEOUT_S):
+                return (await self._order(Delete(kind, vhost, name))).has_changed
+        except TimeoutError:
+            why = await whom_it_lacks(self._service, STREAM, self.voters)
+            raise Unknown(f"nobody has answered within {ANSWER_TIMEOUT_S:g} s, {why}") from None
+
+    async def demand_majority(self) -> None:
+        """Waits a while until a majority of the voters answers.
+
+        Raises:
+            Unavailable: None does; the text says who is missing.
+        """
+        await demand_majority(self._service, await self._open(), STREAM, self.voters)
 
     async def move(
         self,

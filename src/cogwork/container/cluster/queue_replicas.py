@@ -201,18 +201,24 @@ class QueueReplicas:
         """Lets a stream go."""
         self._spawn(engine.close())
 
-    def delete(self, queue: ReplicatedQueue) -> None:
-        """Has every container give up a queue."""
-        if self._cluster is not None:
-            self._spawn(self._cluster.delete(KIND, queue.vhost, queue.address))
+    async def withdraw(self, vhost: str, address: str) -> bool:
+        """Has every container give up a queue, had here or not; tells whether there was one.
 
-    def withdraw(self, vhost: str, address: str) -> bool:
-        """Has every container give up what is declared and not had here; False where nothing is."""
-        cluster = self._cluster
-        if cluster is None or cluster.declarations.find(KIND, vhost, address) is None:
+        It goes here as it goes everywhere: once the cluster has agreed on that.
+
+        Raises:
+            Unavailable: No majority of the cluster answers; the queue stays.
+            ConsensusError: It is not known whether it does.
+        """
+        cluster, is_here = self._cluster, (vhost, address) in self._queues
+        if cluster is None:
             return False
-        self._spawn(cluster.delete(KIND, vhost, address))
-        return True
+        if cluster.declarations.find(KIND, vhost, address) is None:
+            if not is_here:
+                return False
+            await cluster.demand_majority()
+            self._vhosts[vhost].remove_node(address)  # it would go on to declare itself
+        return await cluster.delete(KIND, vhost, address) or is_here
 
     def forget(self, queue: ReplicatedQueue) -> None:
         """Takes note that a queue is not here any more."""

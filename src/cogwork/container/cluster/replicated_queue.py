@@ -154,8 +154,7 @@ class ReplicatedQueue(DurableQueue):
         self._host.journals.when_durable(call)
 
     def delete(self) -> None:
-        """Gives the queue up, here and everywhere."""
-        self._host.delete(self)
+        """Leaves its records: every container has them given up by `QueueReplicas.withdraw`."""
 
     async def _run(self) -> None:
         self._engine = await self._opened()

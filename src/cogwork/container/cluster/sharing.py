@@ -55,6 +55,14 @@ class Sharing:
             raise Unavailable(f"the cluster does not answer: {error.reason}") from error
         return is_new
 
+    async def demand_majority(self) -> None:
+        """Waits a while until a majority of the cluster answers.
+
+        Raises:
+            Unavailable: None does.
+        """
+        await self._cluster.demand_majority()
+
     async def delete(self, stream: str) -> None:
         """Has every container let go of a stream.
 

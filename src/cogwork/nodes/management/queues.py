@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from cogwork.nodes.management.permission import demand, demand_right, refuse
 from cogwork.nodes.management.request import Reply
 from cogwork.nodes.management.transfers import Routed, Transfers
-from cogwork.nodes.management.waiting import finished, members_of
+from cogwork.nodes.management.waiting import deleted, finished, known, members_of
 from cogwork.spi.management import BAD_REQUEST, NOT_FOUND, ManagementError
 
 if TYPE_CHECKING:
@@ -69,12 +69,19 @@ class Queues:
         row = self._container.collections["queue"].find(name)
         return Reply(row, 201 if is_new else 200)
 
-    def delete(self, request: Request, requester: Requester) -> Reply:
+    def delete(self, request: Request, requester: Requester) -> Steps:
         """Gives a queue up, with its items."""
         name = request.required_name()
         demand(requester, name)
+        return self._delete(name)
+
+    def _delete(self, name: str) -> Steps:
         if not self._container.delete_queue(name):
-            raise ManagementError(NOT_FOUND, f"there is no queue {name!r:.200}")
+            yield from known(self._container)
+            work = self._container.withdraw_queue(name)
+            was_there = yield from deleted(self._container, name, work)
+            if not was_there:
+                raise ManagementError(NOT_FOUND, f"there is no queue {name!r:.200}")
         return Reply({}, 204)
 
     def peek(self, request: Request, requester: Requester) -> Reply:

@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING
 
 from cogwork.nodes.management.permission import demand, demand_right
 from cogwork.nodes.management.request import Reply
-from cogwork.nodes.management.waiting import UNAVAILABLE, finished, members_of
+from cogwork.nodes.management.waiting import (
+    OPENING_TICKS,
+    UNAVAILABLE,
+    deleted,
+    finished,
+    known,
+    members_of,
+)
 from cogwork.spi.management import BAD_REQUEST, NOT_FOUND, ManagementError
 
 if TYPE_CHECKING:
@@ -18,9 +25,6 @@ if TYPE_CHECKING:
     Steps = Generator[bool, None, Reply]
 
 __all__ = ("Streams",)
-
-OPENING_TICKS = 50
-"""How long a reply waits for an engine that cannot be reached: some five seconds."""
 
 NO_TIME = -(1 << 62)
 """No record is of this time."""
@@ -77,15 +81,7 @@ class Streams:
         Raises:
             ManagementError: Neither is the case soon.
         """
-        for _ in range(OPENING_TICKS):
-            if self._container.knows_declarations or self._container.stream(name) is not None:
-                return
-            yield False
-        raise ManagementError(
-            UNAVAILABLE,
-            "it is not known here yet what the cluster has declared: "
-            "a majority of its voters is to be reached first",
-        )
+        return known(self._container, lambda: self._container.stream(name) is not None)
 
     def _found(self, name: str) -> Generator[bool, None, ManagedStream]:
         """Returns a stream.
@@ -107,7 +103,8 @@ class Streams:
 
     def _delete(self, name: str) -> Steps:
         yield from self._known(name)
-        was_there = yield from finished(self._container, self._container.delete_stream(name))
+        work = self._container.delete_stream(name)
+        was_there = yield from deleted(self._container, name, work)
         if not was_there:
             raise ManagementError(NOT_FOUND, f"there is no stream {name!r:.200}")
         return Reply({}, 204)

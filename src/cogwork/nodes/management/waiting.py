@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from cogwork.consensus.errors import ConsensusError, Unavailable
+from cogwork.consensus.errors import ConsensusError, Unavailable, Unknown
 from cogwork.spi.management import BAD_REQUEST, ManagementError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Generator
+    from collections.abc import Awaitable, Callable, Generator
 
     from cogwork.nodes.management.request import Request
     from cogwork.spi.management import ContainerView, ManagedStream
 
-__all__ = ("UNAVAILABLE", "finished", "members_of")
+__all__ = ("OPENING_TICKS", "UNAVAILABLE", "deleted", "finished", "known", "members_of")
 
 T = TypeVar("T")
 
 UNAVAILABLE = 503
+
+OPENING_TICKS = 50
+"""How long a reply waits for an engine, or the cluster, to be reached: some five seconds."""
 
 AWAY_TICKS = 50
 """How long a reply waits for an engine that is away: some five seconds, and then says so."""
@@ -34,6 +37,60 @@ def members_of(request: Request) -> tuple[list[str], list[str]]:
         wanted = f"{request.operation} needs replicas, a list of containers"
         raise ManagementError(BAD_REQUEST, wanted)
     return voters, learners
+
+
+def known(
+    container: ContainerView, is_there: Callable[[], bool] = lambda: False
+) -> Generator[bool, None, None]:
+    """Waits until it is known what the cluster has declared.
+
+    Args:
+        container: Which has to know.
+        is_there: Whether what is asked for is here, and nothing more has to be known.
+
+    Raises:
+        ManagementError: Neither is the case soon.
+    """
+    for _ in range(OPENING_TICKS):
+        if container.knows_declarations or is_there():
+            return
+        yield False
+    raise ManagementError(
+        UNAVAILABLE,
+        "it is not known here yet what the cluster has declared: "
+        "a majority of its voters is to be reached first",
+    )
+
+
+def deleted(
+    container: ContainerView, name: str, work: Awaitable[bool]
+) -> Generator[bool, None, bool]:
+    """Waits until something is deleted; returns whether it was there.
+
+    Args:
+        container: Has it done.
+        name: What is to be deleted.
+        work: Does that.
+
+    Raises:
+        ManagementError: It is there still, or that is not known: the text says which.
+    """
+    pending = container.begin(work)
+    while not pending.done():
+        yield False
+    try:
+        return pending.result()
+    except Unavailable as error:
+        text = f"{name!r:.200} is not deleted: {error.reason}; delete it again later"
+        raise ManagementError(UNAVAILABLE, text) from error
+    except Unknown as error:
+        text = (
+            f"it is not known whether {name!r:.200} is deleted, or will be: {error.reason}; delete "
+            "it again once a majority of the cluster is there"
+        )
+        raise ManagementError(UNAVAILABLE, text) from error
+    except (ConsensusError, ValueError) as error:
+        raise ManagementError(BAD_REQUEST, str(error)) from error
 
 
 def finished(
