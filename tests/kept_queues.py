@@ -25,6 +25,7 @@ class KeptQueue:
         dead: What died.
         letters: What the store said of it.
         accepts_dead: Whether dead letters are accepted at once.
+        redelivers: Whether what is in doubt is delivered again.
     """
 
     def __init__(
@@ -32,6 +33,7 @@ class KeptQueue:
         image: JournalImage | None = None,
         *,
         accepts_dead: bool = True,
+        redelivers: bool = False,
         is_audited: bool = False,
         core: Core | None = None,
         **options: Any,
@@ -43,6 +45,7 @@ class KeptQueue:
         self.options = options
         self.store = Store(self.core, 7, **options)  # whatever a test needs
         self.store.handler = self
+        self.store.redelivers_doubtful = self.redelivers = redelivers
         self.store.keeps_dead = True
         self.seen_max = 100 if "deduplication_window_s" in options else 0
         first = JournalImage(self.seen_max) if image is None else image
@@ -96,7 +99,12 @@ class KeptQueue:
         """Another store, of what this one wrote; its records begin with these."""
         if flushes:
             self.commit()
-        again = KeptQueue(self.image(), accepts_dead=self.accepts_dead, **self.options)
+        again = KeptQueue(
+            self.image(),
+            accepts_dead=self.accepts_dead,
+            redelivers=self.redelivers,
+            **self.options,
+        )
         again.records = list(self.records)
         again.birth_base = self.birth_base
         return again

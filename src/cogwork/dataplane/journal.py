@@ -102,9 +102,7 @@ class Journal:
         store_u64(p + 9, item.sequence + self.sequence_base if item.sequence else 0)
         store_u64(p + 17, self.wall_ms(item.stored_s))
         store_u64(p + 25, self.wall_ms(item.expires_s) if item.expires_s else 0)
-        # Of what is put aside, `due_s` is 0 where it was not delayed.
-        is_delayed: cython.bint = item.state == DELAYED or item.state == ASIDE
-        store_u64(p + 33, self.wall_ms(item.due_s) if is_delayed and item.due_s else 0)
+        store_u64(p + 33, self.wall_ms(item.due_s) if is_delayed(item) else 0)
         store_u32(p + 41, item.format)
         p[45] = item.priority
         p[46] = 1 if item.flags & AGES else 0
@@ -113,11 +111,15 @@ class Journal:
         return 0
 
     def out(self, item):
-        """Writes that an attempt of an item begins."""
+        """Writes that an attempt of an item begins, or that another container is given it.
+
+        That is told from any attempt of a consumer by its number where the item is not due: a
+        clock that was set back may have what a consumer has delayed again.
+        """
         p: cython.pointer(uint8_t) = self.reserve(OUT_BYTES)
         p[0] = OUT_AGAIN
         store_u64(p + 1, number_of(item))
-        store_u32(p + 9, item.attempt)
+        store_u32(p + 9, 0 if is_delayed(item) else item.attempt)
         return 0
 
     def done(self, number):
@@ -267,3 +269,11 @@ class Journal:
         self.data = grown
         self.capacity = capacity
         return 0
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def is_delayed(item: cython.pointer(Item)) -> cython.bint:
+    """Says whether an item is delayed, or was as it was put aside: else its `due_s` is 0 then."""
+    return (item.state == DELAYED or item.state == ASIDE) and item.due_s != 0.0

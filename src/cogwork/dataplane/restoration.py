@@ -24,6 +24,7 @@ from cython.cimports.cogwork.dataplane.stored import (
     ACQUIRED,
     AGES,
     ASIDE,
+    DELAYED,
     HANDED,
     PARKED,
     READY,
@@ -90,8 +91,10 @@ class Restoration:
         # A log takes its time to be read: doubts are not to begin in the past.
         store.ticked_s = max(store.ticked_s, self.now_s)
         for kept in _in_order(list(image.items.values())):
-            # What has gone out was due: no clock that was set back has it wait once more.
-            self._restore(kept, kept.due_ms > now_ms and kept.attempt == 0)
+            # What has gone out was due: no clock that was set back has it wait once more. Of what
+            # was given to another container before it was due that is not known; it waits on.
+            is_kept: cython.bint = not kept.is_out or store.redelivers_doubtful
+            self._restore(kept, kept.due_ms > now_ms and kept.attempt == 0 and is_kept)
         self._doubt()
         store.shelf.slots.settle(image.birth_base)
         if store.trail is not None:
@@ -115,7 +118,7 @@ class Restoration:
         store.shelf.size_bytes += item.size
         item.format = kept.format
         item.priority = kept.priority
-        item.attempt = kept.attempt
+        item.attempt = 1 if kept.is_out and kept.attempt == 0 else kept.attempt
         item.failures = kept.failures
         item.stored_s = min(self._at(kept.stored_ms), self.now_s)
         if kept.ages:
@@ -133,6 +136,9 @@ class Restoration:
         if kept.expires_ms:
             store.shelf.expire_at(item, self._when(kept, kept.expires_ms))
         if is_delayed:
+            if item.attempt:  # as what is in doubt at a consumer is delivered again
+                item.failures += 1
+                item.flags |= ACQUIRED
             return store.shelf.delay(item, self._when(kept, kept.due_ms))
         store.shelf.enter(item)
         if item.attempt:
@@ -247,8 +253,13 @@ class Checkpoint:
     def _write(self, item):
         """Writes an item, and what is behind it."""
         grave: object = self.store.graves.get(number_of(item)) if item.state == ASIDE else None
+        is_delayed: cython.bint = item.state == DELAYED or (
+            item.state == ASIDE and item.due_s != 0.0
+        )
         self.scratch.put(item)
-        if item.attempt:
+        if item.attempt and is_delayed:
+            self.scratch.out(item)  # another container may have it
+        elif item.attempt:
             self.scratch.back(item)
         if is_away(item) and (item.state != ASIDE or item.flags & HANDED):
             self.scratch.out(item)

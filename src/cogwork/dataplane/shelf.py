@@ -103,6 +103,8 @@ class Shelf:
                 continue
             self.delayed_count -= 1
             self.enter(item)
+            if item.attempt:
+                self.disorder.lose(item.sequence)
             count += 1
         return count
 

@@ -215,6 +215,46 @@ def test_a_delayed_item_that_was_put_aside_is_delayed_after_a_crash(
     assert (again.count("delayed"), again.count("leaving")) == (1, 0)
 
 
+@pytest.mark.parametrize("crashes", ["once", "twice", "in a new account", "after a new account"])
+def test_what_was_given_away_before_it_is_due_is_not_due_earlier_after_a_crash(
+    crashes: str,
+) -> None:
+    queue = KeptQueue(redelivers=True)
+    queue.send("a", message_annotations=DELAYED)
+    ((number, *_),) = take_away(queue.store, 9, is_delayed=True)
+    queue.store.tombstone([number])
+    again = (queue.checkpointed() if crashes == "in a new account" else queue).restarted()
+    if crashes == "twice":
+        again = again.restarted()
+    if crashes == "after a new account":
+        again = again.checkpointed().restarted()
+    again.store.tick(time.monotonic() + DELAY_S - 10)
+    again.core.flush()
+    assert (again.count("delayed"), again.count("in-doubt"), again.count("ready")) == (1, 0, 0)
+    again.store.tick(time.monotonic() + DELAY_S + 10)
+    consumer = again.peer()
+    consumer.consumer(again.store, 1)
+    again.commit()
+    consumer.hear()
+    (item,) = consumer.take()
+    header = decode_sections(item.message).header or Header()
+    assert (header.first_acquirer, header.delivery_count) == (False, 1), "it may be elsewhere, too"
+    assert again.count("disorder-maximum") == 0
+
+
+def test_what_was_given_away_before_it_is_due_is_parked_where_nothing_is_done_twice(
+    queue: KeptQueue,
+) -> None:
+    queue.send("a", message_annotations=DELAYED)
+    ((number, *_),) = take_away(queue.store, 9, is_delayed=True)
+    queue.store.tombstone([number])
+    for again in (queue.restarted(), queue.checkpointed().restarted()):
+        assert (again.count("in-doubt"), again.count("delayed")) == (1, 0)
+        again.store.tick(time.monotonic() + DELAY_S)
+        again.core.flush()
+        assert again.dead == ["a"]
+
+
 def test_what_is_due_meanwhile_is_ready_when_it_comes_back(queue: KeptQueue) -> None:
     queue.send("a", message_annotations=DELAYED)
     ((number, *_),) = take_away(queue.store, 9, is_delayed=True)
