@@ -13,7 +13,7 @@ from cogwork.cli.exit_codes import ExitCode
 from cogwork.client import LinkDetached
 
 from .meshes import Member, linked, meshed
-from .served import READY_TIMEOUT_S, done, ran, within
+from .served import READY_TIMEOUT_S, done, ran, started, within
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -182,6 +182,18 @@ def test_who_comes_back_first_does_not_say_that_there_are_none(members: dict[str
     refused = ran("stream", "create", a.url, "orders", "--retention", "1d")
     assert refused.returncode == ExitCode.ERROR
     assert "not known here yet what the cluster has declared" in refused.stderr
+    for code, *words in (
+        (ExitCode.ERROR, "stream", "show", a.url, "orders"),
+        (ExitCode.TIMEOUT, "receive", a.url, "stream/orders", "--timeout", "0.5"),
+        (ExitCode.TIMEOUT, "receive", a.url, "orders", "--from", "first", "--timeout", "0.5"),
+        (ExitCode.TIMEOUT, "send", a.url, "stream/orders", "x", "--timeout", "0.5"),
+    ):
+        late = ran(*words)
+        assert late.returncode == code, words
+        assert "not known here yet what the cluster has declared" in late.stderr
+    with started("schema", "list", a.url) as waiting:
+        assert waiting.stderr is not None
+        assert waiting.stderr.readline().startswith("cogwork: waiting: ")
 
     async def story() -> None:
         async with cogwork.connect(a.url) as mesh, mesh.stream("orders") as stream:

@@ -16,7 +16,7 @@ from cogwork.cli.quantities import DURATION, Whole
 from cogwork.cli.reach import reach
 from cogwork.cli.rendering import as_json, as_text
 from cogwork.cli.stream_names import address_of, is_elsewhere, is_stream
-from cogwork.cli.unopened import demand_open, explained
+from cogwork.cli.unopened import attached, demand_open, explained
 from cogwork.client import Consumer
 from cogwork.client.stream_start import start_of
 from cogwork.router.addresses import InvalidAddressError
@@ -87,7 +87,8 @@ def receive(
         _demand_stream(address)
 
     async def work(mesh: Mesh) -> int:
-        async with mesh.consume(address, credit=min(count or CREDIT_MAX, CREDIT_MAX)) as consumer:
+        consuming = mesh.consume(address, credit=min(count or CREDIT_MAX, CREDIT_MAX))
+        async with attached(mesh, consuming, address, timeout_s) as consumer:
             try:
                 async with explained(mesh, address if is_stream(address) else None):
                     printed = await while_read(_print(consumer, write, count, timeout_s))
@@ -100,7 +101,8 @@ def receive(
 
     async def read(mesh: Mesh) -> int:
         place = start if start is not None else "next"
-        async with mesh.stream(address).read(place) as reader:
+        reading = mesh.stream(address).read(place)
+        async with attached(mesh, reading, address_of(address), timeout_s) as reader:
             telling = asyncio.create_task(_tell(reader))
             try:
                 async with explained(mesh, address_of(address)):

@@ -6,7 +6,7 @@ import base64
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -17,17 +17,20 @@ from cogwork.cli.quantities import Whole
 from cogwork.cli.reach import reach
 from cogwork.cli.tables import console, table
 from cogwork.cli.unknown_commands import HelpfulGroup
+from cogwork.cli.unopened import explained
 from cogwork.dataplane.messages import Message
 from cogwork.schema.errors import InvalidAddress
-from cogwork.schema.registry import demand_pattern
+from cogwork.schema.registry import SCHEMAS, demand_pattern
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from cogwork.client import Mesh
     from cogwork.schema import Registered
 
 __all__ = ("schema",)
+
+T = TypeVar("T")
 
 JSON_SUFFIX = ".json"
 PROTOBUF_SUFFIXES = (".binpb", ".desc", ".pb", ".protoset")
@@ -105,7 +108,7 @@ def register(
         )
         return made, True
 
-    version, is_new = reach(url, work, force=True)
+    version, is_new = _reach(url, work)
     if as_json:
         found = {"address": address, "version": version, "is_new": is_new, "dry_run": dry_run}
         click.echo(json.dumps(found, ensure_ascii=False))
@@ -142,7 +145,7 @@ def unregister(url: str, address: str, as_json: bool) -> None:
     async def work(mesh: Mesh) -> None:
         await mesh.schemas.unregister(address)
 
-    reach(url, work, force=True)
+    _reach(url, work)
     if as_json:
         click.echo(json.dumps({"address": address, "unregistered": True}, ensure_ascii=False))
     else:
@@ -159,7 +162,7 @@ def list_(url: str, as_json: bool) -> None:
     async def work(mesh: Mesh) -> list[Registered]:
         return await mesh.schemas.all()
 
-    rows = [_row(each) for each in reach(url, work, force=True)]
+    rows = [_row(each) for each in _reach(url, work)]
     if as_json:
         click.echo(json.dumps(rows, ensure_ascii=False))
         return
@@ -181,7 +184,7 @@ def show(url: str, address: str, version: int | None, as_json: bool) -> int:
         found = await mesh.schemas.find(address, version)
         return found, await mesh.schemas.versions(found.address) if found is not None else ()
 
-    found, versions = reach(url, work, force=True)
+    found, versions = _reach(url, work)
     if found is None:
         demand_pattern(address)
         which = f"no version {version} of a schema" if version else "no schema"
@@ -223,7 +226,7 @@ def check(
         }
         return found, reasons
 
-    found, reasons = reach(url, work, force=True)
+    found, reasons = _reach(url, work)
     if found is None:
         demand_pattern(address)
         click.echo(f"cogwork: {address} has no schema", err=True)
@@ -235,6 +238,16 @@ def check(
         else:
             click.echo(f"{file}: {reason or 'valid'}")
     return ExitCode.NOT_ACCEPTED if any(reasons.values()) else ExitCode.OK
+
+
+def _reach(url: str, work: Callable[[Mesh], Awaitable[T]]) -> T:
+    """Works where the schemas are, and says on stderr why they cannot be read for a while."""
+
+    async def explaining(mesh: Mesh) -> T:
+        async with explained(mesh, SCHEMAS):
+            return await work(mesh)
+
+    return reach(url, explaining, force=True)
 
 
 def _read(file: str) -> bytes:

@@ -21,6 +21,7 @@ from cogwork.cli.lines import Lines
 from cogwork.cli.posted import Posted, Stalled
 from cogwork.cli.quantities import DURATION, Whole
 from cogwork.cli.reach import reach
+from cogwork.cli.unopened import attached
 from cogwork.cli.visible import visible
 from cogwork.client import Message
 from cogwork.router.addresses import AddressTable
@@ -253,7 +254,8 @@ class Tally:
 
 
 async def _send(mesh: Mesh, outgoing: Outgoing, tally: Tally) -> None:
-    async with mesh.publisher(outgoing.address) as publisher:
+    publishing = mesh.publisher(outgoing.address)
+    async with attached(mesh, publishing, outgoing.address, outgoing.timeout_s) as publisher:
         no_credit = _reason(outgoing.address)
         async for batch in outgoing.batches():
             posted = Posted(publisher, no_credit, settled=outgoing.presettled)

@@ -16,6 +16,7 @@ from cogwork.nodes.management.permission import ADDRESS, demand, refuse
 from cogwork.nodes.management.queues import Queues
 from cogwork.nodes.management.request import Reply
 from cogwork.nodes.management.streams import Streams
+from cogwork.nodes.management.waiting import NOT_KNOWN_YET, UNAVAILABLE
 from cogwork.spi.management import (
     BAD_REQUEST,
     NOT_FOUND,
@@ -161,6 +162,8 @@ class Operations:
         name = name or request.required_name()
         _demand_sight(request, requester, name)
         row = self._collection(request).find(name)
+        if row is None and request.type == "stream" and not self._container.knows_declarations:
+            raise ManagementError(UNAVAILABLE, NOT_KNOWN_YET)
         if row is None:
             raise ManagementError(NOT_FOUND, f"there is no {request.type} {name!r:.200}")
         return Reply({**row, "type": request.type})

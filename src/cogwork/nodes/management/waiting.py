@@ -13,11 +13,25 @@ if TYPE_CHECKING:
     from cogwork.nodes.management.request import Request
     from cogwork.spi.management import ContainerView, ManagedStream
 
-__all__ = ("OPENING_TICKS", "UNAVAILABLE", "deleted", "finished", "known", "members_of")
+__all__ = (
+    "NOT_KNOWN_YET",
+    "OPENING_TICKS",
+    "UNAVAILABLE",
+    "deleted",
+    "finished",
+    "known",
+    "members_of",
+)
 
 T = TypeVar("T")
 
 UNAVAILABLE = 503
+
+NOT_KNOWN_YET = (
+    "it is not known here yet what the cluster has declared: "
+    "a majority of its voters is to be reached first"
+)
+"""Of what is not there as far as this container knows."""
 
 OPENING_TICKS = 50
 """How long a reply waits for an engine, or the cluster, to be reached: some five seconds."""
@@ -55,11 +69,7 @@ def known(
         if container.knows_declarations or is_there():
             return
         yield False
-    raise ManagementError(
-        UNAVAILABLE,
-        "it is not known here yet what the cluster has declared: "
-        "a majority of its voters is to be reached first",
-    )
+    raise ManagementError(UNAVAILABLE, NOT_KNOWN_YET)
 
 
 def deleted(
