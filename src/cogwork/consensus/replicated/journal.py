@@ -24,9 +24,10 @@ from cogwork.consensus.raft.membership import Membership
 from cogwork.consensus.raft.ready import HardState
 from cogwork.consensus.raft.snapshot import Snapshot
 from cogwork.log.errors import LogError
+from cogwork.log.record import OVERHEAD_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from cogwork.consensus.raft.ready import Write
     from cogwork.consensus.raft.storage import Storage
@@ -37,6 +38,9 @@ __all__ = ("Journal", "Log", "Replayed")
 HARD_STATE, INSTALLED, COMPACTED, GIVEN_UP = 1, 2, 3, 4
 ENTRY, ENTRY_AGAIN = 16, 32
 """Kinds of records; that of an entry is this and the entry's own, below 16."""
+
+PIECE_BYTES = 1 << 20
+"""About so much is written once more at a time: some two milliseconds."""
 
 _SNAPSHOT = struct.Struct(">QQ")
 _NOBODY = b"\x00"
@@ -169,27 +173,32 @@ class Journal:
         """Writes nothing any more; what there is stays."""
         self._is_stopped = True
 
-    def renew(self) -> None:
+    def renew(self) -> Iterator[None]:
         """Writes what there is once more, so that the log may let its old files go.
 
         That is for one that was stopped: where the log takes only a part of it, or there is a
-        crash in the middle, what was there counts.
+        crash in the middle, what was there counts. It may be more than the log takes at a time:
+        after each piece, what is written is to get to the disk.
 
         Raises:
             LogError: It cannot be read, or the log takes nothing now.
             OSError: It cannot be read.
         """
-        log, start_lsn = self._log, self._log.end_lsn
-        records = [log.read(lsn) for lsn in self._lsns]
+        log, start_lsn, old_lsns = self._log, self._log.end_lsn, self.lsns
         self._put_hard_state(self.hard_state)
         if self._unsaid is not None:
             self._begin_anew(self._unsaid)
         elif self.snapshot.index:
             self._put_snapshot(COMPACTED, self.snapshot)
-        group, lsns = self.group, deque[int]()
-        for each in records:
+        group, lsns, size_bytes = self.group, deque[int](), 0
+        for lsn in old_lsns:
+            each = log.read(lsn)
             kind = ENTRY_AGAIN + _kind_of(each)
             lsns.append(log.append(group, kind, each.index, each.term, each.payload))
+            size_bytes += OVERHEAD_BYTES + len(each.payload)
+            if size_bytes >= PIECE_BYTES:
+                yield
+                size_bytes = 0
         self._lsns = lsns
         log.low_water(group, start_lsn)
 
@@ -312,11 +321,22 @@ class Replayed:
     def _first(self) -> int:
         return self.entries[0].index if self.entries else self.snapshot.index + 1
 
-    def renew(self, journal: Journal) -> None:
-        """Has a journal write once more what there is: of a replica that cannot be had."""
+    def renew(self, journal: Journal) -> Iterator[None]:
+        """Has a journal write once more what there is, in pieces: of a replica that cannot be had.
+
+        It ends where an attempt to have it finds meanwhile that less is needed.
+        """
+        kept = self._kept
         journal.go_on(self.hard_state, self.snapshot, self._lsns, is_said=self._is_said)
-        journal.renew()
+        for _ in journal.renew():
+            yield
+            if self._kept != kept:
+                return
         self._lsns, self._is_said = journal.lsns, True
+
+    @property
+    def _kept(self) -> tuple[Snapshot, int, bool]:
+        return self.snapshot, len(self._lsns), self._is_said
 
     def _take_snapshot(self, record: Record) -> None:
         size_bytes, tag = _SNAPSHOT.unpack_from(record.payload)

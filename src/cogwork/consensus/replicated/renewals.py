@@ -2,8 +2,8 @@
 
 Theory of operation. What has stopped by a fault, or could not be opened, is recovered from the log
 one day, and seals nothing until then. Where the log asks for it, what is kept there of it is
-written once more: one replica after the other, each when all before is on the disk, as there may be
-many.
+written once more: one replica after the other, and piece by piece, each when all before is on the
+disk. There may be many, and the log takes only so much at a time.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 from cogwork.log.errors import LogError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Mapping
 
     from cogwork.log.wal import Wal
 
-__all__ = ("Renewals", "until_durable")
+__all__ = ("Renewals", "until_durable", "while_kept")
 
 PAUSE_S = 0.005
 
@@ -34,15 +34,29 @@ async def until_durable(wal: Wal) -> None:
         await asyncio.sleep(PAUSE_S)
 
 
+def while_kept(groups: Mapping[int, object], group: int, renewal: Iterator[None]) -> Iterator[None]:
+    """Goes on with a renewal for as long as what is kept of its group is the same.
+
+    What has been given up meanwhile, or opened, must neither come again nor have a say in what the
+    log lets go.
+    """
+    kept = groups[group]
+    for _ in renewal:
+        yield
+        if groups.get(group) is not kept:
+            return
+
+
 class Renewals:
     """Those that were asked, in that order."""
 
-    def __init__(self, wal: Wal | None, find: Callable[[int], Callable[[], None] | None]) -> None:
+    def __init__(self, wal: Wal | None, find: Callable[[int], Iterator[None] | None]) -> None:
         """Has asked nobody.
 
         Args:
             wal: The container's write-ahead log, if any.
-            find: Returns what writes once more what a group keeps; None where it does so itself.
+            find: Returns what writes once more what a group keeps, a piece at a time; None where it
+                does so itself.
         """
         self._wal = wal
         self._find = find
@@ -60,16 +74,19 @@ class Renewals:
     async def _run(self, wal: Wal) -> None:
         while self._asked:
             group = next(iter(self._asked))
-            del self._asked[group]
             try:
-                async with asyncio.timeout(TIMEOUT_S):
-                    await until_durable(wal)
-                renew = self._find(group)
-                if renew is not None:
-                    renew()
+                await self._until_durable(wal)
+                for _ in self._find(group) or ():
+                    await self._until_durable(wal)
+                del self._asked[group]  # asked again meanwhile, it was for the same file
             except (LogError, OSError):  # of which a TimeoutError is one
                 self._asked.clear()  # the log asks again, with its next file
         wal.flush()
+
+    @staticmethod
+    async def _until_durable(wal: Wal) -> None:
+        async with asyncio.timeout(TIMEOUT_S):
+            await until_durable(wal)
 
     def close(self) -> None:
         """Writes no more."""

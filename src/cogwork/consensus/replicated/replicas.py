@@ -15,11 +15,11 @@ from cogwork.consensus.replicated.journal import Journal, Replayed
 from cogwork.consensus.replicated.member import Member
 from cogwork.consensus.replicated.member_storage import MemberStorage
 from cogwork.consensus.replicated.opening import declare, recover, replica_of
-from cogwork.consensus.replicated.renewals import Renewals, until_durable
+from cogwork.consensus.replicated.renewals import Renewals, until_durable, while_kept
 from cogwork.log.errors import LogError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from cogwork.consensus.raft.host import RaftHost
     from cogwork.consensus.raft.ready import Ready
@@ -252,14 +252,14 @@ class Replicas:
         text = f"stream {member.name}: the replica here stops until the container starts anew"
         self._tell(text, error)
 
-    def _renewal_of(self, group: int) -> Callable[[], None] | None:
+    def _renewal_of(self, group: int) -> Iterator[None] | None:
         """Returns what writes once more what is kept of a replica that does nothing any more."""
         if group in self._stopped:
-            return self._stopped[group].journal.renew
+            return while_kept(self._stopped, group, self._stopped[group].journal.renew())
         replayed = self._replayed.get(group) if group in self._refused else None
         if replayed is None or self._wal is None:
             return None
-        return partial(replayed.renew, Journal(self._wal, group))
+        return while_kept(self._replayed, group, replayed.renew(Journal(self._wal, group)))
 
     def _tell(self, text: str, error: Exception) -> None:
         self._service.report(f"{text}: {error!r}")

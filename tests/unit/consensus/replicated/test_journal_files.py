@@ -10,7 +10,9 @@ from cogwork.consensus.raft.membership import Membership
 from cogwork.consensus.raft.ready import HardState, Write
 from cogwork.consensus.raft.snapshot import Snapshot
 from cogwork.consensus.raft.storage import NoStorage
+from cogwork.consensus.replicated import journal as journal_module
 from cogwork.consensus.replicated.journal import Journal, Replayed
+from cogwork.consensus.replicated.renewals import while_kept
 from cogwork.log.record import Record
 
 GROUP = 17
@@ -152,13 +154,17 @@ def replayed_from(records: list[Record]) -> Replayed:
     return replayed
 
 
-@pytest.mark.parametrize("times", [1, 2])
-def test_what_is_written_once_more_is_the_same_however_much_of_it_is_there(times: int) -> None:
+@pytest.mark.parametrize(("times", "piece_bytes"), [(1, 1), (2, 100), (1, 1 << 20)])
+def test_what_is_written_once_more_is_the_same_however_much_of_it_is_there(
+    times: int, piece_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal_module, "PIECE_BYTES", piece_bytes)
     log, journal = written()
     kept, ends = Snapshot(110, 1, MEMBERS), [len(log.records)]
     for _ in range(times):
         before = len(log.records)
-        journal.renew()
+        for _ in journal.renew():
+            assert log.needed_from < before
         assert log.needed_from == before
         ends.append(len(log.records))
     # A crash may leave any part of what was written last.
@@ -178,16 +184,50 @@ def test_what_is_written_once_more_of_another_history_does_not_follow() -> None:
     log, kept = of_another_history()
     replayed = replayed_from(log.records)
     replayed.begin_at(kept)
-    replayed.renew(Journal(log, GROUP))
+    assert list(replayed.renew(Journal(log, GROUP))) == []
     assert restarted(log, kept)[1] == []
     log.records = [each for each in log.records if each.lsn >= log.needed_from]
     assert restarted(log, kept)[1] == []
 
 
+@pytest.fixture
+def _small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal_module, "PIECE_BYTES", 1)
+
+
+@pytest.mark.usefixtures("_small_pieces")
+def test_what_is_given_up_while_it_is_written_once_more_does_not_come_again() -> None:
+    log, journal = written()
+    kept = {GROUP: journal}
+    renewal = while_kept(kept, GROUP, journal.renew())
+    next(renewal)
+    del kept[GROUP]
+    journal.drop()
+    end = len(log.records)
+    assert list(renewal) == []
+    assert (len(log.records), log.needed_from) == (end, end)
+    assert replayed_from(log.records).entries == []
+
+
+@pytest.mark.usefixtures("_small_pieces")
+def test_what_is_found_to_be_less_while_it_is_written_once_more_is_still_there() -> None:
+    log, _ = written()
+    replayed = replayed_from(log.records)
+    renewal = replayed.renew(Journal(log, GROUP))
+    next(renewal)
+    needed_from = log.needed_from
+    replayed.begin_at(Snapshot(115, 1, MEMBERS))
+    assert list(renewal) == []
+    assert log.needed_from == needed_from
+    journal = Journal(log, GROUP)
+    replayed.recovered(journal, NoStorage())
+    assert [each.index for each in journal.entries(116, 1 << 20)] == [*range(116, 121)]
+
+
 def test_what_cannot_be_had_is_written_once_more_and_goes_on() -> None:
     log, _ = written()
     replayed = replayed_from(log.records)
-    replayed.renew(Journal(log, GROUP))
+    assert list(replayed.renew(Journal(log, GROUP))) == []
     replayed.begin_at(Snapshot(110, 1, MEMBERS))
     journal = Journal(log, GROUP)
     replayed.recovered(journal, NoStorage())

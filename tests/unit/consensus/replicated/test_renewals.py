@@ -6,11 +6,17 @@ import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
+from logs import Log
 from replicas import take, trio
 
 from cogwork.amqp.errors import CogworkError
 from cogwork.consensus.batch import Batch
+from cogwork.consensus.raft.entries import Entry, Kind
+from cogwork.consensus.raft.ready import HardState, Write
+from cogwork.consensus.replicated import journal as journal_module
 from cogwork.consensus.replicated import member
+from cogwork.consensus.replicated.journal import Journal
+from cogwork.consensus.replicated.renewals import Renewals, until_durable
 from cogwork.consensus.replicated.replica import Replica
 from cogwork.log.position import number_of
 
@@ -110,3 +116,33 @@ def test_what_does_nothing_is_written_once_more_and_found(
                 await asyncio.sleep(0.01)
 
     asyncio.run(asyncio.wait_for(story(), 60))
+
+
+def test_what_is_more_than_the_log_takes_at_once_is_written_once_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else it never would be, and each attempt would leave as much behind in the log."""
+    monkeypatch.setattr(journal_module, "PIECE_BYTES", 2_000)
+
+    async def story(log: Log) -> None:
+        wal, journal = log.wal, Journal(log.wal, 17)
+        asyncio.get_running_loop().add_reader(log.queue.fileno(), log.queue.dispatch)
+        for index in range(1, COUNT + 1):
+            entry = Entry(index, 1, Kind.COMMAND, b"." * 1_000)
+            journal.write(Write(index, HardState(1, "a", 0), entries=(entry,)))
+            await until_durable(wal)
+        end_lsn = wal.end_lsn
+        renewals = Renewals(wal, lambda _: journal.renew())
+        renewals.ask(17)
+        while min(journal.lsns) < end_lsn:
+            await asyncio.sleep(0.01)
+        assert [each.index for each in journal.entries(1, 1 << 20)] == [*range(1, COUNT + 1)]
+        await until_durable(wal)
+        assert wal.oldest_number == number_of(end_lsn)
+        asyncio.get_running_loop().remove_reader(log.queue.fileno())
+
+    log = Log(tmp_path, file_bytes=FILE_BYTES, waiting_bytes_max=4_000)
+    try:
+        asyncio.run(asyncio.wait_for(story(log), 20))
+    finally:
+        log.close()
