@@ -118,6 +118,22 @@ def test_what_is_kept_aside_goes_with_the_life_of_the_container_that_brought_it(
     assert arrivals.queue.items == [b"1", b"2"]
 
 
+def test_the_clock_of_a_container_goes_with_its_life(arrivals: Arrivals) -> None:
+    """And stays the same until then, for the order of what is due."""
+    intake = arrivals.intake
+    for incarnation in range(1, 100):
+        clock_s = intake._clock("b", incarnation, 7)
+        intake.forget_all_but({"b": incarnation - 1})  # it is not known yet
+        intake.forget_all_but({"b": incarnation})
+        intake.forget_all_but({})  # or is away for a moment
+        assert intake._clock("b", incarnation, 7_000_000) == clock_s
+        intake.forget_all_but({"b": incarnation})
+    for _ in range(2):
+        assert len(intake._clocks) <= 2
+        intake.forget_all_but({"a": 1})
+    assert intake._clocks == {}
+
+
 def test_what_can_never_be_taken_is_refused_before_it_is_given_up(arrivals: Arrivals) -> None:
     assert arrivals.prepare(12, 13, 14) == [None, "format 7 is none of mine", None]
     assert arrivals.activate(12, 14) == ACCEPTED

@@ -60,7 +60,7 @@ class MoveIntake:
         self._is_leaving = is_leaving
         self._prepared: dict[tuple[str, int, str], dict[int, KeptAside]] = {}
         self._activated: dict[tuple[str, int, str], _Numbers] = {}
-        self._gone: set[tuple[str, int, str]] = set()
+        self._gone: set[tuple[str, int]] = set()
         self._clocks: dict[tuple[str, int], float] = {}
 
     def take(self, link: Link, attach: Attach, origin: str, node: QueueNode) -> None:
@@ -104,14 +104,17 @@ class MoveIntake:
         """Gives up what was kept aside for containers that have died on their way out.
 
         What they did not give up is theirs, if they come back; nobody will ever ask for it here. It
-        goes the second time that they are not there: one that is new is not known at once.
+        goes the second time that they are not there, and their clocks with it: one that is new is
+        not known at once.
 
         Args:
             lives: The containers of the mesh, with the incarnations that they began with.
         """
-        gone = {key for key in self._prepared if lives.get(key[0]) != key[1]}
-        for key in gone & self._gone:
-            del self._prepared[key]
+        known = {key[:2] for key in self._prepared} | self._clocks.keys()
+        gone = {life for life in known if lives.get(life[0]) != life[1]}
+        over = gone & self._gone
+        self._prepared = {key: each for key, each in self._prepared.items() if key[:2] not in over}
+        self._clocks = {life: each for life, each in self._clocks.items() if life not in over}
         self._gone = gone
 
     def prepare(
