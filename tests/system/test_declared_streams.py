@@ -191,9 +191,6 @@ def test_who_comes_back_first_does_not_say_that_there_are_none(members: dict[str
         late = ran(*words)
         assert late.returncode == code, words
         assert "not known here yet what the cluster has declared" in late.stderr
-    with started("schema", "list", a.url) as waiting:
-        assert waiting.stderr is not None
-        assert waiting.stderr.readline().startswith("cogwork: waiting: ")
 
     async def story() -> None:
         async with cogwork.connect(a.url) as mesh, mesh.stream("orders") as stream:
@@ -209,6 +206,17 @@ def test_who_comes_back_first_does_not_say_that_there_are_none(members: dict[str
     asyncio.run(asyncio.wait_for(story(), 60))
     assert streams_at(a) == ["stream/orders"]
     assert "the cluster's voters are a, b, c, and stay so" in a.log()
+
+
+def test_who_asks_for_schemas_alone_is_told_why_that_takes_long(members: dict[str, Member]) -> None:
+    a = members["a"]
+    for member in members.values():
+        member.kill()
+    a.start()
+    within(READY_TIMEOUT_S, a.listens, "a is back")
+    with started("schema", "list", a.url) as waiting:
+        assert waiting.stderr is not None
+        assert waiting.stderr.readline().startswith("cogwork: waiting: ")
 
 
 def test_what_cannot_be_is_in_the_way_of_nobody(members: dict[str, Member]) -> None:
