@@ -69,9 +69,8 @@ def topology_of(count: int, name: str) -> Topology:
         name: One of `NAMED`, or a file: in each line the ids of two linked containers, or of one.
 
     Raises:
-        TopologyError: There is none of this name, the file says something else, or it has more or
-            fewer containers.
-        OSError: The file cannot be read.
+        TopologyError: There is none of this name, the file cannot be read or says something else,
+            or it has more or fewer containers.
     """
     if name in NAMED:
         ids = [f"c{number}" for number in range(1, count + 1)]
@@ -88,6 +87,8 @@ def _text_of(file: Path) -> str:
     except FileNotFoundError as error:
         known = ", ".join(NAMED)
         raise TopologyError(f"{file}: found no such file, and it is none of {known}") from error
+    except OSError as error:
+        raise TopologyError(f"{file} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         found = f"found the byte {error.object[error.start]:#04x}, expected text in UTF-8"

@@ -172,6 +172,7 @@ def test_summaries_are_what_the_commands_say_themselves() -> None:
         (["up", "0"], "0 is not in the range 1<=x<=100"),
         (["up", "2", "--base-port", "65535"], "no 2 free ports from 65535 on"),
         (["up", "2", "--topology", str(Path(__file__))], "expected two different ids, or one"),
+        (["up", "2", "--topology", "/"], "/ cannot be read: Is a directory (see `cogwork up --he"),
         (["mesh", "amqp://h", "--dot", "--svg"], "only one of --json, --dot and --svg"),
         (["link", "add", "amqp://h", "h:1", "--cost", "0"], "0 is not in the range 1<=x<=65535"),
         (["passwd", "a\nb"], "a name needs characters that can be seen"),
