@@ -90,6 +90,8 @@ def test_a_newer_snapshot_takes_the_place_of_one_whose_records_are_fetched(
 
     async def fetch(installation: Installation, state: KeptState, sequencer: Sequencer) -> None:
         begun.append(state.snapshot.index)
+        if len(begun) == 1:
+            await asyncio.Event().wait()  # it never ends by itself
         await _fetch(installation, state, sequencer)
 
     monkeypatch.setattr(Installation, "_fetch", fetch)
@@ -97,11 +99,14 @@ def test_a_newer_snapshot_takes_the_place_of_one_whose_records_are_fetched(
     async def story() -> None:
         async with trio(tmp_path) as containers:
             engine = await _leave_behind(containers)
-            for _ in range(MEANWHILE):
-                await engine.append(Batch.of([b"y" * 100]))
-                await asyncio.sleep(0.005)
-            await _has_come_to(containers, 1 + BEFORE + MEANWHILE)
-            assert len(begun) > 1
+            meanwhile = 0
+            async with asyncio.timeout(30):
+                while len(begun) < 2:
+                    await engine.append(Batch.of([b"y" * 100]))
+                    await asyncio.sleep(0.005)
+                    meanwhile += 1
+            await _has_come_to(containers, 1 + BEFORE + meanwhile)
+            assert begun == sorted(begun)
             assert containers.reports == []
 
     asyncio.run(story())
