@@ -12,7 +12,7 @@ import cogwork
 PACKAGE = Path(cogwork.__file__).parent
 DOCS = PACKAGE.parents[1] / "docs"
 
-ELSEWHERE = {"None", "Open", "RuntimeError", "TypeError", "ValueError"}
+ELSEWHERE = {"None", "Open", "RuntimeError", "SystemExit", "TypeError", "ValueError"}
 """What pages name that is no name of the package."""
 
 
