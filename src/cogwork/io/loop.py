@@ -107,6 +107,26 @@ class EventLoop(asyncio.SelectorEventLoop):
         super().stop()
 
 
+class _Watched:
+    """An epoll set, and for what the kernel watches each descriptor in it."""
+
+    def __init__(self, epoll: select.epoll) -> None:
+        self.epoll = epoll
+        self.masks: dict[int, int] = {}
+
+    def watch(self, fd: int, mask: int) -> None:
+        before = self.masks.pop(fd, 0)
+        if mask:
+            self.masks[fd] = mask
+        if mask and not before:
+            self.epoll.register(fd, mask)
+        elif mask != before and mask:
+            self.epoll.modify(fd, mask)
+        elif before and not mask:
+            with suppress(OSError):  # closed already, and so forgotten by the kernel
+                self.epoll.unregister(fd)
+
+
 class _DirectSelector(selectors.BaseSelector):
     """An epoll set of what asyncio registers, and of readers that are called from `select`."""
 
@@ -114,14 +134,11 @@ class _DirectSelector(selectors.BaseSelector):
         self, on_fault: Callable[[dict[str, Any]], None], make_epoll: Callable[[], select.epoll]
     ) -> None:
         self._on_fault = on_fault
-        self._epoll = make_epoll()
-        self._urgent = make_epoll()
-        self._epoll.register(self._urgent.fileno(), select.EPOLLIN)
-        self.poller = Poller(self._epoll.fileno(), self._urgent.fileno(), self._report)
+        self._all = _Watched(make_epoll())
+        self._urgent = _Watched(make_epoll())
+        self.poller = Poller(self._all.epoll.fileno(), self._urgent.epoll.fileno(), self._report)
         self._keys: dict[FileDescriptorLike, SelectorKey] = {}
         self._readers = self.poller.readers
-        self._masks: dict[int, int] = {}
-        self._preferred: set[int] = set()
 
     def add_reader(self, fd: int, reader: Callable[[], object]) -> None:
         self._readers[fd] = reader
@@ -129,47 +146,23 @@ class _DirectSelector(selectors.BaseSelector):
 
     def remove_reader(self, fd: int) -> bool:
         known = self._readers.pop(fd, None) is not None
-        self._move(fd, is_preferred=False)
+        self.poller.urgent.discard(fd)
         self._watch(fd)
         return known
 
     def prefer(self, fd: int) -> None:
-        self._move(fd, is_preferred=True)
+        self.poller.urgent.add(fd)
         self._watch(fd)
-
-    def _move(self, fd: int, *, is_preferred: bool) -> None:
-        """Has a descriptor watched in the other epoll set from the next `_watch` on."""
-        if (fd in self._preferred) == is_preferred:
-            return
-        if self._masks.pop(fd, 0):
-            with suppress(OSError):  # closed already, and so forgotten by the kernel
-                self._epoll_of(fd).unregister(fd)
-        if is_preferred:
-            self._preferred.add(fd)
-        else:
-            self._preferred.discard(fd)
-
-    def _epoll_of(self, fd: int) -> select.epoll:
-        return self._urgent if fd in self._preferred else self._epoll
 
     def _watch(self, fd: int) -> None:
         """Has the kernel watch a file descriptor for what is wanted of it now."""
         key = self._keys.get(fd)
         events = key.events if key is not None else 0
         mask = select.EPOLLIN if events & EVENT_READ or fd in self._readers else 0
+        self._urgent.watch(fd, mask if fd in self.poller.urgent else 0)
         if events & EVENT_WRITE:
             mask |= select.EPOLLOUT
-        before = self._masks.pop(fd, 0)
-        if mask:
-            self._masks[fd] = mask
-        epoll = self._epoll_of(fd)
-        if mask and not before:
-            epoll.register(fd, mask)
-        elif mask != before and mask:
-            epoll.modify(fd, mask)
-        elif before and not mask:
-            with suppress(OSError):  # closed already, and so forgotten by the kernel
-                epoll.unregister(fd)
+        self._all.watch(fd, mask)
 
     # -- what asyncio asks of a selector
 
@@ -210,17 +203,17 @@ class _DirectSelector(selectors.BaseSelector):
 
     def close_in_child(self) -> None:
         """Closes without a word to the epoll sets, which parent and child share."""
-        self._epoll.close()
-        self._urgent.close()
-        for fd in self._masks:
+        self._all.epoll.close()
+        self._urgent.epoll.close()
+        for fd in self._all.masks:
             os.close(fd)
 
     def close(self) -> None:
-        self._epoll.close()
-        self._urgent.close()
+        for watched in (self._all, self._urgent):
+            watched.epoll.close()
+            watched.masks.clear()
         self._keys.clear()
         self._readers.clear()
-        self._masks.clear()
         self.poller.after.clear()
 
 

@@ -27,6 +27,7 @@ cdef enum:
 @cython.final
 cdef class Poller:
     cdef readonly dict readers
+    cdef readonly set urgent
     cdef public bint is_wanted
     cdef readonly list after
     cdef readonly int epoll_fd
@@ -39,8 +40,10 @@ cdef class Poller:
     cdef int urgent_fd
     cdef double looked_s
     cdef int wait(self, double timeout_s) except -1
+    cdef bint serve_urgent(self, list others) except -1
     cdef int serve(self, list others) except -1
     cdef bint look(self, list others) except -1
+    cdef bint serve_first(self, epoll_event* events, int count, list others) except -1
     cdef int serve_one(self, int fd, uint32_t mask, list others) except -1
     cdef int end_round(self) except -1
     cdef int call(self, object reader) except -1

@@ -1,10 +1,11 @@
 """Waits for descriptors and calls their readers, without a detour through the event loop.
 
 Theory of operation. Most readers are called as the kernel names their descriptors. Some are urgent:
-what they bring must not wait until every busy connection has had its share. They stand in an epoll
-set of their own, which is looked at between two readers whenever the last look is a while ago; where
-that gives the event loop something to do, it gets its turn at once. The readers that were not
-called yet come first after that, so that nobody starves.
+what they bring must not wait until every busy connection has had its share. Of all that the kernel
+names at once they come first. They stand in an epoll set of their own, too, which is looked at
+between two readers whenever the last look is a while ago. Where an urgent one gives the event loop
+something to do, it gets its turn at once. The readers that were not called yet come first after
+that, so that nobody starves.
 
 What readers collect can be dealt with when all have been called that had input (`after`): that takes
 no pass of the event loop, which costs more than many a reader does.
@@ -29,6 +30,7 @@ class Poller:
 
     Attributes:
         readers: What it calls itself, by descriptor.
+        urgent: The descriptors whose readers come first.
         is_wanted: Whether a reader has given the event loop something to do.
         after: What is called once when the readers have been called that have input now.
     """
@@ -38,13 +40,14 @@ class Poller:
 
         Args:
             epoll_fd: Where the descriptors are registered; the caller owns it.
-            urgent_fd: Another one, registered with the first, where the urgent ones are.
+            urgent_fd: Another one, where the urgent ones are registered as well.
             on_fault: Called with a reader and what it raised.
         """
         self.epoll_fd = epoll_fd
         self.urgent_fd = urgent_fd
         self.on_fault = on_fault
         self.readers = {}
+        self.urgent = set()
         self.after = []
 
     def poll(self, timeout_s=None):
@@ -60,14 +63,18 @@ class Poller:
         left_s: cython.double = -1.0 if forever else max(timeout_s, 0.0)
         deadline: cython.double = 0.0 if forever else time.monotonic() + left_s
         others: list = []
+        is_turn: cython.bint
         self.is_wanted = False
         while True:
+            is_turn = False
             if self.at == self.count:
                 self.at = 0
                 self.count = self.wait(0.0 if self.after else left_s)
                 if self.count == 0 and not self.after:
                     return others
-            self.serve(others)
+                is_turn = self.serve_urgent(others)
+            if not is_turn:
+                self.serve(others)
             if self.after:
                 self.end_round()
             if others or self.is_wanted:
@@ -90,6 +97,25 @@ class Poller:
             return 0
         return count
 
+    def serve_urgent(self, others):
+        """Calls the urgent readers of those named just now; says whether the loop gets its turn."""
+        found: epoll_event[URGENT_MAX]
+        count: cython.int = 0
+        kept: cython.int = 0
+        index: cython.int
+        self.looked_s = clock_s()
+        if not self.urgent:
+            return False
+        for index in range(self.count):
+            if count < URGENT_MAX and self.events[index].data.fd in self.urgent:
+                found[count] = self.events[index]
+                count += 1
+            else:
+                self.events[kept] = self.events[index]
+                kept += 1
+        self.count = kept
+        return count > 0 and self.serve_first(found, count, others)
+
     def serve(self, others):
         """Calls the readers that have input, until something urgent wants the event loop."""
         fd: cython.int
@@ -98,23 +124,24 @@ class Poller:
             fd = self.events[self.at].data.fd
             mask = self.events[self.at].events
             self.at += 1
-            if fd != self.urgent_fd:
-                self.serve_one(fd, mask, others)
-                if clock_s() - self.looked_s < LOOK_AFTER_S:
-                    continue
-            if self.look(others):
+            self.serve_one(fd, mask, others)
+            if clock_s() - self.looked_s >= LOOK_AFTER_S and self.look(others):
                 break
         return 0
 
     def look(self, others):
-        """Calls the urgent readers; says whether that gave the event loop something to do."""
+        """Calls the urgent readers that have input by now; says whether the loop gets its turn."""
         events: epoll_event[URGENT_MAX]
+        count: cython.int = epoll_wait(self.urgent_fd, events, URGENT_MAX, 0)
+        return self.serve_first(events, count, others)
+
+    def serve_first(self, events, count, others):
+        """Calls urgent readers; says whether that gave the event loop something to do."""
         index: cython.int
         before: cython.bint = self.is_wanted
         is_wanted: cython.bint
         noted: cython.Py_ssize_t = len(others)
         collected: cython.Py_ssize_t = len(self.after)
-        count: cython.int = epoll_wait(self.urgent_fd, events, URGENT_MAX, 0)
         self.is_wanted = False
         for index in range(count):
             self.serve_one(events[index].data.fd, events[index].events, others)

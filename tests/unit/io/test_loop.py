@@ -436,6 +436,34 @@ def test_what_is_preferred_starves_nobody() -> None:
     assert max(counts) - min(counts) <= 1
 
 
+def test_what_is_preferred_comes_first_of_what_has_input_and_the_others_at_once_after_it() -> None:
+    async def story() -> list[str]:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, EventLoop)
+        read: list[str] = []
+        done = loop.create_future()
+
+        def take(far: socket.socket, name: str) -> None:
+            far.recv(16)
+            read.append(name)
+            if name == "first":
+                loop.call_after_readers(lambda: read.append("after the first"))
+            elif len(read) == 4:
+                done.set_result(None)
+
+        with ExitStack() as stack:
+            for name in ("other", "another", "first"):
+                near, far = pair(stack)
+                near.send(b"x")
+                loop.add_reader(far, take, far, name)
+                stack.callback(loop.remove_reader, far)
+            loop.prefer(far)
+            await done
+        return read
+
+    assert run(story()) == ["first", "after the first", "other", "another"]
+
+
 def test_what_was_preferred_and_removed_is_like_any_other() -> None:
     async def story() -> tuple[list[str], bool]:
         loop = asyncio.get_running_loop()
