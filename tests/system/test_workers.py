@@ -10,6 +10,7 @@ import re
 import signal
 import socket
 import subprocess
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -191,7 +192,10 @@ def test_calls_are_answered_by_clients_of_the_other_worker(workers: Workers) -> 
             landed(workers.url, "north.1") as other,
             one.serve("unicast/echo", lambda request: request.body),
         ):
-            return (await other.request("unicast/echo", "hello", timeout_s=TIMEOUT_S)).body
+            while True:
+                with suppress(cogwork.Released):  # the other worker may not have heard of it yet
+                    return (await other.request("unicast/echo", "hello", timeout_s=TIMEOUT_S)).body
+                await asyncio.sleep(0.01)
 
     assert asyncio.run(story()) == "hello"
 
