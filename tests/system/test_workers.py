@@ -10,7 +10,6 @@ import re
 import signal
 import socket
 import subprocess
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -192,8 +191,8 @@ def test_calls_are_answered_by_clients_of_the_other_worker(workers: Workers) -> 
             landed(workers.url, "north.1") as other,
             one.serve("unicast/echo", lambda request: request.body),
         ):
-            while True:
-                with suppress(cogwork.Released):  # the other worker may not have heard of it yet
+            while True:  # the other worker may not have heard of it yet
+                with contextlib.suppress(cogwork.Released):
                     return (await other.request("unicast/echo", "hello", timeout_s=TIMEOUT_S)).body
                 await asyncio.sleep(0.01)
 
