@@ -62,6 +62,9 @@ class ReplicaHandle(JournalHandle, Protocol):
             ValueError: These cannot hold it.
         """
 
+    def wake(self) -> None:
+        """Has it looked at soon: other containers say something new of who owns it."""
+
     def close(self) -> None:
         """Lets the queue go; it stays with the other replicas."""
 

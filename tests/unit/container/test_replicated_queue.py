@@ -42,6 +42,7 @@ class Place:
         refuses: Says of an append, by its number, whether the engine is not to take it.
         answers: Set unless appends are to wait.
         failures: What is raised before the stream is open.
+        woken: How often the part has asked to be visited.
     """
 
     is_barred = False
@@ -58,6 +59,7 @@ class Place:
         self.answers = asyncio.Event()
         self.answers.set()
         self.failures: list[Exception] = []
+        self.woken = 0
         self._engine = engine
         self.queue = ReplicatedQueue(self, ("", ADDRESS), {}, self.store, inlet)  # type: ignore[arg-type]  # it is a host
         self.queue.start()
@@ -91,6 +93,10 @@ class Place:
     def owner_of(self, queue: ReplicatedQueue) -> str | None:
         del queue
         return None
+
+    def wake(self, queue: ReplicatedQueue) -> None:
+        del queue
+        self.woken += 1
 
     changed = cut_off = forget = release = lambda self, _what: None  # nobody to tell
 
@@ -323,6 +329,35 @@ async def test_an_owner_whose_replica_is_back_goes_on(engine: Engine) -> None:
     await settled(first)
     second = await owned(engine)
     assert second.bodies() == ["1", "2"]
+
+
+@on_an_orb
+async def test_an_owner_is_visited_from_when_it_writes_until_that_is_answered(
+    engine: Engine,
+) -> None:
+    first = await owned(engine)
+    await settled(first)
+    assert not first.queue.goes_by_time
+    first.answers.clear()
+    woken = first.woken
+    first.put("1")
+    await until(lambda: first.queue._late)
+    assert first.woken > woken
+    assert first.queue.goes_by_time
+    first.answers.set()
+    await settled(first)
+    assert not first.queue.goes_by_time
+
+
+@on_an_orb
+async def test_an_owner_whose_replica_goes_is_visited_until_it_is_none(engine: Engine) -> None:
+    first = await owned(engine)
+    await settled(first)
+    first.queue.attend(10.0, has_replica=False)
+    assert first.queue.goes_by_time
+    first.queue.attend(10.1, has_replica=False)
+    assert first.queue.epoch is None
+    assert not first.queue.goes_by_time
 
 
 @on_an_orb

@@ -167,6 +167,7 @@ class Replicas:
             raise
         member.retention = stream.retention
         stream.member = member
+        self._service.on_replica_changed(stream.name)
         if stream.why_over:
             self.end(stream)
             raise Unavailable(stream.why_over)
@@ -320,6 +321,7 @@ class Replicas:
         del self.members[member.number]
         self._host.close(member.number)
         member.close()
+        self._service.on_replica_changed(stream.name)
         return member
 
     def discard(self, group: int) -> None:

@@ -68,6 +68,8 @@ class RaftService:
         cluster: Says who holds which stream.
         pressure: Has groups seal that hold an old file of the write-ahead log.
         room: Says whether there can be one more replica here.
+        on_replica_changed: Called with a stream whose replica here has come or gone, or has another
+            leader.
     """
 
     def __init__(
@@ -100,6 +102,7 @@ class RaftService:
         self.streams: dict[str, Stream] = {}
         self.desk = Desk(self.streams)
         self.cluster: StreamCluster = NoCluster(own)
+        self.on_replica_changed: Callable[[str], object] = _ignore
         self._wal = wal
         self._queue = queue
         self._switchboard = Switchboard(own, carrier, self._carry_out)
@@ -360,6 +363,7 @@ class RaftService:
         if stream is not None and leader is not None:
             stream.outbox.lead(leader)
             self.send_soon(stream)
+        self.on_replica_changed(member.name)
 
     def compact(self, member: Member, snapshot: Snapshot) -> None:
         """Gives up the entries that a snapshot replaces."""
@@ -411,3 +415,7 @@ class RaftService:
     def turn_soon(self) -> None:
         """Asks for a turn, once the readers of the event loop have brought what there is now."""
         self._turns.soon()
+
+
+def _ignore(_stream: str) -> None:
+    """Takes notice of nothing."""

@@ -1,4 +1,9 @@
-"""The replicated queues of this container, and what they need of it."""
+"""The replicated queues of this container, and what they need of it.
+
+Theory of operation. A queue is visited where something about it has changed or goes by the time:
+whether a replica is here and leads, who owns it, what it has written, whether the disk takes
+anything. Most have nothing of the kind, and are visited once a second only (`Rounds`).
+"""
 
 from __future__ import annotations
 
@@ -14,6 +19,7 @@ from cogwork.amqp.errors import Condition
 from cogwork.consensus.errors import ConsensusError, Unavailable
 from cogwork.container.cluster.raft import open_declared, placement_of, stream_name
 from cogwork.container.cluster.replicated_queue import ReplicatedQueue
+from cogwork.container.cluster.rounds import Rounds
 from cogwork.container.settings import QueueOptions
 from cogwork.container.shape import keys_at
 from cogwork.spi.node import Refused
@@ -41,7 +47,7 @@ DEFAULTS: Mapping[str, Value] = {
 """Of options that a queue's declaration may not have yet."""
 
 TICK_S = 0.05
-"""How often it is looked whether a queue has an owner."""
+"""How often queues are visited that are awake."""
 
 SLEEP_S = 0.5
 """Who has not been running for longer was stopped."""
@@ -86,6 +92,8 @@ class QueueReplicas:
         self.is_barred = False
         self._vhosts = vhosts
         self._queues: dict[tuple[str, str], ReplicatedQueue] = {}
+        self._by_stream: dict[str, ReplicatedQueue] = {}
+        self._rounds: Rounds[ReplicatedQueue] = Rounds()
         self._cluster: Cluster | None = None
         self._service: RaftService | None = None
         self._moves: Moves | None = None
@@ -117,6 +125,8 @@ class QueueReplicas:
         given = {key: value for key, value in options.items() if key in known and value is not None}
         queue = ReplicatedQueue(self, (vhost, address), given, store, inlet)
         self._queues[vhost, address] = queue
+        self._by_stream[stream_name(KIND, vhost, address)] = queue
+        self._rounds.add(queue)
         if self._timer is not None:
             queue.start()
         return queue
@@ -124,6 +134,7 @@ class QueueReplicas:
     def start(self, cluster: Cluster, service: RaftService, moves: Moves) -> None:
         """Begins to follow the queues that there are."""
         self._cluster, self._service, self._moves = cluster, service, moves
+        service.on_replica_changed = self._replica_changed
         for queue in self._queues.values():
             queue.start()
         self._timer = asyncio.get_running_loop().call_later(TICK_S, self._tick)
@@ -222,8 +233,12 @@ class QueueReplicas:
 
     def forget(self, queue: ReplicatedQueue) -> None:
         """Takes note that a queue is not here any more."""
+        self._rounds.remove(queue)
         if self._queues.get((queue.vhost, queue.address)) is queue:
             del self._queues[queue.vhost, queue.address]
+        stream = stream_name(KIND, queue.vhost, queue.address)
+        if self._by_stream.get(stream) is queue:
+            del self._by_stream[stream]
 
     def _spawn(self, work: Coroutine[object, object, object]) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -232,6 +247,7 @@ class QueueReplicas:
 
     def changed(self, queue: ReplicatedQueue) -> None:
         """Has others know who owns a queue."""
+        self.wake(queue)
         vhost = self._vhosts.get(queue.vhost)
         if vhost is not None and vhost.reach is not None:
             vhost.reach.owners.changed(queue.address)
@@ -251,14 +267,30 @@ class QueueReplicas:
         at_s = time.monotonic()
         self._now_s += min(at_s - self._ticked_s, SLEEP_S)
         self._ticked_s = at_s
-        now_s = self._now_s
-        for queue in list(self._queues.values()):
-            queue.attend(now_s, has_replica=self.has_replica(queue))
-            queue.tick(now_s)
-            if queue.epoch is not None:
-                self._look_for_newer(queue)
-            elif not self.is_barred and self._is_ours(queue):
-                queue.claim()
+        for queue in self._rounds.due():
+            if self._visit(queue, self._now_s):
+                self.wake(queue)
+
+    def wake(self, queue: ReplicatedQueue) -> None:
+        """Has a queue visited at the next tick: something about it may have changed."""
+        self._rounds.wake(queue)
+
+    def _replica_changed(self, stream: str) -> None:
+        queue = self._by_stream.get(stream)
+        if queue is not None:
+            self.wake(queue)
+
+    def _visit(self, queue: ReplicatedQueue, now_s: float) -> bool:
+        """Does what is due of a queue; tells whether the next tick is to look again."""
+        queue.attend(now_s, has_replica=self.has_replica(queue))
+        queue.tick(now_s)
+        if queue.epoch is not None:
+            self._look_for_newer(queue)
+            return queue.goes_by_time
+        if self.is_barred or not self._is_ours(queue):
+            return False
+        queue.claim()
+        return True  # it may have to follow first, and a claim may come to nothing
 
     def _look_for_newer(self, queue: ReplicatedQueue) -> None:
         """Gives up a queue that another container owns since a later epoch."""
@@ -293,3 +325,4 @@ class QueueReplicas:
     def unbar(self) -> None:
         """Takes queues over again where that is due."""
         self.is_barred = False
+        self._rounds.wake_all()

@@ -347,6 +347,7 @@ class ReplicatedQueue(DurableQueue):
         # can take the turn for over.
         self._is_broken = answer.done() and answer.exception() is not None
         self._late[answer] = self._host.now_s()
+        self._host.wake(self)
         answer.add_done_callback(partial(self._answered, kind, self.epoch))
         self._host.journals.tickets.wait_for(answer)
         if kind == BEGIN:
@@ -376,6 +377,15 @@ class ReplicatedQueue(DurableQueue):
                 await self._engine.trim(before)
 
     # -- time
+
+    def wake(self) -> None:
+        """Has it looked at soon: it may have another owner."""
+        self._host.wake(self)
+
+    @property
+    def goes_by_time(self) -> bool:
+        """Whether an owner's appends may come late, or it is on its way out: it needs each tick."""
+        return self.epoch is not None and (bool(self._late) or self._retiring_s is not None)
 
     def tick(self, now_s: float) -> None:
         """Takes no more while appends are late; writes its items anew when it is time."""

@@ -81,6 +81,7 @@ class Owners:
         for address in changed:
             node = self._vhost.nodes.get(address)
             if isinstance(node, QueueNode) and node.replica is not None:
+                node.replica.wake()
                 self._tell(address, node.replica.epoch)
                 self._lead(address, node)
             else:

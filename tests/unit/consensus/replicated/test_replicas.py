@@ -161,3 +161,24 @@ def test_what_is_left_of_a_group_that_is_open_stays(tmp_path: Path) -> None:
             assert (tmp_path / "a" / "streams" / "17").exists()
 
     asyncio.run(asyncio.wait_for(story(), 20))
+
+
+def test_it_is_told_when_a_replica_comes_has_another_leader_and_goes(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with trio(tmp_path) as made:
+            service = made.nodes["a"].service
+            told: list[str] = []
+            service.on_replica_changed = told.append
+            await made.open("a")
+            assert told == ["orders"]
+            assert service.streams["orders"].member is not None
+            engine = await made.open("b")
+            await engine.append(Batch.of([b"1"]))
+            while told == ["orders"]:
+                await asyncio.sleep(0.01)
+            assert service.leader_of("orders") is not None
+            told.clear()
+            await service.delete("orders")
+            assert told == ["orders"]
+
+    asyncio.run(asyncio.wait_for(story(), 30))
