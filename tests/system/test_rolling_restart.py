@@ -37,13 +37,13 @@ class Flow:
     Attributes:
         sent: How many were accepted.
         got: The numbers that came, in order.
-        failures: What publishers were told but that all is well.
+        failures: What the publisher was told but that all is well, by number.
     """
 
     def __init__(self) -> None:
         self.sent = 0
         self.got: list[Any] = []
-        self.failures: list[str] = []
+        self.failures: dict[int, str] = {}
 
     async def send(self, urls: list[str], address: str) -> None:
         """Sends numbers until it is cancelled."""
@@ -55,7 +55,7 @@ class Flow:
                 try:
                     await publisher.send(number)
                 except cogwork.CogworkError as error:
-                    self.failures.append(repr(error))
+                    self.failures[number] = repr(error)
                 self.sent = number + 1
 
     async def read(self, urls: list[str], stream: str) -> None:
@@ -73,7 +73,7 @@ class Flow:
 
     def has_all(self) -> bool:
         """Tells whether all has come that was accepted."""
-        return len(self.got) >= self.sent
+        return set(range(self.sent)) - self.failures.keys() <= set(self.got)
 
 
 async def restarted(member: Member) -> None:
@@ -86,9 +86,11 @@ async def restarted(member: Member) -> None:
 
 
 @story
-async def test_a_rolling_restart_loses_nothing_and_leaves_nothing_in_doubt(
+async def test_a_rolling_restart_loses_nothing_and_leaves_next_to_nothing_in_doubt(
     tmp_path: Path,
 ) -> None:
+    """An item that crosses the good-bye of the queue's owner, in another container, is in doubt."""
+
     def head(name: str) -> str:
         return f'data_dir = "{tmp_path}/{name}"\n'
 
@@ -116,9 +118,11 @@ async def test_a_rolling_restart_loses_nothing_and_leaves_nothing_in_doubt(
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-    assert (orders.failures, jobs.failures) == ([], [])
+    assert orders.failures == {}
     assert orders.got[: orders.sent] == list(range(orders.sent))
-    assert sorted(jobs.got[: jobs.sent]) == list(range(jobs.sent))
+    assert [each for each in jobs.failures.values() if not each.startswith("InDoubt(")] == []
+    assert len(jobs.failures) <= len(NAMES)
+    assert len(jobs.got) == len(set(jobs.got))
 
 
 @story
