@@ -305,6 +305,7 @@ class Container:
         limit_s = self.limits.drain_timeout_s if drain_timeout_s is None else drain_timeout_s
         under_way_s = min(UNDER_WAY_S, limit_s)
         await self._end_credit(under_way_s, has_all_end=False)
+        await _wait_while(lambda: self.mesh.unanswered, min(ANSWERS_S, limit_s))
         await self.replication.hand_over()
         await _wait_while(lambda: self.unsettled or not self.gateways.are_drained, limit_s)
         await self._end_credit(under_way_s, has_all_end=True)
@@ -335,8 +336,9 @@ class Container:
         self._access.close()
 
     async def _end_credit(self, under_way_s: float, *, has_all_end: bool) -> None:
-        """Has clients send no more, and waits for what was under way."""
-        if self._attachments.end_credit(has_all_end=has_all_end):
+        """Has others send no more, and waits for what was under way."""
+        could_send = self._attachments.end_credit(has_all_end=has_all_end), self.mesh.end_credit()
+        if any(could_send):
             self.core.flush()
             await asyncio.sleep(under_way_s)
 

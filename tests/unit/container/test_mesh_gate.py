@@ -1,20 +1,28 @@
-"""Links that other containers attach while it is not known what their cluster has."""
+"""Links that other containers attach: while it is not known what their cluster has, and when this
+container is about to stop.
+"""
 
 from __future__ import annotations
 
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
+import peers
 import pytest
+from text_messages import message
 
 from cogwork.amqp.performatives import Attach, Role
 from cogwork.amqp.terminus import Source, Target
 from cogwork.container.mesh.gate import Gate
 from cogwork.container.mesh.names import FROM, MOVE
 from cogwork.dataplane.core import Core
+from cogwork.dataplane.entry import BALANCED_CODE, AddressEntry
+from cogwork.dataplane.outgoing import OutgoingLink
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from cogwork.dataplane.incoming import IncomingLink
 
 ATTACHES = {
     "lends": Attach(name="x", handle=0, role=Role.RECEIVER, source=Source(address="work/x")),
@@ -95,3 +103,66 @@ def test_what_keeps_nothing_is_made_at_any_time() -> None:
     with pytest.raises(StopIteration):
         here.attach(ATTACHES["takes"])
     assert here.made == ["work/x"]
+
+
+class Sent:
+    """What two other containers send to a queue and to a topic here.
+
+    Attributes:
+        gate: Where their links are.
+        queue: The one into the queue.
+        topic: The one into the topic.
+    """
+
+    def __init__(self) -> None:
+        self.core = Core()
+        self.peer = peers.Peer(self.core)
+        self.gate = Gate(self, {"": self})  # type: ignore[arg-type, dict-item]  # all that is asked
+        self.queue, self.topic = self.link("queue/x"), self.link("topic/x")
+        links = {
+            number: SimpleNamespace(
+                end=end, remote=Attach(name="x", handle=0, role=Role.SENDER, target=target)
+            )
+            for number, (end, target) in enumerate(
+                [(self.queue, Target(address="queue/x")), (self.topic, Target(address="topic/x"))]
+            )
+        }
+        begun = SimpleNamespace(remote_channel=None, properties={FROM: "b"})
+        ours = SimpleNamespace(remote_channel=1, properties={})
+        self.sessions = [
+            SimpleNamespace(remote=begun, links=links),
+            SimpleNamespace(remote=ours, links={0: SimpleNamespace(end=None, remote=None)}),
+        ]
+
+    def link(self, address: str) -> IncomingLink:
+        entry = AddressEntry(self.core, address, BALANCED_CODE)
+        consumer = peers.Peer(self.core)
+        outlet = OutgoingLink(consumer.session, 0, False)
+        consumer.session.map_link(0, outlet)
+        entry.add_outlet(outlet)
+        consumer.flow(outlet, 10)
+        return self.peer.publisher(entry)
+
+    def data_connections(self) -> list[Sent]:
+        return [self]
+
+    def rule_of(self, address: str) -> tuple[str, object]:
+        return address, SimpleNamespace(kind=address.partition("/")[0])
+
+
+def test_a_container_that_stops_has_others_send_no_more_to_its_queues() -> None:
+    sent = Sent()
+    assert sent.queue.credit > 0
+    assert sent.gate.end_credit()
+    assert sent.queue.credit == 0
+    assert sent.topic.credit > 0
+    assert not sent.gate.end_credit(), "there is nothing more to wait for"
+
+
+def test_what_was_under_way_is_taken_and_waited_for() -> None:
+    sent = Sent()
+    sent.gate.end_credit()
+    sent.peer.send(sent.topic, message("of no concern"))
+    assert sent.gate.unanswered == 0
+    sent.peer.send(sent.queue, message("late"))
+    assert sent.gate.unanswered == 1

@@ -25,7 +25,7 @@ from cogwork.nodes.queue.node import QueueNode
 from cogwork.spi.node import Refused, Subscription
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from cogwork.container.mesh.service import MeshService
     from cogwork.container.virtual_host import VirtualHost
@@ -44,6 +44,7 @@ class Gate:
         self._mesh = mesh
         self._vhosts = vhosts
         self._intakes = {name: MoveIntake(mesh.core, lambda: mesh.is_leaving) for name in vhosts}
+        self._has_ended_credit = False
 
     def take(self, link: Link, attach: Attach) -> None:
         """Accepts or refuses a link."""
@@ -69,6 +70,39 @@ class Gate:
         lives = {each.origin: each.life or each.incarnation for each in known}
         for intake in self._intakes.values():
             intake.forget_all_but(lives)
+
+    def end_credit(self) -> bool:
+        """Has others send nothing more to queues here; tells whether any could.
+
+        What they have sent is taken. They hold what comes later, until the queue has another owner.
+        """
+        self._has_ended_credit = True
+        ends = [end for end in self._ends_into_queues() if end.window]
+        for end in ends:
+            end.end_credit()
+        return bool(ends)
+
+    @property
+    def unanswered(self) -> int:
+        """Counts the deliveries to queues here that others have sent and not been answered."""
+        return sum(end.unsettled for end in self._ends_into_queues())
+
+    def _ends_into_queues(self) -> Iterator[IncomingLink]:
+        for connection in self._mesh.data_connections():
+            for session in connection.sessions:
+                if origin_of(session) is None:
+                    continue
+                for link in session.links.values():
+                    if isinstance(link.end, IncomingLink) and self._leads_into_queue(link.remote):
+                        yield link.end
+
+    def _leads_into_queue(self, attach: Attach | None) -> bool:
+        """Tells whether another container sends to a queue by a link."""
+        target = None if attach is None else attach.target
+        if attach is None or not isinstance(target, Target) or target.address is None:
+            return False
+        vhost = self._vhosts.get(str((attach.properties or {}).get(VHOST, "")))
+        return vhost is not None and vhost.rule_of(target.address)[1].kind == "queue"
 
     def _demand_known(self, vhost: VirtualHost, address: str) -> None:
         """Refuses a queue or stream that is not here, while the cluster may have declared it.
@@ -112,6 +146,8 @@ class Gate:
         )
         if entry is not None:
             entry.add_source(end)
+        if self._has_ended_credit and self._leads_into_queue(attach):
+            end.end_credit()
         end.open_credit()
 
     def _take_items(self, link: Link, attach: Attach, vhost: VirtualHost) -> None:

@@ -154,6 +154,15 @@ class MeshService:
             self.diallers.dial(link)
         self.readiness.start(now_s)
 
+    def end_credit(self) -> bool:
+        """Has other containers send nothing more to queues here; tells whether any could."""
+        return self._gate.end_credit()
+
+    @property
+    def unanswered(self) -> int:
+        """Counts what other containers have sent to queues here and had no answer to."""
+        return self._gate.unanswered
+
     def stop(self) -> None:
         """Says good-bye, behind all that is under way, and dials no more."""
         self._is_stopped = True
