@@ -5,7 +5,7 @@ container is about to stop.
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import peers
 import pytest
@@ -22,6 +22,8 @@ from cogwork.dataplane.outgoing import OutgoingLink
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from cogwork.container.mesh.service import MeshService
+    from cogwork.container.virtual_host import VirtualHost
     from cogwork.dataplane.incoming import IncomingLink
 
 ATTACHES = {
@@ -31,6 +33,11 @@ ATTACHES = {
         name="x", handle=0, role=Role.SENDER, target=Target(address="work/x"), properties={MOVE: 1}
     ),
 }
+
+
+def gate_of(here: Here | Sent) -> Gate:
+    """Makes the gate of what stands for a container and its virtual host: all that it asks."""
+    return Gate(cast("MeshService", here), {"": cast("VirtualHost", here)})
 
 
 class Nodes(dict[str, object]):
@@ -75,7 +82,7 @@ class Here:
         self.refused.append(description)
 
     def attach(self, attach: Attach) -> None:
-        gate = Gate(self, {"": self})  # type: ignore[arg-type, dict-item]  # all that is asked
+        gate = gate_of(self)
         gate.take(self, attach)  # type: ignore[arg-type]  # likewise
 
 
@@ -117,7 +124,7 @@ class Sent:
     def __init__(self) -> None:
         self.core = Core()
         self.peer = peers.Peer(self.core)
-        self.gate = Gate(self, {"": self})  # type: ignore[arg-type, dict-item]  # all that is asked
+        self.gate = gate_of(self)
         self.queue, self.topic = self.link("queue/x"), self.link("topic/x")
         links = {
             number: SimpleNamespace(
