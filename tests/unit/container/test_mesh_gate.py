@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from cogwork.container.mesh.service import MeshService
     from cogwork.container.virtual_host import VirtualHost
     from cogwork.dataplane.incoming import IncomingLink
+    from cogwork.dataplane.link import Link
 
 ATTACHES = {
     "lends": Attach(name="x", handle=0, role=Role.RECEIVER, source=Source(address="work/x")),
@@ -125,6 +126,8 @@ class Sent:
         self.core = Core()
         self.peer = peers.Peer(self.core)
         self.gate = gate_of(self)
+        self.near, self.nodes = None, Nodes(self.near_entry_of)
+        self.readiness = SimpleNamespace(holds_all=lambda: True)
         self.queue, self.topic = self.link("queue/x"), self.link("topic/x")
         links = {
             number: SimpleNamespace(
@@ -142,13 +145,30 @@ class Sent:
         ]
 
     def link(self, address: str) -> IncomingLink:
+        return self.peer.publisher(self.near_entry_of(address))
+
+    def near_entry_of(self, address: str) -> AddressEntry:
         entry = AddressEntry(self.core, address, BALANCED_CODE)
         consumer = peers.Peer(self.core)
         outlet = OutgoingLink(consumer.session, 0, False)
         consumer.session.map_link(0, outlet)
         entry.add_outlet(outlet)
         consumer.flow(outlet, 10)
-        return self.peer.publisher(entry)
+        return entry
+
+    def attach(self, address: str) -> IncomingLink:
+        """Has one more link come; returns its end here."""
+        ends: list[IncomingLink] = []
+        link = SimpleNamespace(
+            session=SimpleNamespace(remote=self.sessions[0].remote, end=self.peer.session),
+            handle=7,
+            carry=ends.append,
+            attach=lambda **_: None,
+        )
+        target = Target(address=address)
+        attach = Attach(name="y", handle=7, role=Role.SENDER, target=target)
+        self.gate.take(cast("Link", link), attach)
+        return ends[0]
 
     def data_connections(self) -> list[Sent]:
         return [self]
@@ -173,3 +193,13 @@ def test_what_was_under_way_is_taken_and_waited_for() -> None:
     assert sent.gate.unanswered == 0
     sent.peer.send(sent.queue, message("late"))
     assert sent.gate.unanswered == 1
+
+
+@pytest.mark.parametrize(("address", "has_credit"), [("queue/y", False), ("topic/y", True)])
+def test_a_link_into_a_queue_that_comes_meanwhile_gets_no_credit(
+    address: str, has_credit: bool
+) -> None:
+    sent = Sent()
+    assert sent.attach(address).credit > 0
+    sent.gate.end_credit()
+    assert (sent.attach(address).credit > 0) is has_credit
