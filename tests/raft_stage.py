@@ -90,6 +90,9 @@ class Member:
     def entries(self, first: int, size_bytes: int) -> Sequence[Entry]:
         return ()
 
+    def holds(self, index: int) -> bool:
+        return False
+
     def term(self, index: int) -> int | None:
         return None
 

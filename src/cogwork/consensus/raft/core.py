@@ -313,8 +313,17 @@ class Core:
             if entry.kind == Kind.MEMBERS:
                 membership = Membership.from_bytes(entry.payload)
                 self.events.append(MembershipChanged(entry.index, membership))
-        self.log.release(self.applied, self.settings.tail_bytes)
+        self._release()
         return entries
+
+    def _release(self) -> None:
+        """Lets applied entries leave the memory: those that nobody is to be sent much earlier."""
+        log, settings, index = self.log, self.settings, self.applied
+        log.release(index, settings.tail_bytes)
+        if log.size_bytes > settings.spare_bytes:
+            if self.leadership is not None:
+                index = min(index, self.leadership.known_index)
+            log.release(index, settings.spare_bytes)
 
 
 def _memberships(entries: Sequence[Entry]) -> list[tuple[int, Membership]]:

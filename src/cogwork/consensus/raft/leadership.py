@@ -178,6 +178,12 @@ class Leadership:
             return self._core.outbox.durable_index
         return self.progress[member].match
 
+    @property
+    def known_index(self) -> int:
+        """So far every other member is known to have the log."""
+        matches = (progress.match for progress in self.progress.values())
+        return min(matches, default=self._core.log.last_index)
+
     def _count_committed(self, index: int) -> None:
         core = self._core
         count = index - core.commit

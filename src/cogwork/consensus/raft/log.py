@@ -1,7 +1,8 @@
 """The log: the newest entries in memory, older ones in the storage, what was before in a snapshot.
 
 Three marks, in order: up to `compacted_index` there is only the snapshot; up to `base_index`
-entries are in the storage alone; up to `last_index` they are in memory.
+entries are in the storage alone; up to `last_index` they are in memory. Of those that have left it
+the terms stay: they say where logs agree, and to read an entry for its term takes a while.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ class Log:
         "_base_term",
         "_compacted_term",
         "_entries",
+        "_left",
         "_storage",
         "base_index",
         "compacted_index",
@@ -50,6 +52,7 @@ class Log:
         """
         self._storage = storage
         self._entries: list[Entry] = []
+        self._left: list[tuple[int, int]] = []  # index and term where the latter is another one
         self.compacted_index = self.base_index = index
         self._base_term = self._compacted_term = term
         self.size_bytes = 0
@@ -74,7 +77,7 @@ class Log:
         if place == 0:
             return self._base_term
         if index > self.compacted_index:
-            return self._storage.term(index)
+            return self._term_of_left(index)
         return self._compacted_term if index == self.compacted_index else None
 
     def extend(self, entries: Sequence[Entry]) -> None:
@@ -138,19 +141,25 @@ class Log:
         return index, 0
 
     def release(self, index: int, size_bytes: int) -> None:
-        """Drops old entries, up to an index, from memory where the storage has them."""
+        """Drops old entries, up to an index, from memory where the storage has them.
+
+        Args:
+            index: Of the last one that may go.
+            size_bytes: So much stays.
+        """
         excess_bytes = self.size_bytes - size_bytes
         first = self.base_index + 1
-        if excess_bytes <= 0 or index < first or self._storage.term(first) is None:
+        if excess_bytes <= 0 or index < first or not self._storage.holds(first):
             return
-        count = 0
-        for entry in self._entries[: max(0, index - self.base_index)]:
+        last = self.base_index
+        for entry in self._entries[: index - self.base_index]:
             if excess_bytes <= 0:
                 break
+            if not self._left or entry.term != self._left[-1][1]:
+                self._left.append((entry.index, entry.term))
             excess_bytes -= entry.size_bytes
-            count += 1
-        if count and self._storage.term(self.base_index + count) is not None:
-            self._drop(self.base_index + count)
+            last = entry.index
+        self._drop(last)
 
     def compact(self, index: int) -> None:
         """Gives up the entries up to an index, which a snapshot replaces."""
@@ -158,14 +167,23 @@ class Log:
         assert term is not None, "what is given up was there"
         if index > self.base_index:
             self._drop(index)
+        while len(self._left) > 1 and self._left[1][0] <= index + 1:
+            del self._left[0]
         self.compacted_index, self._compacted_term = index, term
 
     def reset(self, index: int, term: int) -> None:
         """Gives up all entries, and begins after a snapshot."""
         self._entries.clear()
+        self._left.clear()
         self.compacted_index = self.base_index = self.last_index = index
         self._base_term = self._compacted_term = term
         self.size_bytes = 0
+
+    def _term_of_left(self, index: int) -> int | None:
+        for first, term in reversed(self._left):
+            if index >= first:
+                return term
+        return self._storage.term(index)
 
     def _drop(self, index: int) -> None:
         place = index - self.base_index

@@ -40,6 +40,7 @@ class Settings:
         unpersisted_bytes: Entries that come while so many wait for the disk are dropped, and come
             again.
         tail_bytes: Of entries in memory; older ones are read from the storage where it has them.
+        spare_bytes: Likewise, of entries that every other member has, as far as this one knows.
         ready_bytes: Of committed entries in one `Ready`.
         entry_bytes: The largest payload.
         reads: That wait at a time.
@@ -66,6 +67,7 @@ class Settings:
     piggyback_bytes: int = 256 * KIB
     unpersisted_bytes: int = 64 * MIB
     tail_bytes: int = 16 * MIB
+    spare_bytes: int = 64 * KIB
     ready_bytes: int = 4 * MIB
     entry_bytes: int = 16 * MIB
     reads: int = 4096

@@ -19,6 +19,9 @@ class Storage(Protocol):
     def entries(self, first: int, size_bytes: int) -> Sequence[Entry]:
         """Returns durable entries from an index on, about so many octets; none: given up."""
 
+    def holds(self, index: int) -> bool:
+        """Tells, without a look at it, whether a durable entry can be read again."""
+
     def term(self, index: int) -> int | None:
         """Returns the term of a durable entry; None where it is given up."""
 
@@ -38,6 +41,10 @@ class NoStorage:
     def entries(self, _first: int, _size_bytes: int) -> Sequence[Entry]:
         """Returns nothing."""
         return ()
+
+    def holds(self, _index: int) -> bool:
+        """Tells that it cannot."""
+        return False
 
     def term(self, _index: int) -> int | None:
         """Returns nothing."""

@@ -231,12 +231,15 @@ class Journal:
             place += 1
         return found
 
+    def holds(self, index: int) -> bool:
+        """Tells whether it has an entry."""
+        return 0 <= index - self._first < len(self._lsns)
+
     def term(self, index: int) -> int | None:
         """Reads the term of an entry; None where it has gone."""
-        place = index - self._first
-        if not 0 <= place < len(self._lsns):
+        if not self.holds(index):
             return None
-        return self._log.read(self._lsns[place]).term
+        return self._log.read(self._lsns[index - self._first]).term
 
     # -- records
 

@@ -50,6 +50,10 @@ class MemberStorage:
             self._tell(error)
             return ()
 
+    def holds(self, index: int) -> bool:
+        """Tells whether the journal has an entry."""
+        return self._journal.holds(index)
+
     def term(self, index: int) -> int | None:
         """Returns the term of a durable entry; None where it is given up."""
         snapshot = self.snapshot()

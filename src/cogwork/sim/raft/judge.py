@@ -327,7 +327,7 @@ class Judge:
         if newest > commit and len(log.quorums) > 1:
             allowed.append(log.quorums[-2][1])
         if not any(self._is_durable(commit, term, each) for each in allowed):
-            have = sorted(n for n, s in self.shadows.items() if s.disk.holds(commit, term))
+            have = sorted(n for n, s in self.shadows.items() if s.disk.has(commit, term))
             raise Broken(
                 f"{shadow.name} commits entry {commit} of term {term}, which only {have} have on "
                 f"disk; the configuration is {[sorted(each) for each in quorums]}"
@@ -339,7 +339,7 @@ class Judge:
             having = 0
             for name in members:
                 shadow = shadows.get(name)
-                if shadow is not None and shadow.disk.holds(index, term):
+                if shadow is not None and shadow.disk.has(index, term):
                     having += 1
             if having * 2 <= len(members):
                 return False

@@ -59,6 +59,7 @@ def draw_limits(
         uncommitted_entries=choice((2, 8, 1000)),
         unpersisted_bytes=choice((500, 1_000_000)),
         tail_bytes=choice((200, 1000, 1_000_000)),
+        spare_bytes=choice((0, 200, 1_000_000)),
         ready_bytes=choice((200, 100_000)),
         reads=choice((8, 100)),
         held_messages=choice((8, 100)),

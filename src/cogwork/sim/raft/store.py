@@ -58,7 +58,7 @@ class Store:
             for index in [i for i in self.entries_by_index if i <= value.index - self.kept]:
                 del self.entries_by_index[index]
 
-    def holds(self, index: int, term: int) -> bool:
+    def has(self, index: int, term: int) -> bool:
         """Tells whether an entry is in the log, or in the snapshot."""
         if self.newest is not None and index <= self.newest.index:
             return True
@@ -76,6 +76,10 @@ class Store:
             size_bytes -= entry.size_bytes
             entry = self.entries_by_index.get(entry.index + 1)
         return found
+
+    def holds(self, index: int) -> bool:
+        """Tells whether an entry is in the log."""
+        return index in self.entries_by_index
 
     def term(self, index: int) -> int | None:
         """Returns the term of a durable entry."""

@@ -29,11 +29,9 @@ from cogwork.consensus.raft.messages import (
 )
 from cogwork.consensus.raft.ready import HardState, Read, ReadFailed
 from cogwork.consensus.raft.roles import Role
-from cogwork.consensus.raft.settings import Settings
 from cogwork.consensus.raft.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
 
     from cogwork.consensus.raft.messages import Message
 
@@ -159,30 +157,6 @@ def test_an_answer_is_not_put_off_by_entries_that_come_later() -> None:
         if index > 2:
             assert ("b", AppendReply(1, index - 2)) in ready.messages
     assert number == 8
-
-
-def test_old_entries_leave_the_memory_where_the_storage_has_them() -> None:
-    class Shelf:
-        def entries(self, first: int, size_bytes: int) -> Sequence[Entry]:
-            return [entry(n, 1) for n in range(first, first + 3)]
-
-        def term(self, index: int) -> int | None:
-            return 1
-
-        def snapshot(self) -> Snapshot | None:
-            return None
-
-        def chunk(self, snapshot: Snapshot, offset: int, size_bytes: int) -> bytes | None:
-            return None
-
-    recovered = Recovered(snapshot=Snapshot(membership=THREE), storage=Shelf())
-    group = Group("a", recovered, Random(1), 0.0, settings=Settings(tail_bytes=500))
-    for index in range(1, 101):
-        group.step("b", Append(1, index - 1, min(index - 1, 1), index, [entry(index, 1)]), 0.0)
-        settle(group)
-    assert group.tail_bytes <= 500
-    assert (group.last_index, group.compacted_index) == (100, 0)
-    assert [each.index for each in group.entries(5, 7)] == [5, 6, 7]
 
 
 def test_reads_are_bounded() -> None:

@@ -2,48 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
+from shelf import Shelf
 
 from cogwork.consensus.raft.entries import ENTRY_OVERHEAD_BYTES, Entry, Kind
 from cogwork.consensus.raft.log import Log
 from cogwork.consensus.raft.storage import NoStorage
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cogwork.consensus.raft.snapshot import Snapshot
 
 SIZE = ENTRY_OVERHEAD_BYTES + 10
 
 
 def entries(first: int, *terms: int) -> list[Entry]:
     return [Entry(first + n, term, Kind.COMMAND, bytes(10)) for n, term in enumerate(terms)]
-
-
-class Shelf:
-    """A storage that has all entries up to an index."""
-
-    def __init__(self, kept: Sequence[Entry]) -> None:
-        self.kept = {entry.index: entry for entry in kept}
-
-    def entries(self, first: int, size_bytes: int) -> Sequence[Entry]:
-        found = []
-        while first in self.kept and size_bytes > 0:
-            found.append(self.kept[first])
-            size_bytes -= self.kept[first].size_bytes
-            first += 1
-        return found
-
-    def term(self, index: int) -> int | None:
-        return self.kept[index].term if index in self.kept else None
-
-    def snapshot(self) -> Snapshot | None:
-        return None
-
-    def chunk(self, snapshot: Snapshot, offset: int, size_bytes: int) -> bytes | None:
-        return None
 
 
 def log_of(*terms: int) -> Log:
@@ -123,6 +93,22 @@ def test_a_released_entry_is_read_from_the_storage() -> None:
     assert [entry.index for entry in log.between(1, 2, 1 << 20, 10)] == [1, 2]
     log.compact(2)
     assert (log.term(2), log.term(1), log.term(3)) == (1, None, 2)
+
+
+def test_the_terms_of_released_entries_are_known_without_a_look_at_the_storage() -> None:
+    kept = entries(1, 1, 1, 2, 2, 5, 5)
+    shelf = Shelf(kept)
+    log = Log(0, 0, kept, shelf)
+    for last in (1, 3, 5):
+        log.release(last, 0)
+    assert [log.term(index) for index in range(8)] == [0, 1, 1, 2, 2, 5, 5, None]
+    assert log.agree(5, 4) == (4, 2)
+    log.compact(2)
+    assert [log.term(index) for index in range(1, 7)] == [None, 1, 2, 2, 5, 5]
+    log.compact(4)
+    log.release(6, 0)
+    assert [log.term(index) for index in range(3, 7)] == [None, 2, 5, 5]
+    assert shelf.looked == 0
 
 
 def test_nothing_is_released_that_the_storage_does_not_have() -> None:
