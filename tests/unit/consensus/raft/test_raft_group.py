@@ -32,7 +32,6 @@ from cogwork.consensus.raft.roles import Role
 from cogwork.consensus.raft.snapshot import Snapshot
 
 if TYPE_CHECKING:
-
     from cogwork.consensus.raft.messages import Message
 
 
