@@ -14,6 +14,14 @@ if TYPE_CHECKING:
 __all__ = ("Limits", "draw_limits")
 
 
+#: How much of what all members have, and of what some lack, stays in memory.
+MEMORIES: tuple[dict[str, int], ...] = (
+    {"tail_bytes": 200, "spare_bytes": 0},
+    {"tail_bytes": 1000, "spare_bytes": 1_000_000},
+    {"tail_bytes": 1_000_000, "spare_bytes": 200},
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """Of all replicas of one world.
@@ -58,8 +66,7 @@ def draw_limits(
         uncommitted_bytes=choice((500, 1_000_000)),
         uncommitted_entries=choice((2, 8, 1000)),
         unpersisted_bytes=choice((500, 1_000_000)),
-        tail_bytes=choice((200, 1000, 1_000_000)),
-        spare_bytes=choice((0, 200, 1_000_000)),
+        **choice(MEMORIES),
         ready_bytes=choice((200, 100_000)),
         reads=choice((8, 100)),
         held_messages=choice((8, 100)),
