@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -12,6 +13,7 @@ import cogwork
 from cogwork.cli.exit_codes import ExitCode
 from cogwork.client import LinkDetached
 
+from .manager import Manager
 from .meshes import Member, linked, meshed
 from .served import READY_TIMEOUT_S, done, ran, started, within
 
@@ -65,6 +67,25 @@ def append(member: Member, name: str, bodies: list[int]) -> None:
             await stream.append(bodies)
 
     asyncio.run(asyncio.wait_for(work(), 30))
+
+
+def test_what_is_declared_elsewhere_is_there_at_once(members: dict[str, Member]) -> None:
+    """A container that was asleep when it was declared wakes up with a client that reads it."""
+
+    async def append_late(member: Member, manager: Manager, name: str) -> None:
+        async with cogwork.connect(member.url) as mesh:
+            member.signal(signal.SIGSTOP)
+            manager.get("CREATE", "stream", {"engine": "raft"}, name=f"stream/{name}")
+            stream = asyncio.ensure_future(mesh.stream(name).append([1]))
+            await asyncio.sleep(0.05)
+            member.signal(signal.SIGCONT)
+            await stream
+
+    with Manager(members["a"].url) as manager:
+        for number in range(5):
+            for member in (members["c"], members["d"]):
+                late = append_late(member, manager, f"late-{member.id}-{number}")
+                asyncio.run(asyncio.wait_for(late, 30))
 
 
 def test_any_container_declares_trims_and_deletes(members: dict[str, Member]) -> None:

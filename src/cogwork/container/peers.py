@@ -83,6 +83,8 @@ class Peers(ListeningSide):
         is_draining: Whether no more are taken.
         mesh: Takes the connections of other containers.
         redirect: Asked whether a newcomer has to go elsewhere; None sends nobody away.
+        when_declared: Calls once all is known here that the cluster has declared by now; None where
+            there is no cluster.
     """
 
     def __init__(
@@ -113,6 +115,7 @@ class Peers(ListeningSide):
         self.is_draining = False
         self.mesh: MeshService | None = None
         self.redirect: Callable[[Newcomer], Redirect | None] | None = None
+        self.when_declared: Callable[[Callable[[], None]], None] | None = None
         self._core = core
         self._container_id = container_id
         self._access = access
@@ -418,20 +421,11 @@ class Peers(ListeningSide):
         """Has the attach decided; later, where that depends on what the cluster has declared."""
         client = self.client_of(link.session.connection)
         take = partial(self._attachments.take, link, attach, client)
-        if self._is_unknown_yet(attach, client):
-            assert self.mesh is not None
+        if self.when_declared is not None and _lacks_stream(attach, client):
             link.put_off(take)
-            self.mesh.readiness.when_all_hold(partial(self._answer, link))
+            self.when_declared(partial(self._answer, link))
         else:
             take()
-
-    def _is_unknown_yet(self, attach: Attach, client: ClientContext) -> bool:
-        """Tells whether an attach is to a stream that the cluster may have, or may not."""
-        if self.mesh is None or self.mesh.readiness.holds_all():
-            return False
-        terminus = attach.target if attach.role is Role.SENDER else attach.source
-        address = None if isinstance(terminus, Coordinator | None) else terminus.address
-        return address is not None and client.vhost.lacks_stream(address)
 
     def _answer(self, link: Link) -> None:
         link.answer()
@@ -463,6 +457,13 @@ class Peers(ListeningSide):
             log.warning("connection %d: %s", number, error)
         else:
             log.error("connection %d: %s", number, error, exc_info=error)
+
+
+def _lacks_stream(attach: Attach, client: ClientContext) -> bool:
+    """Tells whether an attach is to a stream that nobody has declared, as far as is known here."""
+    terminus = attach.target if attach.role is Role.SENDER else attach.source
+    address = None if isinstance(terminus, Coordinator | None) else terminus.address
+    return address is not None and client.vhost.lacks_stream(address)
 
 
 def _opening(container_id: str, limits: Limits, offered: Mapping[Symbol, object]) -> Open:

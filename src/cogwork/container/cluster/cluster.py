@@ -105,6 +105,7 @@ class Cluster:
         self._task: asyncio.Task[None] | None = None
         self._waiting: dict[int, asyncio.Future[Outcome]] = {}
         self._outcomes: OrderedDict[int, Outcome] = OrderedDict()
+        self._reaching: list[tuple[int, asyncio.Future[None]]] = []
         self._kept = 0
         self._problem = ""
 
@@ -117,6 +118,18 @@ class Cluster:
         """Waits until it has caught up with the stream once, where it follows that at all."""
         if self._task is not None:
             await self._current.wait()
+
+    async def know_all(self) -> None:
+        """Waits until everything is known here that was declared before the call.
+
+        Raises:
+            ConsensusError: That cannot be found out: no majority answers, say.
+        """
+        end = (await (await self._open()).bounds()).next
+        if self.next < end:
+            reached: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._reaching.append((end, reached))
+            await reached
 
     def start(self) -> None:
         """Begins to follow."""
@@ -314,6 +327,7 @@ class Cluster:
             waiter = self._waiting.pop(offset)
             if not waiter.done():
                 waiter.set_exception(Unknown(REPLACED))
+        self._tell_reached()
 
     def _apply(self, chunk: Chunk) -> None:
         for offset, record in enumerate(chunk.batch.records(), chunk.offset):
@@ -330,6 +344,16 @@ class Cluster:
             waiter = self._waiting.pop(offset, None)
             if waiter is not None and not waiter.done():
                 waiter.set_result(outcome)
+        self._tell_reached()
+
+    def _tell_reached(self) -> None:
+        """Lets those go on who wait for what is known now."""
+        self._reaching, waiting = [], self._reaching
+        for end, reached in waiting:
+            if end > self.next and not reached.done():
+                self._reaching.append((end, reached))
+            elif not reached.done():
+                reached.set_result(None)
 
     def _apply_one(self, command: Command) -> Outcome:
         outcome = self.declarations.apply(command)

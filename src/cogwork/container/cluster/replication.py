@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from cogwork.consensus.replicated.service import RaftService
+from cogwork.container.cluster.catch_up import CatchUp
 from cogwork.container.cluster.cluster import Cluster
 from cogwork.container.cluster.following import Following
 from cogwork.container.cluster.orbs import ClusteredOrb
@@ -101,6 +102,7 @@ class Replication:
         self._orbs = ClusteredOrb(own, self.service, container.mesh.mesh.life_of, following.renew)
         self._tasks: set[asyncio.Task[None]] = set()
         self.cluster = Cluster(list(voters or [own]), self.service, following)
+        self._catch_up = CatchUp(self.cluster)
         self.raft = ClusteredRaft(self.cluster, self.service)
         if storage is not None:
             storage.wal.on_durable = self._durable
@@ -112,6 +114,7 @@ class Replication:
         container.mesh.parcels.take = self.service.receive
         if self.is_in_use:
             container.mesh.readiness.conditions.append(lambda: self.cluster.is_current)
+            container.peers.when_declared = self._catch_up.when_known
             container.engines.add(ORB, self._orbs)
             container.engines.sharing = Sharing(self.cluster)
         container.engines.add(RAFT, self.raft)
@@ -185,6 +188,7 @@ class Replication:
     async def close(self) -> None:
         """Lets go of everything."""
         self._queues.close()
+        await self._catch_up.close()
         await self.cluster.close()
         await self.service.close()
         if self.storage is not None:

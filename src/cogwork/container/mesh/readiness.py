@@ -33,7 +33,6 @@ class Readiness:
         self._timeout_s = timeout_s
         self._started_s = 0.0
         self._calls: list[Callable[[], None]] = []
-        self._waiting: list[Callable[[], None]] = []
 
     def start(self, now_s: float) -> None:
         """Waits for the neighbours, where there are to be any."""
@@ -44,16 +43,8 @@ class Readiness:
         """Calls once it is ready."""
         self._calls.append(call)
 
-    def when_all_hold(self, call: Callable[[], None]) -> None:
-        """Calls once all conditions hold, which may be long after it is ready."""
-        self._waiting.append(call)
-
     def look(self, now_s: float) -> None:
-        """Finds out whether it is ready now, and whether all conditions hold."""
-        if self._waiting and self.holds_all():
-            waiting, self._waiting = self._waiting, []
-            for call in waiting:
-                call()
+        """Finds out whether it is ready now."""
         if self.is_reached:
             return
         is_late = now_s - self._started_s >= self._timeout_s
