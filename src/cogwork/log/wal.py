@@ -183,6 +183,11 @@ class Wal:
         return lsn_of(self._number, self._position)
 
     @property
+    def is_low(self) -> bool:
+        """Whether the present file is the last one that there is space for."""
+        return self._is_low
+
+    @property
     def is_full(self) -> bool:
         """Whether there is no space."""
         return self._is_full

@@ -354,7 +354,13 @@ class Member:
     # -- sealing
 
     def look_whether_to_seal(self) -> None:
-        """Has the tail sealed, where it has grown enough."""
+        """Has the tail sealed, where it has grown enough.
+
+        What space there is the log's next file gets first, for without it everything stands. Who
+        holds up the log's oldest file is asked to seal nevertheless.
+        """
+        if self._service.is_low:
+            return
         replica, group = self.replica, self.group
         tail_bytes, grown = replica.tail_bytes, replica.applied - group.compacted_index
         if tail_bytes < SEAL_BYTES and grown < SEAL_ENTRIES:

@@ -342,6 +342,11 @@ class RaftService:
 
     # -- what members ask for
 
+    @property
+    def is_low(self) -> bool:
+        """Whether there is no space for another file of the log."""
+        return self._wal is not None and self._wal.is_low
+
     def propose(self, group: int, payload: bytes) -> tuple[int, int]:
         """Proposes an entry: `RaftHost.propose`."""
         if self._wal is not None and self._wal.is_full:

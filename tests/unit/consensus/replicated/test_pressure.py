@@ -11,9 +11,10 @@ from cogwork.consensus.batch import Batch
 from cogwork.consensus.replicated import pressure
 from cogwork.consensus.replicated.member import Member
 from cogwork.consensus.replicated.pressure import SEALED_TOGETHER, Pressure
+from cogwork.log.wal import Wal
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     import pytest
@@ -150,5 +151,39 @@ def test_a_replica_that_fails_when_another_one_has_sealed_stops_alone(
                     await asyncio.sleep(0.01)
             assert faults == ["it cannot"]
             assert member.replica.sealed_offset == 1
+
+    asyncio.run(asyncio.wait_for(story(), 20))
+
+
+def test_a_grown_tail_leaves_the_last_space_to_the_log_unless_that_asks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cogwork.consensus.replicated.member.SEAL_BYTES", 1)
+    is_low = True
+    monkeypatch.setattr(Wal, "is_low", property(lambda _: is_low))
+
+    async def story() -> None:
+        nonlocal is_low
+        async with trio(tmp_path) as made:
+            engine = await made.open("a")
+            for name in "bc":
+                await made.open(name)
+            service = made.nodes["a"].service
+            member = service.streams["orders"].member
+            assert member is not None
+            replica = member.replica
+            await engine.append(Batch.of([b"1"]))
+            assert (replica.is_sealing, replica.sealed_offset) == (False, 0)
+            service.pressure.ask(member.number)
+            await until(lambda: replica.sealed_offset == 1)
+            await engine.append(Batch.of([b"2"]))
+            assert not replica.is_sealing
+            is_low = False
+            member.look_whether_to_seal()
+            await until(lambda: replica.sealed_offset == 2)
+
+    async def until(condition: Callable[[], bool]) -> None:
+        while not condition():
+            await asyncio.sleep(0.01)
 
     asyncio.run(asyncio.wait_for(story(), 20))
