@@ -1,9 +1,8 @@
 """A replicated queue, while those who own it are killed for good, or stopped until others own it.
 
 Publishers write down what was accepted, workers what they took and what was confirmed to them.
-Afterwards: what was accepted was taken or is parked, nothing was confirmed twice, and nothing was
-taken again without a mark. An item may be parked twice: its dead letter was accepted, and whoever
-sent it was killed before it could write that down.
+Afterwards: what was accepted was taken or is parked, nothing was confirmed or parked twice, and
+nothing was taken again without a mark.
 """
 
 from __future__ import annotations
@@ -199,12 +198,12 @@ def check(
         f"{policy}: {dict(events)}: {len(said['accepted'])} accepted, {len(said['doubt'])} in doubt"
         f" of {ITEMS}; {len(book.taken)} taken, {book.confirmed.total()} confirmed to a worker that"
         f" lived to hear it, {left.total()} parked, of which {len(left.keys() & book.taken.keys())}"
-        f" had been taken, {len(twice(left))} parked twice,"
-        f" {book.again(marked=True)} taken again and marked\n"
+        f" had been taken, {book.again(marked=True)} taken again and marked\n"
     )
     seen = book.taken.keys() | left.keys()
     assert events["owner killed for good"] == KILLED_FOR_GOOD
     assert len(said["accepted"]) + len(said["doubt"]) == ITEMS // 3 * 3
     assert said["accepted"] - seen == set(), "lost: accepted, and neither taken nor parked"
     assert seen <= said["accepted"] | said["doubt"], "invented"
+    assert twice(left) == [], "parked twice"
     book.check(policy, left)

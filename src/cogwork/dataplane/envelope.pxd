@@ -9,6 +9,11 @@ cdef enum:
     WANTS_DELAY = 1
     WANTS_MESSAGE_ID = 2
     WANTS_GROUP_ID = 4
+    WANTS_LETTER_ID = 8
+
+# What a dead letter's id takes.
+cdef enum:
+    LETTER_ID_BYTES = 16
 
 # What a message says of its own storing; borrowed from the message's bytes.
 cdef struct Envelope:
@@ -19,6 +24,9 @@ cdef struct Envelope:
     uint32_t message_id_size
     octets group_id
     uint32_t group_id_size
+    octets letter_id
+    uint32_t letter_start
+    uint32_t letter_end
     bint is_moved
     bint is_dead_letter
     bint is_overflow

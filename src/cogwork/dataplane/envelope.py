@@ -1,4 +1,4 @@
-"""Reads what a storing node needs of a message: header, delay, message-id, group-id, and marks.
+"""Reads what a storing node needs of a message: header, delay, ids, group-id, and marks.
 
 Theory of operation. Sections come in a fixed order (AMQP 1.0 §3.2), so one walk from the front
 finds everything, and ends at the first section that is past all that is wanted: for most messages
@@ -23,7 +23,7 @@ def clear_envelope(e):
     """Makes an envelope what a message means that says nothing."""
     clear_header(cython.address(e.header))
     e.delay_ms = e.delivery_time_ms = -1
-    e.message_id = e.group_id = cython.NULL
+    e.message_id = e.group_id = e.letter_id = cython.NULL
     e.message_id_size = e.group_id_size = 0
     e.is_moved = e.is_dead_letter = e.is_overflow = False
 
@@ -48,6 +48,10 @@ def read_envelope(p, size, wants, e):
                 return -1
             at = read_header(p, at, size, cython.address(e.header))
             e.header.size_bytes = cython.cast(uint32_t, at)
+        elif code == 0x71 and wants & WANTS_LETTER_ID:
+            at = _read_letter_id(p, at, size, e)
+            e.letter_start = cython.cast(uint32_t, start)
+            e.letter_end = cython.cast(uint32_t, at)
         elif code == 0x72 and wants & (WANTS_DELAY | WANTS_MESSAGE_ID):
             at = _read_annotations(p, at, size, wants, e)
         elif code == 0x73:
@@ -57,6 +61,35 @@ def read_envelope(p, size, wants, e):
         if at < 0:
             return -1
     return 0
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _read_letter_id(p: octets, at: int64_t, end: int64_t, e: cython.pointer(Envelope)) -> int64_t:
+    """Looks for the id of a dead letter among the delivery annotations."""
+    pairs_end: int64_t = 0
+    key: octets
+    at = map_header(p, at, end, cython.address(pairs_end))
+    if at < 0:
+        return -1
+    while at < pairs_end:
+        key = p + at
+        at = skip_value(p, at, pairs_end)
+        if at < 0 or at >= pairs_end:
+            return -1
+        if (
+            p + at == key + 22
+            and memcmp(key, b"\xa3\x14x-opt-dead-letter-id", 22) == 0
+            and at + 2 + LETTER_ID_BYTES <= pairs_end
+            and p[at] == 0xA0
+            and p[at + 1] == LETTER_ID_BYTES
+        ):
+            e.letter_id = p + at + 2
+        at = skip_value(p, at, pairs_end)
+        if at < 0:
+            return -1
+    return at
 
 
 @cython.cfunc

@@ -34,6 +34,7 @@ cdef enum:
     GATHERED = 9
     TOLD = 10
     SETTLED = 11
+    LETTER = 12
     PUT_BYTES = 51
     OUT_BYTES = 13
     DONE_BYTES = 9
@@ -45,6 +46,7 @@ cdef enum:
     GATHERED_BYTES = 9
     TOLD_BYTES = 9
     SETTLED_BYTES = 14
+    LETTER_BYTES = 17
 
 
 @cython.final
@@ -66,7 +68,9 @@ cdef class Journal:
     cdef public uint64_t held_partitions
     cdef bint is_dirty
     cdef uint8_t* reserve(self, uint64_t size) except NULL
+    cdef uint8_t* extend(self, uint64_t size) except NULL
     cdef int put(self, Item* item) except -1
+    cdef int letter(self, octets letter) except -1
     cdef int out(self, Item* item) except -1
     cdef int done(self, uint64_t number) except -1
     cdef int dead(self, Item* item, bytes reason, bytes error) except -1

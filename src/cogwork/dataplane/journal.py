@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import deque
 
 import cython
+from cython.cimports.cogwork.dataplane.envelope import LETTER_ID_BYTES
 from cython.cimports.cogwork.dataplane.fragments import FragmentingEnd
 from cython.cimports.cogwork.dataplane.octets import bytes_from, store_u32, store_u64
 from cython.cimports.cogwork.dataplane.sending import SendingEnd
@@ -108,6 +109,13 @@ class Journal:
         p[46] = 1 if item.flags & AGES else 0
         store_u32(p + 47, item.size)
         memcpy(p + PUT_BYTES, item.data, item.size)
+        return 0
+
+    def letter(self, letter):
+        """Writes which dead letter it was that was put last: in the same record, or neither is."""
+        p: cython.pointer(uint8_t) = self.extend(LETTER_BYTES)
+        p[0] = LETTER
+        memcpy(p + 1, letter, LETTER_ID_BYTES)
         return 0
 
     def out(self, item):
@@ -237,6 +245,10 @@ class Journal:
         """Returns where a record of so many octets goes."""
         if self.size >= PART_BYTES:
             self.parts.append(self.cut())
+        return self.extend(size)
+
+    def extend(self, size):
+        """Returns where a record of so many octets goes that belongs to the one before it."""
         if self.size + size > self.capacity:
             self._grow(size)
         if not self.is_dirty:

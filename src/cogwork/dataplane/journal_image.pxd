@@ -1,6 +1,7 @@
 cimport cython
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
+from cogwork.dataplane.letters cimport Letters
 from cogwork.dataplane.octets cimport octets
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
 
@@ -27,6 +28,7 @@ cdef class KeptItem:
 cdef class JournalImage:
     cdef readonly dict items
     cdef readonly object commits
+    cdef readonly Letters letters
     cdef dict sightings
     cdef Py_ssize_t seen_max
     cdef public uint32_t birth_base

@@ -6,7 +6,12 @@ from collections import deque
 
 import cython
 from cython.cimports.cogwork.dataplane.commits import COMMITS
-from cython.cimports.cogwork.dataplane.envelope import WANTS_MESSAGE_ID, Envelope, read_envelope
+from cython.cimports.cogwork.dataplane.envelope import (
+    LETTER_ID_BYTES,
+    WANTS_MESSAGE_ID,
+    Envelope,
+    read_envelope,
+)
 from cython.cimports.cogwork.dataplane.journal import (
     BACK,
     BACK_BYTES,
@@ -20,6 +25,8 @@ from cython.cimports.cogwork.dataplane.journal import (
     GATHERED_BYTES,
     HELD,
     HELD_BYTES,
+    LETTER,
+    LETTER_BYTES,
     OUT_AGAIN,
     OUT_BYTES,
     PUT,
@@ -31,6 +38,7 @@ from cython.cimports.cogwork.dataplane.journal import (
     TOLD,
     TOLD_BYTES,
 )
+from cython.cimports.cogwork.dataplane.letters import Letters
 from cython.cimports.cogwork.dataplane.octets import (
     bytes_from,
     load_u16,
@@ -75,6 +83,7 @@ class JournalImage:
     Attributes:
         items: By number.
         commits: What was confirmed last: numbers and attempts.
+        letters: The dead letters of other queues that were taken last.
         birth_base: Above what any item's number was made of.
         sequence_max: The highest place in the queue.
         held_partitions: Those of a queue that containers share which were held here, as bits.
@@ -90,6 +99,7 @@ class JournalImage:
         """
         self.items = {}
         self.commits = deque(maxlen=COMMITS)
+        self.letters = Letters()
         self.sightings = {}
         self.seen_max = seen_max
         self.untold = []
@@ -157,6 +167,9 @@ class JournalImage:
         if kind == HELD and size >= HELD_BYTES:
             self.held_partitions = load_u64(p + 1)
             return HELD_BYTES
+        if kind == LETTER and size >= LETTER_BYTES:
+            self.letters.remember(bytes_from(p + 1, LETTER_ID_BYTES))
+            return LETTER_BYTES
         if kind == DEAD and size >= DEAD_BYTES:
             return self._bury(p, size)
         return self._apply_mark(p, size)

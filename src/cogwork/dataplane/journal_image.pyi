@@ -1,5 +1,7 @@
 from collections import deque
 
+from cogwork.dataplane.letters import Letters
+
 SOURCE_HASH: str
 
 class KeptItem:
@@ -40,6 +42,8 @@ class JournalImage:
     def items(self) -> dict[int, KeptItem]: ...
     @property
     def commits(self) -> deque[tuple[int, int]]: ...
+    @property
+    def letters(self) -> Letters: ...
     @property
     def seen(self) -> list[tuple[int, bytes]]: ...
     @property

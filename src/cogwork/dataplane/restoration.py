@@ -102,6 +102,8 @@ class Restoration:
             store.trail.recall(image.untold)
         for number, attempt in image.commits:
             store.commits.add(number, attempt)
+        for letter in image.letters.remembered():
+            store.letters.remember(letter)
         if store.recent is not None:
             for seen_ms, message_id in image.seen:
                 seen_s: cython.double = min(self._at(seen_ms), self.now_s)
@@ -209,6 +211,8 @@ class Checkpoint:
         self.seen = list(store.journal.seen or ())
         for number, attempt in store.commits.remembered():
             self.scratch.committed(number, attempt)
+        for letter in store.letters.remembered():
+            self.scratch.letter(octets_of(letter))
         if store.trail is not None:
             self.scratch.gathered(0)
             for number, attempt, outcome in store.trail.untold():

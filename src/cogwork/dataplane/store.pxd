@@ -8,6 +8,7 @@ from cogwork.dataplane.dispatcher cimport Dispatcher
 from cogwork.dataplane.envelope cimport Envelope
 from cogwork.dataplane.journal cimport Journal
 from cogwork.dataplane.ledger cimport Ledger
+from cogwork.dataplane.letters cimport Letters
 from cogwork.dataplane.recent cimport RecentIds
 from cogwork.dataplane.shipment cimport Piece, Shipment, Verdict
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
@@ -39,6 +40,7 @@ cdef class Store(Ledger):
     cdef int full_policy
     cdef int wants
     cdef uint8_t[256] levels
+    cdef Letters letters
     cdef RecentIds recent
     cdef tuple recent_limits
     cdef tuple past
@@ -53,4 +55,5 @@ cdef class Store(Ledger):
     cdef int receive(self, Shipment* s) except -1
     cdef int answer_run(self, Shipment* s, uint64_t token, uint32_t count) except -1
     cdef int admit(self, Shipment* s, Envelope* e) except -1
+    cdef Item* make(self, Shipment* s, Envelope* e) except NULL
     cdef int place(self, Item* item, Envelope* e) except -1

@@ -17,10 +17,12 @@ from cython.cimports.cogwork.dataplane.commits import Commits
 from cython.cimports.cogwork.dataplane.envelope import (
     WANTS_DELAY,
     WANTS_GROUP_ID,
+    WANTS_LETTER_ID,
     WANTS_MESSAGE_ID,
     clear_envelope,
     read_envelope,
 )
+from cython.cimports.cogwork.dataplane.letters import Letters, letter_of, opened
 from cython.cimports.cogwork.dataplane.octets import octets_of
 from cython.cimports.cogwork.dataplane.past import is_over, recall
 from cython.cimports.cogwork.dataplane.recent import cogwork_hash
@@ -102,7 +104,8 @@ class Store(Ledger):
         Ledger.__init__(self, core)
         self.shard = shard
         self.dispatcher = Dispatcher(self, shard)
-        self.wants = WANTS_DELAY if delays else 0
+        self.letters = Letters()
+        self.wants = WANTS_LETTER_ID | (WANTS_DELAY if delays else 0)
         if is_ordered:
             self.wants |= WANTS_GROUP_ID
         if deduplication_window_s > 0:
@@ -144,6 +147,7 @@ class Store(Ledger):
         """
         self.drop_all()
         self.commits = Commits()
+        self.letters = Letters()
         if self.recent is not None:
             self.recent = RecentIds(*self.recent_limits)
 
@@ -222,6 +226,9 @@ class Store(Ledger):
         elif read_envelope(s.data, s.size, self.wants, cython.address(e)) < 0:
             self.malformed += 1
             return self.reply(s, REJECTED, MALFORMED_STATE)
+        if e.letter_id != cython.NULL and self.letters.knows(letter_of(cython.address(e))):
+            self.duplicates += 1
+            return 1
         if e.message_id != cython.NULL:
             is_known = self.recent.saw(e.message_id, e.message_id_size, self.now())
             if is_known and not e.is_moved:
@@ -273,7 +280,7 @@ class Store(Ledger):
 
     def admit(self, s, e):
         """Makes an item of a message, and offers it to the consumers."""
-        item: cython.pointer(Item) = self.shelf.make(s.data, s.size)
+        item: cython.pointer(Item) = self.make(s, e)
         item.format = s.format
         item.origin = s.origin
         item.priority = self.levels[e.header.priority]
@@ -288,11 +295,22 @@ class Store(Ledger):
         self.place(item, e)
         if self.journal is not None:
             self.journal.put(item)
+            if e.letter_id != cython.NULL:
+                self.journal.letter(e.letter_id)
         if self.trail is not None:
             self.trail.accepted(item)
         if self.past is not None and is_over(self, item):
             return 0
         return self.dispatcher.offer(item)
+
+    def make(self, s, e):
+        """Makes an item of a message, and remembers which dead letter it is."""
+        kept: bytes
+        if e.letter_id == cython.NULL:
+            return self.shelf.make(s.data, s.size)
+        self.letters.remember(letter_of(e))
+        kept = opened(s, e)
+        return self.shelf.make(octets_of(kept), cython.cast(uint32_t, len(kept)))
 
     def hold_consumer(self, item):
         return self.dispatcher.hold(item.consumer)

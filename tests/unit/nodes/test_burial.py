@@ -8,11 +8,12 @@ import pytest
 from kept_queues import KeptQueue
 from text_messages import text_of
 
-from cogwork.amqp.message import Header
+from cogwork.amqp.message import Header, decode_sections
 from cogwork.amqp.types import UInt
 from cogwork.dataplane.restoration import restore
 from cogwork.nodes.queue import burial as burial_module
 from cogwork.nodes.queue.burial import Burial
+from cogwork.nodes.queue.dead_letters import LETTER_ID
 from cogwork.spi.effects import Report, Send
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ class Mourning:
     """A queue on disk, and what becomes of its dead letters, step by step."""
 
     def __init__(self) -> None:
-        self.queue = KeptQueue()
+        self.queue = KeptQueue(accepts_dead=False)
         self.queue.store.handler = self
         self.address, self.store = "queue/a", self.queue.store
         self.burial = Burial(self, "queue/dead", self._carry_out)
@@ -53,6 +54,14 @@ class Mourning:
                 self.sent.append(effect)
             elif isinstance(effect, Report):
                 self.reports.append(effect.text)
+
+    def restart(self) -> None:
+        """Has another queue go on, of what this one wrote."""
+        self.queue = self.queue.restarted()
+        self.queue.store.handler = self
+        self.store = self.queue.store
+        self.store.leave_dead([number for number, *_ in self.queue.letters])
+        self.burial = Burial(self, "queue/dead", self._carry_out)
 
     def die(self, *texts: str) -> None:
         self.queue.send(*texts, header=Header(ttl=UInt(1)))
@@ -103,6 +112,22 @@ def test_what_is_not_accepted_is_sent_again_after_a_while(mourning: Mourning) ->
     mourning.answer("a", accepted=True)
     mourning.answer("b", accepted=True)
     assert mourning.waiting == 0
+
+
+def test_what_is_sent_again_is_the_same_letter_and_no_other_item_s(mourning: Mourning) -> None:
+    mourning.die("a", "b")
+    mourning.tick()
+    mourning.answer("a", accepted=False)
+    mourning.answer("b", accepted=False)
+    mourning.tick(burial_module.RETRY_S)
+    mourning.restart()
+    mourning.tick()
+    letters = [
+        (decode_sections(each.message).delivery_annotations or {})[LETTER_ID]
+        for each in mourning.sent
+    ]
+    assert letters == letters[:2] * 3
+    assert len(set(letters)) == 2
 
 
 def test_what_was_accepted_by_an_owner_that_could_not_keep_it_is_sent_again(

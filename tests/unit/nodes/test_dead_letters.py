@@ -16,7 +16,14 @@ from cogwork.amqp.message import (
 )
 from cogwork.amqp.outcomes import Rejected
 from cogwork.amqp.types import Symbol, UInt, ULong
-from cogwork.nodes.queue.dead_letters import COUNT, as_moved, dead_letter, origin_of, revived
+from cogwork.nodes.queue.dead_letters import (
+    COUNT,
+    as_moved,
+    dead_letter,
+    letter_id,
+    origin_of,
+    revived,
+)
 
 BARE = encode_sections(Sections(properties=Properties(message_id="m"), body=Data([b"x"])))
 BROKEN = encode(
@@ -36,6 +43,19 @@ def test_a_dead_letter_says_why_and_from_where() -> None:
         "x-opt-dead-letter-count": 1,
     }
     assert letter.endswith(BARE)
+
+
+def test_a_letter_that_may_be_sent_again_says_which_it_is() -> None:
+    letter = dead_letter(BARE, "work/a", "rejected", None, 0, letter=letter_id("work/a", 7, 8))
+    assert decode_sections(letter).delivery_annotations == {
+        "x-opt-dead-letter-id": letter_id("work/a", 7, 8)
+    }
+    assert letter.endswith(BARE)
+
+
+def test_letters_of_others_are_others() -> None:
+    items = [("work/a", 7, 8), ("work/a", 7, 9), ("work/a", 6, 8), ("work/b", 7, 8)]
+    assert len({letter_id(*each) for each in items}) == len(items)
 
 
 def test_it_says_how_often_it_has_died() -> None:

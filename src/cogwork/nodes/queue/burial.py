@@ -13,7 +13,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from cogwork.nodes.queue.dead_letters import dead_letter
+from cogwork.nodes.queue.dead_letters import dead_letter, letter_id
 from cogwork.spi.effects import Report, Send
 
 if TYPE_CHECKING:
@@ -83,7 +83,9 @@ class Burial:
 
     def _letter(self, dead: Dead) -> Effect:
         number, reason, message, error, failures = dead
-        letter = dead_letter(message, self._queue.address, reason, error, failures)
+        source = self._queue.address
+        name = letter_id(source, self._queue.store.shard, number)
+        letter = dead_letter(message, source, reason, error, failures, letter=name)
         return Send(self._target, letter, partial(self._answered, number))
 
     def tick(self, now_s: float) -> None:

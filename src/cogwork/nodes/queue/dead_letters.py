@@ -7,7 +7,9 @@ for no delay: it would expire again, or hide, where it is to be looked at.
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import AmqpError, DecodeError, ProtocolError
@@ -23,11 +25,13 @@ __all__ = (
     "COUNT",
     "ERROR",
     "FAILURES",
+    "LETTER_ID",
     "MOVED",
     "REASON",
     "SOURCE",
     "as_moved",
     "dead_letter",
+    "letter_id",
     "origin_of",
     "revived",
 )
@@ -42,6 +46,10 @@ FAILURES = Symbol("x-opt-dead-letter-failures")
 """How many attempts had failed."""
 COUNT = Symbol("x-opt-dead-letter-count")
 """How often the message has died by now: where queues retry by each other, more than once."""
+
+LETTER_ID = Symbol("x-opt-dead-letter-id")
+"""Which letter it is: a delivery annotation, as a letter may come more than once."""
+_ITEM = struct.Struct(">IQ")
 
 MOVED = Symbol("x-opt-moved")
 """Says that people have moved a message: it is no duplicate. So is none that has a `SOURCE`."""
@@ -66,8 +74,28 @@ class _Front:
     rest: bytes = b""
 
 
+def letter_id(source: str, shard: int, number: int) -> bytes:
+    """Names a dead letter, alike however often it is sent.
+
+    Args:
+        source: The address of the queue that sends it.
+        shard: The first part of its items' tags.
+        number: The item's.
+
+    Returns:
+        16 octets: for how long numbers are no other item's, neither are these.
+    """
+    return blake2b(_ITEM.pack(shard, number) + source.encode(), digest_size=16).digest()
+
+
 def dead_letter(
-    message: bytes, source: str, reason: str, error: bytes | None, failures: int
+    message: bytes,
+    source: str,
+    reason: str,
+    error: bytes | None,
+    failures: int,
+    *,
+    letter: bytes | None = None,
 ) -> bytes:
     """Makes a dead letter of a message.
 
@@ -77,6 +105,7 @@ def dead_letter(
         reason: Why it is dead.
         error: The encoded outcome of who rejected it; None where nobody did.
         failures: How many attempts had failed.
+        letter: Which letter it is, where it may be sent again.
 
     Returns:
         The message with its annotations; as it was, where it is no message of AMQP 1.0.
@@ -90,6 +119,9 @@ def dead_letter(
     said = _error_text(error)
     if said is not None:
         facts[ERROR] = said
+    if letter is not None:
+        ids: dict[object, object] = {LETTER_ID: letter}
+        front.delivery_annotations = encode(Described(ULong(_DELIVERY_ANNOTATIONS), ids))
     return _with_facts(front, facts)
 
 
