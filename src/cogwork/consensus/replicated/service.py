@@ -244,6 +244,7 @@ class RaftService:
         """Takes note that the connection to a container has broken: nobody waits for it."""
         now_s = self.now_s()
         self._host.lost(container, now_s)
+        self._switchboard.lost(container)
         for stream in self.streams.values():
             stream.lost(container)
             self._agenda.note_unsent(stream)

@@ -181,6 +181,13 @@ class Switchboard:
         if asked is not None and asked.to == origin and not asked.future.done():
             _settle(asked, message)
 
+    def lost(self, container: str) -> None:
+        """Has nobody wait for a container any more to which the connection has broken."""
+        for asked in self._asking.values():
+            if asked.to == container and not asked.future.done():
+                why = f"the connection to container {container} has broken"
+                asked.future.set_exception(Unavailable(why))
+
     def close(self) -> None:
         """Nobody is answered any more."""
         for asked in self._asking.values():

@@ -110,3 +110,21 @@ def test_whoever_does_not_answer_in_time_is_named() -> None:
                 await board.ask(to, call, calls.Bounded, 0.01)
 
     asyncio.run(story())
+
+
+def test_nobody_waits_for_a_container_to_which_the_connection_has_broken() -> None:
+    async def story() -> None:
+        board = Switchboard("a", Wire(), never)
+        asking = {}
+        for to in ("b", "c"):
+            call = calls.Read(board.next_number(), "orders", 0, 1, 2_000)
+            asking[to] = asyncio.ensure_future(board.ask(to, call, calls.Records, 60))
+        await asyncio.sleep(0)
+        board.lost("b")
+        board.lost("b")
+        with pytest.raises(Unavailable, match="the connection to container b has broken"):
+            await asking["b"]
+        assert not asking["c"].done()
+        asking["c"].cancel()
+
+    asyncio.run(story())
