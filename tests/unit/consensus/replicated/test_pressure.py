@@ -175,7 +175,7 @@ def test_a_grown_tail_leaves_the_last_space_to_the_log_unless_that_asks(
             await engine.append(Batch.of([b"1"]))
             assert (replica.is_sealing, replica.sealed_offset) == (False, 0)
             service.pressure.ask(member.number)
-            await until(lambda: replica.sealed_offset == 1)
+            await until(lambda: replica.sealed_offset == 1 and not replica.is_sealing)
             await engine.append(Batch.of([b"2"]))
             assert not replica.is_sealing
             is_low = False
