@@ -1,11 +1,11 @@
 from collections.abc import Container
 from typing import Final, Protocol
 
+from cogwork.dataplane.admission import Admission
 from cogwork.dataplane.core import Core
 from cogwork.dataplane.entry import AddressEntry
 from cogwork.dataplane.ledger import IN_DOUBT as IN_DOUBT
 from cogwork.dataplane.ledger import REJECTED_BY_CONSUMER as REJECTED_BY_CONSUMER
-from cogwork.dataplane.ledger import Ledger
 from cogwork.dataplane.outgoing import OutgoingLink
 from cogwork.dataplane.port import Port
 from cogwork.dataplane.stock import DROPPED as DROPPED
@@ -22,11 +22,10 @@ class StoreHandler(Protocol):
 
     def on_batch(self, store: Store) -> None: ...
 
-class Store(Ledger):
+class Store(Admission):
     handler: StoreHandler | None
     inlet: AddressEntry | None
     near_inlet: AddressEntry | None
-    policy: str
     def __init__(
         self,
         core: Core,
@@ -41,13 +40,6 @@ class Store(Ledger):
     @property
     def shard(self) -> int: ...
     def reopen(self) -> None: ...
-    def put(
-        self,
-        message: bytes,
-        message_format: int = 0,
-        past: tuple[float, float, int, int] | None = None,
-    ) -> bool: ...
-    def flaw_of(self, message: bytes, message_format: int) -> str | None: ...
     def add_consumer(
         self,
         link: OutgoingLink,
