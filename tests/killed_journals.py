@@ -16,6 +16,7 @@ from cogwork.consensus.raft.storage import NoStorage
 from cogwork.consensus.replicated.journal import (
     COMPACTED,
     ENTRY,
+    ENTRY_AGAIN,
     HARD_STATE,
     INSTALLED,
     Journal,
@@ -68,6 +69,8 @@ class Said:
 
     def take(self, kind: int, index: int, what: Entry | HardState | None) -> None:
         if isinstance(what, Entry):
+            if kind >= ENTRY_AGAIN and index in self.entries:
+                return
             self.entries = {at: each for at, each in self.entries.items() if at < index}
             self.entries[index] = what
         elif isinstance(what, HardState):
@@ -93,6 +96,10 @@ class Noting:
         self.noted: list[Noted] = []
 
     @property
+    def durable_lsn(self) -> int:
+        return self.wal.durable_lsn
+
+    @property
     def end_lsn(self) -> int:
         return self.wal.end_lsn
 
@@ -100,7 +107,7 @@ class Noting:
         lsn = self.wal.append(group, kind, index, term, payload)
         what: Entry | HardState | None = None
         if kind >= ENTRY:
-            what = Entry(index, term, kind - ENTRY, payload)
+            what = Entry(index, term, kind % ENTRY, payload)
         elif kind == HARD_STATE:
             what = HardState(term, payload[1:].decode() or None, index)
         self.noted.append(Noted(lsn + OVERHEAD_BYTES + len(payload), kind, index, what))
@@ -171,6 +178,7 @@ class KilledJournal:
         records: All that it wrote and found again.
         acknowledged: So many of them belong to writes that were reported as durable.
         kept: The snapshot beside the journal; it is durable before the journal speaks of it.
+        renewed: How often it wrote once more what there was.
     """
 
     def __init__(self, seed: int, path: Path) -> None:
@@ -180,6 +188,7 @@ class KilledJournal:
         self.records: list[Noted] = []
         self.acknowledged = 0
         self.kept = Snapshot(membership=MEMBERS)
+        self.renewed = 0
         self._starts = [(0, Said())]
         self._now = Said()
         self._term = self._number = 0
@@ -224,6 +233,9 @@ class KilledJournal:
                 opened.queue.dispatch()
             if self.chance.random() < 0.15:
                 self._compact(writing, opened.journal)
+            if self.chance.random() < 0.2:
+                with suppress(LogError):
+                    self.renewed += opened.journal.renew_little()
         wal.flush()
         if self.chance.random() < 0.4:
             self._install()  # and is killed before the journal says so

@@ -98,6 +98,7 @@ def test_a_write_that_ends_anywhere_is_a_prefix_with_all_that_was_acknowledged(
 
         for files in torn(synced, written, places):
             check_torn(journal, files, written)
+    assert journal.renewed
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -42,6 +42,13 @@ ENTRY, ENTRY_AGAIN = 16, 32
 PIECE_BYTES = 1 << 20
 """About so much is written once more at a time: some two milliseconds."""
 
+LITTLE_BYTES = 256 << 10
+LITTLE_ENTRIES = 64
+"""To write so much once more takes less than to make the files for a snapshot of it."""
+
+TINY_BYTES = 4 << 10
+"""So much is written once more again and again: what is left of a group that is idle."""
+
 _SNAPSHOT = struct.Struct(">QQ")
 _NOBODY = b"\x00"
 _SOMEBODY = b"\x01"
@@ -49,6 +56,10 @@ _SOMEBODY = b"\x01"
 
 class Log(Protocol):
     """The part of the write-ahead log that a journal needs."""
+
+    @property
+    def durable_lsn(self) -> int:
+        """All records below can be read."""
 
     @property
     def end_lsn(self) -> int:
@@ -87,6 +98,7 @@ class Journal:
         self._lsns: deque[int] = deque()
         self._first = 1
         self._unsaid: Snapshot | None = None
+        self._is_renewed = False
         self._is_stopped = False
 
     def go_on(
@@ -157,6 +169,7 @@ class Journal:
             self._lsns.popleft()
             self._first += 1
         self._first = max(self._first, snapshot.index + 1)
+        self._is_renewed = False
         self._log.low_water(self.group, self._lsns[0] if self._lsns else start_lsn)
 
     def drop(self) -> None:
@@ -188,19 +201,60 @@ class Journal:
         self._put_hard_state(self.hard_state)
         if self._unsaid is not None:
             self._begin_anew(self._unsaid)
-        elif self.snapshot.index:
-            self._put_snapshot(COMPACTED, self.snapshot)
-        group, lsns, size_bytes = self.group, deque[int](), 0
+        else:
+            self._put_snapshot_again()
+        lsns, size_bytes = deque[int](), 0
         for lsn in old_lsns:
             each = log.read(lsn)
-            kind = ENTRY_AGAIN + _kind_of(each)
-            lsns.append(log.append(group, kind, each.index, each.term, each.payload))
+            lsns.append(self._put_again(each))
             size_bytes += OVERHEAD_BYTES + len(each.payload)
             if size_bytes >= PIECE_BYTES:
                 yield
                 size_bytes = 0
         self._lsns = lsns
-        log.low_water(group, start_lsn)
+        log.low_water(self.group, start_lsn)
+
+    def renew_little(self) -> bool:
+        """Writes what there is once more, as `renew`, where that is little, of a group at work.
+
+        What has been written once more already is not little, unless it is next to nothing: else
+        it would be written again and again.
+
+        Returns:
+            Whether it was; else the group has to have a snapshot of its own, and to compact.
+
+        Raises:
+            LogError: It cannot be read, or the log takes nothing now; what was there counts.
+            OSError: It cannot be read.
+        """
+        found = self._read_little(TINY_BYTES if self._is_renewed else LITTLE_BYTES)
+        if found is None:
+            return False
+        start_lsn = self._log.end_lsn
+        self._put_hard_state(self.hard_state)
+        self._put_snapshot_again()
+        self._lsns = deque([self._put_again(each) for each in found])
+        self._log.low_water(self.group, start_lsn)
+        self._is_renewed = True
+        return True
+
+    def _read_little(self, size_bytes: int) -> list[Record] | None:
+        """Reads what is kept; None where it is more, or not all of it is durable."""
+        lsns = self._lsns
+        if (
+            self._unsaid is not None
+            or self._is_stopped
+            or len(lsns) > LITTLE_ENTRIES
+            or (lsns and lsns[-1] >= self._log.durable_lsn)
+        ):
+            return None
+        found: list[Record] = []
+        for lsn in lsns:
+            found.append(self._log.read(lsn))
+            size_bytes -= len(found[-1].payload)
+            if size_bytes < 0:
+                return None
+        return found
 
     def forget(self) -> None:
         """Says that what is in the log so far is of a replica that was given up.
@@ -253,6 +307,14 @@ class Journal:
         self._log.append(self.group, kind, snapshot.index, snapshot.term, payload)
         self.snapshot = snapshot
         self._unsaid = None
+
+    def _put_snapshot_again(self) -> None:
+        if self.snapshot.index:
+            self._put_snapshot(COMPACTED, self.snapshot)
+
+    def _put_again(self, entry: Record) -> int:
+        kind = ENTRY_AGAIN + _kind_of(entry)
+        return self._log.append(self.group, kind, entry.index, entry.term, entry.payload)
 
     def _begin_anew(self, snapshot: Snapshot) -> None:
         self._put_snapshot(INSTALLED, snapshot)

@@ -43,6 +43,7 @@ from cogwork.consensus.replicated.install import Installation
 from cogwork.consensus.replicated.moving import Moving
 from cogwork.consensus.retention import Retention
 from cogwork.consensus.sequencer import Sequencer, Trim, encode
+from cogwork.log.errors import LogError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
@@ -383,6 +384,22 @@ class Member:
         state = KeptState(snapshot, content)
         self._service.start(self._sealing(sealing, state), self._sealed, self._not_sealed)
         return True
+
+    def renew(self) -> bool:
+        """Has the log's old files let go by writing what they have of this replica once more.
+
+        Returns:
+            False where the tail is to be sealed for that, as it is not little.
+        """
+        if self.replica.is_sealing or self._service.is_low or self.is_closed:
+            return False
+        try:
+            is_renewed = self.journal.renew_little()
+        except (LogError, OSError):  # what it begins with could not be read, or not be written
+            return False
+        if is_renewed:
+            self._service.turn_soon()
+        return is_renewed
 
     def _sealing(self, sealing: Sealing, state: KeptState) -> Generator[Operation, None, KeptState]:
         """Makes the segment and keeps the state, then gives up what need not be in memory."""

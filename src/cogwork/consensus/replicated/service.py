@@ -66,7 +66,7 @@ class RaftService:
         streams: Those that are open here, by name.
         desk: Where calls to streams are carried out here.
         cluster: Says who holds which stream.
-        pressure: Has groups seal that hold an old file of the write-ahead log.
+        pressure: Has groups do without an old file of the write-ahead log that they hold.
         room: Says whether there can be one more replica here.
         on_replica_changed: Called with a stream whose replica here has come or gone, or has another
             leader.
@@ -217,6 +217,7 @@ class RaftService:
     async def close(self) -> None:
         """Lets go of all streams."""
         self._turns.close()
+        self.pressure.close()
         self._replicas.close(self.streams.values())
         self._switchboard.close()
         self.streams.clear()

@@ -12,7 +12,14 @@ from cogwork.consensus.raft.membership import Membership
 from cogwork.consensus.raft.ready import HardState, Write
 from cogwork.consensus.raft.snapshot import Snapshot
 from cogwork.consensus.raft.storage import NoStorage
-from cogwork.consensus.replicated.journal import Journal, Replayed
+from cogwork.consensus.replicated.journal import (
+    LITTLE_BYTES,
+    LITTLE_ENTRIES,
+    TINY_BYTES,
+    Journal,
+    Replayed,
+)
+from cogwork.log.errors import LogBusy
 from cogwork.log.record import Record
 
 GROUP = 17
@@ -25,6 +32,11 @@ class Log:
     def __init__(self) -> None:
         self.records: list[Record] = []
         self.low = 0
+        self.undurable = 0
+
+    @property
+    def durable_lsn(self) -> int:
+        return len(self.records) - self.undurable
 
     @property
     def end_lsn(self) -> int:
@@ -165,6 +177,80 @@ def test_records_that_are_no_groups_are_told() -> None:
         found.begin_at(Snapshot(3, 1, MEMBERS))
 
 
+def test_little_is_written_once_more_and_what_is_older_is_let_go() -> None:
+    log = Log()
+    journal = Journal(log, GROUP)
+    journal.write(Write(1, HardState(1, "a", 0), None, entries(1, 6)))
+    journal.compact(Snapshot(4, 1, MEMBERS, 10, 99))
+    before = log.end_lsn
+    assert journal.renew_little()
+    assert log.low == before
+    found = log.replayed()
+    assert (found.snapshot, found.hard_state) == (
+        Snapshot(4, 1, MEMBERS, 10, 99),
+        HardState(1, "a"),
+    )
+    assert found.entries == journal.entries(5, 1_000) == entries(5, 6)
+    journal.write(Write(2, None, None, entries(6, 7, term=2)))
+    assert log.replayed().entries == [*entries(5, 5), *entries(6, 7, term=2)]
+
+
+def test_more_than_little_is_left_and_so_is_what_cannot_be_read_yet() -> None:
+    size_bytes = LITTLE_BYTES // LITTLE_ENTRIES
+    for count, each_bytes, undurable, is_little in (
+        (LITTLE_ENTRIES, size_bytes, 0, True),
+        (LITTLE_ENTRIES, size_bytes, 1, False),
+        (LITTLE_ENTRIES, size_bytes + 1, 0, False),
+        (LITTLE_ENTRIES + 1, 1, 0, False),
+    ):
+        log = Log()
+        journal = Journal(log, GROUP)
+        new = [Entry(index, 1, Kind.COMMAND, bytes(each_bytes)) for index in range(1, count + 1)]
+        journal.write(Write(1, None, None, new))
+        log.undurable = undurable
+        length = len(log.records)
+        assert journal.renew_little() == is_little
+        assert (len(log.records) > length) == is_little, "else nothing is written"
+
+
+def test_what_was_written_once_more_is_not_again_unless_it_is_next_to_nothing() -> None:
+    for size_bytes, is_tiny in ((TINY_BYTES, True), (TINY_BYTES + 1, False)):
+        log = Log()
+        journal = Journal(log, GROUP)
+        journal.write(Write(1, None, None, [Entry(1, 1, Kind.COMMAND, bytes(size_bytes))]))
+        assert journal.renew_little()
+        assert [journal.renew_little() for _ in range(3)] == [is_tiny] * 3
+        journal.write(Write(2, None, None, entries(2, 2)))
+        journal.compact(Snapshot(1, 1, MEMBERS, 10, 99))
+        assert journal.renew_little(), "it is not the same any more"
+
+
+def test_a_log_that_takes_only_a_part_of_it_has_what_there_was() -> None:
+    class Busy(Log):
+        room = 1_000
+
+        def append(self, group: int, kind: int, index: int, term: int, payload: bytes) -> int:
+            self.room -= 1
+            if self.room < 0:
+                raise LogBusy(1)
+            return super().append(group, kind, index, term, payload)
+
+    for room in range(8):
+        log = Busy()
+        journal = Journal(log, GROUP)
+        journal.write(Write(1, HardState(1, "a", 0), None, entries(1, 8)))
+        journal.compact(Snapshot(2, 1, MEMBERS, 10, 99))
+        low, log.room = log.low, room
+        with pytest.raises(LogBusy):
+            journal.renew_little()
+        assert log.low == low
+        assert log.replayed().entries == journal.entries(3, 1_000) == entries(3, 8)
+        log.room = 1_000
+        journal.write(Write(2, None, None, entries(7, 7, term=2)))
+        assert journal.renew_little()
+        assert log.replayed().entries == [*entries(3, 6), *entries(7, 7, term=2)]
+
+
 @pytest.mark.parametrize("seed", range(100))
 def test_whatever_is_written_a_restart_finds_it(seed: int) -> None:
     chance = random.Random(seed)
@@ -182,6 +268,8 @@ def test_whatever_is_written_a_restart_finds_it(seed: int) -> None:
             hard = HardState(term, chance.choice([None, "a", "bb"]), base)
             journal.write(Write(number, hard, None, new))
             expected = expected[: first - base - 1] + new
+        elif what < 0.75:
+            journal.renew_little()
         elif what < 0.85 and expected:
             index = chance.randint(base + 1, last)
             at = expected[index - base - 1]

@@ -31,6 +31,8 @@ class Records:
     def end_lsn(self) -> int:
         return len(self.records)
 
+    durable_lsn = end_lsn
+
     def append(self, group: int, kind: int, index: int, term: int, payload: bytes) -> int:
         lsn = len(self.records)
         self.records.append(Record(lsn, group, kind, index, term, payload))
@@ -154,17 +156,23 @@ def replayed_from(records: list[Record]) -> Replayed:
     return replayed
 
 
-@pytest.mark.parametrize(("times", "piece_bytes"), [(1, 1), (2, 100), (1, 1 << 20)])
+@pytest.mark.parametrize(
+    ("times", "piece_bytes"), [(1, 1), (2, 100), (1, 1 << 20), (1, None), (3, None)]
+)
 def test_what_is_written_once_more_is_the_same_however_much_of_it_is_there(
-    times: int, piece_bytes: int, monkeypatch: pytest.MonkeyPatch
+    times: int, piece_bytes: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """In pieces of a size, or at once."""
     monkeypatch.setattr(journal_module, "PIECE_BYTES", piece_bytes)
     log, journal = written()
     kept, ends = Snapshot(110, 1, MEMBERS), [len(log.records)]
     for _ in range(times):
         before = len(log.records)
-        for _ in journal.renew():
-            assert log.needed_from < before
+        if piece_bytes is None:
+            assert journal.renew_little()
+        else:
+            for _ in journal.renew():
+                assert log.needed_from < before
         assert log.needed_from == before
         ends.append(len(log.records))
     # A crash may leave any part of what was written last.
@@ -188,6 +196,16 @@ def test_what_is_written_once_more_of_another_history_does_not_follow() -> None:
     assert restarted(log, kept)[1] == []
     log.records = [each for each in log.records if each.lsn >= log.needed_from]
     assert restarted(log, kept)[1] == []
+
+
+def test_what_may_be_of_another_history_is_not_written_once_more_of_a_group_at_work() -> None:
+    log, kept = of_another_history()
+    journal, _ = restarted(log, kept)
+    before = len(log.records)
+    assert not journal.renew_little()
+    assert len(log.records) == before
+    journal.compact(kept)
+    assert journal.renew_little()
 
 
 @pytest.fixture

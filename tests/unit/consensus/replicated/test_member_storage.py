@@ -25,7 +25,7 @@ class Log:
         damaged: What reading some of them raises, by LSN.
     """
 
-    end_lsn = 0
+    durable_lsn = end_lsn = 0
 
     def __init__(self) -> None:
         self.records: list[Record] = []

@@ -1,31 +1,47 @@
-"""Groups that the write-ahead log asks to seal do so a few at a time."""
+"""Groups that the write-ahead log asks do without its old file, a few at a time."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING, cast
 
-from replicas import trio
+import pytest
+from replicas import take, trio
 
 from cogwork.consensus.batch import Batch
 from cogwork.consensus.replicated import pressure
 from cogwork.consensus.replicated.member import Member
-from cogwork.consensus.replicated.pressure import SEALED_TOGETHER, Pressure
+from cogwork.consensus.replicated.pressure import (
+    PAUSE_S,
+    RENEWED_TOGETHER,
+    SEALED_TOGETHER,
+    Pressure,
+)
+from cogwork.log.position import number_of
 from cogwork.log.wal import Wal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    import pytest
+    from replicas import Trio
+
+    from cogwork.consensus.replicated.engine import RaftEngine
+
+FILE_BYTES = 32 << 10
 
 
 class Sealer:
-    """Stands for a replica: notes that it began, and can do so or not."""
+    """Stands for a replica: notes what it did, and can do so or not."""
 
     def __init__(self, stage: Stage, group: int) -> None:
         self.stage = stage
         self.group = group
+
+    def renew(self) -> bool:
+        if self.group in self.stage.little:
+            self.stage.renewed.append(self.group)
+        return self.group in self.stage.little
 
     def seal(self) -> bool:
         if self.group in self.stage.unable:
@@ -45,7 +61,10 @@ class Stage:
         unable: frozenset[int] = frozenset(),
         failing: frozenset[int] = frozenset(),
         raising: frozenset[int] = frozenset(),
+        little: frozenset[int] = frozenset(),
     ) -> None:
+        self.little = little
+        self.renewed: list[int] = []
         self.unable = unable
         self.failing = failing
         self.raising = raising
@@ -117,10 +136,71 @@ def test_who_seals_without_being_asked_counts_for_nothing() -> None:
     assert stage.begun == [0, 1]
 
 
+def test_who_has_little_seals_nothing_and_some_at_a_time_go_on() -> None:
+    count = 3 * RENEWED_TOGETHER
+
+    async def story() -> None:
+        stage = Stage(count, little=frozenset(range(1, count)))
+        for group in range(count):
+            stage.ask(group)
+        assert stage.begun == [0]
+        assert stage.renewed == [*range(1, RENEWED_TOGETHER + 1)]
+        stage.pressure.ended(0)
+        assert len(stage.renewed) == RENEWED_TOGETHER, "others have their turn first"
+        while len(stage.renewed) < count - 1:
+            await asyncio.sleep(0.001)
+        assert stage.renewed == [*range(1, count)]
+        stage.ask(*range(1, count))
+        renewed = [*stage.renewed]
+        assert len(renewed) < 2 * (count - 1)
+        stage.pressure.close()
+        await asyncio.sleep(2 * PAUSE_S)
+        assert stage.renewed == renewed, "a closed one asks nobody"
+
+    asyncio.run(asyncio.wait_for(story(), 20))
+
+
+@pytest.mark.parametrize("payload", [b"a" * 1000, b"."])
+def test_a_stream_of_little_is_kept_by_the_log_alone_while_others_go_on(
+    payload: bytes, tmp_path: Path
+) -> None:
+    async def turn_over(containers: Trio, others: RaftEngine) -> None:
+        """Appends until no container's log has a file that it has now."""
+        newest = {name: number_of(node.wal.end_lsn) for name, node in containers.nodes.items()}
+        while any(
+            node.wal.oldest_number <= newest[name] for name, node in containers.nodes.items()
+        ):
+            await others.append(Batch.of([bytes(2000)]))
+
+    async def story() -> None:
+        expected = [b"%d" % number + payload for number in range(6)]
+        is_tiny = len(payload) == 1
+        async with trio(tmp_path, file_bytes=FILE_BYTES) as containers:
+            engines = {name: await containers.open(name) for name in "abc"}
+            for name in "abc":
+                others = await containers.open(name, "others", 18)
+            await engines["a"].append(Batch.of(expected))
+            sealed = [tmp_path / name / "streams" / "17" / "state" for name in "abc"]
+            for _ in range(3):
+                await turn_over(containers, others)
+                assert [each.exists() for each in sealed] == [False] * 3 or not is_tiny
+            assert all(each.exists() for each in sealed) != is_tiny, "it is not renewed for ever"
+            for name in "abc":
+                await containers.stop(name)
+            for name in "abc":
+                containers.start(name)
+            engines = {name: await containers.open(name) for name in "abc"}
+            for engine in engines.values():
+                assert await take(engine, len(expected)) == expected
+
+    asyncio.run(asyncio.wait_for(story(), 60))
+
+
 def test_a_replica_that_fails_when_another_one_has_sealed_stops_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pressure, "SEALED_TOGETHER", 1)
+    monkeypatch.setattr(Member, "renew", lambda _: False)
     seal = Member.seal
 
     def fail(member: Member) -> bool:
@@ -160,7 +240,7 @@ def test_a_grown_tail_leaves_the_last_space_to_the_log_unless_that_asks(
 ) -> None:
     monkeypatch.setattr("cogwork.consensus.replicated.member.SEAL_BYTES", 1)
     is_low = True
-    monkeypatch.setattr(Wal, "is_low", property(lambda _: is_low))
+    monkeypatch.setattr(Wal, "is_low", property(lambda _: is_low))  # so nothing is renewed either
 
     async def story() -> None:
         nonlocal is_low
