@@ -13,15 +13,15 @@ from cogwork.consensus.raft.membership import Membership
 from cogwork.consensus.raft.ready import HardState, Write
 from cogwork.consensus.raft.snapshot import Snapshot
 from cogwork.consensus.raft.storage import NoStorage
-from cogwork.consensus.replicated.journal import (
+from cogwork.consensus.replicated.journal import Journal
+from cogwork.consensus.replicated.journal_records import (
     COMPACTED,
     ENTRY,
     ENTRY_AGAIN,
     HARD_STATE,
     INSTALLED,
-    Journal,
-    Replayed,
 )
+from cogwork.consensus.replicated.replayed import Replayed
 from cogwork.consensus.replicated.writing import Writing
 from cogwork.log.directory import Directory
 from cogwork.log.disk_queue import DiskQueue

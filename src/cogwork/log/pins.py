@@ -50,6 +50,11 @@ class Pins:
         """Lists the groups that pin a file."""
         return [group for group, low in self._low.items() if number_of(low) == number]
 
+    def holds_oldest(self, group: int) -> bool:
+        """Tells whether a group pins the oldest file that any group needs."""
+        low = self._low.get(group)
+        return low is not None and number_of(low) == self._oldest
+
     def _pin(self, number: int) -> None:
         self._counts[number] += 1
         if self._oldest is None or number < self._oldest:

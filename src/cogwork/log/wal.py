@@ -213,6 +213,10 @@ class Wal:
         oldest = self.oldest_number
         return self._pins.groups_at(oldest) if oldest < self._number else []
 
+    def holds_oldest(self, group: int) -> bool:
+        """Tells whether a group holds the oldest file."""
+        return self._pins.holds_oldest(group)
+
     @property
     def oldest_number(self) -> int:
         """The number of the oldest file that a group needs."""

@@ -1,4 +1,4 @@
-"""What one replica keeps in the container's write-ahead log, and what it finds there.
+"""What one replica keeps in the container's write-ahead log; `replayed` finds it there again.
 
 Theory of operation. Each write of a group becomes records: its hard state, a snapshot that begins
 the log anew, its entries; an entry replaces all from its index on. A snapshot of the replica's own
@@ -12,32 +12,35 @@ follows it, so that nothing of the other history is taken for what comes before.
 
 from __future__ import annotations
 
-import struct
 from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
-from cogwork.consensus.errors import Malformed
-from cogwork.consensus.raft.core import Recovered
-from cogwork.consensus.raft.entries import Entry
-from cogwork.consensus.raft.membership import Membership
 from cogwork.consensus.raft.ready import HardState
 from cogwork.consensus.raft.snapshot import Snapshot
+from cogwork.consensus.replicated.journal_records import (
+    COMPACTED,
+    ENTRY,
+    ENTRY_AGAIN,
+    GIVEN_UP,
+    HARD_STATE,
+    INSTALLED,
+    entry_of,
+    kind_of,
+    snapshot_octets,
+    vote_octets,
+)
 from cogwork.log.errors import LogError
 from cogwork.log.record import OVERHEAD_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from cogwork.consensus.raft.entries import Entry
     from cogwork.consensus.raft.ready import Write
-    from cogwork.consensus.raft.storage import Storage
     from cogwork.log.record import Record
 
-__all__ = ("Journal", "Log", "Replayed")
-
-HARD_STATE, INSTALLED, COMPACTED, GIVEN_UP = 1, 2, 3, 4
-ENTRY, ENTRY_AGAIN = 16, 32
-"""Kinds of records; that of an entry is this and the entry's own, below 16."""
+__all__ = ("Journal", "Log")
 
 PIECE_BYTES = 1 << 20
 """About so much is written once more at a time: some two milliseconds."""
@@ -48,10 +51,6 @@ LITTLE_ENTRIES = 64
 
 TINY_BYTES = 4 << 10
 """So much is written once more again and again: what is left of a group that is idle."""
-
-_SNAPSHOT = struct.Struct(">QQ")
-_NOBODY = b"\x00"
-_SOMEBODY = b"\x01"
 
 
 class Log(Protocol):
@@ -98,6 +97,7 @@ class Journal:
         self._lsns: deque[int] = deque()
         self._first = 1
         self._unsaid: Snapshot | None = None
+        self._renewed: dict[int, int] = {}  # the places of old copies, by those of new ones
         self._is_renewed = False
         self._is_stopped = False
 
@@ -137,10 +137,11 @@ class Journal:
         if snapshot is not None:
             self._begin_anew(snapshot)
         append, group, lsns = self._log.append, self.group, self._lsns
-        if write.entries:
-            self._forget_from(write.entries[0].index)
-        for each in write.entries:
-            lsns.append(append(group, ENTRY + each.kind, each.index, each.term, each.payload))
+        for number, each in enumerate(write.entries):
+            lsn = append(group, ENTRY + each.kind, each.index, each.term, each.payload)
+            if not number:  # and not before: where the log takes nothing, it has what there was
+                self._forget_from(each.index)
+            lsns.append(lsn)
 
     def settle(self, commit: int) -> None:
         """Says in an orderly end what is committed, as far as it is durable.
@@ -170,7 +171,8 @@ class Journal:
             self._first += 1
         self._first = max(self._first, snapshot.index + 1)
         self._is_renewed = False
-        self._log.low_water(self.group, self._lsns[0] if self._lsns else start_lsn)
+        # Not the first one's place: what was written once more may be found in part, or twice.
+        self._log.low_water(self.group, min(self._lsns, default=start_lsn))
 
     def drop(self) -> None:
         """Lets everything go, and says so: the group may have a replica here again one day.
@@ -205,7 +207,7 @@ class Journal:
             self._put_snapshot_again()
         lsns, size_bytes = deque[int](), 0
         for lsn in old_lsns:
-            each = log.read(lsn)
+            each = self._read(lsn)
             lsns.append(self._put_again(each))
             size_bytes += OVERHEAD_BYTES + len(each.payload)
             if size_bytes >= PIECE_BYTES:
@@ -235,7 +237,8 @@ class Journal:
         self._put_snapshot_again()
         self._lsns = deque([self._put_again(each) for each in found])
         self._log.low_water(self.group, start_lsn)
-        self._is_renewed = True
+        self._renewed = {lsn: each.lsn for lsn, each in zip(self._lsns, found, strict=True)}
+        self._is_renewed = bool(found)
         return True
 
     def _read_little(self, size_bytes: int) -> list[Record] | None:
@@ -250,7 +253,7 @@ class Journal:
             return None
         found: list[Record] = []
         for lsn in lsns:
-            found.append(self._log.read(lsn))
+            found.append(self._read(lsn))
             size_bytes -= len(found[-1].payload)
             if size_bytes < 0:
                 return None
@@ -275,7 +278,7 @@ class Journal:
         place = first - self._first
         while 0 <= place < len(self._lsns) and size_bytes > 0:
             try:
-                entry = _entry_of(self._log.read(self._lsns[place]))
+                entry = entry_of(self._read(self._lsns[place]))
             except (LogError, OSError):
                 if found:
                     break
@@ -293,17 +296,27 @@ class Journal:
         """Reads the term of an entry; None where it has gone."""
         if not self.holds(index):
             return None
-        return self._log.read(self._lsns[index - self._first]).term
+        return self._read(self._lsns[index - self._first]).term
+
+    def _read(self, lsn: int) -> Record:
+        """Reads what is at a place, or is to be: the old copy is there until the new one is."""
+        if self._renewed:
+            durable_lsn = self._log.durable_lsn
+            if lsn >= durable_lsn:
+                lsn = self._renewed.get(lsn, lsn)
+            elif max(self._renewed) < durable_lsn:
+                self._renewed = {}
+        return self._log.read(lsn)
 
     # -- records
 
     def _put_hard_state(self, state: HardState) -> None:
-        vote = _NOBODY if state.vote is None else _SOMEBODY + state.vote.encode()
+        vote = vote_octets(state.vote)
         self._log.append(self.group, HARD_STATE, state.commit, state.term, vote)
         self.hard_state = state
 
     def _put_snapshot(self, kind: int, snapshot: Snapshot) -> None:
-        payload = _SNAPSHOT.pack(snapshot.size_bytes, snapshot.tag) + snapshot.membership.to_bytes()
+        payload = snapshot_octets(snapshot)
         self._log.append(self.group, kind, snapshot.index, snapshot.term, payload)
         self.snapshot = snapshot
         self._unsaid = None
@@ -313,12 +326,13 @@ class Journal:
             self._put_snapshot(COMPACTED, self.snapshot)
 
     def _put_again(self, entry: Record) -> int:
-        kind = ENTRY_AGAIN + _kind_of(entry)
+        kind = ENTRY_AGAIN + kind_of(entry)
         return self._log.append(self.group, kind, entry.index, entry.term, entry.payload)
 
     def _begin_anew(self, snapshot: Snapshot) -> None:
         self._put_snapshot(INSTALLED, snapshot)
         self._lsns.clear()
+        self._is_renewed = False
         self._first = snapshot.index + 1
 
     def _forget_from(self, index: int) -> None:
@@ -326,120 +340,3 @@ class Journal:
             self._lsns.pop()
         if not self._lsns:
             self._first = index
-
-
-class Replayed:
-    """What a group's records say, read in order after a restart.
-
-    The oldest may be gone: entries may come before the snapshot that they follow.
-
-    Attributes:
-        hard_state: The last one.
-        snapshot: The last one.
-        entries: Those that follow it, as far as they were written.
-    """
-
-    def __init__(self) -> None:
-        self.hard_state = HardState()
-        self.snapshot = Snapshot()
-        self.entries: list[Entry] = []
-        self._lsns: list[int] = []
-        self._is_said = True
-
-    def take(self, record: Record) -> None:
-        """Takes the next record.
-
-        Raises:
-            Malformed: It is none of a group.
-        """
-        if record.kind >= ENTRY_AGAIN:
-            if not 0 <= record.index - self._first < len(self.entries):
-                self._take_entry(record)
-        elif record.kind >= ENTRY:
-            self._take_entry(record)
-        elif record.kind == HARD_STATE:
-            vote = record.payload[1:].decode() if record.payload[:1] == _SOMEBODY else None
-            self.hard_state = HardState(record.term, vote, record.index)
-        elif record.kind in (INSTALLED, COMPACTED):
-            self._take_snapshot(record)
-        elif record.kind == GIVEN_UP:
-            self.hard_state, self.snapshot = HardState(), Snapshot()
-            self.entries.clear()
-            self._lsns.clear()
-        else:
-            raise Malformed("a group's record", f"its kind is {record.kind}")
-
-    def _take_entry(self, record: Record) -> None:
-        if not self.entries and record.index <= self.snapshot.index:
-            return
-        # Below the first one: what it replaces from there on had let go of what came before.
-        place = max(0, record.index - self.entries[0].index) if self.entries else 0
-        if place > len(self.entries):
-            # What is before it was in a file that the log has let go: a snapshot stands for that,
-            # as `begin_at` demands.
-            place = 0
-        del self.entries[place:], self._lsns[place:]
-        self.entries.append(_entry_of(record))
-        self._lsns.append(record.lsn)
-
-    @property
-    def _first(self) -> int:
-        return self.entries[0].index if self.entries else self.snapshot.index + 1
-
-    def renew(self, journal: Journal) -> Iterator[None]:
-        """Has a journal write once more what there is, in pieces: of a replica that cannot be had.
-
-        It ends where an attempt to have it finds meanwhile that less is needed.
-        """
-        kept = self._kept
-        journal.go_on(self.hard_state, self.snapshot, self._lsns, is_said=self._is_said)
-        for _ in journal.renew():
-            yield
-            if self._kept != kept:
-                return
-        self._lsns, self._is_said = journal.lsns, True
-
-    @property
-    def _kept(self) -> tuple[Snapshot, int, bool]:
-        return self.snapshot, len(self._lsns), self._is_said
-
-    def _take_snapshot(self, record: Record) -> None:
-        size_bytes, tag = _SNAPSHOT.unpack_from(record.payload)
-        membership = Membership.from_bytes(record.payload[_SNAPSHOT.size :])
-        self.snapshot = Snapshot(record.index, record.term, membership, size_bytes, tag)
-        kept = record.index + 1 - self._first if record.kind == COMPACTED else len(self.entries)
-        del self.entries[: max(0, kept)], self._lsns[: max(0, kept)]
-
-    def begin_at(self, snapshot: Snapshot) -> None:
-        """Begins with a snapshot that is kept elsewhere, and what follows it here."""
-        if snapshot.index < self._first - 1:
-            raise Malformed(
-                "a replica's state",
-                f"it ends at entry {snapshot.index}, and the log begins at {self._first}",
-            )
-        place = snapshot.index - self._first
-        follows = place == -1 or (
-            place < len(self.entries) and self.entries[place].term == snapshot.term
-        )
-        kept = place + 1 if follows else len(self.entries)
-        del self.entries[:kept], self._lsns[:kept]
-        self._is_said = follows
-        self.snapshot = snapshot
-
-    def recovered(self, journal: Journal, storage: Storage) -> Recovered:
-        """Returns what the group begins with, and has the journal go on from there."""
-        journal.go_on(self.hard_state, self.snapshot, self._lsns, is_said=self._is_said)
-        return Recovered(
-            hard_state=self.hard_state,
-            snapshot=self.snapshot,
-            entries=tuple(self.entries),
-            storage=storage,
-        )
-
-
-def _entry_of(record: Record) -> Entry:
-    return Entry(record.index, record.term, _kind_of(record), record.payload)
-
-
-def _kind_of(record: Record) -> int:
-    return record.kind % ENTRY

@@ -40,6 +40,7 @@ from cogwork.consensus.replicated.entry import encode_entry
 from cogwork.consensus.replicated.files import KeptState, tag_of
 from cogwork.consensus.replicated.followers import Followers
 from cogwork.consensus.replicated.install import Installation
+from cogwork.consensus.replicated.journal import LITTLE_BYTES
 from cogwork.consensus.replicated.moving import Moving
 from cogwork.consensus.retention import Retention
 from cogwork.consensus.sequencer import Sequencer, Trim, encode
@@ -391,15 +392,14 @@ class Member:
         Returns:
             False where the tail is to be sealed for that, as it is not little.
         """
-        if self.replica.is_sealing or self._service.is_low or self.is_closed:
+        replica = self.replica
+        is_more = replica.is_sealing or replica.tail_bytes > LITTLE_BYTES
+        if is_more or self._service.is_low or self.is_closed:
             return False
         try:
-            is_renewed = self.journal.renew_little()
+            return self.journal.renew_little()
         except (LogError, OSError):  # what it begins with could not be read, or not be written
             return False
-        if is_renewed:
-            self._service.turn_soon()
-        return is_renewed
 
     def _sealing(self, sealing: Sealing, state: KeptState) -> Generator[Operation, None, KeptState]:
         """Makes the segment and keeps the state, then gives up what need not be in memory."""

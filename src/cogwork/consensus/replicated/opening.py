@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from cogwork.consensus.raft.core import Recovered
     from cogwork.consensus.raft.group import Group
     from cogwork.consensus.replicated.files import ReplicaFiles
-    from cogwork.consensus.replicated.journal import Journal, Replayed
+    from cogwork.consensus.replicated.journal import Journal
     from cogwork.consensus.replicated.member_storage import MemberStorage
+    from cogwork.consensus.replicated.replayed import Replayed
     from cogwork.consensus.replicated.stream import Stream
     from cogwork.log.disk_queue import DiskQueue
 

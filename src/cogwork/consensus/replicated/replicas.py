@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 from cogwork.amqp.errors import CogworkError
 from cogwork.consensus.errors import ConsensusError, Unavailable
 from cogwork.consensus.replicated.files import ReplicaFiles, remove
-from cogwork.consensus.replicated.journal import Journal, Replayed
+from cogwork.consensus.replicated.journal import Journal
 from cogwork.consensus.replicated.member import Member
 from cogwork.consensus.replicated.member_storage import MemberStorage
 from cogwork.consensus.replicated.opening import declare, recover, replica_of
 from cogwork.consensus.replicated.renewals import Renewals, until_durable, while_kept
+from cogwork.consensus.replicated.replayed import Replayed
 from cogwork.log.errors import LogError
 
 if TYPE_CHECKING:

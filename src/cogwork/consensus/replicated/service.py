@@ -112,7 +112,9 @@ class RaftService:
         self._replicas = Replicas(self, self._host, wal=wal, queue=queue, directory_of=directory_of)
         self._members = self._replicas.members
         self.room = Room(wal, self._members)
-        self.pressure = Pressure(self._members, self._replicas.stop, self._replicas.renew)
+        self.pressure = Pressure(
+            wal, self._members, stop=self._replicas.stop, renew=self._replicas.renew
+        )
         self._writing = Writing(wal, report, stop=self._replicas.stop, pace=pace)
         self._agenda = Agenda(self._replicas.stop)
         self._turns = Turns(

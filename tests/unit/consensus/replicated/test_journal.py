@@ -17,8 +17,8 @@ from cogwork.consensus.replicated.journal import (
     LITTLE_ENTRIES,
     TINY_BYTES,
     Journal,
-    Replayed,
 )
+from cogwork.consensus.replicated.replayed import Replayed
 from cogwork.log.errors import LogBusy
 from cogwork.log.record import Record
 
@@ -52,7 +52,7 @@ class Log:
         self.low = lsn
 
     def read(self, lsn: int) -> Record:
-        assert lsn >= self.low, "it was given up"
+        assert self.low <= lsn < self.durable_lsn, "it was given up, or is not there yet"
         return self.records[lsn]
 
     def replayed(self) -> Replayed:
@@ -245,10 +245,29 @@ def test_a_log_that_takes_only_a_part_of_it_has_what_there_was() -> None:
             journal.renew_little()
         assert log.low == low
         assert log.replayed().entries == journal.entries(3, 1_000) == entries(3, 8)
+        with pytest.raises(LogBusy):
+            journal.write(Write(2, None, None, entries(7, 7, term=2)))
+        assert journal.entries(3, 1_000) == entries(3, 8), "so it is after a write that is refused"
         log.room = 1_000
         journal.write(Write(2, None, None, entries(7, 7, term=2)))
         assert journal.renew_little()
         assert log.replayed().entries == [*entries(3, 6), *entries(7, 7, term=2)]
+
+
+def test_what_was_written_once_more_can_be_read_before_it_is_durable() -> None:
+    log = Log()
+    journal = Journal(log, GROUP)
+    journal.write(Write(1, None, None, entries(1, 8)))
+    assert journal.renew_little()
+    low, log.low = log.low, 0  # nothing goes before the copies are durable
+    copies = log.end_lsn - low - 1
+    journal.write(Write(2, None, None, entries(8, 9, term=2)))
+    for undurable in range(2 + copies, 2, -1):
+        log.undurable = undurable
+        assert journal.entries(1, 7) == entries(1, 7), undurable
+        assert journal.term(7) == 1
+    log.low, log.undurable = low, 0
+    assert journal.entries(1, 1_000) == [*entries(1, 7), *entries(8, 9, term=2)]
 
 
 @pytest.mark.parametrize("seed", range(100))

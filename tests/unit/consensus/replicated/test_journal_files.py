@@ -11,8 +11,9 @@ from cogwork.consensus.raft.ready import HardState, Write
 from cogwork.consensus.raft.snapshot import Snapshot
 from cogwork.consensus.raft.storage import NoStorage
 from cogwork.consensus.replicated import journal as journal_module
-from cogwork.consensus.replicated.journal import Journal, Replayed
+from cogwork.consensus.replicated.journal import Journal
 from cogwork.consensus.replicated.renewals import while_kept
+from cogwork.consensus.replicated.replayed import Replayed
 from cogwork.log.record import Record
 
 GROUP = 17

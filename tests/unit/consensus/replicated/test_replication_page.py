@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cogwork.cluster import declarations
-from cogwork.consensus.replicated import calls, files, journal, switchboard, turns
+from cogwork.consensus.replicated import calls, files, journal_records, switchboard, turns
 from cogwork.consensus.replicated.outbox import OWN_MARK
 from cogwork.consensus.replicated.pacing import Pacing
 
@@ -60,12 +60,12 @@ def test_every_call_is_there_with_its_answer() -> None:
 def test_the_kinds_of_records_are_there() -> None:
     kinds = [int(row[0].split()[0]) for row in table("records")]
     assert kinds == [
-        journal.HARD_STATE,
-        journal.INSTALLED,
-        journal.COMPACTED,
-        journal.GIVEN_UP,
-        journal.ENTRY,
-        journal.ENTRY_AGAIN,
+        journal_records.HARD_STATE,
+        journal_records.INSTALLED,
+        journal_records.COMPACTED,
+        journal_records.GIVEN_UP,
+        journal_records.ENTRY,
+        journal_records.ENTRY_AGAIN,
     ]
 
 
