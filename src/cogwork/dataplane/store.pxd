@@ -6,9 +6,7 @@ from cogwork.dataplane.commits cimport Commits
 from cogwork.dataplane.dispatcher cimport Dispatcher
 from cogwork.dataplane.entry cimport AddressEntry
 from cogwork.dataplane.ledger cimport Ledger
-from cogwork.dataplane.outgoing cimport OutgoingLink
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
-from cogwork.dataplane.stored cimport Item
 
 
 @cython.final
