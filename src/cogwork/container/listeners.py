@@ -88,7 +88,8 @@ class Listeners:
                     sock = listening_socket(listen.host, listen.port or 0, is_shared=is_shared)
                     place.listener = Listener(sock, accept)
                 elif held and listen.path in held:
-                    place.listener = Listener(socket.socket(fileno=held[listen.path]), accept)
+                    sock = socket.socket(fileno=held[listen.path])
+                    place.listener = Listener(sock, accept, is_shared=True)
                 else:
                     sock = listening_path(listen.path, mode_of(listen))
                     place.listener = Listener(sock, accept, listen.path)

@@ -28,6 +28,9 @@ OWN_MODE = 0o600
 RETRY_S = 0.5
 """When the process has no file descriptor left, accepting pauses for this long."""
 
+TURN_S = 0.002
+"""For so long a process that took the last connection leaves the next one to the others."""
+
 
 class ListenError(CogworkError):
     """An address that cannot be listened on."""
@@ -41,6 +44,8 @@ class Listener:
         sock: socket.socket,
         on_accept: Callable[[socket.socket], None],
         path: str | None = None,
+        *,
+        is_shared: bool = False,
     ) -> None:
         """Starts to accept.
 
@@ -48,13 +53,17 @@ class Listener:
             sock: Listens; this object owns it.
             on_accept: Gets each connected, non-blocking socket, and owns it.
             path: The socket's file, where this object is to remove it in the end.
+            is_shared: Whether other processes accept from this very socket, too. The kernel wakes
+                them all, and may wake the same one first each time: so they take turns.
         """
         self._loop = asyncio.get_running_loop()
         self._on_accept = on_accept
         self._socket = sock
         self._file = None if path is None else SocketFile(path)
+        self._on_readable = self._take_turns if is_shared else self._accept
+        self._was_last = False
         sock.setblocking(False)
-        self._loop.add_reader(sock.fileno(), self._accept)
+        self._loop.add_reader(sock.fileno(), self._on_readable)
 
     @property
     def port(self) -> int:
@@ -64,24 +73,38 @@ class Listener:
 
     def _accept(self) -> None:
         for _ in range(ACCEPTS_AT_ONCE):
-            try:
-                sock, _address = self._socket.accept()
-            except BlockingIOError:
+            if not self._take():
                 return
-            except OSError as error:
-                if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
-                    self._pause()
-                return
-            sock.setblocking(False)
-            self._on_accept(sock)
 
-    def _pause(self) -> None:
+    def _take_turns(self) -> None:
+        """Takes one, after the others had time to do so where the last one was taken here."""
+        if self._was_last:
+            self._pause(TURN_S)
+        else:
+            self._was_last = self._take()
+
+    def _take(self) -> bool:
+        """Accepts one; tells whether one was there."""
+        try:
+            sock, _address = self._socket.accept()
+        except BlockingIOError:
+            return False
+        except OSError as error:
+            if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
+                self._pause(RETRY_S)
+            return False
+        sock.setblocking(False)
+        self._on_accept(sock)
+        return True
+
+    def _pause(self, pause_s: float) -> None:
         self._loop.remove_reader(self._socket.fileno())
-        self._loop.call_later(RETRY_S, self._resume)
+        self._loop.call_later(pause_s, self._resume)
 
     def _resume(self) -> None:
         if self._socket.fileno() >= 0:
-            self._loop.add_reader(self._socket.fileno(), self._accept)
+            self._was_last = False
+            self._loop.add_reader(self._socket.fileno(), self._on_readable)
 
     def close(self) -> None:
         """Accepts no more."""

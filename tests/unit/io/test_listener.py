@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -70,6 +71,44 @@ def test_a_unix_socket_takes_the_place_of_a_dead_one_and_leaves_no_file(tmp_path
 
     assert asyncio.run(story()) == b"hello"
     assert not path.exists()
+
+
+def accepted_in_turn(path: str, clients: int, *, closes_first: bool) -> list[int]:
+    """Connects one client after another where two listeners share a socket, as processes do."""
+
+    async def story() -> list[int]:
+        takers: list[int] = []
+
+        def taken(taker: int, sock: socket.socket) -> None:
+            takers.append(taker)
+            sock.close()
+
+        held = listening_path(path)
+        listeners = [
+            Listener(sock, partial(taken, number), is_shared=True)
+            for number, sock in enumerate((held, held.dup()))
+        ]
+        if closes_first:
+            listeners[0].close()
+        for number in range(clients):
+            with socket.socket(socket.AF_UNIX) as client:
+                client.connect(path)
+                while len(takers) == number:
+                    await asyncio.sleep(0.001)
+        for each in listeners:
+            each.close()
+        return takers
+
+    return asyncio.run(story())
+
+
+def test_those_who_share_a_socket_take_turns(tmp_path: Path) -> None:
+    takers = accepted_in_turn(str(tmp_path / "0"), 20, closes_first=False)
+    assert min(takers.count(0), takers.count(1)) >= 5
+
+
+def test_who_is_left_of_those_who_shared_a_socket_takes_all(tmp_path: Path) -> None:
+    assert accepted_in_turn(str(tmp_path / "0"), 20, closes_first=True) == [1] * 20
 
 
 def test_a_unix_socket_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
