@@ -121,11 +121,13 @@ def parse_properties(
     _ctx: click.Context, _parameter: click.Parameter, pairs: tuple[str, ...]
 ) -> dict[str, str]:
     """Reads each `K=V`."""
-    properties = {}
+    properties: dict[str, str] = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not key or not equals:
             raise click.BadParameter(f"{pair!r} is not of the form K=V")
+        if key in properties:
+            raise click.BadParameter(f"{key!r} is given twice, and a message has one of a name")
         properties[key] = value
     return properties
 

@@ -111,6 +111,10 @@ def test_summaries_are_what_the_commands_say_themselves() -> None:
         (["send", "amqp://h", "a"], "one of BODY and --file is needed (see `cogwork send --help`)"),
         (["send", "amqp://h", "a", "b", "--file", "-"], "one of BODY and --file is needed"),
         (["send", "amqp://h", "a", "b", "--property", "k"], "'k' is not of the form K=V"),
+        (
+            ["send", "amqp://h", "a", "b", "--property", "k=1", "--property", "k=2"],
+            "'k' is given twice",
+        ),
         (["send", "amqp://h", "a", "b", "--ttl", "0"], "0.0 is not in the range 0<x<=4294967.295"),
         (["send", "amqp://h", "a", "b", "--ttl", "nan"], "'nan' is no number that has an end"),
         (["receive", "amqp://h", "a", "--timeout", "nan"], "'nan' is no number that has an end"),

@@ -11,7 +11,7 @@ from hosted import LISTEN, Hosted
 
 from cogwork.cluster.declarations import Declare
 from cogwork.container.cluster.cluster import Cluster
-from cogwork.container.cluster.raft import FIRST_GROUP, ClusteredRaft, open_declared
+from cogwork.container.cluster.raft import FIRST_GROUP, ClusteredRaft, open_declared, stream_name
 from cogwork.container.engines import EngineHosts, VhostEngines
 from cogwork.container.settings import Address, Configuration
 from cogwork.spi.management import ManagementError
@@ -61,6 +61,26 @@ def test_replicas_of_something_else_are_never_opened() -> None:
     with pytest.raises(ValueError, match="something else of the cluster's"):
         asyncio.run(open_declared(cluster_with("a"), cast("Any", service), "stream", ("", "a"), {}))
     assert service.opened == []
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (("blue", "work"), ("", "blue:work")),
+        (("", "blue:work"), ("blue", "work")),
+        (("blue:green", "work"), ("blue", "green:work")),
+    ],
+)
+def test_no_queue_is_that_of_another_virtual_host(
+    first: tuple[str, str], second: tuple[str, str]
+) -> None:
+    cluster, service = cluster_with("a"), Service()
+    cluster.declarations.apply(Declare("queue", *first, {}))
+    with pytest.raises(ValueError, match=f"which is '{first[1]}' of virtual host '{first[0]}'"):
+        asyncio.run(open_declared(cluster, cast("Any", service), "queue", second, {}))
+    assert cluster.declarations.find("queue", *second) is None
+    asyncio.run(open_declared(cluster, cast("Any", service), "queue", first, {}))
+    assert service.opened == [stream_name("queue", *first)]
 
 
 def test_no_stream_is_that_of_another_virtual_host() -> None:

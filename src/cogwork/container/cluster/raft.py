@@ -119,6 +119,7 @@ async def open_declared(
         # What is known before may be long ago: a replica that was given up would come again.
         async with asyncio.timeout(CURRENT_TIMEOUT_S):
             await cluster.when_current()
+        _check_distinct(cluster, kind, name)
         declaration = await cluster.declare(kind, *name, values, defaults)
     except TimeoutError:
         raise Unavailable("what is declared is not known yet") from None
@@ -135,6 +136,21 @@ async def open_declared(
         **{option: options[option] for option in RETENTION_OPTIONS if option in options},
     }
     return await service.open(stream_name(kind, *name), made)
+
+
+def _check_distinct(cluster: Cluster, kind: str, name: tuple[str, str]) -> None:
+    """Refuses what replicas could not tell from something of another virtual host."""
+    known_as = stream_name(kind, *name)
+    if ":" not in known_as:
+        return
+    for each in cluster.declarations.all(kind):
+        other = each.vhost, each.name
+        if other != name and stream_name(kind, *other) == known_as:
+            raise ValueError(
+                f"{name[1]!r:.200} of virtual host {name[0]!r} would be {known_as!r:.200} to the "
+                f"replicas, which is {other[1]!r:.200} of virtual host {other[0]!r}: give it "
+                "another name"
+            )
 
 
 def _check_name(stream: str) -> None:
