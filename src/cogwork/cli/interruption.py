@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import FrameType
 
-__all__ = ("interrupted_by_sigterm",)
+__all__ = ("interrupted_by_sigterm", "interrupted_later")
 
 
 @contextmanager
@@ -27,6 +27,29 @@ def interrupted_by_sigterm() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def interrupted_later() -> Iterator[None]:
+    """Has signals that would interrupt wait until the end of a `with`.
+
+    A process that is started there is known, by then, to whoever ends it.
+    """
+    came: list[int] = []
+    handlers = {}
+    if threading.current_thread() is threading.main_thread():  # others are never interrupted
+        handlers = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
+    # What is ignored, or ends this process without a word, goes on to do so.
+    handlers = {each: handler for each, handler in handlers.items() if callable(handler)}
+    for each in handlers:
+        signal.signal(each, lambda number, _frame: came.append(number))
+    try:
+        yield
+    finally:
+        for each, handler in handlers.items():
+            signal.signal(each, handler)
+        for number in came:
+            signal.raise_signal(number)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

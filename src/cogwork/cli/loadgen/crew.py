@@ -11,6 +11,7 @@ from typing import Final, Self
 
 import msgspec
 
+from cogwork.cli.interruption import interrupted_later
 from cogwork.cli.loadgen.jobs import Event, Job, Report, Told
 from cogwork.cli.loadgen.url import PeerError
 
@@ -120,8 +121,9 @@ class Crew:
 
     def hire(self, job: Job) -> Worker:
         """Starts a worker and waits until it is ready."""
-        worker = Worker(job)
-        self._workers.append(worker)
+        with interrupted_later():
+            worker = Worker(job)
+            self._workers.append(worker)
         deadline_s = time.monotonic() + _READY_S
         while not worker.is_ready:
             self.listen(0.5)

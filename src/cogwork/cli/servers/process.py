@@ -13,6 +13,8 @@ import time
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar
 
+from cogwork.cli.interruption import interrupted_later
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
@@ -108,7 +110,7 @@ class Server(ABC):
         Raises:
             Missing: It is not installed.
         """
-        with (self.directory / "log").open("ab") as log:
+        with (self.directory / "log").open("ab") as log, interrupted_later():
             self._process = subprocess.Popen(
                 self.command(),
                 stdin=subprocess.DEVNULL,
