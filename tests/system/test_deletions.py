@@ -96,3 +96,22 @@ def test_who_knows_of_no_majority_does_not_say_that_there_is_no_queue(
     refused = ran("queue", "delete", asked.url, address)
     assert refused.returncode == ExitCode.ERROR
     assert "not known here yet what the cluster has declared" in refused.stderr
+
+
+def test_who_declares_a_queue_without_a_majority_is_told(members: dict[str, Member]) -> None:
+    declare = ("queue", "declare", members["a"].url, "work/a", "--durability", "replicated")
+    assert done(*declare).stderr == ""
+    assert [owner_of(member) in members for member in members.values()] == [True] * 3
+    for name in "bc":
+        members[name].kill()
+    told = done(*declare[:3], "work/new", *declare[4:])
+    assert told.stdout == "work/new declared, on replicas\n"
+    assert "work/new: nobody owns it yet" in told.stderr
+    members["b"].start()
+    linked([members["a"], members["b"]])
+    within(READY_TIMEOUT_S, lambda: not done(*declare[:3], "work/new", *declare[4:]).stderr, "it")
+
+
+def owner_of(member: Member) -> str:
+    (row,) = json.loads(done("queue", "list", member.url, "--json").stdout)
+    return str(row["owner"])

@@ -39,8 +39,10 @@ LEARN_S = 0.3
 
 ONE_CLUSTER = "workers are one cluster where [cluster] names voters"
 
+NOT_OWNED = "nobody owns it yet: it takes items once a majority of its replicas answers"
+
 AGREE_S = 2.0
-"""So long workers have that all have just been told to, however busy they are."""
+"""So long workers and replicas have that all have just been told to, however busy they are."""
 
 LOOK_S = 0.1
 """How often they are asked."""
@@ -109,14 +111,16 @@ class SharedQueue:
             rows[name] = row
             if row["durability"] == REPLICATED:
                 break  # so it is there at all of them
-        is_alone = len(self._managers) == 1
+        durability = next(iter(rows.values()))["durability"]
+        is_alone = len(self._managers) == 1 and durability != REPLICATED
         until_s = time.monotonic() + (LEARN_S if is_alone else AGREE_S)
-        while any(row["problem"] for row in rows.values()) and time.monotonic() < until_s:
+        while any(map(_is_open, rows.values())) and time.monotonic() < until_s:
             await asyncio.sleep(LOOK_S)  # others may not have heard of it yet
             for name in rows:
                 rows[name] = await self._managers[name].get("READ", "queue", self._address)
         problems = dict.fromkeys(row["problem"] for row in rows.values() if row["problem"])
-        durability = next(iter(rows.values()))["durability"]
+        if not problems and any(map(_is_open, rows.values())):
+            problems[NOT_OWNED] = None
         lacking = await self._lacking(until_s) if durability == REPLICATED else []
         if lacking:
             problems[f"not there at {', '.join(lacking)}: {ONE_CLUSTER}"] = None
@@ -309,3 +313,8 @@ async def _row(manager: Manager, address: str) -> Row | None:
     except NotFound:
         return None
     return row
+
+
+def _is_open(row: Row) -> bool:
+    """Tells whether something may yet come of a queue that was declared."""
+    return row["problem"] is not None or (row["durability"] == REPLICATED and row["owner"] is None)
