@@ -153,7 +153,7 @@ def served(folder: Path, configuration: str = "") -> Iterator[Served]:
             [*COGWORK, "serve", "--config", str(file)], stdout=output, stderr=subprocess.STDOUT
         )
     try:
-        within(READY_TIMEOUT_S, lambda: _listens(process, log), "the container listens")
+        within(READY_TIMEOUT_S, lambda: listens(process, log), "the container listens")
         yield Served(f"amqp://127.0.0.1:{port}", process)
         assert process.poll() is None, f"the container died: {log.read_text()[-2000:]}"
     finally:
@@ -164,7 +164,7 @@ def served(folder: Path, configuration: str = "") -> Iterator[Served]:
         process.wait()
 
 
-def _listens(process: subprocess.Popen[bytes], log: Path) -> bool:
+def listens(process: subprocess.Popen[bytes], log: Path) -> bool:
     """Tells whether it has said so, which it does once all listeners are open."""
     said = log.read_text()
     assert process.poll() is None, f"the container ended: {said[-2000:]}"

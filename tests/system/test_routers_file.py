@@ -13,7 +13,7 @@ from proton.utils import BlockingConnection, BlockingReceiver
 from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.servers.process import free_ports
 
-from .served import COGWORK, READY_TIMEOUT_S, Served, _listens, within
+from .served import COGWORK, READY_TIMEOUT_S, Served, listens, within
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,7 +37,7 @@ def running(folder: Path, port: int, *options: str) -> Iterator[Served]:
             [*COGWORK, "serve", *options], stdout=output, stderr=subprocess.STDOUT
         )
     try:
-        within(READY_TIMEOUT_S, lambda: _listens(port, process, log), "the container listens")
+        within(READY_TIMEOUT_S, lambda: listens(process, log), "the container listens")
         yield Served(f"amqp://127.0.0.1:{port}", process)
     finally:
         process.terminate()
