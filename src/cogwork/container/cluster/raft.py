@@ -140,16 +140,14 @@ async def open_declared(
 
 def _check_distinct(cluster: Cluster, kind: str, name: tuple[str, str]) -> None:
     """Refuses what replicas could not tell from something of another virtual host."""
-    known_as = stream_name(kind, *name)
-    if ":" not in known_as:
-        return
-    for each in cluster.declarations.all(kind):
-        other = each.vhost, each.name
-        if other != name and stream_name(kind, *other) == known_as:
+    text = stream_name(KIND, *name)
+    splits = ((text[:at], text[at + 1 :]) for at, each in enumerate(text) if at and each == ":")
+    for vhost, address in (("", text), *splits):
+        if (vhost, address) != name and cluster.declarations.find(kind, vhost, address) is not None:
             raise ValueError(
-                f"{name[1]!r:.200} of virtual host {name[0]!r} would be {known_as!r:.200} to the "
-                f"replicas, which is {other[1]!r:.200} of virtual host {other[0]!r}: give it "
-                "another name"
+                f"{name[1]!r:.200} of virtual host {name[0]!r} would be {text!r:.200} to the "
+                f"replicas, which is {address!r:.200} of virtual host {vhost!r}: give it another "
+                "name"
             )
 
 
