@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from cogwork.client import StreamPublisher
 
 STREAM = "bench"
+CASES = ("batches", "replay", "single", "delay", "killed", "stopped", "beside", "active", "idle")
 BATCH = 1_000
 UNDER_WAY = 16
 LATENCY_RATE = 20_000
@@ -419,7 +420,7 @@ async def measure(arguments: argparse.Namespace) -> None:
             "idle": lambda: idle(trio, streams, seconds),
         }
         await trio.declare([STREAM])
-        for name in arguments.case or cases:
+        for name in arguments.case or CASES:
             found = []
             for _ in range(arguments.runs):
                 found.append(await cases[name]())
@@ -445,7 +446,9 @@ def _print(facts: dict[str, Any]) -> None:
 def main() -> None:
     """Reads the options and runs."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--case", action="append", help="all of them where none is named")
+    parser.add_argument(
+        "--case", action="append", choices=CASES, help="all of them where none is named"
+    )
     parser.add_argument("--runs", type=int, default=1, help="more than one: medians, too")
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--size", type=int, default=100)
