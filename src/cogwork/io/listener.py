@@ -31,6 +31,9 @@ RETRY_S = 0.5
 TURN_S = 0.002
 """For so long a process that took the last connection leaves the next one to the others."""
 
+CROWD = 16
+"""Connections that it takes then, at most: what still waits is more than they can take at once."""
+
 
 class ListenError(CogworkError):
     """An address that cannot be listened on."""
@@ -62,6 +65,7 @@ class Listener:
         self._file = None if path is None else SocketFile(path)
         self._on_readable = self._take_turns if is_shared else self._accept
         self._was_last = False
+        self._share = 1
         sock.setblocking(False)
         self._loop.add_reader(sock.fileno(), self._on_readable)
 
@@ -77,11 +81,15 @@ class Listener:
                 return
 
     def _take_turns(self) -> None:
-        """Takes one, after the others had time to do so where the last one was taken here."""
+        """Takes one, or a share after the others had time to, where the last was taken here."""
         if self._was_last:
+            self._share = CROWD
             self._pause(TURN_S)
-        else:
-            self._was_last = self._take()
+            return
+        while self._share and self._take():
+            self._was_last = True
+            self._share -= 1
+        self._share = 1
 
     def _take(self) -> bool:
         """Accepts one; tells whether one was there."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cogwork.io.listener import (
+    CROWD,
     Listener,
     ListenError,
     listening_path,
@@ -109,6 +110,36 @@ def test_those_who_share_a_socket_take_turns(tmp_path: Path) -> None:
 
 def test_who_is_left_of_those_who_shared_a_socket_takes_all(tmp_path: Path) -> None:
     assert accepted_in_turn(str(tmp_path / "0"), 20, closes_first=True) == [1] * 20
+
+
+def test_a_crowd_is_not_kept_waiting_for_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel keeps but so many: whoever comes then is turned away."""
+    path, pauses = str(tmp_path / "0"), 0
+    pause = Listener._pause
+
+    def paused(listener: Listener, pause_s: float) -> None:
+        nonlocal pauses
+        pauses += 1
+        pause(listener, pause_s)
+
+    monkeypatch.setattr(Listener, "_pause", paused)
+
+    async def story() -> None:
+        accepted: list[socket.socket] = []
+        clients = [socket.socket(socket.AF_UNIX) for _ in range(4 * CROWD)]
+        listener = Listener(listening_path(path), accepted.append, path, is_shared=True)
+        for client in clients:
+            client.connect(path)
+        while len(accepted) < len(clients):
+            await asyncio.sleep(0.001)
+        listener.close()
+        for each in (*clients, *accepted):
+            each.close()
+
+    asyncio.run(story())
+    assert 1 <= pauses <= 5
 
 
 def test_a_unix_socket_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
