@@ -10,6 +10,7 @@ import re
 import signal
 import socket
 import subprocess
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,9 +31,6 @@ from .served import COGWORK, READY_TIMEOUT_S, Served, served, within
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
-
-LANDING_ATTEMPTS_MAX = 200
-"""A connection lands on either of two workers by chance: so often never on the same one."""
 
 TIMEOUT_S = 40.0
 
@@ -124,8 +122,9 @@ def working(folder: Path, *options: str) -> Iterator[Workers]:
 
 @contextlib.asynccontextmanager
 async def landed(url: str, worker: str) -> AsyncIterator[cogwork.Mesh]:
-    """Connects again and again, until it is this worker that answers."""
-    for _ in range(LANDING_ATTEMPTS_MAX):
+    """Connects again and again, until it is this worker that answers: it may be just starting."""
+    until_s = time.monotonic() + READY_TIMEOUT_S
+    while time.monotonic() < until_s:
         async with cogwork.connect(url) as mesh:
             if mesh.container.container_id == worker:
                 yield mesh
