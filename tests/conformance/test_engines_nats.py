@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,10 +13,10 @@ pytest.importorskip("nats", reason="the extra [nats] is not installed")
 import nats
 
 from cogwork.cli.servers.nats import NatsServer
-from cogwork.consensus.batch import Batch
+from cogwork.consensus.batch import Batch, Chunk
 from cogwork.consensus.conformance import EngineConformance
 from cogwork.consensus.durability import Durability
-from cogwork.consensus.engine import EngineContext
+from cogwork.consensus.engine import EngineContext, Origin
 from cogwork.consensus.errors import Unavailable
 from cogwork.consensus.nats import NatsHost
 from cogwork.consensus.shared.server import Gone
@@ -73,6 +74,65 @@ def test_a_stream_that_others_have_deleted_is_told_to_be_gone(server: NatsServer
     if not server.is_running:
         server.start()
     asyncio.run(asyncio.wait_for(story(), 60))
+
+
+class LimitedServer(NatsServer):
+    """A server whose configuration says how many connections there may be."""
+
+    def command(self) -> list[str]:
+        return [super().command()[0], "--config", str(self.directory / "limit.conf")]
+
+    def limit(self, count: int) -> None:
+        store = f'jetstream {{ store_dir: "{self.directory / "data"}" }}'
+        lines = (f"port: {self.port}", f"http_port: {self.more_ports[1]}", store)
+        text = "\n".join((*lines, f"max_connections: {count}"))
+        (self.directory / "limit.conf").write_text(text)
+        if self._process is not None:
+            self._process.send_signal(signal.SIGHUP)
+
+
+async def send_away(host: NatsHost, server: LimitedServer) -> None:
+    """Has the server choose one of two connections until it is the host's."""
+    client = (await host._connection.session()).client
+    while not client.is_closed:
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        server.limit(1)
+        is_other = asyncio.create_task(reader.read())
+        while not client.is_closed and not is_other.done():
+            await asyncio.sleep(0.01)
+        server.limit(100)
+        await asyncio.sleep(0.2)
+        writer.close()
+        await asyncio.wait([is_other])
+
+
+@pytest.mark.usefixtures("server")
+def test_a_stream_goes_on_after_its_client_was_sent_away_for_good(tmp_path: Path) -> None:
+    """The library never connects again after an `-ERR`, such as of one connection too many."""
+    server = LimitedServer(tmp_path)
+    server.limit(100)
+    server.start()
+
+    async def story() -> None:
+        host = NatsHost(EngineContext(server.options))
+        engine = await host.open("sent-away", {})
+        reader = engine.subscribe(Origin.FIRST)
+        offsets: list[int] = []
+        for number in range(4):
+            if number:
+                await send_away(host, server)
+            await engine.append(Batch.of([b"%d" % number]))
+            while len(offsets) <= number:
+                if isinstance(item := await anext(reader), Chunk):
+                    offsets.append(item.offset)
+        assert offsets == [0, 1, 2, 3]
+        await reader.aclose()
+        await host.close()
+
+    try:
+        asyncio.run(asyncio.wait_for(story(), 100))
+    finally:
+        server.kill()
 
 
 @pytest.mark.usefixtures("server")

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import quote
 
-import nats
-from nats.errors import Error as NatsError
 from nats.js.api import DiscardPolicy, StorageType, StreamConfig
 from nats.js.errors import NotFoundError
 
 from cogwork.consensus.capabilities import Capabilities
 from cogwork.consensus.durability import Durability
+from cogwork.consensus.nats.connection import REQUEST_TIMEOUT_S, NatsConnection
 from cogwork.consensus.nats.errors import translated
 from cogwork.consensus.nats.log import NatsLog
 from cogwork.consensus.shared.host import SharedHost, number_of, text_of
@@ -22,16 +20,12 @@ from cogwork.consensus.shared.server import ServerDown
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from nats.aio.client import Client
-
     from cogwork.consensus.engine import EngineContext
 
 __all__ = ("NatsHost",)
 
 CAPABILITIES = Capabilities(durability=Durability.MEMORY, is_uniform=False)
 """What one server gives; a stream with three replicas gives more."""
-
-REQUEST_TIMEOUT_S = 3.0
 
 
 class NatsHost(SharedHost):
@@ -55,9 +49,7 @@ class NatsHost(SharedHost):
     def __init__(self, context: EngineContext | None = None) -> None:
         super().__init__(context)
         options = self.context.options
-        self._urls = [
-            each.strip() for each in text_of(options, "url", "nats://localhost:4222").split(",")
-        ]
+        urls = text_of(options, "url", "nats://localhost:4222").split(",")
         self._prefix = text_of(options, "prefix", "cogwork")
         names = {
             "user": "user",
@@ -65,9 +57,8 @@ class NatsHost(SharedHost):
             "token": "token",
             "credentials_file": "user_credentials",
         }
-        self._login = {names[name]: text_of(options, name, "") for name in names if name in options}
-        self._client: Client | None = None
-        self._connecting = asyncio.Lock()
+        login = {names[name]: text_of(options, name, "") for name in names if name in options}
+        self._connection = NatsConnection([each.strip() for each in urls], login)
 
     def _name(self, stream: str) -> str:
         # A name of JetStream has no dots, blanks, slashes or wildcards.
@@ -81,8 +72,7 @@ class NatsHost(SharedHost):
         if storage not in ("file", "memory"):
             raise ValueError(f"storage is file or memory, not {storage!r}")
         name = self._name(stream)
-        client = await self._connected()
-        streams = client.jetstream(timeout=REQUEST_TIMEOUT_S)
+        client, streams = await self._connection.session()
         config = StreamConfig(
             name=name,
             subjects=[name],
@@ -95,17 +85,17 @@ class NatsHost(SharedHost):
                 info = await streams.stream_info(name)
             except NotFoundError:
                 info = await streams.add_stream(config)
-        return NatsLog(client, streams, info)
+        return NatsLog(self._connection, client.max_payload, info)
 
     async def drop_log(self, stream: str) -> None:
         """Deletes the log of a stream, if there is one."""
-        client = await self._connected()
+        streams = (await self._connection.session()).streams
         with translated(), contextlib.suppress(NotFoundError):
-            await client.jetstream(timeout=REQUEST_TIMEOUT_S).delete_stream(self._name(stream))
+            await streams.delete_stream(self._name(stream))
 
     async def reach(self) -> None:
         """Sees that the server answers."""
-        client = await self._connected()
+        client = (await self._connection.session()).client
         if not client.is_connected:
             raise ServerDown("NATS: not connected", may_have_happened=False)
         with translated():
@@ -113,32 +103,4 @@ class NatsHost(SharedHost):
 
     async def disconnect(self) -> None:
         """Leaves the server."""
-        client, self._client = self._client, None
-        if client is not None:
-            with contextlib.suppress(NatsError, OSError):
-                await client.close()
-
-    async def _connected(self) -> Client:
-        async with self._connecting:
-            if self._client is not None and not self._client.is_closed:
-                return self._client
-            try:
-                async with asyncio.timeout(REQUEST_TIMEOUT_S):
-                    self._client = await nats.connect(
-                        self._urls,
-                        error_cb=_ignore,
-                        connect_timeout=1,
-                        reconnect_time_wait=0.1,
-                        max_reconnect_attempts=-1,
-                        ping_interval=2,
-                        **self._login,
-                    )
-            except (TimeoutError, NatsError, OSError) as error:
-                reason = str(error) or "no answer in time"
-                raise ServerDown(f"NATS: {reason}", may_have_happened=False) from error
-            return self._client
-
-
-async def _ignore(error: Exception) -> None:
-    """Takes the client's complaints; whoever asks is answered."""
-    del error
+        await self._connection.close()

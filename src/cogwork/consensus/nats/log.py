@@ -16,8 +16,9 @@ from cogwork.consensus.shared.server import Gone, Moved, ServerDown
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
-    from nats.js import JetStreamContext
     from nats.js.api import StreamInfo
+
+    from cogwork.consensus.nats.connection import NatsConnection
 
 __all__ = ("NatsLog", "place_of")
 
@@ -34,30 +35,32 @@ class NatsLog:
     """The log of one stream.
 
     Args:
-        client: The connection.
-        streams: JetStream behind it.
-        info: What the server says of the stream.
+        connection: To the server.
+        payload_bytes_max: The longest message that it takes.
+        info: What it says of the stream.
     """
 
-    def __init__(self, client: Client, streams: JetStreamContext, info: StreamInfo) -> None:
+    def __init__(
+        self, connection: NatsConnection, payload_bytes_max: int, info: StreamInfo
+    ) -> None:
         is_replicated = (info.config.num_replicas or 1) > 1
         self.capabilities = Capabilities(
             durability=Durability.REPLICATED_MEMORY if is_replicated else Durability.MEMORY,
             is_uniform=is_replicated,
         )
-        self.entry_bytes_max = client.max_payload - HEADER_BYTES
-        self._client = client
-        self._streams = streams
+        self.entry_bytes_max = payload_bytes_max - HEADER_BYTES
+        self._connection = connection
         self._name = info.config.name or ""
         self._created = getattr(info, "created", None)
 
     async def append(self, expected: int, entry: bytes) -> int:
         """Appends an entry behind the one at position `expected`."""
-        if not self._client.is_connected:
+        client, streams = await self._connection.session()
+        if not client.is_connected:
             raise ServerDown("NATS: not connected", may_have_happened=False)
         with translated():
             try:
-                answer = await self._streams.publish(
+                answer = await streams.publish(
                     self._name, entry, timeout=APPEND_TIMEOUT_S, headers={EXPECTED: str(expected)}
                 )
             except APIError as error:
@@ -68,9 +71,10 @@ class NatsLog:
 
     async def fetch(self, position: int) -> tuple[int, bytes] | None:
         """Returns the first entry at a position or above."""
+        streams = (await self._connection.session()).streams
         with translated():
             try:
-                found = await self._streams.get_msg(
+                found = await streams.get_msg(
                     self._name, seq=position, subject=self._name, next=True
                 )
             except NotFoundError as error:
@@ -86,9 +90,10 @@ class NatsLog:
 
     async def reader(self, position: int) -> NatsReader:
         """Returns a reader that begins at a position."""
+        client, streams = await self._connection.session()
         with translated():
-            inbox = self._client.new_inbox()
-            consumer = await self._streams.add_consumer(
+            inbox = client.new_inbox()
+            consumer = await streams.add_consumer(
                 self._name,
                 ConsumerConfig(
                     deliver_policy=DeliverPolicy.BY_START_SEQUENCE,
@@ -99,21 +104,22 @@ class NatsLog:
                     num_replicas=1,
                 ),
             )
-            subscription = await self._client.subscribe(inbox)
-        return NatsReader(self._client, consumer.stream_name, consumer.name, subscription)
+            subscription = await client.subscribe(inbox)
+        return NatsReader(client, consumer.stream_name, consumer.name, subscription)
 
     async def trim(self, before: int) -> None:
         """Gives up the entries below a position."""
         if before <= 1:
             return  # a server takes the position of the first entry for none, and gives up all
+        streams = (await self._connection.session()).streams
         with translated():
-            await self._streams.purge_stream(self._name, seq=before)
+            await streams.purge_stream(self._name, seq=before)
 
     async def members(self) -> Members:
         """Tells which servers hold the log."""
         cluster = (await self._info()).cluster
         if cluster is None or cluster.leader is None:
-            place = place_of(self._client)
+            place = place_of((await self._connection.session()).client)
             return Members((place,), (), place)
         others = [peer.name for peer in cluster.replicas or () if peer.name]
         return Members((cluster.leader, *others), (), cluster.leader)
@@ -122,8 +128,9 @@ class NatsLog:
         """Lets go of it."""
 
     async def _info(self) -> StreamInfo:
+        streams = (await self._connection.session()).streams
         with translated():
-            info = await self._streams.stream_info(self._name)
+            info = await streams.stream_info(self._name)
         if getattr(info, "created", None) != self._created:
             raise Gone
         return info
