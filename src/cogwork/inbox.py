@@ -19,13 +19,13 @@ from __future__ import annotations
 import re
 import sys
 import time
+import uuid
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from cogwork.amqp.errors import CogworkError
 from cogwork.consensus.engine import FromOffset, Origin
 
 if TYPE_CHECKING:
-    import uuid
     from collections.abc import Callable, Mapping, Sequence
 
     from cogwork.consensus.engine import Start
@@ -231,18 +231,19 @@ class Inbox:
 
     # -- what comes in any order
 
-    def take_id(self, source: str, message_id: str | bytes | int | uuid.UUID) -> bool:
+    def take_id(self, source: str, message_id: str | bytes | int | uuid.UUID | None) -> bool:
         """Notes that a message is being processed; for queues, whose messages come in any order.
 
         Args:
             source: Where its id is unique: an address, or a producer.
-            message_id: Its id.
+            message_id: Its id; one without cannot be told from others, and is refused.
 
         Returns:
             Whether to process it; False where that has been done.
 
         Raises:
             NoTransaction: None is open.
+            ValueError: The message has no id, or a name is too long.
         """
         values = {"source": _checked(source), "id": _checked(_id_text(message_id))}
         found = self._fetch(
@@ -276,14 +277,15 @@ class Inbox:
 
     def _execute(self, statement: str, **values: object) -> int:
         """Executes a change within the application's transaction; returns the rows changed."""
+        if _commits_each(self._connection):  # before it has
+            raise NoTransaction
         cursor = self._connection.cursor()
         try:
             cursor.execute(*self._prepared(statement, values))
             changed = cursor.rowcount
         finally:
             cursor.close()
-        # Known of SQLite; of other drivers it cannot be asked in one way.
-        if getattr(self._connection, "in_transaction", True) is False:
+        if not _is_in_transaction(self._connection):
             raise NoTransaction
         return changed
 
@@ -331,18 +333,42 @@ def _style_of(connection: Connection) -> str:
     )
 
 
+def _is_in_transaction(connection: Connection) -> bool:
+    """Says so of SQLite; of other drivers it cannot be asked in one way."""
+    return getattr(connection, "in_transaction", True) is not False
+
+
+def _commits_each(connection: Connection) -> bool:
+    """Says whether the next change would be committed by itself, in SQLite's autocommit mode.
+
+    Else the driver begins a transaction before it.
+    """
+    is_in_autocommit = (
+        getattr(connection, "autocommit", None) is True
+        or getattr(connection, "isolation_level", "") is None
+    )
+    return is_in_autocommit and not _is_in_transaction(connection)
+
+
 def _checked(text: str) -> str:
     if not 0 < len(text) <= LENGTH_MAX:
         raise ValueError(f"{text!r:.80} does not have 1 to {LENGTH_MAX} characters")
     return text
 
 
-def _id_text(message_id: str | bytes | int | uuid.UUID) -> str:
+def _id_text(message_id: object) -> str:
     """Writes an id so that ids of different types differ (AMQP 1.0 §3.2.11 to §3.2.14)."""
     if isinstance(message_id, bytes):
         return f"b:{message_id.hex()}"
     if isinstance(message_id, str):
         return f"s:{message_id}"
-    if isinstance(message_id, int):
+    if isinstance(message_id, uuid.UUID):
+        return f"i:{message_id}"
+    if isinstance(message_id, int) and not isinstance(message_id, bool):
         return f"u:{message_id}"
-    return f"i:{message_id}"
+    if message_id is None:
+        raise ValueError(
+            "the message has no message-id, by which it would be known when it comes again: "
+            "have its sender set one"
+        )
+    raise ValueError(f"{message_id!r:.80} is no message-id: a text, octets, a number or a UUID")

@@ -3,7 +3,8 @@
 import re
 import sqlite3
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -134,12 +135,25 @@ def test_old_ids_can_be_forgotten(database: sqlite3.Connection) -> None:
 def test_without_a_transaction_it_refuses() -> None:
     database = sqlite3.connect(":memory:", isolation_level=None)
     inbox = inbox_of(database)
-    with pytest.raises(NoTransaction):
-        inbox.take(STREAM, 0)
-    database.execute("BEGIN")
-    assert inbox.take(STREAM, 1)
-    database.execute("COMMIT")
+    takes: list[Callable[[], bool]] = [
+        partial(inbox.take, STREAM, 0),
+        partial(inbox.take, STREAM, 1),
+        partial(inbox.take_id, "queue/q", "m"),
+    ]
+    for take in takes:
+        with pytest.raises(NoTransaction), database:  # which begins none in this mode
+            take()
+        database.execute("BEGIN")
+        assert take(), "the refusal has left a note"
+        database.execute("COMMIT")
     database.close()
+
+
+@pytest.mark.parametrize("message_id", [None, 1.5, True, ("a",)])
+def test_a_message_without_an_id_is_refused(database: sqlite3.Connection, message_id: Any) -> None:
+    inbox = inbox_of(database)
+    with pytest.raises(ValueError, match="message-id"):
+        inbox.take_id("queue/q", message_id)
 
 
 def test_names_are_checked(database: sqlite3.Connection) -> None:
