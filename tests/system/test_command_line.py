@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import signal
 import subprocess
 from base64 import b64decode
@@ -54,6 +55,26 @@ def failing(*arguments: str) -> tuple[int, str]:
     assert done.stderr.startswith("cogwork: "), done.stderr
     assert done.stderr.count("\n") == 1, done.stderr
     return done.returncode, done.stderr
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-8"])
+def test_what_a_terminal_has_no_character_for_is_shown_as_json_writes_it(
+    container: Served, encoding: str
+) -> None:
+    text = "caf\u00e9 \u2013 \u2603 \U0001f642"
+    container.run("send", container.url, "queue/words", text)
+
+    def shown(*arguments: str) -> bytes:
+        environment = {**os.environ, "PYTHONIOENCODING": encoding}
+        return subprocess.run(
+            [*COGWORK, *arguments], capture_output=True, env=environment, timeout=30, check=True
+        ).stdout
+
+    peeked = shown("queue", "peek", container.url, "queue/words", "--json").decode(encoding)
+    assert json.loads(peeked)["body"] == text
+    plain = shown("receive", container.url, "queue/words", "--count", "1").decode(encoding)
+    assert json.loads(f'"{plain.rstrip()}"') == text
+    assert container.run("queue", "peek", container.url, "queue/words") == ""
 
 
 @contextlib.contextmanager

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cogwork.cli.escapes import escape_what_cannot_be_written
 from cogwork.cli.exit_codes import ExitCode, code_of, innermost, line_of
 from cogwork.cli.lazy import Entry, LazyGroup, ReaderLeftError
 from cogwork.cli.visible import visible
@@ -85,6 +86,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     """
     if sys.stdin is None:  # as after `<&-`: there is nothing to be read
         sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115  # for as long as this runs
+    escape_what_cannot_be_written(sys.stdout)
     try:
         code = cogwork.main(arguments, prog_name="cogwork", standalone_mode=False)
         if sys.stdout is not None:  # as after `>&-`
