@@ -5,6 +5,10 @@ does, and its chunks go to the end of the *tail*, in memory. From time to time t
 into a segment on disk, together with the sequencer's state as of then: that is the replica's
 snapshot, and entries up to there are not needed any more. A restart begins with the snapshot, and
 applies the entries that follow once more; chunks that are in a segment already are passed over.
+
+While the records of a leader's snapshot are fetched, segments may have more than was applied. Where
+entries go on in the meantime, what memory has from before is let go, for what follows it there is
+passed over: the tail has no gap.
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from cogwork.consensus.chunk_list import ChunkList
 from cogwork.consensus.engine import Appended
-from cogwork.consensus.errors import BeyondEnd, ConsensusError, Truncated
+from cogwork.consensus.errors import BeyondEnd, ConsensusError, Truncated, Unavailable
 from cogwork.consensus.replicated.calls import Failed, Place, failure_of
 from cogwork.consensus.replicated.entry import decode_entry
 from cogwork.consensus.replicated.sealed_chunks import SealedChunks
@@ -104,6 +108,8 @@ class Replica:
         self.applied = index
         results: list[Place | Failed | int] = []
         state, sealed = self.state, self.sealed_offset
+        if state.next_offset < sealed and not self._is_sealing:
+            self.tail.trim(sealed)
         first_offset = state.first_offset
         for command in decode_entry(payload):
             answer, chunk = state.apply(command)
@@ -156,7 +162,7 @@ class Replica:
         Raises:
             Truncated: The offset is below the first one.
             BeyondEnd: The replica has not come so far.
-            Unavailable: What is sealed cannot be read here.
+            Unavailable: It cannot be read here.
         """
         state = self.state
         if offset < state.first_offset:
@@ -169,6 +175,8 @@ class Replica:
         if not self._is_sealed(offset):
             found: list[Chunk] = []
             ordinal, size_bytes = tail.find(offset), 0
+            if tail[ordinal].offset > offset:
+                raise Unavailable("this replica does not have all records in memory that it has")
             while ordinal < tail.next and (size_bytes < max_bytes or not found):
                 chunk = tail[ordinal]
                 size_bytes += len(chunk.batch.payload)

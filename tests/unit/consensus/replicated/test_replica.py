@@ -90,6 +90,34 @@ def kept(tmp_path: Path) -> Iterator[Kept]:
     made.queue.close()
 
 
+@pytest.mark.parametrize("fetched", [(6,), (6, 9), (3, 6, 12)])
+def test_what_is_fetched_while_entries_go_on_leaves_no_gap(
+    kept: Kept, fetched: tuple[int, ...]
+) -> None:
+    """A leader's snapshot has records up to 12; its last ones are fetched after entries came."""
+    records = [b"%d" % number for number in range(12)]
+    other = Replica(kept.files.segments, kept.reports.append)
+    for index, record in enumerate(records):
+        command = encode(Append(Batch.of([record]), None, 1_000))
+        other.apply(index + 1, encode_entry([command], 1_000))
+    chunks = other.read(0, 1 << 20)
+    kept.append(records[0])
+    kept.append(records[1])
+    before = 0
+    for end in fetched:
+        steps = kept.files.segments.sealing(kept.files.blocks(chunks[before:end]))
+        kept.queue.start(steps, _ignore, kept.failures.append)
+        kept.queue.finish()
+        for number in range(kept.replica.state.next_offset, end - 1):
+            kept.append(records[number])
+            assert kept.bodies()[: number + 1] == records[: number + 1]
+        before = end
+    for number in range(kept.replica.state.next_offset, 12):
+        kept.append(records[number])
+        assert kept.bodies()[: number + 1] == records[: number + 1]
+    assert (kept.failures, kept.reports) == ([], [])
+
+
 @pytest.mark.parametrize("before", [1, 2, 3, 4, 5, 6, 7])
 def test_what_is_given_up_before_it_is_sealed_leaves_a_segment_that_follows(
     kept: Kept, before: int
