@@ -10,7 +10,7 @@ from replicas import take, trio
 
 from cogwork.consensus.batch import Batch
 from cogwork.consensus.engine import Members
-from cogwork.consensus.replicated.calls import GetRoom, RoomIs
+from cogwork.consensus.replicated.calls import GetRoom, RoomIs, StreamKey
 from cogwork.consensus.replicated.files import ReplicaFiles
 from cogwork.consensus.replicated.journal import Journal
 from cogwork.log.wal import Wal
@@ -201,7 +201,11 @@ def test_a_container_without_room_says_why(tmp_path: Path, monkeypatch: pytest.M
 
             async def asked(*voters: str) -> RoomIs:
                 return await service.ask(
-                    "b", lambda number, name: GetRoom(number, name, [*voters]), RoomIs, "", 5.0
+                    "b",
+                    lambda number, key: GetRoom(number, key, [*voters]),
+                    RoomIs,
+                    StreamKey(""),
+                    5.0,
                 )
 
             await made.open("b")

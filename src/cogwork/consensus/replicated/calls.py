@@ -52,12 +52,25 @@ __all__ = (
     "Results",
     "RoomIs",
     "SnapshotIs",
+    "StreamKey",
     "TimeIs",
     "decode",
     "encode",
     "error_of",
     "failure_of",
 )
+
+
+class StreamKey(msgspec.Struct, frozen=True, array_like=True):
+    """Which stream is meant: one that is deleted and made again under its name is another one.
+
+    Attributes:
+        name: Its name.
+        group: The number of its group; 0 where no group is meant.
+    """
+
+    name: str
+    group: int = 0
 
 
 class _Call(msgspec.Struct, frozen=True, array_like=True, tag=True):
@@ -69,7 +82,7 @@ class _Call(msgspec.Struct, frozen=True, array_like=True, tag=True):
     """
 
     number: int
-    stream: str
+    stream: StreamKey
 
 
 class Proposal(_Call, frozen=True, array_like=True, tag=True):

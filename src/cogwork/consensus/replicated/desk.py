@@ -31,12 +31,12 @@ class Desk:
 
     def carry_out(self, call: Call, answer: Callable[[Answer], object]) -> None:
         """Has a call carried out, and refuses what nothing here can answer."""
-        served = self._served.get(call.stream)
-        stream = self._streams.get(call.stream)
+        served = self._served.get(call.stream.name)
+        stream = self._streams.get(call.stream.name)
         if served is not None:
             served.call(call, answer)
-        elif stream is None or stream.member is None:
-            reason = f"no replica of {call.stream} is here"
+        elif stream is None or stream.member is None or stream.key != call.stream:
+            reason = f"no replica of {call.stream.name} is here"
             answer(Refused(call.number, failure_of(Unavailable(reason))))
         else:
             stream.member.call(call, answer)

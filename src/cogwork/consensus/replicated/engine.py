@@ -198,7 +198,7 @@ class RaftEngine:
     async def offset_at(self, time_ms: int) -> int:
         """Returns the offset of the first record of this time or later; the next one if none is."""
         answer = await self._open_stream().ask_any(
-            lambda number, name: FindTime(number, name, time_ms), TimeIs
+            lambda number, key: FindTime(number, key, time_ms), TimeIs
         )
         return answer.offset
 

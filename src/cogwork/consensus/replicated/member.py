@@ -13,6 +13,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+
 from cogwork.consensus.chunks import encode_chunk
 from cogwork.consensus.engine import Members
 from cogwork.consensus.errors import BeyondEnd, ConsensusError, NotLeader, Unavailable
@@ -335,10 +337,7 @@ class Member:
         end = self.replica.state.next_offset
         for each in waiting:
             if each.call.offset < end or (now_s is not None and each.due_s <= now_s):
-                self.call(
-                    Read(each.call.number, self.name, each.call.offset, each.call.max_bytes, 0),
-                    each.answer,
-                )
+                self.call(msgspec.structs.replace(each.call, wait_ms=0), each.answer)
             else:
                 self._waiting.append(each)
 

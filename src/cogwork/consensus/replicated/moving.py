@@ -100,7 +100,7 @@ class Moving:
         now_s = self._service.now_s()
         if now_s - self._asked_s.get(container, -ASK_S) >= ASK_S:
             self._asked_s[container] = now_s
-            call = GetMove(self._service.next_number(), self._member.name)
+            call = GetMove(self._service.next_number(), self._member.stream.key)
             self._service.send_call(
                 container, call, MoveIs, partial(self._take, self._term, container)
             )

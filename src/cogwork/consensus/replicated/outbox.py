@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from cogwork.consensus.engine import Appended
+    from cogwork.consensus.replicated.calls import StreamKey
     from cogwork.consensus.sequencer import Command
 
 __all__ = ("OWN_MARK", "Done", "Outbox")
@@ -80,7 +81,7 @@ class Outbox:
 
     def __init__(
         self,
-        stream: str,
+        stream: StreamKey,
         candidates: Sequence[str],
         new_producer: Callable[[], bytes],
         next_number: Callable[[], int],
@@ -89,7 +90,7 @@ class Outbox:
         """Has nothing to send.
 
         Args:
-            stream: For the calls.
+            stream: Whose leader the calls are for.
             candidates: Who may lead; the likeliest first.
             new_producer: Makes an id that nobody had before, beginning with `OWN_MARK`.
             next_number: Makes the numbers of calls.

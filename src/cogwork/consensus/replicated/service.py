@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from cogwork.consensus.raft.membership import Membership
     from cogwork.consensus.raft.settings import Settings
     from cogwork.consensus.raft.snapshot import Snapshot
-    from cogwork.consensus.replicated.calls import Answer, Call, Refused
+    from cogwork.consensus.replicated.calls import Answer, Call, Refused, StreamKey
     from cogwork.consensus.replicated.cluster import StreamCluster
     from cogwork.consensus.replicated.member import Member
     from cogwork.consensus.replicated.placement import Placement
@@ -318,9 +318,9 @@ class RaftService:
     async def ask(
         self,
         to: str,
-        make: Callable[[int, str], Call],
+        make: Callable[[int, StreamKey], Call],
         kind: type[A],
-        stream: str,
+        stream: StreamKey,
         timeout_s: float,
     ) -> A:
         """Asks a container, which may be this one, and waits for such an answer.

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from cogwork.consensus.batch import check
 from cogwork.consensus.chunks import decode_chunk
 from cogwork.consensus.errors import ConsensusError, Malformed, NotLeader, Unavailable, reason_of
-from cogwork.consensus.replicated.calls import Read, Records, Refused, Results, error_of
+from cogwork.consensus.replicated.calls import (
+    Read,
+    Records,
+    Refused,
+    Results,
+    StreamKey,
+    error_of,
+)
 from cogwork.consensus.replicated.outbox import OWN_MARK, Outbox
 from cogwork.consensus.replicated.patience import Patience
 from cogwork.consensus.replicated.placement import Placement
@@ -57,6 +64,7 @@ class Stream:
     Attributes:
         name: Its name.
         number: The group's.
+        key: Both, for calls.
         placement: Which containers are to hold a replica, and may.
         retention: How long records are kept.
         housing: Held by who opens the replica here, or has it given up.
@@ -78,10 +86,11 @@ class Stream:
     ) -> None:
         self.name = name
         self.number = number
+        self.key = StreamKey(name, number)
         self.placement = placement
         self.retention = Retention()
         self.housing = asyncio.Lock()
-        self.outbox = Outbox(name, placement.holders, new_producer, next_number)
+        self.outbox = Outbox(self.key, placement.holders, new_producer, next_number)
         self.member: Member | None = None
         self.users = 0
         self.is_deleted = False
@@ -152,11 +161,11 @@ class Stream:
 
     # -- reading
 
-    async def ask_any(self, make: Callable[[int, str], Call], kind: type[A]) -> A:
+    async def ask_any(self, make: Callable[[int, StreamKey], Call], kind: type[A]) -> A:
         """Asks a replica, and another where that one does not answer.
 
         Args:
-            make: Makes the call, from its number and the stream's name.
+            make: Makes the call, from its number and the stream's key.
             kind: What answers it.
 
         Raises:
@@ -181,7 +190,7 @@ class Stream:
         """
         wait_ms = int(wait_s * 1000)
         return await self._ask_any(
-            lambda number, name: Read(number, name, offset, max_bytes, wait_ms),
+            lambda number, key: Read(number, key, offset, max_bytes, wait_ms),
             Records,
             partial(_chunks_from if is_here else _some_chunks_from, offset),
             self._patience_for_records,
@@ -191,7 +200,7 @@ class Stream:
 
     async def _ask_any(
         self,
-        make: Callable[[int, str], Call],
+        make: Callable[[int, StreamKey], Call],
         kind: type[A],
         take: Callable[[A], T],
         patience: Patience,
@@ -207,7 +216,7 @@ class Stream:
             timeout_s = patience.timeout_s + wait_s
             container = self._next_reader(is_here=is_here)
             try:
-                answer = await self._service.ask(container, make, kind, self.name, timeout_s)
+                answer = await self._service.ask(container, make, kind, self.key, timeout_s)
                 patience.answered(max(0.0, clock_s() - asked_s - wait_s))
                 taken = take(answer)
             except (NotLeader, Unavailable) as refused:

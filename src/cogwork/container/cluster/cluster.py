@@ -28,6 +28,7 @@ from cogwork.cluster.declarations import (
 from cogwork.consensus.batch import Batch
 from cogwork.consensus.engine import CaughtUp, FromOffset, Origin, Snapshot
 from cogwork.consensus.errors import Malformed, Truncated, Unknown
+from cogwork.consensus.replicated.calls import StreamKey
 from cogwork.container.cluster.quorum import demand_majority, whom_it_lacks
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ __all__ = ("Cluster", "Listener")
 STREAM = "$cluster"
 GROUP = 1
 """The group of `$cluster`; declared ones have higher numbers."""
+
+KEY = StreamKey(STREAM, GROUP)
 
 SNAPSHOT_EVERY = 1_000
 """So many records are replaced by a snapshot."""
@@ -194,7 +197,7 @@ class Cluster:
             async with asyncio.timeout(ANSWER_TIMEOUT_S):
                 return (await self._order(Delete(kind, vhost, name))).has_changed
         except TimeoutError:
-            why = await whom_it_lacks(self._service, STREAM, self.voters)
+            why = await whom_it_lacks(self._service, KEY, self.voters)
             raise Unknown(f"nobody has answered within {ANSWER_TIMEOUT_S:g} s, {why}") from None
 
     async def demand_majority(self) -> None:
@@ -203,7 +206,7 @@ class Cluster:
         Raises:
             Unavailable: None does; the text says who is missing.
         """
-        await demand_majority(self._service, await self._open(), STREAM, self.voters)
+        await demand_majority(self._service, await self._open(), KEY, self.voters)
 
     async def move(
         self,

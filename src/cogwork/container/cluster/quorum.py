@@ -11,6 +11,7 @@ from cogwork.consensus.replicated.calls import GetMembers, MembersAre
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from cogwork.consensus.replicated.calls import StreamKey
     from cogwork.consensus.replicated.engine import RaftEngine
     from cogwork.consensus.replicated.service import RaftService
 
@@ -23,14 +24,14 @@ ANSWER_TIMEOUT_S = 0.5
 
 
 async def demand_majority(
-    service: RaftService, engine: RaftEngine, stream: str, voters: Sequence[str]
+    service: RaftService, engine: RaftEngine, stream: StreamKey, voters: Sequence[str]
 ) -> None:
     """Waits until a majority answers: a leader that has just lost it does not know that yet.
 
     Args:
         service: Carries the questions.
         engine: Has the stream open.
-        stream: Its name.
+        stream: Which it is.
         voters: Who holds it.
 
     Raises:
@@ -43,7 +44,7 @@ async def demand_majority(
         raise Unavailable(await whom_it_lacks(service, stream, voters)) from None
 
 
-async def whom_it_lacks(service: RaftService, stream: str, voters: Sequence[str]) -> str:
+async def whom_it_lacks(service: RaftService, stream: StreamKey, voters: Sequence[str]) -> str:
     """Says what is to be done where no majority answers, and which of the voters do not."""
 
     async def answers(voter: str) -> bool:

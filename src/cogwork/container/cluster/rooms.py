@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from cogwork.consensus.errors import ConsensusError
-from cogwork.consensus.replicated.calls import GetRoom, RoomIs
+from cogwork.consensus.replicated.calls import GetRoom, RoomIs, StreamKey
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,6 +19,8 @@ __all__ = ("Rooms",)
 ANSWER_TIMEOUT_S = 0.5
 ATTEMPTS = 3
 """A question may be lost on its way."""
+
+NO_STREAM = StreamKey("")
 
 
 class Rooms:
@@ -61,9 +63,9 @@ class Rooms:
             try:
                 return await self._service.ask(
                     container,
-                    lambda number, name: GetRoom(number, name, voters),
+                    lambda number, key: GetRoom(number, key, voters),
                     RoomIs,
-                    "",
+                    NO_STREAM,
                     ANSWER_TIMEOUT_S,
                 )
             except ConsensusError:

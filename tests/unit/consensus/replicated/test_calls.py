@@ -24,13 +24,15 @@ from cogwork.consensus.errors import (
 from cogwork.consensus.replicated import calls
 from cogwork.consensus.replicated.calls import Failed, decode, encode, error_of, failure_of
 
+ORDERS = calls.StreamKey("orders", 17)
+
 MESSAGES = [
-    calls.Proposal(1, "orders", [encode_command(Fence()), encode_command(Trim(3))]),
-    calls.Read(2, "v:orders", 1 << 60, 1 << 20, 2_000),
-    calls.GetBounds(3, "orders"),
-    calls.FindTime(4, "orders", -1),
-    calls.GetSnapshot(5, "orders"),
-    calls.GetMembers(6, "orders"),
+    calls.Proposal(1, ORDERS, [encode_command(Fence()), encode_command(Trim(3))]),
+    calls.Read(2, calls.StreamKey("v:orders", 17), 1 << 60, 1 << 20, 2_000),
+    calls.GetBounds(3, ORDERS),
+    calls.FindTime(4, ORDERS, -1),
+    calls.GetSnapshot(5, ORDERS),
+    calls.GetMembers(6, ORDERS),
     calls.Results(7, [calls.Place(1, 2, False), calls.Place(1, None, True), 9, Failed("Busy")]),
     calls.Records(8, [b"chunk"], 17),
     calls.Bounded(9, 0, 1 << 62, 1 << 40),

@@ -83,10 +83,13 @@ def gathered_faults() -> list[object]:
     return faults
 
 
-def ask(containers: Trio, name: str, make: Callable[[int, str], calls.Call]) -> list[Answer]:
+def ask(
+    containers: Trio, name: str, make: Callable[[int, calls.StreamKey], calls.Call]
+) -> list[Answer]:
     """Has another container ask one; returns where its answers go."""
     answers: list[Answer] = []
-    containers.nodes[name].service.desk.carry_out(make(7, "orders"), answers.append)
+    service = containers.nodes[name].service
+    service.desk.carry_out(make(7, service.streams["orders"].key), answers.append)
     return answers
 
 
@@ -167,8 +170,8 @@ def test_whoever_asks_a_damaged_replica_is_refused_and_not_told_of_its_files(
         async with sealed(tmp_path) as (containers, _, leader):
             damage(containers, leader)
             asked = [
-                ask(containers, leader, lambda number, name: calls.Read(number, name, 0, 99, 0)),
-                ask(containers, leader, lambda number, name: calls.FindTime(number, name, 0)),
+                ask(containers, leader, lambda number, key: calls.Read(number, key, 0, 99, 0)),
+                ask(containers, leader, lambda number, key: calls.FindTime(number, key, 0)),
             ]
             async with asyncio.timeout(30):
                 while not all(asked):

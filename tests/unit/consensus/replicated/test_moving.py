@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 from cogwork.consensus.raft.membership import Membership
-from cogwork.consensus.replicated.calls import GetMove, MoveIs
+from cogwork.consensus.replicated.calls import GetMove, MoveIs, StreamKey
 from cogwork.consensus.replicated.moving import ASK_S, Moving
 from cogwork.consensus.replicated.placement import Placement
 
@@ -32,6 +32,7 @@ class World:
         changing = SimpleNamespace(is_under_way=bool(old_voters))
         self.leadership = SimpleNamespace(first_index=1, changes=changing)
         self.group = self.stream = self
+        self.key = StreamKey("orders", 17)
         self.placement = Placement([*"abc"], founders=[*"abc"])
         self.moving = Moving(self, self)  # type: ignore[arg-type]  # all that is asked of both
 

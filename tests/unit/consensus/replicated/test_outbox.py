@@ -25,6 +25,7 @@ from cogwork.consensus.replicated.calls import (
     Proposal,
     Refused,
     Results,
+    StreamKey,
     failure_of,
 )
 from cogwork.consensus.replicated.outbox import OWN_MARK, Done, Outbox
@@ -44,7 +45,7 @@ PACING = Pacing(
 def outbox(*candidates: str, pacing: Pacing = PACING) -> Outbox:
     ids, numbers = count(), count(1)
     return Outbox(
-        "orders",
+        StreamKey("orders", 17),
         candidates or ("a", "b", "c"),
         lambda: OWN_MARK + bytes([next(ids)]),
         lambda: next(numbers),

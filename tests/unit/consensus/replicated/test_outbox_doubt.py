@@ -24,6 +24,7 @@ from cogwork.consensus.replicated.calls import (
     Proposal,
     Refused,
     Results,
+    StreamKey,
     failure_of,
 )
 from cogwork.consensus.replicated.outbox import OWN_MARK, Outbox
@@ -37,7 +38,7 @@ RECORDS = 12
 def outbox() -> Outbox:
     ids, numbers = count(), count(1)
     return Outbox(
-        "orders",
+        StreamKey("orders", 17),
         ("a", "b", "c"),
         lambda: OWN_MARK + bytes([next(ids)]),
         lambda: next(numbers),

@@ -7,9 +7,11 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
-from replicas import trio
+from replicas import take, trio
 
 from cogwork.consensus.batch import Batch
+from cogwork.consensus.engine import Bounds
+from cogwork.consensus.errors import Unavailable
 from cogwork.consensus.replicated import member
 from cogwork.consensus.replicated import replicas as module
 from cogwork.consensus.replicated.placement import Placement
@@ -180,5 +182,38 @@ def test_it_is_told_when_a_replica_comes_has_another_leader_and_goes(tmp_path: P
             told.clear()
             await service.delete("orders")
             assert told == ["orders"]
+
+    asyncio.run(asyncio.wait_for(story(), 30))
+
+
+def test_who_has_not_heard_of_a_stream_that_was_made_again_does_nothing_to_it(
+    tmp_path: Path,
+) -> None:
+    """The first epoch of both is the same: that alone would not tell the owner of the old one."""
+
+    async def story() -> None:
+        async with trio(tmp_path, "abcd") as made:
+            *_, old = [await made.open(name) for name in "abcd"]
+            old_epoch = await old.fence()
+            for _ in range(5):
+                await old.append(Batch.of([b"old"]), old_epoch)
+            for name in "abc":
+                made.nodes[name].service.remove("orders", 17)
+            new, *_ = [await made.open(name, group=18) for name in "abc"]
+            assert await new.fence() == old_epoch
+            await new.append(Batch.of([b"new"]), old_epoch)
+            late = [
+                asyncio.ensure_future(old.append(Batch.of([b"late"]), old_epoch)),
+                asyncio.ensure_future(old.trim(5)),
+                asyncio.ensure_future(old.read_or_wait(0, 1, 0.0)),
+            ]
+            await asyncio.sleep(1.0)
+            assert not any(each.done() for each in late)
+            made.nodes["d"].service.remove("orders", 17)
+            for each in late:
+                with pytest.raises(Unavailable):
+                    await each
+            assert await new.bounds() == Bounds(0, 1, (await new.bounds()).size_bytes)
+            assert await take(new, 1) == [b"new"]
 
     asyncio.run(asyncio.wait_for(story(), 30))

@@ -10,7 +10,7 @@ import pytest
 from cogwork.consensus.batch import Batch
 from cogwork.consensus.commands import Append, Fence
 from cogwork.consensus.orb import OrbHost
-from cogwork.consensus.replicated.calls import Failed, Place, Proposal
+from cogwork.consensus.replicated.calls import Failed, Place, Proposal, StreamKey
 from cogwork.consensus.replicated.served import Served
 from cogwork.consensus.sequencer import encode
 
@@ -57,8 +57,8 @@ def test_a_fault_at_one_command_is_told_and_the_others_are_carried_out(
         served = Served(engine, "a")
         answers: asyncio.Queue[Any] = asyncio.Queue()
         append = encode(Append(Batch.of([b"1"]), None, 0))
-        served.call(Proposal(1, "s", [encode(command), append]), answers.put_nowait)
-        served.call(Proposal(2, "s", [append]), answers.put_nowait)
+        served.call(Proposal(1, StreamKey("s"), [encode(command), append]), answers.put_nowait)
+        served.call(Proposal(2, StreamKey("s"), [append]), answers.put_nowait)
         async with asyncio.timeout(30):
             told = {each.number: each.results for each in [await answers.get() for _ in range(2)]}
         assert isinstance(told[1][0], Failed)

@@ -69,7 +69,7 @@ def test_what_is_no_command_is_reported_and_reaches_no_replica(
             leader = next(name for name in "abc" if made.nodes[name].service.leads("orders"))
             service, other = made.nodes[leader].service, "b" if leader == "a" else "a"
             good = encode_command(Append(Batch.of([b"2"]), None, 0))
-            call = calls.Proposal(1, "orders", [good, command])
+            call = calls.Proposal(1, service.streams["orders"].key, [good, command])
             service.receive(other, CALL + calls.encode(call))
             await engines["a"].append(Batch.of([b"3"]))
             assert [await take(engine, 2) for engine in engines.values()] == [[b"1", b"3"]] * 3

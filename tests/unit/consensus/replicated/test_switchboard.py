@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from cogwork.consensus.replicated.calls import Answer, Call
 
+ORDERS = calls.StreamKey("orders", 17)
+
 
 class Wire:
     """A way to other containers."""
@@ -41,7 +43,7 @@ def never(call: Call, _answer: object) -> None:
 def asked(board: Switchboard, to: str) -> tuple[int, list[Answer]]:
     """Asks a container; returns the number of the call, and where its answer will be."""
     answers: list[Answer] = []
-    call = calls.GetBounds(board.next_number(), "orders")
+    call = calls.GetBounds(board.next_number(), ORDERS)
     assert board.expect(to, call, calls.Bounded, answers.append, 0.0)
     return call.number, answers
 
@@ -73,7 +75,7 @@ def test_an_answer_to_something_else_is_none() -> None:
     assert answers == []
 
     async def story() -> None:
-        call = calls.GetBounds(board.next_number(), "orders")
+        call = calls.GetBounds(board.next_number(), ORDERS)
         asking = asyncio.ensure_future(board.ask("b", call, calls.Bounded, 60))
         await asyncio.sleep(0)
         with pytest.raises(Malformed):
@@ -90,7 +92,7 @@ def test_what_a_container_asks_itself_is_carried_out_here() -> None:
 
     async def story() -> None:
         board = Switchboard("a", Nowhere(), carry_out)
-        call = calls.GetBounds(board.next_number(), "orders")
+        call = calls.GetBounds(board.next_number(), ORDERS)
         assert await board.ask("a", call, calls.Bounded, 1) == calls.Bounded(call.number, 4, 5, 6)
         answers: list[Answer] = []
         assert board.expect("a", call, calls.Bounded, answers.append, 0.0)
@@ -105,7 +107,7 @@ def test_whoever_does_not_answer_in_time_is_named() -> None:
     async def story() -> None:
         board = Switchboard("a", Wire(), lambda _call, _answer: None)
         for to, why in {"a": "the replica here has not come so far", "b": "container b"}.items():
-            call = calls.GetBounds(board.next_number(), "orders")
+            call = calls.GetBounds(board.next_number(), ORDERS)
             with pytest.raises(Unavailable, match=why):
                 await board.ask(to, call, calls.Bounded, 0.01)
 
@@ -117,7 +119,7 @@ def test_nobody_waits_for_a_container_to_which_the_connection_has_broken() -> No
         board = Switchboard("a", Wire(), never)
         asking = {}
         for to in ("b", "c"):
-            call = calls.Read(board.next_number(), "orders", 0, 1, 2_000)
+            call = calls.Read(board.next_number(), ORDERS, 0, 1, 2_000)
             asking[to] = asyncio.ensure_future(board.ask(to, call, calls.Records, 60))
         await asyncio.sleep(0)
         board.lost("b")
