@@ -198,11 +198,15 @@ class Sequencer:
         return made
 
 
-def demand_size(snapshot: Snapshot) -> None:
+def demand_size(snapshot: Snapshot, max_bytes: int = SNAPSHOT_BYTES_MAX) -> None:
     """Sees that a snapshot is not too large to be kept.
+
+    Args:
+        snapshot: The snapshot.
+        max_bytes: What an engine keeps that keeps less than others.
 
     Raises:
         InvalidSnapshot: It is.
     """
-    if len(snapshot.data) > SNAPSHOT_BYTES_MAX:
-        raise InvalidSnapshot(len(snapshot.data), SNAPSHOT_BYTES_MAX)
+    if len(snapshot.data) > max_bytes:
+        raise InvalidSnapshot(len(snapshot.data), max_bytes)

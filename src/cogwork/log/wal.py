@@ -329,11 +329,12 @@ class Wal:
         self._start = self._position
 
     def _has_news(self) -> bool:
-        """Whether a mark would say more than the newest one does."""
+        """Whether a mark would say more than the newest one does, or have all be durable."""
         if self._position + MARK_BYTES > self._limit:
             return False
         is_unproved = self._mark.durable_lsn < self._last_record_end <= self.durable_lsn
-        return is_unproved or self._mark.oldest_number < self.oldest_number
+        is_begun = self.durable_lsn < self.end_lsn  # a file in which nothing has followed
+        return is_unproved or is_begun or self._mark.oldest_number < self.oldest_number
 
     # -- the disk
 

@@ -55,6 +55,23 @@ def test_a_log_that_is_synchronised_often_goes_on_in_a_filled_file(tmp_path: Pat
     assert opened(tmp_path, file_bytes=FILE_BYTES) == [*expected, b"enough", b"in the second"]
 
 
+def test_all_is_durable_where_nothing_follows_in_a_file_that_was_filled(tmp_path: Path) -> None:
+    """Some wait for the end of the log, and append nothing themselves."""
+    log = Log(tmp_path, file_bytes=FILE_BYTES)
+    put_often(log)
+    assert number_of(log.wal.end_lsn) == 2
+    assert log.wal.durable_lsn < log.wal.end_lsn
+    for now_s in (1.0, 2.0, 3.0):
+        log.wal.tick(now_s)
+        log.queue.finish()
+        assert log.wal.durable_lsn == log.wal.end_lsn
+    assert log.wal.end_lsn == (end_lsn := log.wal.durable_lsn), "one mark is enough"
+    log.wal.tick(4.0)
+    log.queue.finish()
+    assert log.wal.end_lsn == end_lsn
+    log.close()
+
+
 def test_large_flushes_fill_nothing(tmp_path: Path) -> None:
     log = Log(tmp_path, file_bytes=FILE_BYTES)
     for _ in range(2 * OFTEN):

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from cogwork.consensus.batch import Batch
+from cogwork.consensus.engine import FromTime, Origin, Snapshot
+from cogwork.consensus.orb import OrbHost
 from cogwork.nodes.stream.reader import Reader
 from cogwork.nodes.stream.start import Wish
 from cogwork.nodes.stream.tail import Tail
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
+
+    from cogwork.consensus.engine import Bounds, Start
 
 BLOCK_RECORDS = 10
 LAST = 100
@@ -27,6 +33,9 @@ class Link:
 
     def exhaust(self) -> None:
         self.ended_drains += 1
+
+    def send(self, *_: object) -> bool:
+        return self.credit > 0
 
 
 @dataclass
@@ -81,3 +90,31 @@ def test_a_drain_is_over_when_the_credit_is(
     )
     reader.pump()
     assert (reader.next, source.reads, link.ended_drains) == (sent, reads, ended_drains)
+
+
+@pytest.mark.parametrize("start", [FromTime(1 << 60), Origin.SNAPSHOT])
+def test_what_comes_while_a_start_is_looked_for_is_not_beyond_the_end(start: Start) -> None:
+    """The end is asked for first, and may be another one when the place is known."""
+
+    async def story() -> None:
+        engine = await OrbHost().open("s", {})
+        await engine.append(Batch.of([b"before"]))
+
+        class Busy:
+            async def bounds(self) -> Bounds:
+                found = await engine.bounds()
+                await engine.append(Batch.of([b"meanwhile"]))
+                await engine.save_snapshot(Snapshot(found.next + 1, b"state"))
+                return found
+
+            def __getattr__(self, name: str) -> Any:
+                return getattr(engine, name)
+
+        source: Any = Source()
+        source.engine = Busy()
+        subscription: Any = SimpleNamespace(link=Link(0))
+        reader = Reader(source, subscription, Wish(start), is_told=False)
+        await reader._locate()
+        assert reader.next == 2
+
+    asyncio.run(story())

@@ -26,6 +26,7 @@ from cogwork.consensus.engine import (
     Snapshot,
 )
 from cogwork.consensus.errors import BeyondEnd, ConsensusError, Unavailable
+from cogwork.consensus.raft.settings import Settings
 from cogwork.consensus.replicated.calls import (
     Bounded,
     FindTime,
@@ -53,6 +54,9 @@ __all__ = ("CAPABILITIES", "RaftEngine", "RaftSubscription")
 CAPABILITIES = Capabilities(
     durability=Durability.QUORUM_DISK, changes_members=True, batch_bytes_max=BATCH_BYTES_MAX
 )
+
+SNAPSHOT_BYTES_MAX = Settings().entry_bytes - 1024
+"""It goes in one entry, which has some octets more."""
 
 READ_BYTES = 1 << 20
 WAIT_S = 2.0
@@ -114,7 +118,7 @@ class RaftEngine:
 
     async def save_snapshot(self, snapshot: Snapshot) -> None:
         """Keeps an application's snapshot instead of an earlier one."""
-        demand_size(snapshot)  # before it is written on every replica
+        demand_size(snapshot, SNAPSHOT_BYTES_MAX)  # before it is sent to who leads
         await self._command(KeepSnapshot(snapshot), len(snapshot.data))
 
     async def _command(self, command: Command, size_bytes: int) -> int:

@@ -151,8 +151,8 @@ class Reader:
             offset = self._take_snapshot(await engine.load_snapshot(), bounds.first)
         else:
             offset = bounds.first
-        if offset > bounds.next:
-            raise BeyondEnd(offset, bounds.next)
+        if isinstance(start, FromOffset) and offset > bounds.next:
+            raise BeyondEnd(offset, bounds.next)  # any other may be of a record that came since
         if offset < bounds.first:
             if not self.wish.skips:
                 raise Truncated(bounds.first)

@@ -10,10 +10,11 @@ import pytest
 from replicas import take, trio
 
 from cogwork.consensus.batch import Batch
-from cogwork.consensus.engine import Bounds
-from cogwork.consensus.errors import Unavailable
+from cogwork.consensus.engine import Bounds, Snapshot
+from cogwork.consensus.errors import InvalidSnapshot, Unavailable
 from cogwork.consensus.replicated import member
 from cogwork.consensus.replicated import replicas as module
+from cogwork.consensus.replicated.engine import SNAPSHOT_BYTES_MAX
 from cogwork.consensus.replicated.placement import Placement
 from cogwork.consensus.replicated.replicas import Replicas
 from cogwork.log.directory import Directory
@@ -184,6 +185,20 @@ def test_it_is_told_when_a_replica_comes_has_another_leader_and_goes(tmp_path: P
             assert told == ["orders"]
 
     asyncio.run(asyncio.wait_for(story(), 30))
+
+
+def test_a_snapshot_that_fits_no_entry_is_refused_as_too_large(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with trio(tmp_path) as made:
+            engine = [await made.open(name) for name in "abc"][2]
+            await engine.append(Batch.of([b"x"]))
+            largest = Snapshot(1, bytes(SNAPSHOT_BYTES_MAX))
+            await engine.save_snapshot(largest)
+            assert await engine.load_snapshot() == largest
+            with pytest.raises(InvalidSnapshot):
+                await engine.save_snapshot(Snapshot(1, bytes(SNAPSHOT_BYTES_MAX + 1)))
+
+    asyncio.run(asyncio.wait_for(story(), 60))
 
 
 def test_who_has_not_heard_of_a_stream_that_was_made_again_does_nothing_to_it(
