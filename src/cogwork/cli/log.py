@@ -60,7 +60,7 @@ def inspect(path: Path, as_json: bool) -> int:
 
     A file that cannot be read is shown with its problem, and makes the exit code 1.
     """
-    rows = [_row_of(file) for file in _files(path)]
+    rows = [row for file in _files(path) if (row := _row_of(file)) is not None]
     if as_json:
         click.echo(json.dumps(rows))
     else:
@@ -78,13 +78,14 @@ def verify_(path: Path, as_json: bool) -> int:
     """
     files = _files(path)
     problems = verify(path)
+    count = sum(file.exists() for file in files)
     if as_json:
-        click.echo(json.dumps({"files": len(files), "problems": list(map(_facts_of, problems))}))
+        click.echo(json.dumps({"files": count, "problems": list(map(_facts_of, problems))}))
     else:
         for problem in problems:
             click.echo(f"cogwork: {line_of(problem)}", err=True)
         if not problems:
-            click.echo(f"{len(files)} files are sound")
+            click.echo(f"{count} files are sound")
     return ExitCode.ERROR if problems else ExitCode.OK
 
 
@@ -95,9 +96,12 @@ def _files(path: Path) -> list[Path]:
     return files
 
 
-def _row_of(file: Path) -> dict[str, Any]:
+def _row_of(file: Path) -> dict[str, Any] | None:
+    """Returns what there is to be shown of a file; None where it has gone meanwhile."""
     try:
         return inspect_file(file)
+    except FileNotFoundError:
+        return None
     except LogError as error:
         return {"file": str(file), "problem": line_of(error)}
 

@@ -29,14 +29,18 @@ class Directory:
         fd: Of the directory itself, for synchronising its names.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, is_to_be_made: bool = True) -> None:
         """Opens a directory; makes it where it is not there.
 
         Args:
             path: Where.
+            is_to_be_made: If not, it has to be there.
+
+        Raises:
+            FileNotFoundError: It is not there, and not to be made.
         """
         self.path = os.fspath(path)
-        made = _make(Path(self.path))
+        made = _make(Path(self.path)) if is_to_be_made else []
         self.fd = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
         self._lock_fd = -1
         for each in made:

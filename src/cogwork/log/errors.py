@@ -143,6 +143,21 @@ class LogBusy(LogError):
         super().__init__(f"{waiting_bytes} octets wait for the disk: try again later")
 
 
+class LogInUse(LogError):
+    """The files of a log come and go more quickly than they are read from the outside.
+
+    Attributes:
+        directory: Where.
+    """
+
+    def __init__(self, directory: str) -> None:
+        super().__init__(
+            f"the log in {directory} goes on more quickly than it is read: try again when less is "
+            "written, or with the container stopped"
+        )
+        self.directory = directory
+
+
 class LogFailed(LogError):
     """The disk has failed the log: what is not durable yet never will be, nor anything after it.
 

@@ -1,6 +1,7 @@
 """What files of a log hold, for people: read from the outside, in use or not, and never changed.
 
-A log that is in use goes on meanwhile: its newest records may be missing here, and its end torn.
+A log that is in use goes on meanwhile: its newest records may be missing here, and its end torn;
+files that nobody needs any more go, and are left out.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from cogwork.log.directory import Directory
-from cogwork.log.errors import LogCorrupt, LogError
+from cogwork.log.errors import LogCorrupt, LogError, LogInUse
 from cogwork.log.file_header import HEADER_BYTES, VERSION, FileHeader, check_header
 from cogwork.log.file_name import file_number
 from cogwork.log.mark import KIND_END, LOG_GROUP, find_newest_mark
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 __all__ = ("files_below", "inspect_file", "verify")
 
 WAL_SUFFIX = ".wal"
+
+ATTEMPTS = 3
+"""To read a log whose files change."""
 
 
 def files_below(path: Path) -> list[Path]:
@@ -45,6 +49,7 @@ def inspect_file(file: Path) -> dict[str, Any]:
 
     Raises:
         LogError: It is none, or damaged at its ends.
+        FileNotFoundError: It has gone, as where the container needs it no more.
     """
     if file.suffix == SUFFIX:
         return _inspect_segment(file)
@@ -79,7 +84,7 @@ def inspect_file(file: Path) -> dict[str, Any]:
 
 
 def _inspect_segment(file: Path) -> dict[str, Any]:
-    with Directory(file.parent) as directory:
+    with Directory(file.parent, is_to_be_made=False) as directory:
         segment = Segment(directory, file.name)
     footer = segment.footer
     return {
@@ -111,10 +116,10 @@ def verify(path: Path) -> list[LogError]:
     files = files_below(path)
     for directory in sorted({file.parent for file in files}):
         here = [file for file in files if file.parent == directory]
-        logs = [file for file in here if file.suffix != SUFFIX]
         segments = [file for file in here if file.suffix == SUFFIX]
-        if logs:
-            _collect(problems, _verify_log, directory, logs, path.is_dir())
+        if len(segments) < len(here):
+            check, of = (_verify_log, directory) if path.is_dir() else (_verify_log_file, path)
+            _collect(problems, check, of)
         before: Segment | None = None
         for file in segments:
             before = _collect(problems, _verify_segment, file, before)
@@ -122,35 +127,59 @@ def verify(path: Path) -> list[LogError]:
 
 
 def _collect(problems: list[LogError], check: Any, *arguments: Any) -> Any:  # noqa: ANN401  # any check
+    """Returns what a check does; a file that has gone since it was listed has no problem."""
     try:
         return check(*arguments)
+    except FileNotFoundError:
+        return None
     except LogError as error:
         problems.append(error)
         return None
 
 
-def _verify_log(path: Path, files: list[Path], is_whole: bool) -> None:
-    """Checks a whole log, or one of its files alone."""
-    newest = files[-1]
-    data = newest.read_bytes()
-    header = FileHeader.decode(data, str(newest))
-    if is_whole:
-        with Directory(path) as directory:
+def _verify_log(path: Path) -> None:
+    """Checks a log as a start would read it; once more where its files have changed meanwhile."""
+    for _ in range(ATTEMPTS):
+        files = _logs_in(path)
+        try:
+            _read_log(path, files)
+        except (LogError, FileNotFoundError):
+            if _logs_in(path) == files:
+                raise
+        else:
+            return
+    raise LogInUse(str(path))
+
+
+def _logs_in(path: Path) -> list[Path]:
+    return sorted(path.glob(f"*{WAL_SUFFIX}"))
+
+
+def _read_log(path: Path, files: list[Path]) -> None:
+    if files:
+        newest = files[-1]
+        header = FileHeader.decode(newest.read_bytes(), str(newest))
+        with Directory(path, is_to_be_made=False) as directory:
             for _ in Recovery(directory, header.container_id).records():
                 pass
-        return
-    number = file_number(newest.name)
+
+
+def _verify_log_file(file: Path) -> None:
+    """Checks one of a log's files alone."""
+    data = file.read_bytes()
+    header = FileHeader.decode(data, str(file))
+    number = file_number(file.name)
     if number is not None:
-        check_header(data, str(newest), FileHeader(header.container_id, number))
-    facts = inspect_file(newest)
+        check_header(data, str(file), FileHeader(header.container_id, number))
+    facts = inspect_file(file)
     durable_lsn = facts["durable_lsn"] or 0
     if number_of(durable_lsn) == header.number and durable_lsn > facts["end_lsn"]:
         reason = "a record that was durable cannot be read"
-        raise LogCorrupt(str(newest), facts["used_bytes"], reason)
+        raise LogCorrupt(str(file), facts["used_bytes"], reason)
 
 
 def _verify_segment(file: Path, before: Segment | None) -> Segment:
-    with Directory(file.parent) as directory:
+    with Directory(file.parent, is_to_be_made=False) as directory:
         segment = Segment(directory, file.name)
         for _ in segment.verify():
             pass

@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from logs import Log
 
 from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.main import run
+from cogwork.log import inspection
 from cogwork.log.block import Block
 from cogwork.log.directory import Directory
-from cogwork.log.segment import segment_name
+from cogwork.log.recovery import Recovery
+from cogwork.log.segment import Segment, segment_name
 from cogwork.log.segment_store import SegmentStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cogwork.log.record import Record
 
 DAY_MS = 1_763_712_000_000
 
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    """Makes a directory with a log of five files and a stream of three segments."""
+    """Makes a directory with a log of six files and a stream of three segments."""
     log = Log(tmp_path / "log", file_bytes=4096)
     for number in range(30):
         log.put(bytes(500), group=1 + number % 2)
@@ -123,6 +132,55 @@ def test_a_file_that_cannot_be_read_is_a_row_with_its_problem(
     assert run(["log", "inspect", str(data)]) == ExitCode.ERROR
     shown = " ".join(capsys.readouterr().out.split())
     assert "format version 17" in shown
+
+
+@pytest.mark.parametrize("command", ["inspect", "verify"])
+def test_a_stream_that_is_deleted_while_it_is_looked_at_is_left_out(
+    data: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    stream = data / "streams" / "orders"
+
+    class Gone(Segment):
+        def __init__(self, directory: Directory, name: str) -> None:
+            shutil.rmtree(stream)
+            super().__init__(directory, name)
+
+    monkeypatch.setattr(inspection, "Segment", Gone)
+    assert run(["log", command, "--json", str(data)]) == ExitCode.OK
+    found = json.loads(capsys.readouterr().out)
+    assert len(found) == 6 if command == "inspect" else found == {"files": 6, "problems": []}
+    assert not stream.exists(), "who only looks makes no directory"
+
+
+@pytest.mark.parametrize("changes", [2, 3])
+def test_a_log_that_goes_on_is_read_again_and_not_called_damaged(
+    data: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, changes: int
+) -> None:
+    needless = data / "log" / "0000000000.wal"
+    seen = 0
+
+    class Going(Recovery):
+        """Of a log whose oldest file goes, and comes, while it is read."""
+
+        def records(self) -> Iterator[Record]:
+            nonlocal seen
+            seen += 1
+            if seen > changes:
+                return super().records()
+            if needless.exists():
+                needless.unlink()
+            else:
+                needless.touch()
+            raise FileNotFoundError(needless)
+
+    monkeypatch.setattr(inspection, "Recovery", Going)
+    code = run(["log", "verify", str(data)])
+    out, err = capsys.readouterr()
+    if changes < inspection.ATTEMPTS:
+        assert (code, out, err) == (ExitCode.OK, "9 files are sound\n", "")
+    else:
+        assert (code, out) == (ExitCode.ERROR, "")
+        assert "goes on more quickly than it is read" in err
 
 
 def test_what_is_no_log_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
