@@ -18,7 +18,7 @@ from cogwork.cli.engine import engine_table
 from cogwork.cli.exit_codes import ExitCode, line_of
 from cogwork.cli.interruption import interrupted_by_sigterm
 from cogwork.cli.loadgen.streams import Figures, measure, measure_failover
-from cogwork.cli.measured import default_path, save
+from cogwork.cli.measured import default_path, prepare, save
 from cogwork.cli.quantities import Finite
 from cogwork.cli.servers.etcd import EtcdServer
 from cogwork.cli.servers.nats import NatsServer
@@ -100,6 +100,8 @@ def engines(
     killed. `cogwork engine list` shows the figures afterwards. Exits with 1 if one could not be
     measured; an engine that nobody asked for and that cannot be had here is only told of.
     """
+    kept = file or default_path()
+    prepare(kept)
     where = dict(_place(each) for each in places)
     if "KAFKA_BOOTSTRAP" in os.environ:
         where.setdefault("kafka", os.environ["KAFKA_BOOTSTRAP"])
@@ -116,10 +118,11 @@ def engines(
                 if is_wanted or not isinstance(error, (Missing, PluginError)):
                     code = ExitCode.ERROR
                 continue
-            found[f"{name}/{figures.servers}"] = figures
+            key = f"{name}/{figures.servers}"
+            found[key] = figures
+            save(kept, {key: figures})  # whatever becomes of those that follow
             if as_json:
                 click.echo(msgspec.json.encode(figures).decode())
-    save(file or default_path(), found)
     if not as_json:
         console().print(engine_table(found))
     return code

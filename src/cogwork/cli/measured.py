@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import msgspec
 
 from cogwork.cli.loadgen.streams import Figures
 
-__all__ = ("default_path", "load", "save")
+__all__ = ("default_path", "load", "prepare", "save")
 
 
 def default_path() -> Path:
@@ -36,6 +37,20 @@ def load(path: Path) -> dict[str, Figures]:
             f"{path} is not what `cogwork bench engines` writes: {error}"
         ) from error
     return {f"{each.engine}/{each.servers}": each for each in listed}
+
+
+def prepare(path: Path) -> None:
+    """Sees that figures can be kept, before any are measured, which takes minutes.
+
+    Raises:
+        click.ClickException: The file is not one of ours.
+        OSError: It cannot be read, made or written.
+    """
+    load(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    place = path if path.exists() else path.parent
+    if not os.access(place, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(place))
 
 
 def save(path: Path, figures: dict[str, Figures]) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import click
 import pytest
 
+from cogwork.cli import bench_engines
 from cogwork.cli.engine import ABILITIES, declared
 from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.loadgen.streams import Figures, measure
@@ -132,6 +133,22 @@ def test_the_bench_measures_an_engine(capsys: pytest.CaptureFixture[str], tmp_pa
     assert found["engine"] == "orb"
     assert found["batched_per_s"] > 0
     assert list(load(file)) == ["orb/0"]
+
+
+@pytest.mark.parametrize("place", ["other.json", ".", "other.json/engines.json"])
+def test_a_file_that_cannot_be_had_is_told_before_anything_is_measured(
+    place: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (tmp_path / "other.json").write_text("something else")
+    monkeypatch.setattr(bench_engines, "_measure", pytest.fail)
+    words = ("--engine", "orb", "--file", str(tmp_path / place))
+    assert run("bench", "engines", *words) == ExitCode.ERROR
+    shown = capsys.readouterr()
+    assert (shown.out, shown.err.count("\n")) == ("", 1)
+    assert str(tmp_path) in shown.err
 
 
 def test_each_case_is_measured_once_at_least() -> None:

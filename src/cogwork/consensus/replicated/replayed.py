@@ -144,7 +144,7 @@ class Replayed:
         )
         kept = place + 1 if follows else len(self.entries)
         del self.entries[:kept], self._lsns[:kept]
-        self._is_said = follows
+        self._is_said = follows and self._is_said  # also where it is begun with again
         self.snapshot = snapshot
 
     def recovered(self, journal: Journal, storage: Storage) -> Recovered:

@@ -158,6 +158,25 @@ def test_a_state_newer_than_the_log_voids_what_does_not_follow() -> None:
         assert found.snapshot == snapshot
 
 
+@pytest.mark.parametrize("attempts", [1, 2])
+def test_a_state_that_voids_the_log_is_written_to_it_however_often_it_was_tried(
+    attempts: int,
+) -> None:
+    """The replica may not be opened the first time; what is appended after that is not void."""
+    log = Log()
+    Journal(log, GROUP).write(Write(1, None, None, entries(1, 9)))
+    state = Snapshot(6, 2, MEMBERS)
+    found = log.replayed()
+    for _ in range(attempts):
+        found.begin_at(state)
+    again = Journal(log, GROUP)
+    found.recovered(again, NoStorage())
+    again.write(Write(1, None, None, entries(7, 7, term=2)))
+    found = log.replayed()
+    found.begin_at(state)
+    assert found.entries == entries(7, 7, term=2)
+
+
 def test_a_log_that_begins_after_the_state_is_told() -> None:
     log = Log()
     journal = Journal(log, GROUP)
