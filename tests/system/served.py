@@ -138,16 +138,17 @@ def started(*arguments: str) -> Iterator[subprocess.Popen[str]]:
 
 
 @contextlib.contextmanager
-def served(folder: Path, configuration: str = "") -> Iterator[Served]:
+def served(folder: Path, configuration: str = "", *, head: str = "") -> Iterator[Served]:
     """Runs a container for the length of a `with` block.
 
     Args:
         folder: Takes its configuration and log.
         configuration: What `cogwork.toml` says besides the listener.
+        head: What it says before any table.
     """
     (port,) = free_ports(1)
     file, log = folder / "cogwork.toml", folder / "cogwork.log"
-    file.write_text(f"[[listen]]\nport = {port}\n\n{configuration}")
+    file.write_text(f"{head}[[listen]]\nport = {port}\n\n{configuration}")
     with log.open("wb") as output:
         process = subprocess.Popen(
             [*COGWORK, "serve", "--config", str(file)], stdout=output, stderr=subprocess.STDOUT

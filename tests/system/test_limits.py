@@ -383,9 +383,13 @@ def test_a_relayed_message_needs_the_permission_too(container: Served) -> None:
         ("/", "is empty; expected a name"),
     ],
 )
-def test_an_address_that_is_none_is_refused(tmp_path: Path, address: str, says: str) -> None:
+@pytest.mark.parametrize("durability", ["", "data_dir"])
+def test_an_address_that_is_none_is_refused(
+    tmp_path: Path, durability: str, address: str, says: str
+) -> None:
+    head = f'{durability} = "data"\n' if durability else ""
     with (
-        limited(tmp_path, "") as container,
+        served(tmp_path, head=head) as container,
         Manager(container.url) as manager,
         pytest.raises(LinkDetached, match=re.escape(says)),
     ):

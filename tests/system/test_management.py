@@ -7,7 +7,7 @@ import threading
 from typing import TYPE_CHECKING
 
 import pytest
-from proton import ConnectionException, Delivery, Message
+from proton import ConnectionException, Delivery, Message, ulong
 from proton.utils import BlockingConnection, BlockingReceiver, LinkDetached, SendException
 
 from cogwork.container.users import hash_password
@@ -155,6 +155,11 @@ def test_patterns_change_without_detaching(manager: Manager) -> None:
     publish(manager.connection, "topic/flights.JFK.BA", "topic/flights.LAX.BA")
     assert received(receiver, 1) == ["topic/flights.LAX.BA"]
     assert manager.row("link", link="screen")["patterns"] == ["flights.LAX.*"]
+
+
+def test_pages_beyond_the_end_are_empty(manager: Manager) -> None:
+    page = manager.get("QUERY", type="link", index=ulong(2**64 - 1), count=ulong(2**64 - 1))
+    assert page["results"] == []
 
 
 def test_a_subscriber_may_start_without_a_pattern(manager: Manager) -> None:

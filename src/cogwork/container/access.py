@@ -79,7 +79,7 @@ class Access:
         self._known: dict[str | None, Permissions] = {}
 
     def replace(self, configuration: Configuration) -> None:
-        """Takes over another configuration's users; connections that stand keep their rights."""
+        """Takes over another configuration's users, for logins and rights from now on."""
         self._passwords.replace(configuration.users)
         self._configuration = configuration
         self._known.clear()

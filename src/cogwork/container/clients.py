@@ -62,6 +62,12 @@ class ClientContext:
         """Whom its client certificate names."""
         return self.name_of_certificate() if self.name_of_certificate is not None else None
 
+    def permit(self, permissions: Permissions) -> None:
+        """Lets it do other things from now on; its links stay as they are."""
+        self.permissions = permissions
+        self.is_free = permissions.are_all
+        self.permits = None
+
     def may(self, right: Right, address: str) -> bool:
         """Tells whether it has a right at an address."""
         return self.is_free or self.permissions.allows(right, address, self.vhost.name or None)

@@ -236,6 +236,7 @@ class Container:
         )
         plans = plans_of(configuration)
         self._access.replace(configuration)
+        self.peers.permit_anew()
         listeners, problems = self._listeners.replaced(configuration.listeners)
         self.configuration = structs.replace(configuration, listeners=listeners)
         self._attachments.limits = configuration.limits

@@ -7,6 +7,7 @@ costs what its rows cost, and skipping to it next to nothing.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sized
 from dataclasses import dataclass
 from itertools import islice
@@ -67,7 +68,8 @@ class Entities(Generic[T]):
         members = iter(self.members())
         if sees is not None:
             members = (member for member in members if sees(self.name_of(member)))
-        return map(self.row, islice(members, index, index + count))
+        first, end = (min(each, sys.maxsize) for each in (index, index + count))
+        return map(self.row, islice(members, first, end))
 
     def find(self, name: str) -> Row | None:
         """Returns one entity's row; None where it is not there."""

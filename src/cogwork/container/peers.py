@@ -346,8 +346,7 @@ class Peers(ListeningSide):
         vhost = self._vhosts.get(name)
         if vhost is not None:
             client.vhost = vhost
-        client.permissions = self._access.permissions(connection.identity)
-        client.is_free = client.permissions.are_all
+        client.permit(self._access.permissions(connection.identity))
         if 0 < connection.peer_idle_timeout_s < IMPATIENT_S:
             self._impatient.add(connection)
         connection.open(self._opening)
@@ -367,6 +366,12 @@ class Peers(ListeningSide):
             )
         client.is_counted = is_client
         self.clients += is_client
+
+    def permit_anew(self) -> None:
+        """Has other permissions hold for what connections that stand do from now on."""
+        for connection in self.connections:
+            client = self.client_of(connection)
+            client.permit(self._access.permissions(connection.identity))
 
     def _elsewhere(
         self, client: ClientContext, properties: Mapping[Symbol, object]
@@ -462,8 +467,9 @@ class Peers(ListeningSide):
 def _lacks_stream(attach: Attach, client: ClientContext) -> bool:
     """Tells whether an attach is to a stream that nobody has declared, as far as is known here."""
     terminus = attach.target if attach.role is Role.SENDER else attach.source
-    address = None if isinstance(terminus, Coordinator | None) else terminus.address
-    return address is not None and client.vhost.lacks_stream(address)
+    if isinstance(terminus, Coordinator | None) or terminus.dynamic:
+        return False
+    return terminus.address is not None and client.vhost.lacks_stream(terminus.address)
 
 
 def _opening(container_id: str, limits: Limits, offered: Mapping[Symbol, object]) -> Open:

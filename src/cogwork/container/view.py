@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from cogwork.amqp.errors import AmqpError, Condition
 from cogwork.amqp.performatives import Role
+from cogwork.container.attachments import Attachment
 from cogwork.container.cluster.known import demand_known
 from cogwork.container.cluster.raft import KIND as STREAM
 from cogwork.container.declarations import Declarations
@@ -31,7 +32,6 @@ from cogwork.spi.node import Refused
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-    from cogwork.container.attachments import Attachment
     from cogwork.container.container import Container
     from cogwork.container.virtual_host import VirtualHost
     from cogwork.dataplane.connection import Connection
@@ -156,7 +156,10 @@ class View:
         """Finds a subscriber and the subject that a pattern means to its topics."""
         assert isinstance(requester, ClientRequester)
         link = self._link_of(requester, name)
-        node = cast("Attachment", link.context).node
+        attachment = link.context
+        if not isinstance(attachment, Attachment):
+            raise ManagementError(NOT_FOUND, f"link {name!r:.200} is not attached to anything")
+        node = attachment.node
         if not isinstance(node, TopicNode) or not isinstance(link.end, OutgoingLink):
             raise ManagementError(
                 BAD_REQUEST, f"link {name!r:.200} is no topic's subscriber: patterns are theirs"

@@ -178,11 +178,13 @@ class VirtualHost:
 
     def lacks_stream(self, address: str) -> bool:
         """Tells whether an address is a stream's, and nobody has declared that one here."""
-        name = address.removeprefix("/")
-        if name in self.nodes:
+        try:
+            name, rule = self.rule_of(address)
+        except Refused:  # as an attach to it will be
             return False
-        rule = self._rule_at(name)
-        return rule.kind == "stream" and rule.options.get("engine") is None
+        return (
+            name not in self.nodes and rule.kind == "stream" and rule.options.get("engine") is None
+        )
 
     def _rule_at(self, name: str) -> AddressRule:
         return self._declared.get(name) or self.table.resolve(name)
