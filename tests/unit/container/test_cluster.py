@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cogwork.cluster.declarations import Declarations, Declare
+from cogwork.cluster.declarations import Declarations, Declare, encode
+from cogwork.consensus.batch import Batch
 from cogwork.consensus.engine import Snapshot
 from cogwork.consensus.errors import Unavailable, Unknown
 from cogwork.consensus.orb import OrbHost
@@ -15,8 +16,8 @@ from cogwork.container.cluster import cluster as cluster_module
 from cogwork.container.cluster.cluster import Cluster
 
 if TYPE_CHECKING:
-    from cogwork.consensus.batch import Batch
-    from cogwork.consensus.engine import Appended, Engine
+    from cogwork.cluster.declarations import Declaration
+    from cogwork.consensus.engine import Appended, Engine, Members
 
 
 class Service:
@@ -193,3 +194,53 @@ def test_why_nothing_can_be_followed_is_told_once_and_not_with_each_try(
 ) -> None:
     asyncio.run(asyncio.wait_for(follow_what_is_shut(monkeypatch), 5))
     assert caplog.text.count("cannot be followed") == 2
+
+
+class Once(Service):
+    """Does not say once who has the stream."""
+
+    has_failed = False
+
+    async def members(self) -> Members:
+        if not self.has_failed:
+            self.has_failed = True
+            raise Unavailable("nobody answers")
+        return await self.engine.members()
+
+
+class Noting(Nobody):
+    """Takes note of what is told to be gone."""
+
+    def __init__(self) -> None:
+        self.gone: list[str] = []
+
+    def deleted(self, declaration: Declaration) -> None:  # type: ignore[override]  # a name there
+        self.gone.append(declaration.name)
+
+
+async def follow_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster_module, "PAUSE_S", 0.001)
+    service = Once(await OrbHost().open("$cluster", {}))
+    state = Declarations()
+    for name in ("kept", "later"):
+        command = Declare("stream", "", name, {})
+        state.apply(command)
+        await service.engine.append(Batch.of([encode(command)]))
+        if name == "kept":
+            await service.engine.save_snapshot(Snapshot(1, state.to_bytes()))
+    follower = Noting()
+    cluster = cluster_of(service, follower=follower)
+    cluster.start()
+    try:
+        await asyncio.wait_for(cluster.when_current(), 5)
+        assert service.has_failed
+        assert [each.name for each in cluster.declarations.all("stream")] == ["kept", "later"]
+        assert follower.gone == [], "its replicas would have been removed"
+    finally:
+        await cluster.close()
+
+
+def test_what_was_declared_since_the_snapshot_is_not_gone_where_it_is_followed_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asyncio.run(follow_once_more(monkeypatch))

@@ -276,7 +276,7 @@ class Cluster:
                 await self._follow(start)
             except (CogworkError, OSError) as error:
                 self._tell_problem(str(error))
-                is_behind = isinstance(error, Truncated) or not self.is_current
+                is_behind = isinstance(error, Truncated) or not self.next
                 start = Origin.SNAPSHOT if is_behind else FromOffset(self.next)
             await asyncio.sleep(PAUSE_S)
 
@@ -315,6 +315,8 @@ class Cluster:
             self.voters = voters
 
     def _restore(self, snapshot: Snapshot) -> None:
+        if snapshot.offset < self.next:  # what was declared since would look as if it were deleted
+            return
         before = self.declarations
         self.declarations = Declarations.from_bytes(snapshot.data)
         self.next = self._kept = snapshot.offset
