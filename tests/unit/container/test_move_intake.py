@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from cogwork.amqp.errors import Condition
 from cogwork.container.mesh.move_intake import MoveIntake
 from cogwork.container.mesh.move_way import ACCEPTED, REJECTED, RELEASED
+from cogwork.container.mesh.names import DURABILITY, MOVE
 from cogwork.dataplane.core import Core
+from cogwork.spi.node import Refused
 
 KEY = ("b", 7, "work/a")
 
@@ -18,6 +22,7 @@ class Queue:
 
     def __init__(self) -> None:
         self.store = self
+        self.replica: Any = None
         self.items: list[bytes] = []
         self.room = 100
 
@@ -37,7 +42,8 @@ class Arrivals:
     def __init__(self) -> None:
         self.queue: Any = Queue()
         self.is_leaving = False
-        self.intake = MoveIntake(Core(), lambda: self.is_leaving)
+        self.core = Core()
+        self.intake = MoveIntake(self.core, lambda: self.is_leaving)
 
     def prepare(self, *numbers: int) -> list[str | None]:
         return [
@@ -81,6 +87,31 @@ def test_what_an_earlier_life_was_given_is_not_taken_for_activated(arrivals: Arr
     assert arrivals.activate(1, 2, 3) == ACCEPTED
     assert arrivals.activate(5, 7, 2) == ACCEPTED
     assert arrivals.queue.items == [b"4", b"5", b"7", b"1", b"2", b"3"]
+
+
+def test_what_is_repeated_is_confirmed_when_it_is_durable(arrivals: Arrivals) -> None:
+    """The first answer may have been lost while the disk did not have the items yet."""
+    asked: list[int] = []
+    arrivals.core.on_ticket = lambda: asked.append(1)
+    arrivals.prepare(1)
+    assert arrivals.activate(1) == ACCEPTED
+    assert asked == [], "the queue's own journal would have asked"
+    assert arrivals.activate(1) == ACCEPTED
+    assert asked == [1]
+
+
+def test_a_queue_that_another_container_owns_takes_nothing_here(arrivals: Arrivals) -> None:
+    arrivals.queue.replica = SimpleNamespace(epoch=None)
+    arrivals.prepare(1)
+    assert arrivals.activate(1) == RELEASED
+    arrivals.queue.replica.epoch = 3
+    assert arrivals.activate(1) == ACCEPTED
+    arrivals.queue.replica.epoch = None
+    arrivals.queue.address, arrivals.queue.is_on_disk = "work/a", True
+    attach = SimpleNamespace(properties={MOVE: 7, DURABILITY: "disk"})
+    with pytest.raises(Refused, match="another container owns it") as refused:
+        arrivals.intake.take(Any, attach, "b", arrivals.queue)  # type: ignore[arg-type]
+    assert refused.value.condition == Condition.PRECONDITION_FAILED, "it is not asked again"
 
 
 def test_a_full_queue_takes_the_rest_later(arrivals: Arrivals) -> None:

@@ -67,7 +67,7 @@ class MoveIntake:
         """Takes a link by which items come.
 
         Raises:
-            Refused: They are more durable where they are.
+            Refused: They are more durable where they are, or belong to another container here.
         """
         properties = attach.properties or {}
         incarnation, durability = properties.get(MOVE), properties.get(DURABILITY)
@@ -75,6 +75,11 @@ class MoveIntake:
         if durability == "disk" and not node.is_on_disk:
             raise Refused(
                 f"keeps {node.address!r:.200} in memory, and not on disk",
+                Condition.PRECONDITION_FAILED,
+            )
+        if _is_elsewhere(node):
+            raise Refused(
+                f"keeps {node.address!r:.200} on replicas, and another container owns it",
                 Condition.PRECONDITION_FAILED,
             )
         key = (origin, incarnation, node.address)
@@ -145,15 +150,26 @@ class MoveIntake:
         activated = self._activated.setdefault(key, _Numbers())
         if any(number not in prepared and number not in activated for number in numbers):
             return REJECTED
+        if any(number in activated for number in numbers):
+            self._core.hold_output()  # what was put then may not be durable yet
         for number in numbers:
             item = prepared.get(number)
-            if item is not None and (self._is_leaving() or not node.store.put(*item)):
+            if item is not None and not self._puts(node, item):
                 return RELEASED
             prepared.pop(number, None)
             activated.add(number)
         if not prepared:
             del self._prepared[key]
         return ACCEPTED
+
+    def _puts(self, node: QueueNode, item: KeptAside) -> bool:
+        """Puts an item into the shard, where that is this container's and takes it."""
+        return not self._is_leaving() and not _is_elsewhere(node) and node.store.put(*item)
+
+
+def _is_elsewhere(node: QueueNode) -> bool:
+    """Says whether a queue is on replicas, and owned by another container, or by none."""
+    return node.replica is not None and node.replica.epoch is None
 
 
 class _Numbers:
