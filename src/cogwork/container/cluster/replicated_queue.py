@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -63,6 +64,9 @@ RETIRE_S = 1.0
 
 PATIENCE_S = 5.0
 """So long connections are held for a majority that does not answer; then they are closed."""
+
+SENT_BYTES_MAX = 16 << 20
+"""What the engine is given at a time: it refuses what it cannot hold, and all has to be written."""
 
 PAUSE_S, PAUSE_LONGEST_S = 0.1, 5.0
 
@@ -117,6 +121,8 @@ class ReplicatedQueue(DurableQueue):
         self._following: asyncio.Task[None] | None = None
         self._retiring_s: float | None = None
         self._written_bytes = 0
+        self._sent_bytes = 0
+        self._unsent: deque[tuple[bytes, Future[Appended]]] = deque()
         self._begin_offset: int | None = None
         self._is_broken = False
         self._late: dict[Future[Appended], float] = {}
@@ -294,6 +300,7 @@ class ReplicatedQueue(DurableQueue):
         self._released = asyncio.Event()
         self._is_broken = False
         self._written_bytes = 0
+        self.store.clear()  # of what was sent settled, and came here when nobody owned it
         journal = self.fill(replayed, self._host.core, partial(self._host.journals.note, self))
         journal.message_bytes_max = MESSAGE_BYTES_MAX
         if replayed is None:
@@ -313,6 +320,8 @@ class ReplicatedQueue(DurableQueue):
         self.epoch = None
         self._is_current = False
         self._late = {}
+        while self._unsent:
+            self._unsent.popleft()[1].cancel()
         if self._host.core.held_connections:  # for what is under way, or was not even written
             self._host.core.break_off(
                 str(OWNER_LOST),
@@ -341,17 +350,43 @@ class ReplicatedQueue(DurableQueue):
             self._host.journals.tickets.break_turn()
             return
         self._written_bytes += len(payload)
-        answer = self._engine.append(Batch.of([bytes((kind,)) + payload]), self.epoch)
-        assert isinstance(answer, asyncio.Future)
-        # Nothing may come behind what is missing, and what waits for it is cut off before anybody
-        # can take the turn for over.
-        self._is_broken = answer.done() and answer.exception() is not None
+        record = bytes((kind,)) + payload
+        answer: Future[Appended]
+        if self._unsent or self._sent_bytes + len(record) > SENT_BYTES_MAX:
+            answer = asyncio.get_running_loop().create_future()
+            self._unsent.append((record, answer))
+        else:
+            answer = self._append(record)
         self._late[answer] = self._host.now_s()
         self._host.wake(self)
         answer.add_done_callback(partial(self._answered, kind, self.epoch))
         self._host.journals.tickets.wait_for(answer)
         if kind == BEGIN:
             self._written_bytes = 0
+
+    def _append(self, record: bytes) -> Future[Appended]:
+        assert self._engine is not None
+        answer = self._engine.append(Batch.of([record]), self.epoch)
+        assert isinstance(answer, asyncio.Future)
+        # Nothing may come behind what is missing, and what waits for it is cut off before anybody
+        # can take the turn for over.
+        self._is_broken |= answer.done() and answer.exception() is not None
+        self._sent_bytes += len(record)
+        answer.add_done_callback(partial(self._send_more, len(record)))
+        return answer
+
+    def _send_more(self, size_bytes: int, answer: Future[Appended]) -> None:
+        """Has the engine append what it had no room for, unless something before it failed."""
+        self._sent_bytes -= size_bytes
+        if answer.cancelled() or answer.exception() is not None:
+            return
+        while self._unsent and not self._is_broken:
+            record, told = self._unsent[0]
+            if self._sent_bytes and self._sent_bytes + len(record) > SENT_BYTES_MAX:
+                return
+            self._unsent.popleft()
+            self._late[told] = self._host.now_s()  # only from now on somebody can be late with it
+            self._append(record).add_done_callback(partial(_pass_on, told))
 
     def fail(self, error: Exception) -> None:
         """Lets go of the queue: whoever owns it next goes on from what is written."""
@@ -394,7 +429,7 @@ class ReplicatedQueue(DurableQueue):
             return
         since_s = next(iter(self._late.values()), now_s)
         is_open = now_s - since_s < LATE_S and not self._host.is_barred
-        is_open = is_open and self._retiring_s is None
+        is_open = is_open and self._retiring_s is None and not self._unsent
         if is_open != journal.is_open:
             journal.is_open = is_open
             if is_open:
@@ -409,3 +444,15 @@ class ReplicatedQueue(DurableQueue):
         """Tells whether what is written is much more than what there is: to count that is work."""
         written_bytes = self._written_bytes
         return written_bytes > CHECKPOINT_BYTES and written_bytes > 2 * self.store.counts()["bytes"]
+
+
+def _pass_on(told: Future[Appended], answer: Future[Appended]) -> None:
+    """Tells who waits for an append of its end."""
+    if told.done():
+        return
+    if answer.cancelled():
+        told.cancel()
+    elif (error := answer.exception()) is not None:
+        told.set_exception(error)
+    else:
+        told.set_result(answer.result())

@@ -382,8 +382,8 @@ class QueueJournals:
                 queue.store.close()
 
     def _go_on(self, queue: DurableQueue) -> None:
-        """Writes the next part of a checkpoint, unless older records wait for the log."""
-        if self._is_shut:
+        """Writes the next part of a checkpoint, unless what was written before it waits."""
+        if self._is_shut or queue.is_busy:  # whoever is answered has it gone on with
             return
         if queue.checkpoint is None:
             queue.checkpoint = Checkpoint(queue.store)
