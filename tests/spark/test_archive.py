@@ -177,6 +177,17 @@ def test_retention_is_handed_back(url: str, tmp_path: Path) -> None:
         assert ds.dataset(archive.files(STREAM)).count_rows() == 320
 
 
+def test_a_stream_that_is_empty_by_now_has_lost_what_was_not_archived(
+    url: str, tmp_path: Path
+) -> None:
+    archived(url, tmp_path)
+    append(url, range(300, 400))
+    with Origin(url, timeout_s=5) as origin:
+        assert origin.trim(STREAM, 400) == 400
+    with pytest.raises(DataLost, match="given up its records from 300 to before 400"):
+        archived(url, tmp_path)
+
+
 def test_records_that_were_given_up(url: str, tmp_path: Path) -> None:
     archived(url, tmp_path)
     append(url, range(300, 400))

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import threading
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from typing import Any
 
 import pytest
 
 pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
 
+import pyarrow as pa
 from kept_container import AWAY_S, Kept
 from pyspark.sql.types import StructType
 
 import cogwork.sync
 from cogwork.arrow import ArrowClient
 from cogwork.cli.servers.process import free_ports
+from cogwork.client.errors import LinkRefused
+from cogwork.client.link_end import LinkEnd
 from cogwork.spark.columns import SCHEMA
 from cogwork.spark.errors import SinkError, SourceError
 from cogwork.spark.row_publisher import RowPublisher
@@ -60,6 +63,34 @@ def test_a_container_that_does_not_come_back_is_one_line(kept: Kept) -> None:
     assert "\n" not in str(caught.value)
     with pytest.raises(SourceError):
         reading.partitions()
+
+
+def test_rows_behind_some_that_could_not_be_sent_do_not_get_their_numbers(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The task runs again with the same producer, and numbers its rows as before."""
+    opens = LinkEnd.open
+    refusals = [LinkRefused("stream/s", None, "no replica is opened")]
+
+    async def open_later(end: LinkEnd) -> None:
+        if refusals:
+            raise refusals.pop()
+        await opens(end)
+
+    monkeypatch.setattr(LinkEnd, "open", open_later)
+    options = WriteOptions(url=kept.url, address="stream/s", transaction_id="t")
+    names = [[f"{part}{number}" for number in range(2)] for part in "abc"]
+    for is_refused in (True, False):
+        with (
+            pytest.raises(SinkError) if is_refused else nullcontext(),
+            RowPublisher(options, b"p" * 24) as rows,
+        ):
+            for each in names:
+                rows.publish(pa.RecordBatch.from_arrays([pa.array(each)], names=["body"]))
+    with cogwork.sync.connect(kept.url) as mesh, mesh.stream("s").read("first") as reading:
+        found = [reading.receive(5) for _ in range(6)]
+    bodies = [message.body for message in found if message is not None]
+    assert bodies == [name for each in names for name in each]
 
 
 def test_a_sink_goes_on_where_the_container_comes_back(kept: Kept) -> None:

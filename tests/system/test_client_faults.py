@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import socket
 from typing import Any
 
 import pytest
 
 import cogwork
+from cogwork.io.turn import Waiter
 from cogwork.testing import container
 
 from .proxy import FaultyProxy
@@ -119,6 +121,65 @@ async def test_what_was_sent_into_a_broken_connection_is_in_doubt(url: str) -> N
         outcomes = await batch
         assert [outcome.state for outcome in outcomes] == [cogwork.OutcomeState.IN_DOUBT] * 2
         await out.send(4)
+
+
+@story
+async def test_what_may_have_arrived_is_in_doubt_though_it_was_to_be_sent_again(url: str) -> None:
+    async with (
+        FaultyProxy(url) as proxy,
+        cogwork.connect(proxy.url, retry=QUICKLY) as mesh,
+        cogwork.connect(url) as other,
+        other.subscribe("topic/doubted") as messages,
+        mesh.publisher("topic/doubted", on_doubt="resend") as out,
+    ):
+        await out.send("first")
+        proxy.hold_replies()
+        one = asyncio.create_task(out.send("one", timeout_s=1.0))
+        batch = asyncio.create_task(out.send_batch(["two", "three"], timeout_s=1.0))
+        seen: list[object] = []
+        while len(seen) < 4:
+            seen += [message.body for message in await messages.take()]
+        proxy.refuse(True)
+        proxy.cut()
+        with pytest.raises(cogwork.InDoubt, match="topic/doubted"):
+            await one
+        assert [each.state for each in await batch] == [cogwork.OutcomeState.IN_DOUBT] * 2
+        never = out.post("never sent")
+        assert never.withdraw()
+        assert isinstance(never.error(), cogwork.Released)
+
+
+@story
+async def test_a_reply_that_cannot_be_read_keeps_back_no_other(url: str) -> None:
+    async with (
+        cogwork.connect(url) as mesh,
+        cogwork.connect(url) as other,
+        mesh.serve("service/more", lambda request: f"{request.body}!"),
+    ):
+        assert (await mesh.request("service/more", 2)).body == "2!"
+        assert mesh._replies is not None
+        reply_to = mesh._replies.result().reply_to
+        assert reply_to is not None
+        to = reply_to.encode()
+        fields = b"\x06\x40\x40\xa1" + bytes([len(to)]) + to + b"\x40\x40\xa1\x02\xff\xfe"
+        properties = b"\x00\x53\x73\xc0" + bytes([len(fields)]) + fields
+        async with other.publisher() as relay:
+            (outcome,) = await relay.post_encoded([properties + b"\x00\x53\x77\x40"])
+            assert outcome.is_accepted
+        assert (await mesh.request("service/more", 3, timeout_s=5)).body == "3!"
+
+
+@story
+async def test_who_waits_in_vain_again_and_again_leaves_nothing(url: str) -> None:
+    async with cogwork.connect(url) as mesh, mesh.subscribe("topic/quiet") as messages:
+        for _ in range(500):
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0):
+                    await messages.take()
+        gc.collect()
+        assert sum(isinstance(each, Waiter) for each in gc.get_objects()) < 100
+        await mesh.publish("topic/quiet", 1)
+        assert [message.body for message in await messages.take()] == [1]
 
 
 @story

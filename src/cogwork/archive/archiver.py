@@ -225,9 +225,11 @@ class _Run:
                 return False
             raise
         if first > mark:
-            if ahead or first >= self._head:
+            if ahead:
                 return False
-            self._lose(mark, first)
+            self._lose(mark, min(first, self._head))
+            if first >= self._head:
+                return False
         start = max(mark, first)
         end = _cut(start + self._settings.commit_rows)
         if end <= start:

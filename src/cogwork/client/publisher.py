@@ -174,6 +174,8 @@ class Publisher(LinkEnd):
             raise
         except TimeoutError:
             if post.withdraw():
+                if post.was_sent:
+                    raise self._unanswered(post, timeout_s) from None
                 raise unsent(self.address, self._wanting, timeout_s) from None
             if not post.is_done:
                 raise self._unanswered(post, timeout_s) from None

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from functools import partial
 from typing import TYPE_CHECKING
 
+from cogwork.amqp.errors import ProtocolError
 from cogwork.amqp.terminus import Source
 from cogwork.amqp.types import Symbol
 from cogwork.client.errors import CallFailed, Disconnected
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from cogwork.dataplane.messages import Message
 
 __all__ = ("CONDITION", "DESCRIPTION", "Replies")
+
+log = logging.getLogger("cogwork.client")
 
 CREDIT = 1000
 
@@ -51,7 +55,11 @@ class Replies(ReplySource):
                 waiting.set_result(reply)
 
     def _number_of(self, reply: Message) -> int:
-        number = reply.correlation_id
+        try:
+            number = reply.correlation_id
+        except ProtocolError as error:  # one that cannot be read must not keep back the others
+            log.info("a reply cannot be read: %s", error)
+            return -1
         return number if isinstance(number, int) else -1
 
     async def request(

@@ -161,7 +161,7 @@ class Admission(Ledger):
         elif read_envelope(s.data, s.size, self.wants, cython.address(e)) < 0:
             self.malformed += 1
             return self.reply(s, REJECTED, MALFORMED_STATE)
-        if e.letter_id != cython.NULL and self.letters.knows(letter_of(cython.address(e))):
+        if e.letter_id != cython.NULL and self.letters.knows(letter_of(s, cython.address(e))):
             self.duplicates += 1
             return 1
         if e.message_id != cython.NULL:
@@ -215,6 +215,7 @@ class Admission(Ledger):
 
     def admit(self, s, e):
         """Makes an item of a message, and offers it to the consumers."""
+        letter: bytes
         item: cython.pointer(Item) = self.make(s, e)
         item.format = s.format
         item.origin = s.origin
@@ -231,7 +232,8 @@ class Admission(Ledger):
         if self.journal is not None:
             self.journal.put(item)
             if e.letter_id != cython.NULL:
-                self.journal.letter(e.letter_id)
+                letter = letter_of(s, e)
+                self.journal.letter(octets_of(letter))
         if self.trail is not None:
             self.trail.accepted(item)
         if self.past is not None and is_over(self, item):
@@ -243,7 +245,7 @@ class Admission(Ledger):
         kept: bytes
         if e.letter_id == cython.NULL:
             return self.shelf.make(s.data, s.size)
-        self.letters.remember(letter_of(e))
+        self.letters.remember(letter_of(s, e))
         kept = opened(s, e)
         return self.shelf.make(octets_of(kept), cython.cast(uint32_t, len(kept)))
 

@@ -26,6 +26,7 @@ cdef class Dispatch:
     cdef object waiter
     cdef bint is_watched
     cdef readonly object failure
+    cdef int doubt(self, uint64_t token) except -1
     cdef int advance(self) except -1
     cdef int resolved(self, uint64_t token, int code, bytes state) except -1
     cdef int lost(self, uint64_t token) except -1
@@ -39,6 +40,7 @@ cdef class Dispatch:
 cdef class Post(Dispatch):
     cdef bytes data
     cdef readonly int code
+    cdef readonly bint was_sent
     cdef bytes state
     cdef public object on_error
     cdef public object on_done
@@ -49,6 +51,7 @@ cdef class Batch(Dispatch):
     cdef list messages
     cdef bytearray codes
     cdef dict states
+    cdef set doubted
     cdef Py_ssize_t at
     cdef Py_ssize_t waiting
     cdef int accept(self, uint64_t token, Py_ssize_t count) except -1

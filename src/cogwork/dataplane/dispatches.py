@@ -51,6 +51,10 @@ class Dispatch:
         """Makes a message that was sent one that is to be sent."""
         return 0
 
+    def doubt(self, token):
+        """Takes note that a message that is to be sent again may have arrived."""
+        return 0
+
     def fail(self, failure):
         """Gives up: no outcome will come any more."""
         return 0
@@ -81,6 +85,7 @@ class Post(Dispatch):
         code: The outcome's descriptor code; 0 while there is none. A message that is sent settled
             counts as accepted once it was written.
         queued: Whether it waits for credit.
+        was_sent: Whether it was sent before, over a connection that broke: it may have arrived.
         failure: Why there will be no outcome; None else.
         on_error: Called with the exception where the message is not accepted.
         on_done: Called with the post once its outcome is known, in the place of `on_error`.
@@ -106,6 +111,10 @@ class Post(Dispatch):
                 self.note_failure()
         return self.wake()
 
+    def doubt(self, token):
+        self.was_sent = True
+        return 0
+
     def fail(self, failure):
         self.failure = failure
         return self.resolved(self.first_token, LOST, None)
@@ -116,11 +125,11 @@ class Post(Dispatch):
     def withdraw(self) -> bool:
         """Takes back a message that waits for credit, and releases it; returns whether it did.
 
-        What a stream counts is not taken back.
+        What a stream counts is not taken back. One that was sent before is in doubt.
         """
         if not self.queued or not self.outbox.withdraw(self):
             return False
-        self.code = RELEASED
+        self.code = LOST if self.was_sent else RELEASED
         self.data = None
         self.wake()
         return True
@@ -198,6 +207,12 @@ class Batch(Dispatch):
         self.at = min(self.at, index)
         return 0
 
+    def doubt(self, token):
+        if self.doubted is None:
+            self.doubted = set()
+        self.doubted.add(token - self.first_token)
+        return 0
+
     def fail(self, failure):
         self.failure = failure
         self.note_failure()
@@ -228,12 +243,14 @@ class Batch(Dispatch):
 
         Args:
             unsent: The outcome of what is taken back; what a stream counts is not.
-            unanswered: The outcome of all else that has none.
+            unanswered: The outcome of all else that has none, and of what was sent before over a
+                connection that broke.
 
         Returns:
             The outcomes in the order of the messages.
         """
         index: cython.Py_ssize_t
+        is_doubted: cython.bint
         is_back: cython.bint = self.queued and self.outbox.withdraw(self)
         found: list = []
         self.is_watched = True
@@ -241,9 +258,10 @@ class Batch(Dispatch):
             if self.codes[index] != 0:
                 found.append(self.outbox.explain(self.codes[index], self.states.get(index)))
             elif is_back and index >= self.at:
-                self.codes[index] = RELEASED
+                is_doubted = self.doubted is not None and index in self.doubted
+                self.codes[index] = LOST if is_doubted else RELEASED
                 self.waiting -= 1
-                found.append(unsent)
+                found.append(unanswered if is_doubted else unsent)
             else:
                 found.append(unanswered)
         if is_back and self.waiting == 0:

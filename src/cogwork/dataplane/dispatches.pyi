@@ -15,6 +15,7 @@ class Shipper(Terminus): ...
 class Post:
     code: int
     queued: bool
+    was_sent: bool
     failure: Exception | None
     on_error: Callable[[Exception], object] | None
     on_done: Callable[[Post], object] | None

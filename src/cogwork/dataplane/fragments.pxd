@@ -29,6 +29,7 @@ cdef class FragmentingEnd(CreditingEnd):
     cdef object _too_large(self)
     cdef bint _has_no_room(self, uint32_t size) except -1
     cdef int _start_fragments(self, TransferFields* t) except -1
+    cdef bint _may_say_more(self, octets data, uint32_t size) except -1
     cdef bint needs_whole(self, AddressEntry entry, octets data, uint32_t size) except -1
     cdef void _describe(self, Shipment* s, TransferFields* t) noexcept
     cdef int start_streaming(self, AddressEntry entry, TransferFields* t) except -1

@@ -80,15 +80,27 @@ class FragmentingEnd(CreditingEnd):
         self.current_outlets = None
         if not self.current_settled:
             self.unsettled += 1
-        if entry is None:
+        if entry is None and not self._may_say_more(t.payload, t.payload_size):
             self.discarding = True
             return 0
-        if not self.needs_whole(entry, t.payload, t.payload_size):
+        if entry is not None and not self.needs_whole(entry, t.payload, t.payload_size):
             return self.start_streaming(entry, t)
         self._describe(cython.address(s), t)
         self.current = self.core.deliveries.make(cython.address(s))
         self.current.assembled = True
         return 0
+
+    def _may_say_more(self, data, size):
+        """Says whether a later frame may have the address that this first one does not.
+
+        A sender may part a message anywhere (AMQP 1.0 §2.6.14).
+        """
+        found: octets = cython.NULL
+        length: uint32_t = 0
+        return (
+            self.entry is None
+            and find_to(data, size, cython.address(found), cython.address(length)) != 1
+        )
 
     def needs_whole(self, entry, data, size):
         """Says whether a delivery, whose first frame this is, is assembled before it goes on."""
@@ -210,6 +222,7 @@ class FragmentingEnd(CreditingEnd):
             if d.assembled:
                 self._route_assembled(d)
             elif outlets is None:
+                entry.watch_life(d)
                 entry.serve_held()
         finally:
             self.core.deliveries.release(d)
@@ -251,7 +264,8 @@ class FragmentingEnd(CreditingEnd):
         if not d.settled and not self.current_answered:
             self._disown(d)
         if outlets is None:
-            entry.discard_held(d)
+            if entry is not None:
+                entry.discard_held(d)
         else:
             for outlet in outlets:
                 if not outlet.detached:

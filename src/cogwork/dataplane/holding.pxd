@@ -34,6 +34,7 @@ cdef class HoldingEntry(Terminus):
     cdef int unroutable(self, Shipment* s) except -1
     cdef object _release_held(self)
     cdef int limit_life(self, Delivery* d) except -1
+    cdef int watch_life(self, Delivery* d) except -1
     cdef int give_up(self, Delivery* d, bint is_expired) except -1
     cdef int expire(self, Shipment* s) except -1
     cdef bint _bury(self, Shipment* s, str reason) except -1

@@ -57,16 +57,21 @@ class HoldingEntry(Terminus):
         """Adds a delivery, and notes when its time is over."""
         d.refs += 1
         d.next = cython.NULL
-        self.limit_life(d)
-        if d.expires_s and not self.is_expiring:
-            self.is_expiring = True
-            self.core.expiring.append(self)
+        self.watch_life(d)
         if self.held_last == cython.NULL:
             self.held_first = d
         else:
             self.held_last.next = d
         self.held_last = d
         self.held += 1
+        return 0
+
+    def watch_life(self, d):
+        """Has a whole delivery given up when its time is over, should it still be held then."""
+        self.limit_life(d)
+        if d.expires_s and not self.is_expiring:
+            self.is_expiring = True
+            self.core.expiring.append(self)
         return 0
 
     def has_waiting(self):

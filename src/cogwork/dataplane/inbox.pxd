@@ -26,6 +26,7 @@ cdef class Inbox(Terminus):
     cdef list ready
     cdef Py_ssize_t at
     cdef list waiters
+    cdef Py_ssize_t waiters_max
     cdef object draining
     cdef bint is_stopped
     cdef uint32_t handed_in_turn

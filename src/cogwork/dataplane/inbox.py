@@ -28,6 +28,9 @@ SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 TURN_MESSAGES = cython.declare(uint32_t, 256)
 """Messages handed over before other tasks get their turn, and the socket is read again."""
 
+WAITERS_MAX = cython.declare(cython.Py_ssize_t, 16)
+"""With so many it is looked which of them wait no more."""
+
 UNDECODABLE_STATE = b"\x00\x53\x25\xc0\x1a\x01\x00\x53\x1d\xc0\x14\x01\xa3\x11amqp:decode-error"
 """Rejected, for bytes that are no message: whoever is to look at them is elsewhere."""
 
@@ -74,6 +77,7 @@ class Inbox:
         self.window = window
         self.ready = []
         self.waiters = []
+        self.waiters_max = WAITERS_MAX
 
     @property
     def waiting(self) -> int:
@@ -217,6 +221,11 @@ class Inbox:
     def arrival(self):
         """Makes what is set when something has arrived, or the inbox was closed."""
         waiter = self.create_future()
+        if len(self.waiters) >= self.waiters_max:  # those who gave up, where nothing comes
+            self.waiters = [each for each in self.waiters if not each.done()]
+            self.waiters_max = max(
+                WAITERS_MAX, 2 * cython.cast(cython.Py_ssize_t, len(self.waiters))
+            )
         self.waiters.append(waiter)
         self.handed_in_turn = 0
         return waiter

@@ -15,5 +15,5 @@ cdef class Letters:
     cdef bint knows(self, bytes letter) except -1
     cpdef int remember(self, bytes letter) except -1
 
-cdef bytes letter_of(Envelope* e)
+cdef bytes letter_of(Shipment* s, Envelope* e)
 cdef bytes opened(Shipment* s, Envelope* e)

@@ -341,6 +341,8 @@ class Outbox(Shipper):
             return 1
         if self.stopping and (verdict.code == RELEASED or (verdict.code == LOST and self.resends)):
             self.again.append((token, dispatch))
+            if verdict.code == LOST:
+                dispatch.doubt(token)
             return 1
         dispatch.resolved(
             token, verdict.code, None if verdict.code == ACCEPTED else state_of(verdict)

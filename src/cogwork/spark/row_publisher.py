@@ -71,6 +71,7 @@ class RowPublisher:
         self._mesh: Mesh | None = None
         self._publishers: dict[str, Publisher] = {}
         self._turn = asyncio.Lock()
+        self._failure: BaseException | None = None
         self._coming: deque[Future[None]] = deque()
 
     def __enter__(self) -> Self:
@@ -136,9 +137,7 @@ class RowPublisher:
 
     async def _send(self, address: str, messages: list[bytes]) -> None:
         async with self._turn:  # rows keep their order, and so their numbers
-            publisher = await self._publisher_for(address)
-            await publisher.ready()
-            posted = publisher.post_encoded(messages)
+            publisher, posted = await self._post(address, messages)
         until_s = asyncio.get_running_loop().time() + self._options.timeout_s
         while True:
             outcomes = await self._outcomes(publisher, posted, address)
@@ -157,6 +156,18 @@ class RowPublisher:
             await asyncio.sleep(AGAIN_S)
             messages = [message for message, _ in refused]
             posted = publisher.post_encoded(messages)
+
+    async def _post(self, address: str, messages: list[bytes]) -> tuple[Publisher, Batch[Outcome]]:
+        """Posts rows; none any more where earlier ones were not: they would get their numbers."""
+        if self._failure is not None:
+            raise SinkError(f"rows before these were not sent: {self._failure}")
+        try:
+            publisher = await self._publisher_for(address)
+            await publisher.ready()
+            return publisher, publisher.post_encoded(messages)
+        except BaseException as error:
+            self._failure = error
+            raise
 
     async def _outcomes(
         self, publisher: Publisher, posted: Batch[Outcome], address: str

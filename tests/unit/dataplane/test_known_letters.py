@@ -42,6 +42,17 @@ def test_letters_with_other_ids_are_others() -> None:
     assert queue.texts() == ["a", "a"]
 
 
+@pytest.mark.parametrize("others", [{}, {"hop": 2}])
+def test_an_id_that_a_message_of_others_has_hides_no_letter(others: dict[str, object]) -> None:
+    """Whoever may send to the queue can write such a section, too."""
+    queue = sent(KeptQueue(), "forged", letter_id(1))
+    queue.send("a", delivery_annotations=named(letter_id(1)), message_annotations=others)
+    queue.send("a", delivery_annotations=named(letter_id(1)), message_annotations={"hop": 3})
+    assert queue.texts() == ["forged", "a"]
+    again = sent(queue.restarted(), "a", letter_id(1))
+    assert again.texts() == ["forged", "a"]
+
+
 @pytest.mark.parametrize("letter", [b"short", b"x" * 17, "a" * 16, None, 7])
 def test_what_is_no_id_says_nothing(letter: object) -> None:
     queue = sent(sent(KeptQueue(), "a", letter), "b", letter)

@@ -40,6 +40,7 @@ from cogwork.client.rpc.wire import (
 from cogwork.client.rpc.work import BEATS, Work
 from cogwork.client.rpc.works import Works
 from cogwork.dataplane.messages import Message
+from cogwork.dataplane.posting_errors import MessageTooLarge
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -418,11 +419,17 @@ class Service:
             await work.part(await made if inspect.isawaitable(made) else made)
 
     def keep(self, key: tuple[str, str], reply: Message | None) -> None:
-        """Keeps the reply to a call that has a key, and sends it to whoever repeated the call."""
+        """Keeps the reply to a call that has a key, and sends it to whoever repeated the call.
+
+        Where there is none, for the call was ended, they hear of that: it may be made again.
+        """
         encoded = None if reply is None else reply.encode()
         for outlet, reply_to, number in self._keyed.finish(key, encoded):
             if encoded is not None:
                 _repeat(outlet, encoded, reply_to, number)
+            else:
+                text = "the call that this one repeats was ended without a reply: call again"
+                self._refuse(outlet, reply_to, number, CALL_CANCELLED, text)
 
 
 def _those_of(methods: Iterable[Method]) -> str:
@@ -442,4 +449,9 @@ def _repeat(outlet: Outlet, reply: bytes, reply_to: str | None, number: MessageI
         message = Message.decode(reply)
         message.to = reply_to
         message.correlation_id = number
-        outlet.send(message)
+        try:
+            outlet.send(message)
+        except MessageTooLarge as error:
+            refusal = refusal_reply(Condition.LINK_MESSAGE_SIZE_EXCEEDED, f"the result: {error}")
+            refusal.to, refusal.correlation_id = reply_to, number
+            outlet.send(refusal)

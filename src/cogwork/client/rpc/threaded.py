@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from cogwork.client.rpc.service import Service
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
+    from concurrent.futures import Future
 
     from cogwork.client.rpc.work import Work
 
@@ -46,7 +48,7 @@ class ThreadedService(Service):
     def run_plain(self, work: Work) -> None:
         """Runs a plain function in a thread."""
         self.works.know(work)
-        self.pool.submit(copy_context().run, self._run_in_thread, work)
+        work.thread = self.pool.submit(copy_context().run, self._run_in_thread, work)
 
     def _run_in_thread(self, work: Work) -> None:
         try:
@@ -67,14 +69,21 @@ class ThreadedService(Service):
         if not inspect.isgeneratorfunction(work.method.function):
             await super().send_parts(work)
             return
-        loop = asyncio.get_running_loop()
         made: Generator[Any] = work.method.function(**work.arguments)
         context, step = copy_context(), partial(next, made, _END)
+        stepping: Future[Any] | None = None
         try:
             while True:
-                value = await loop.run_in_executor(self.pool, context.run, step)
+                stepping = self.pool.submit(context.run, step)
+                value = await asyncio.wrap_future(stepping)
                 if value is _END:
                     return
                 await work.part(value)
         finally:
-            loop.run_in_executor(self.pool, made.close)
+            if stepping is not None:  # a step that is under way cannot be stopped
+                stepping.add_done_callback(partial(self._close_generator, made))
+
+    def _close_generator(self, made: Generator[Any], _: object) -> None:
+        """Closes it in a thread, once nothing of it runs."""
+        with suppress(RuntimeError):  # the pool has been shut down
+            self.pool.submit(made.close)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from cogwork.amqp.errors import Condition, EncodeError
@@ -25,7 +26,8 @@ from cogwork.dataplane.messages import Message
 from cogwork.dataplane.posting_errors import MessageTooLarge
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+    from concurrent.futures import Future
 
     from cogwork.amqp.message import MessageId
     from cogwork.client.rpc.codec import Codec
@@ -58,6 +60,7 @@ class Work:
         task: What runs the method, if a task does.
         is_over: Whether nothing is to be said any more.
         is_watched: Whether its deadline is kept.
+        thread: Where its method runs, for as long as it does and cannot be stopped; None else.
         wants_direct: Whether the caller would like to know where the server listens.
     """
 
@@ -83,6 +86,7 @@ class Work:
         "outlet",
         "reply_to",
         "task",
+        "thread",
         "wants_direct",
     )
 
@@ -118,6 +122,7 @@ class Work:
         self.number = number
         self.key: tuple[str, str] | None = None
         self.task: asyncio.Future[Any] | None = None
+        self.thread: Future[None] | None = None
         self.is_over = False
         self.is_watched = False
         self.wants_direct = False
@@ -195,7 +200,9 @@ class Work:
     def finish(self, result: object) -> None:
         """Replies with what the method returned."""
         if self.is_over:
+            self._keep_late(partial(self._reply_of, result))
             return
+        self.thread = None
         if self.reply_to is None:
             self.end(None if self.key is None else Message(None))  # a key is kept all the same
             return
@@ -206,9 +213,11 @@ class Work:
         except Exception as error:
             self.fail(unserialisable(result, self._carry, error))
 
+    def _reply_of(self, result: object) -> Message:
+        return Message(self._codec.encode(result), content_type=self._codec.content_type)
+
     def _reply_with(self, result: object) -> None:
-        codec = self._codec
-        reply = Message(codec.encode(result), content_type=codec.content_type)
+        reply = self._reply_of(result)
         if self.wants_direct and self._service.stamp is not None:
             reply.properties = dict(self._service.stamp)
         self._send(reply)
@@ -220,16 +229,31 @@ class Work:
     def fail(self, error: BaseException) -> None:
         """Replies with what the method raised."""
         if self.is_over:
+            self._keep_late(partial(self._error_reply, error))
             return
+        self.thread = None
         name = f"{self._service.address}: {self.method.name}"
         log.info("%s: a method failed: %r", name, error, exc_info=error)
-        reply = error_reply(error, tells_traceback=self._service.options.tells_tracebacks)
+        reply = self._error_reply(error)
         try:
             self._send(reply)
         except MessageTooLarge:
             self.refuse(REMOTE_ERROR, type(error).__name__)
         else:
             self.end(reply)
+
+    def _error_reply(self, error: BaseException) -> Message:
+        return error_reply(error, tells_traceback=self._service.options.tells_tracebacks)
+
+    def _keep_late(self, make: Callable[[], Message]) -> None:
+        """Keeps what became of a method that went on when its call was over already."""
+        if self.key is None or self.thread is None:
+            return
+        try:
+            reply = make()
+        except Exception as error:  # the method has run all the same, and is not to run again
+            reply = self._error_reply(error)
+        self._service.keep(self.key, reply)
 
     def refuse(self, condition: str, description: str, *, is_late: bool = False) -> None:
         """Replies that there will be no result, and ends the method's run.
@@ -259,7 +283,8 @@ class Work:
         self.is_over = True
         if self._slot:
             self._service.wheel.remove(self._slot, self)
-        if self.key is not None:
+        goes_on = reply is None and self.thread is not None and not self.thread.cancel()
+        if self.key is not None and not goes_on:
             self._service.keep(self.key, reply)
         self._service.works.ended(self)
 

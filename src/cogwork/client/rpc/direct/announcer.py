@@ -54,10 +54,11 @@ class Announcer:
     async def _answer(self) -> None:
         with suppress(CogworkError):
             async for question in self._questions:
-                if question.subject == WHO and question.reply_to is not None:
-                    told = here(self._server, self._url)
-                    told.correlation_id = question.message_id
-                    await self._mesh.publish(question.reply_to, told, settled=True)
+                with suppress(CogworkError):  # anybody may publish there
+                    if question.subject == WHO and question.reply_to is not None:
+                        told = here(self._server, self._url)
+                        told.correlation_id = question.message_id
+                        await self._mesh.publish(question.reply_to, told, settled=True)
 
     async def close(self) -> None:
         """Says that the server goes."""

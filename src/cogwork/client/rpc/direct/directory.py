@@ -176,7 +176,8 @@ class Directory:
                 who = Message(None, subject=WHO, message_id=number, reply_to=replies.reply_to)
                 await self._mesh.publish(topic, who, settled=True)
                 async for message in news:
-                    self.learn(message)
+                    with suppress(CogworkError):  # anybody may publish there
+                        self.learn(message)
 
     def on_reply(self, reply: Message) -> None:
         """A server tells that it is there."""
