@@ -245,6 +245,8 @@ def test_what_dead_containers_held_counts_no_more(spark: SparkSession, tmp_path:
     beats += [beat("west", 30, 20), beat("south", 3, 45)]
     archive.put("$telemetry", [*beats, said("bench", bench="isr")])
     assert depths_of(spark, archive) == {"work/a": 33, "blue:work/a": 33}
+    earlier = depths_of(spark, archive, BEGAN_US + 16 * STEP_US)
+    assert earlier == {"work/a": 142, "blue:work/a": 142}, "as of then"
     archive = Directory(tmp_path / "other")
     archive.put("$telemetry", [said("bench", bench="isr")])
     assert depths_of(spark, archive) == {}

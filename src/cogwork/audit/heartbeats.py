@@ -41,7 +41,7 @@ from {told} group by container
 """
 
 
-def depths_of(spark: SparkSession, archive: Tables) -> dict[str, int]:
+def depths_of(spark: SparkSession, archive: Tables, until_us: int | None = None) -> dict[str, int]:
     """Adds up what each container that is alive said last of its queues.
 
     Queues of another virtual host than the default one are named `VHOST:ADDRESS`, as in events.
@@ -49,11 +49,15 @@ def depths_of(spark: SparkSession, archive: Tables) -> dict[str, int]:
     Args:
         spark: The session.
         archive: The tables.
+        until_us: When the events end that the depths are compared with, in microseconds since 1970:
+            what was consumed after that is neither among those nor in later depths.
     """
     if TELEMETRY_STREAM not in archive.tables() or not archive.files(TELEMETRY_STREAM):
         return {}
     rows = rows_of(spark, archive, TELEMETRY_STREAM)
     beats = rows.where("subject = 'heartbeat'")
+    if until_us is not None:
+        beats = beats.where(f"unix_micros(time) <= {until_us}")
     end = beats.selectExpr("unix_micros(max(time)) as end_us").collect()[0]
     if end["end_us"] is None:
         return {}

@@ -64,13 +64,14 @@ def audit(
     chosen = chosen_streams(tables, streams, is_about_queues=bool(queues))
     for stream in chosen:
         tell(f"stream/{stream}")
-        records = records_of(spark, archive, stream)
-        report.checks += check_stream(stream, records, archive.mark(stream))
+        mark = archive.mark(stream)  # before the records: an archiver may go on meanwhile
+        report.checks += check_stream(stream, records_of(spark, archive, stream), mark)
     if AUDIT_STREAM in tables and archive.files(AUDIT_STREAM):
         events = records_of(spark, archive, AUDIT_STREAM)
         if not streams or queues or AUDIT_STREAM in chosen:
             tell("queues")
-            depths = depths_of(spark, archive)
+            end = events.rows.selectExpr("unix_micros(max(time)) as end_us").collect()[0]
+            depths = depths_of(spark, archive, end["end_us"])
             report.checks += check_queues(events, queues, depths=depths, grace_s=grace_s)
         tell("subscribers")
         seen = [stream for stream in streams_seen(events.rows) if stream in chosen]

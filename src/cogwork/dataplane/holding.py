@@ -3,9 +3,16 @@
 import cython
 from cython.cimports.cogwork.dataplane.deliveries import join
 from cython.cimports.cogwork.dataplane.delivery import Chunk, is_over, ship
-from cython.cimports.cogwork.dataplane.header import Header, clear_header, read_header
-from cython.cimports.cogwork.dataplane.octets import bytes_from, octets_of
+from cython.cimports.cogwork.dataplane.header import (
+    HEADER_SIZE_MAX,
+    Header,
+    clear_header,
+    read_header,
+)
+from cython.cimports.cogwork.dataplane.octets import bytes_from, octets, octets_of
 from cython.cimports.cogwork.dataplane.shipment import ACCEPTED, RELEASED, Verdict, fill_verdict
+from cython.cimports.libc.stdint import uint8_t, uint32_t
+from cython.cimports.libc.string import memcpy
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
@@ -135,18 +142,19 @@ class HoldingEntry(Terminus):
     def limit_life(self, d):
         """Notes when a whole delivery that has to wait is over: by its own ttl, or the address's."""
         header: Header
+        parted: uint8_t[HEADER_SIZE_MAX]
         ttl_s: cython.double = self.ttl_s
         chunk: cython.pointer(Chunk) = d.first
+        data: octets
+        size: uint32_t
         if not d.complete or chunk == cython.NULL:
             return 0
+        data, size = chunk.data, chunk.size
+        if size < HEADER_SIZE_MAX and chunk.next != cython.NULL:
+            data, size = parted, begin(chunk, parted, HEADER_SIZE_MAX)
         clear_header(cython.address(header))
-        if (
-            chunk.size > 3
-            and chunk.data[0] == 0
-            and chunk.data[1] == 0x53
-            and chunk.data[2] == 0x70
-        ):
-            read_header(chunk.data, 3, chunk.size, cython.address(header))
+        if size > 3 and data[0] == 0 and data[1] == 0x53 and data[2] == 0x70:
+            read_header(data, 3, size, cython.address(header))
         if header.has_ttl and (ttl_s == 0.0 or header.ttl_ms * 0.001 < ttl_s):
             ttl_s = header.ttl_ms * 0.001
         if header.has_ttl or ttl_s > 0.0:
@@ -169,3 +177,19 @@ class HoldingEntry(Terminus):
                 self.is_expiring = True
             d = following
         return self.is_expiring
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+def begin(
+    chunk: cython.pointer(Chunk), into: cython.pointer(uint8_t), size_max: uint32_t
+) -> uint32_t:
+    """Copies the first octets of a message that is in parts; returns how many."""
+    size: uint32_t = 0
+    part: uint32_t
+    while chunk != cython.NULL and size < size_max:
+        part = min(chunk.size, size_max - size)
+        memcpy(into + size, chunk.data, part)
+        size += part
+        chunk = chunk.next
+    return size

@@ -48,6 +48,11 @@ cdef enum:
     SETTLED_BYTES = 14
     LETTER_BYTES = 17
 
+# The flags of a PUT.
+cdef enum:
+    AGES_MARK = 1
+    KEEPS_PLACE = 2
+
 
 @cython.final
 cdef class Journal:
@@ -70,6 +75,8 @@ cdef class Journal:
     cdef uint8_t* reserve(self, uint64_t size) except NULL
     cdef uint8_t* extend(self, uint64_t size) except NULL
     cdef int put(self, Item* item) except -1
+    cdef int put_again(self, Item* item) except -1
+    cdef int _put(self, Item* item, uint8_t marks) except -1
     cdef int letter(self, octets letter) except -1
     cdef int out(self, Item* item) except -1
     cdef int done(self, uint64_t number) except -1

@@ -97,6 +97,13 @@ class Journal:
 
     def put(self, item):
         """Writes that the queue has an item."""
+        return self._put(item, 0)
+
+    def put_again(self, item):
+        """Writes what an item says by now that is in somebody's hands; its place is what it was."""
+        return self._put(item, KEEPS_PLACE)
+
+    def _put(self, item, marks):
         p: cython.pointer(uint8_t) = self.reserve(PUT_BYTES + item.size)
         p[0] = PUT
         store_u64(p + 1, number_of(item))
@@ -106,7 +113,7 @@ class Journal:
         store_u64(p + 33, self.wall_ms(item.due_s) if is_delayed(item) else 0)
         store_u32(p + 41, item.format)
         p[45] = item.priority
-        p[46] = 1 if item.flags & AGES else 0
+        p[46] = (AGES_MARK if item.flags & AGES else 0) | marks
         store_u32(p + 47, item.size)
         memcpy(p + PUT_BYTES, item.data, item.size)
         return 0

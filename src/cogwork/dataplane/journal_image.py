@@ -13,6 +13,7 @@ from cython.cimports.cogwork.dataplane.envelope import (
     read_envelope,
 )
 from cython.cimports.cogwork.dataplane.journal import (
+    AGES_MARK,
     BACK,
     BACK_BYTES,
     COMMITTED,
@@ -25,6 +26,7 @@ from cython.cimports.cogwork.dataplane.journal import (
     GATHERED_BYTES,
     HELD,
     HELD_BYTES,
+    KEEPS_PLACE,
     LETTER,
     LETTER_BYTES,
     OUT_AGAIN,
@@ -233,6 +235,7 @@ class JournalImage:
 
     def _put(self, p, size):
         item: KeptItem = KeptItem.__new__(KeptItem)
+        known: KeptItem
         birth: uint32_t
         item.number = load_u64(p + 1)
         item.sequence = load_u64(p + 9)
@@ -241,8 +244,11 @@ class JournalImage:
         item.due_ms = load_u64(p + 33)
         item.format = load_u32(p + 41)
         item.priority = min(p[45], 9)
-        item.ages = p[46] & 1
+        item.ages = p[46] & AGES_MARK
         item.message = bytes_from(p + PUT_BYTES, size)
+        known = self.items.get(item.number)
+        if known is not None and p[46] & KEEPS_PLACE:
+            item.sequence = known.sequence
         self.items[item.number] = item
         birth = cython.cast(uint32_t, item.number >> 32)
         self.birth_base = max(self.birth_base, birth + 1)

@@ -147,7 +147,7 @@ class Ledger(Stock):
             return item
         item = self.shelf.rewrite(item, octets_of(message), size)
         if self.journal is not None:
-            self.journal.put(item)
+            self.journal.put_again(item)
             self.journal.back(item)
             self.journal.out(item)
         return item

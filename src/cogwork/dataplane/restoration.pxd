@@ -17,6 +17,7 @@ cdef class Restoration:
     cdef int _restore(self, KeptItem kept, bint is_delayed) except -1
     cdef int _bury(self, Item* item, KeptItem kept) except -1
     cdef int _doubt(self) except -1
+    cdef int _stand_back(self) except -1
     cdef double _when(self, KeptItem kept, uint64_t wall_ms) noexcept
     cdef double _at(self, uint64_t wall_ms) noexcept
 

@@ -180,7 +180,20 @@ class Restoration:
         while not is_empty(cython.address(self.ghost.out)):
             node = self.ghost.out.next
             store.lose(cython.cast(cython.pointer(Item), node))
+        self._stand_back()
         return 0
+
+    def _stand_back(self):
+        """Has what came back before the end wait, where others of its group were still out."""
+        store: Store = self.store
+        slot: uint32_t = 0
+        item: cython.pointer(Item)
+        while True:
+            item = store.shelf.slots.next_item(cython.address(slot))
+            if item == cython.NULL:
+                return 0
+            if item.state == READY and item.group != cython.NULL and item.group.out > 0:
+                store.shelf.stand_back(item)
 
     def _when(self, kept, wall_ms):
         """Says the same of what an item waits for: no longer than when it came, if clocks jumped."""

@@ -44,6 +44,7 @@ cdef class Shelf:
     cdef int expire_at(self, Item* item, double expires_s) except -1
     cdef Item* pop_expired(self, double now_s) noexcept
     cdef int hand_out(self, Item* item, Hands* hands) except -1
+    cdef int stand_back(self, Item* item) except -1
     cdef int give_back(self, Item* item) except -1
     cdef int doubt(self, Item* item) except -1
     cdef int loosen(self, Item* item) except -1

@@ -21,6 +21,7 @@ from cython.cimports.cogwork.dataplane.stored import (
     PARKED,
     READY,
     RETURNED,
+    Group,
     number_of,
 )
 from cython.cimports.libc.stdlib import free, malloc, qsort
@@ -151,6 +152,14 @@ class Shelf:
         if item.group != cython.NULL:
             self.groups.take(item, hands)
         return self.disorder.take(item.sequence) if item.attempt == 0 else 0
+
+    def stand_back(self, item):
+        """Parks a ready item again, before all of its group: another one of that is out."""
+        group: cython.pointer(Group) = item.group
+        self.ready.leave(item)
+        group.head = cython.NULL
+        self.groups.park(item, group.parked.next)
+        return 0
 
     def give_back(self, item):
         """Takes an item out of its consumer's hands; `restore` puts it in its old place."""

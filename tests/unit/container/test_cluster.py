@@ -214,7 +214,7 @@ class Noting(Nobody):
     def __init__(self) -> None:
         self.gone: list[str] = []
 
-    def deleted(self, declaration: Declaration) -> None:  # type: ignore[override]  # a name there
+    def deleted(self, declaration: Declaration) -> None:
         self.gone.append(declaration.name)
 
 

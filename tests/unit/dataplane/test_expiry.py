@@ -50,6 +50,20 @@ def test_a_message_held_longer_than_its_ttl_is_released() -> None:
     broker.assert_clean()
 
 
+@pytest.mark.parametrize("pieces", [1, 2, 3, 30])
+def test_how_many_transfers_a_message_has_makes_no_difference(pieces: int) -> None:
+    broker = Broker()
+    buried = burials(broker)
+    consumer = broker.peer().consumer("one/a", credit=1)
+    publisher = broker.peer().publisher("one/a")
+    publisher.send(b"taken", settled=True)
+    publisher.send(with_ttl(b"x" * 100, 20), pieces=pieces)
+    pass_time(broker)
+    assert buried == [(with_ttl(b"x" * 100, 20), "expired")]
+    consumer.flow(10)
+    assert consumer.bodies == [b"taken"]
+
+
 def test_credit_that_comes_too_late_finds_nothing() -> None:
     """Between two looks at the clock it is the consumer's credit that finds out."""
     broker = Broker()

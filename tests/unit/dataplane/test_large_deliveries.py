@@ -75,6 +75,47 @@ def test_publishers_to_one_consumer_do_not_mix_their_frames(broker: Broker) -> N
     broker.assert_clean()
 
 
+def named(address: bytes, body: bytes) -> bytes:
+    """Returns a message that says where it goes, as for a link that leads nowhere by itself."""
+    fields = b"\x03\x40\x40\xa1" + bytes([len(address)]) + address
+    properties = b"\x00\x53\x73\xc0" + bytes([len(fields)]) + fields
+    return properties + b"\x00\x53\x75\xa0" + bytes([len(body)]) + body
+
+
+@pytest.mark.parametrize("first", [0, 1, 3, 6, 12, 16, 40])
+@pytest.mark.parametrize("settled", [False, True])
+def test_where_a_message_goes_may_be_in_any_of_its_transfers(first: int, settled: bool) -> None:
+    broker = Broker()
+    consumer = broker.peer().consumer("one/a", credit=5)
+    publisher = broker.peer().publisher(None)
+    message = named(b"one/a", b"x" * 50)
+    publisher.start(message[:first], settled=settled)
+    for at in range(first, len(message) - 1):
+        publisher.more(message[at : at + 1])
+    publisher.more(message[-1:], more=False)
+    assert consumer.bodies == [message]
+    consumer.accept_all()
+    assert list(publisher.outcomes.values()) == [Accepted()] * (not settled)
+    broker.assert_clean()
+
+
+@pytest.mark.parametrize("end", ["abort", "detach", "nowhere", "says nothing"])
+def test_a_message_that_never_says_where_it_goes_leaves_nothing(end: str) -> None:
+    broker = Broker()
+    publisher = broker.peer().publisher(None)
+    message = b"\x00\x53\x75\xa0\x01x" if end == "says nothing" else named(b"nowhere/a", b"x")
+    publisher.start(message[:4])
+    if end == "abort":
+        publisher.more(aborted=True)
+    elif end == "detach":
+        publisher.detach()
+    else:
+        publisher.more(message[4:], more=False)
+        assert list(publisher.outcomes.values()) == [Released()]
+    broker.assert_clean()
+    assert broker.core.held_bytes == 0
+
+
 # -- aborted, and lost in the middle
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING
 
 import pytest
 from kept_queues import KeptQueue
@@ -13,6 +14,9 @@ from cogwork.amqp.outcomes import Modified, Received, Released
 from cogwork.amqp.types import Symbol, UInt
 from cogwork.dataplane.restoration import restore
 from cogwork.dataplane.store import KEEP_CODE, SETTLE_CODE, STALE_CODE
+
+if TYPE_CHECKING:
+    from peers import Arrival, Peer
 
 RECEIVED = Received(section_number=0, section_offset=0)
 
@@ -222,3 +226,45 @@ def test_a_group_in_doubt_goes_to_nobody_else() -> None:
     again.commit()
     other.hear()
     assert [text_of(arrival.message) for arrival in other.take()] == ["b1"]
+
+
+def _given(queue: KeptQueue, consumer: Peer) -> list[Arrival]:
+    queue.core.flush()
+    queue.commit()
+    consumer.hear()
+    return consumer.take()
+
+
+@pytest.mark.parametrize("outcome", [Released(), Modified(delivery_failed=True)])
+def test_what_came_back_of_a_group_waits_for_what_is_in_doubt(
+    outcome: Released | Modified,
+) -> None:
+    queue = KeptQueue(is_ordered=True)
+    queue.send("a", "b", "c", properties=Properties(group_id="g"))
+    queue.send("other", properties=Properties(group_id="h"))
+    one = queue.peer()
+    one.consumer(queue.store, 2)
+    first, _ = _given(queue, one)
+    one.settle(first, outcome)
+    queue.commit()
+    again = queue.restarted()
+    two = again.peer()
+    two.consumer(again.store, 10)
+    assert [text_of(each.message) for each in _given(again, two)] == ["other"]
+    assert again.texts() == ["a", "b", "c", "other"]
+
+
+def test_annotations_leave_an_item_in_its_place_however_often_it_is_restarted() -> None:
+    queue = KeptQueue()
+    queue.send("a", "b", "c")
+    again = queue.restarted()
+    consumer = again.peer()
+    consumer.consumer(again.store, 1)
+    (item,) = _given(again, consumer)
+    why: dict[Symbol, object] = {Symbol("x-opt-why"): "busy"}
+    consumer.settle(item, Modified(delivery_failed=True, message_annotations=why))
+    again.commit()
+    assert again.texts() == ["a", "b", "c"]
+    last = again.restarted()
+    assert last.texts() == ["a", "b", "c"]
+    assert last.restarted().texts() == ["a", "b", "c"]
