@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -250,52 +249,6 @@ async def test_a_deadline_ends_the_work_and_so_does_leaving(url: str) -> None:
                 task.cancel()
                 await eventually(lambda: service.running == 0, "leaving ends it")
             assert ended == ["late", "left", "left"]
-
-
-@story
-async def test_a_thread_that_goes_on_after_the_deadline_runs_its_key_once(url: str) -> None:
-    effects: list[str] = []
-    async with cogwork.connect(url) as mesh, cogwork.connect(url) as caller:
-        service = mesh.threaded_service("paying", server="one")
-
-        @service.method
-        def pay() -> str:
-            effects.append("begun")
-            time.sleep(0.6)
-            effects.append("paid")
-            return "receipt"
-
-        async with service:
-            call = partial(caller.call, "paying", "pay", server="one", idempotency_key="order-7")
-            with pytest.raises(cogwork.CallTimeout):
-                await call(timeout_s=0.2)
-            assert await call(timeout_s=5) == "receipt", "it waits for the one that runs"
-            assert await call(timeout_s=5) == "receipt", "and it is kept"
-            assert effects == ["begun", "paid"]
-
-
-@story
-async def test_who_repeats_a_call_that_ends_without_a_reply_is_told(url: str) -> None:
-    runs: list[int] = []
-    async with cogwork.connect(url) as mesh, cogwork.connect(url) as caller:
-        service = mesh.service("keyed", server="one")
-
-        @service.method
-        async def work() -> str:
-            runs.append(1)
-            if len(runs) == 1:
-                await asyncio.sleep(60)
-            return "done"
-
-        async with service:
-            call = partial(caller.call, "keyed", "work", server="one", idempotency_key="k")
-            first = asyncio.create_task(call(timeout_s=0.5))
-            await eventually(lambda: service.running == 1, "it is under work")
-            with pytest.raises(cogwork.CallCancelled, match="call again"):
-                await call(timeout_s=30)
-            with pytest.raises(cogwork.CallTimeout):
-                await first
-            assert await call(timeout_s=5) == "done"
 
 
 @story

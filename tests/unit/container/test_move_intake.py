@@ -108,9 +108,10 @@ def test_a_queue_that_another_container_owns_takes_nothing_here(arrivals: Arriva
     assert arrivals.activate(1) == ACCEPTED
     arrivals.queue.replica.epoch = None
     arrivals.queue.address, arrivals.queue.is_on_disk = "work/a", True
-    attach = SimpleNamespace(properties={MOVE: 7, DURABILITY: "disk"})
+    link: Any = SimpleNamespace()
+    attach: Any = SimpleNamespace(properties={MOVE: 7, DURABILITY: "disk"})
     with pytest.raises(Refused, match="another container owns it") as refused:
-        arrivals.intake.take(Any, attach, "b", arrivals.queue)  # type: ignore[arg-type]
+        arrivals.intake.take(link, attach, "b", arrivals.queue)
     assert refused.value.condition == Condition.PRECONDITION_FAILED, "it is not asked again"
 
 

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 ADDRESS = "work/x"
 
+MIB = 1 << 20
+ROOM_BYTES = 24 * MIB
+
 WAL = {"end_lsn": 0, "durable_lsn": 0, "flush": int}
 """A log of which nobody wants anything."""
 
@@ -39,6 +42,7 @@ class Place:
     Attributes:
         queue: The part.
         appended: How many appends were made.
+        under_way_bytes: What the appends have that are not answered.
         refuses: Says of an append, by its number, whether the engine is not to take it.
         answers: Set unless appends are to wait.
         failures: What is raised before the stream is open.
@@ -55,6 +59,7 @@ class Place:
         entry = AddressEntry(self.core, ADDRESS, CLOSEST_CODE)
         inlet = PartitionedInlet(self.store, entry, 1, True)
         self.appended = 0
+        self.under_way_bytes = 0
         self.refuses: Callable[[int], bool] = lambda _number: False
         self.answers = asyncio.Event()
         self.answers.set()
@@ -73,6 +78,7 @@ class Place:
     def append(self, batch: Batch, epoch: int | None = None) -> Awaitable[Appended]:
         self.appended += 1
         if not self.refuses(self.appended):
+            self.under_way_bytes += len(batch.payload)
             return asyncio.ensure_future(self._append(batch, epoch))
         refused: asyncio.Future[Appended] = asyncio.get_running_loop().create_future()
         refused.set_exception(ValueError("not this one"))
@@ -81,6 +87,7 @@ class Place:
 
     async def _append(self, batch: Batch, epoch: int | None) -> Appended:
         await self.answers.wait()
+        self.under_way_bytes -= len(batch.payload)
         return await self._engine.append(batch, epoch)
 
     def __getattr__(self, name: str) -> object:
@@ -201,6 +208,25 @@ async def test_nothing_comes_behind_a_record_that_is_missing(engine: Engine) -> 
     await until(lambda: first.queue.epoch is None)
     second = await owned(engine)
     assert second.bodies() == ["1"]
+
+
+@on_an_orb
+async def test_no_burst_is_more_than_the_engine_has_room_for(engine: Engine) -> None:
+    """An engine that holds 32 MiB refuses more, and an owner whose record is refused is none."""
+    first = await owned(engine)
+    await settled(first)
+    before = first.appended
+    first.refuses = lambda _: first.under_way_bytes > ROOM_BYTES
+    first.answers.clear()
+    bodies = ["first", "second", *(f"{number:02}" + "x" * MIB for number in range(60))]
+    for body in bodies:
+        first.put(body)
+        first.journals.commit()  # which writes no more while two appends are under way
+    assert first.appended - before == 2
+    first.answers.set()
+    await settled(first)
+    assert first.queue.epoch is not None
+    assert (await owned(engine)).bodies() == bodies
 
 
 @on_an_orb
