@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING
 
 from cogwork.nodes.management.permission import demand_right
@@ -38,7 +39,7 @@ class Consumers:
         demand_right(requester, "receive", address)
         self._demand_own(request, requester)
         rate = request.attributes().get("records_per_s", 0.0)
-        if isinstance(rate, bool) or not isinstance(rate, int | float) or rate < 0:
+        if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 <= rate < inf:
             raise ManagementError(BAD_REQUEST, f"records_per_s is a number, not {rate!r:.80}")
         report = Report(
             name=request.required_name(),
