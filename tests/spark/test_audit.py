@@ -247,6 +247,8 @@ def test_what_dead_containers_held_counts_no_more(spark: SparkSession, tmp_path:
     assert depths_of(spark, archive) == {"work/a": 33, "blue:work/a": 33}
     earlier = depths_of(spark, archive, BEGAN_US + 16 * STEP_US)
     assert earlier == {"work/a": 142, "blue:work/a": 142}, "as of then"
+    later = depths_of(spark, archive, BEGAN_US - STEP_US)
+    assert later == {"work/a": 33, "blue:work/a": 33}, "there are none as of then"
     archive = Directory(tmp_path / "other")
     archive.put("$telemetry", [said("bench", bench="isr")])
     assert depths_of(spark, archive) == {}

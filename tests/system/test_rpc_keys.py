@@ -52,8 +52,27 @@ async def test_who_repeats_a_call_that_ends_without_a_reply_is_told(url: str) ->
             call = partial(caller.call, "keyed", "work", server="one", idempotency_key="k")
             first = asyncio.create_task(call(timeout_s=0.5))
             await eventually(lambda: service.running == 1, "it is under work")
-            with pytest.raises(cogwork.CallCancelled, match="call again"):
+            with pytest.raises(cogwork.CallCancelled, match="may be made again"):
                 await call(timeout_s=30)
             with pytest.raises(cogwork.CallTimeout):
                 await first
             assert await call(timeout_s=5) == "done"
+
+
+@story
+async def test_what_cannot_be_sent_after_the_deadline_is_told_whoever_calls_again(url: str) -> None:
+    async with cogwork.connect(url) as mesh, cogwork.connect(url) as caller:
+        service = mesh.threaded_service("odd", server="one")
+
+        @service.method
+        def make() -> object:
+            time.sleep(0.4)
+            return object()
+
+        async with service:
+            call = partial(caller.call, "odd", "make", server="one", idempotency_key="k")
+            with pytest.raises(cogwork.CallTimeout):
+                await call(timeout_s=0.2)
+            for _ in range(2):
+                with pytest.raises(cogwork.RemoteError):
+                    await call(timeout_s=5)

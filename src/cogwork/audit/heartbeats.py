@@ -56,10 +56,13 @@ def depths_of(spark: SparkSession, archive: Tables, until_us: int | None = None)
         return {}
     rows = rows_of(spark, archive, TELEMETRY_STREAM)
     beats = rows.where("subject = 'heartbeat'")
-    if until_us is not None:
-        beats = beats.where(f"unix_micros(time) <= {until_us}")
-    end = beats.selectExpr("unix_micros(max(time)) as end_us").collect()[0]
-    if end["end_us"] is None:
+    early = beats if until_us is None else beats.where(f"unix_micros(time) <= {until_us}")
+    for each in (early, beats):  # where there are only later ones, the next best are those
+        end = each.selectExpr("unix_micros(max(time)) as end_us").collect()[0]
+        if end["end_us"] is not None:
+            beats = each
+            break
+    else:
         return {}
     recent = beats.where(f"unix_micros(time) >= {end['end_us'] - RECENT_S * 1_000_000}")
     times = recent.selectExpr("offset", "unix_micros(time) as told_us")

@@ -248,7 +248,7 @@ class JournalImage:
         item.message = bytes_from(p + PUT_BYTES, size)
         known = self.items.get(item.number)
         if known is not None and p[46] & KEEPS_PLACE:
-            item.sequence = known.sequence
+            item.sequence, item.due_ms = known.sequence, known.due_ms
         self.items[item.number] = item
         birth = cython.cast(uint32_t, item.number >> 32)
         self.birth_base = max(self.birth_base, birth + 1)

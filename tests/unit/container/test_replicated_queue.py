@@ -230,6 +230,24 @@ async def test_no_burst_is_more_than_the_engine_has_room_for(engine: Engine) -> 
 
 
 @on_an_orb
+async def test_a_new_account_is_written_however_busy_the_queue_is(engine: Engine) -> None:
+    first = await owned(engine)
+    await settled(first)
+    first.answers.clear()
+    for body in ("1", "2"):
+        first.put(body)
+        first.journals.commit()
+    assert first.queue.is_busy
+    before = first.appended
+    first.journals.renew(first.queue)
+    await asyncio.sleep(0.01)
+    assert first.appended - before == 3, "where it begins, its one part, and its end"
+    first.answers.set()
+    await settled(first)
+    assert (await owned(engine)).bodies() == ["1", "2"]
+
+
+@on_an_orb
 async def test_who_waits_is_told_whether_what_happened_is_written(engine: Engine) -> None:
     first = await owned(engine)
     await settled(first)

@@ -268,3 +268,25 @@ def test_annotations_leave_an_item_in_its_place_however_often_it_is_restarted() 
     last = again.restarted()
     assert last.texts() == ["a", "b", "c"]
     assert last.restarted().texts() == ["a", "b", "c"]
+
+
+def test_annotations_leave_an_item_that_was_delayed_behind_what_came_before_it() -> None:
+    queue = KeptQueue()
+    queue.send("a", "b", "c")
+    queue.send("late", message_annotations={Symbol("x-opt-delivery-delay"): UInt(30)})
+    queue.send("e", "f")
+    time.sleep(0.04)
+    queue.store.tick(time.monotonic())
+    queue.send("z")
+    order = queue.texts()
+    assert order == ["a", "b", "c", "e", "f", "late", "z"]
+    consumer = queue.peer()
+    consumer.consumer(queue.store, 6)
+    items = _given(queue, consumer)
+    why: dict[Symbol, object] = {Symbol("x-opt-why"): "busy"}
+    for item in items:
+        is_late = text_of(item.message) == "late"
+        consumer.settle(item, Modified(message_annotations=why) if is_late else Released())
+    queue.commit()
+    assert queue.texts() == order
+    assert queue.restarted().texts() == order

@@ -428,7 +428,9 @@ class Service:
             if encoded is not None:
                 _repeat(outlet, encoded, reply_to, number)
             else:
-                text = "the call that this one repeats was ended without a reply: call again"
+                text = (
+                    "the call that this one repeats has ended without a reply: it may be made again"
+                )
                 self._refuse(outlet, reply_to, number, CALL_CANCELLED, text)
 
 

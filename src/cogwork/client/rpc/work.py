@@ -251,6 +251,7 @@ class Work:
             return
         try:
             reply = make()
+            reply.encode()
         except Exception as error:  # the method has run all the same, and is not to run again
             reply = self._error_reply(error)
         self._service.keep(self.key, reply)

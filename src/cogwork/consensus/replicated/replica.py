@@ -175,7 +175,7 @@ class Replica:
         if not self._is_sealed(offset):
             found: list[Chunk] = []
             ordinal, size_bytes = tail.find(offset), 0
-            if tail[ordinal].offset > offset:
+            if ordinal == tail.next or tail[ordinal].offset > offset:
                 raise Unavailable("this replica does not have all records in memory that it has")
             while ordinal < tail.next and (size_bytes < max_bytes or not found):
                 chunk = tail[ordinal]

@@ -344,6 +344,11 @@ class ReplicatedQueue(DurableQueue):
         """Whether appends are under way: what comes meanwhile makes one of the next."""
         return len(self._late) >= UNDER_WAY_MAX
 
+    @property
+    def has_backlog(self) -> bool:
+        """Whether the engine has no room for what was written last."""
+        return bool(self._unsent)
+
     def write(self, kind: int, payload: bytes) -> None:
         """Has a record appended to the stream; the present turn waits for that."""
         if self.epoch is None or self._engine is None or self._is_broken:
@@ -366,19 +371,21 @@ class ReplicatedQueue(DurableQueue):
 
     def _append(self, record: bytes) -> Future[Appended]:
         assert self._engine is not None
+        assert self.epoch is not None
         answer = self._engine.append(Batch.of([record]), self.epoch)
         assert isinstance(answer, asyncio.Future)
         # Nothing may come behind what is missing, and what waits for it is cut off before anybody
         # can take the turn for over.
         self._is_broken |= answer.done() and answer.exception() is not None
         self._sent_bytes += len(record)
-        answer.add_done_callback(partial(self._send_more, len(record)))
+        answer.add_done_callback(partial(self._send_more, len(record), self.epoch))
         return answer
 
-    def _send_more(self, size_bytes: int, answer: Future[Appended]) -> None:
+    def _send_more(self, size_bytes: int, epoch: int, answer: Future[Appended]) -> None:
         """Has the engine append what it had no room for, unless something before it failed."""
         self._sent_bytes -= size_bytes
-        if answer.cancelled() or answer.exception() is not None:
+        has_failed = answer.cancelled() or answer.exception() is not None
+        if has_failed and epoch == self.epoch:
             return
         while self._unsent and not self._is_broken:
             record, told = self._unsent[0]

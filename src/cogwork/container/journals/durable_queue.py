@@ -85,6 +85,11 @@ class DurableQueue(ABC):
         """Whether so much of it is under way that what comes now is better written together."""
         return False
 
+    @property
+    def has_backlog(self) -> bool:
+        """Whether records wait until there is room for them where they go."""
+        return False
+
     @abstractmethod
     def write(self, kind: int, payload: bytes) -> None:
         """Has a record written, behind all before it."""

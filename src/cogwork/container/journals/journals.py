@@ -383,7 +383,7 @@ class QueueJournals:
 
     def _go_on(self, queue: DurableQueue) -> None:
         """Writes the next part of a checkpoint, unless what was written before it waits."""
-        if self._is_shut or queue.is_busy:  # whoever is answered has it gone on with
+        if self._is_shut or queue.has_backlog:  # whoever is answered ends a turn, and so comes here
             return
         if queue.checkpoint is None:
             queue.checkpoint = Checkpoint(queue.store)

@@ -150,7 +150,7 @@ class MoveIntake:
         activated = self._activated.setdefault(key, _Numbers())
         if any(number not in prepared and number not in activated for number in numbers):
             return REJECTED
-        if any(number in activated for number in numbers):
+        if node.store.journal is not None and any(number in activated for number in numbers):
             self._core.hold_output()  # what was put then may not be durable yet
         for number in numbers:
             item = prepared.get(number)

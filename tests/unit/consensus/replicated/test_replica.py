@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cogwork.consensus.batch import Batch
+from cogwork.consensus.errors import Unavailable
 from cogwork.consensus.raft.membership import Membership
 from cogwork.consensus.raft.snapshot import Snapshot
 from cogwork.consensus.replicated.entry import encode_entry
@@ -116,6 +117,25 @@ def test_what_is_fetched_while_entries_go_on_leaves_no_gap(
         kept.append(records[number])
         assert kept.bodies()[: number + 1] == records[: number + 1]
     assert (kept.failures, kept.reports) == ([], [])
+
+
+def test_a_gap_is_no_end_and_others_are_asked(kept: Kept) -> None:
+    """While it seals, nothing of what memory has is let go."""
+    other = Replica(kept.files.segments, kept.reports.append)
+    commands = [encode(Append(Batch.of([b"%d" % number]), None, 1_000)) for number in range(6)]
+    for index, command in enumerate(commands):
+        other.apply(index + 1, encode_entry([command], 1_000))
+    kept.append(b"0")
+    steps = kept.files.segments.sealing(kept.files.blocks(other.read(0, 1 << 20)[:4]))
+    kept.queue.start(steps, _ignore, kept.failures.append)
+    kept.queue.finish()
+    kept.replica.begin_sealing()
+    for number, next_offset in ((1, 2), (2, 3), (3, 4), (4, 5)):
+        kept.append(b"%d" % number)
+        assert kept.replica.state.next_offset == next_offset
+        with pytest.raises(Unavailable):
+            kept.replica.read(1, 1 << 20)
+    assert [chunk.offset for chunk in kept.replica.read(4, 1 << 20)] == [4]
 
 
 @pytest.mark.parametrize("before", [1, 2, 3, 4, 5, 6, 7])
