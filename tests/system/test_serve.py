@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 import pytest
 import trustme
 from proton import ConnectionException, Message, Timeout
-from proton.utils import BlockingConnection
+from proton.utils import BlockingConnection, LinkDetached
 
 from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.servers.process import free_ports
@@ -303,6 +303,7 @@ def test_users_come_and_go_without_a_restart(tmp_path: Path, port: int) -> None:
     with serving(tmp_path, "--config", str(file)) as running:
         login(running.url, "ann").close()
         stays = login(running.url, "ann")
+        standing = stays.create_sender("queue/anns")
         file.write_text(configured(port, user("bob", "queue/#")))
         said = running.signal(signal.SIGHUP, "configuration read again")
         assert "user[ann]: removed" in said
@@ -315,7 +316,9 @@ def test_users_come_and_go_without_a_restart(tmp_path: Path, port: int) -> None:
         bob.create_sender("queue/bobs").send(Message(body="x"))
         with pytest.raises(Exception, match="no permission to send at 'other'"):
             bob.create_sender("other")
-        stays.create_sender("queue/anns").send(Message(body="x"))
+        standing.send(Message(body="x"))  # links that stand stay
+        with pytest.raises(LinkDetached, match="no permission to send at 'queue/more'"):
+            stays.create_sender("queue/more")
 
 
 def test_addresses_queues_vhosts_and_limits_are_taken_over(tmp_path: Path, port: int) -> None:

@@ -10,6 +10,7 @@ back.
 from __future__ import annotations
 
 import struct
+from math import inf
 
 from cogwork.consensus.batch import Batch, Chunk, check
 from cogwork.consensus.chunks import decode_command as decode
@@ -198,7 +199,7 @@ class Sequencer:
         return made
 
 
-def demand_size(snapshot: Snapshot, max_bytes: int = SNAPSHOT_BYTES_MAX) -> None:
+def demand_size(snapshot: Snapshot, max_bytes: float = inf) -> None:
     """Sees that a snapshot is not too large to be kept.
 
     Args:
@@ -208,5 +209,6 @@ def demand_size(snapshot: Snapshot, max_bytes: int = SNAPSHOT_BYTES_MAX) -> None
     Raises:
         InvalidSnapshot: It is.
     """
-    if len(snapshot.data) > max_bytes:
-        raise InvalidSnapshot(len(snapshot.data), max_bytes)
+    kept_bytes = int(min(max_bytes, SNAPSHOT_BYTES_MAX))
+    if len(snapshot.data) > kept_bytes:
+        raise InvalidSnapshot(len(snapshot.data), kept_bytes)
