@@ -14,6 +14,9 @@ __all__ = ("ChunkList",)
 
 COMPACT_MIN = 64
 
+NEWEST = 4
+"""So many chunks are looked at one by one before it is searched."""
+
 
 class Placed(Protocol):
     """What has offsets, a time and a size."""
@@ -98,14 +101,11 @@ class ChunkList(Generic[T]):
 
     def find(self, offset: int) -> int:
         """Returns the ordinal of the chunk that holds an offset; the next one if none does yet."""
-        chunks = self._chunks
-        if self.first < self.next and (newest := chunks[-1]) is not None:
-            # Whoever follows reads there.
-            if offset >= newest.next_offset:
-                return self.next
-            if offset >= newest.offset:
-                return self.next - 1
-        return self._base + bisect_right(chunks, offset, self._gone, key=_next_offset)
+        # Whoever follows reads what is newest.
+        for ordinal in range(self.next - 1, max(self.first, self.next - NEWEST) - 1, -1):
+            if offset >= self[ordinal].next_offset:
+                return ordinal + 1
+        return self._base + bisect_right(self._chunks, offset, self._gone, key=_next_offset)
 
     def find_time(self, time_ms: int) -> int:
         """Returns the ordinal of the first chunk of this time or later."""

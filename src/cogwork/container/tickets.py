@@ -93,7 +93,8 @@ class Tickets:
     def durable(self, lsn: int) -> None:
         """Takes note that the log is durable up to a place."""
         self._durable_lsn = max(self._durable_lsn, lsn)
-        self._release()
+        if self._ended:
+            self._release()
 
     def clear(self) -> None:
         """Forgets the turns that have ended: their output will never leave."""

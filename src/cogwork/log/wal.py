@@ -28,7 +28,7 @@ from cogwork.log.flushes import Flushes
 from cogwork.log.mark import KIND_END, KIND_MARK, MARK_BYTES, Mark
 from cogwork.log.open_files import OpenFiles
 from cogwork.log.pins import Pins
-from cogwork.log.position import lsn_of
+from cogwork.log.position import POSITION_BITS
 from cogwork.log.record import GROUP_MAX, OVERHEAD_BYTES, encode_record
 from cogwork.log.recovery import Recovery
 from cogwork.log.repair import repair
@@ -68,6 +68,8 @@ class Wal:
         on_pressure: Called with a group that holds an old file while the log is too long. The
             group appends anew what it needs, and calls `low_water`.
         durable_lsn: Every record whose LSN is below it is on the disk.
+        is_low: Whether the present file is the last one that there is space for.
+        is_full: Whether there is no space.
     """
 
     def __init__(
@@ -129,7 +131,7 @@ class Wal:
         self._last_record_end = 0
         self._mark = Mark(0, 1)
         self._asked_for = (0, 0)
-        self._is_low = self._is_full = False
+        self.is_low = self.is_full = False
         self._failure: LogFailed | None = None
         self._retry_s = 0.0
         self._is_open = False
@@ -180,17 +182,7 @@ class Wal:
     @property
     def end_lsn(self) -> int:
         """The place of the next record, as far as nothing comes between."""
-        return lsn_of(self._number, self._position)
-
-    @property
-    def is_low(self) -> bool:
-        """Whether the present file is the last one that there is space for."""
-        return self._is_low
-
-    @property
-    def is_full(self) -> bool:
-        """Whether there is no space."""
-        return self._is_full
+        return self._number << POSITION_BITS | self._position
 
     @property
     def takes_nothing(self) -> bool:
@@ -248,7 +240,7 @@ class Wal:
         """
         size = OVERHEAD_BYTES + len(payload)
         if (
-            self._is_full
+            self.is_full
             or self._failure is not None
             or self._flushes.size_bytes + self._position - self._start > self._waiting_bytes_max
         ):
@@ -256,7 +248,7 @@ class Wal:
         assert 0 < group <= GROUP_MAX
         if self._position + size > self._limit:
             self._go_on_in_next_file(size)
-        lsn = lsn_of(self._number, self._position)
+        lsn = self._number << POSITION_BITS | self._position
         self._parts += encode_record(lsn, group, kind, index, term, payload)
         self._position += size
         self._last_record_end = lsn + size
@@ -292,7 +284,7 @@ class Wal:
     def _refusal(self) -> DiskFull | LogFailed | LogBusy:
         if self._failure is not None:
             return LogFailed(self._failure.file, self._failure.errno)
-        if self._is_full:
+        if self.is_full:
             return DiskFull(self._directory.path, self.shortage)
         return LogBusy(self.waiting_bytes)
 
@@ -359,14 +351,14 @@ class Wal:
     # -- space
 
     def _set_full(self, *, is_full: bool) -> None:
-        if self._is_full != is_full:
-            self._is_full = is_full
+        if self.is_full != is_full:
+            self.is_full = is_full
             self.on_full(is_full)
 
     def _look_for_space(self) -> None:
-        is_short = self._flushes.is_stalled or self._reserve.error is not None
-        if self._is_full and self._failure is None and not is_short:
-            self._set_full(is_full=False)
+        if self.is_full and self._failure is None:
+            is_short = self._flushes.is_stalled or self._reserve.error is not None
+            self._set_full(is_full=is_short)
 
     def _try_again(self) -> None:
         """Makes the next file, and writes what could not be written."""
@@ -386,9 +378,9 @@ class Wal:
         elif not may_pass(error):
             self._fail(file_name(self._reserve.number), error)
             return
-        if error is not None or self._is_low:
-            self._is_low = error is not None
-            self.on_low(self._is_low)
+        if error is not None or self.is_low:
+            self.is_low = error is not None
+            self.on_low(self.is_low)
 
     def _fill_next(self) -> None:
         """Has the next file filled, where it pays and is not needed soon."""

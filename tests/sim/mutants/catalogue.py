@@ -23,9 +23,9 @@ MUTANTS = (
     # Durability.
     Mutant(
         "a leader counts itself before its disk",
-        LEADERSHIP + "_match_of",
-        "return self._core.outbox.durable_index",
-        "return self._core.log.last_index",
+        LEADERSHIP + "commit",
+        "reached[core.own] = core.outbox.durable_index",
+        "reached[core.own] = core.log.last_index",
     ),
     Mutant(
         "a vote is left out of what is written",
@@ -257,8 +257,8 @@ MUTANTS = (
     Mutant(
         "a snapshot does not bring its membership",
         CORE + "install",
-        "self._memberships = [(snapshot.index, snapshot.membership)]",
-        "self._memberships = [(snapshot.index, self.membership)]",
+        "self._follow([(snapshot.index, snapshot.membership)])",
+        "self._follow([(snapshot.index, self.membership)])",
         scene="members",
     ),
     Mutant(

@@ -9,29 +9,22 @@ class Budget:
     """Octets on the way, and who waits until they are less.
 
     Attributes:
+        limit_bytes: How many there may be before the next message.
+        used_bytes: How many there are.
         waiting: Groups that wanted to send and could not.
     """
 
-    __slots__ = ("_limit_bytes", "_used_bytes", "waiting")
+    __slots__ = ("limit_bytes", "used_bytes", "waiting")
 
     def __init__(self, limit_bytes: int) -> None:
-        self._limit_bytes = limit_bytes
-        self._used_bytes = 0
+        self.limit_bytes = limit_bytes
+        self.used_bytes = 0
         self.waiting: set[int] = set()
 
     @property
     def has_room(self) -> bool:
         """Whether one more message may go."""
-        return self._used_bytes < self._limit_bytes
-
-    def take(self, size_bytes: int) -> None:
-        """Counts what goes."""
-        self._used_bytes += size_bytes
-
-    def give(self, size_bytes: int) -> None:
-        """Counts what has come, or is given up."""
-        self._used_bytes -= size_bytes
-        assert self._used_bytes >= 0
+        return self.used_bytes < self.limit_bytes
 
 
 class Share:
@@ -45,15 +38,17 @@ class Share:
 
     def has_room(self) -> bool:
         """Tells whether one more message may go; if not, the group waits."""
-        if self._budget.has_room:
+        budget = self._budget
+        if budget.used_bytes < budget.limit_bytes:
             return True
-        self._budget.waiting.add(self._group)
+        budget.waiting.add(self._group)
         return False
 
     def take(self, size_bytes: int) -> None:
         """Counts what goes."""
-        self._budget.take(size_bytes)
+        self._budget.used_bytes += size_bytes
 
     def give(self, size_bytes: int) -> None:
         """Counts what has come, or is given up."""
-        self._budget.give(size_bytes)
+        self._budget.used_bytes -= size_bytes
+        assert self._budget.used_bytes >= 0

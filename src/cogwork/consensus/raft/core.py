@@ -116,8 +116,8 @@ class Core:
         self.leadership: Leadership | None = None
         self.applied = min(max(snapshot.index, recovered.applied), last)
         self.commit = max(self.applied, min(commit, last))
-        self._memberships = [(snapshot.index, snapshot.membership)]
-        self._memberships += _memberships(recovered.entries)
+        first = (snapshot.index, snapshot.membership)
+        self._follow([first, *_memberships(recovered.entries)])
         self.now_s = self.heard_s = now_s
         self.election_s = settings.election_s
         self.timeout_s = 0.0
@@ -137,15 +137,10 @@ class Core:
 
     # Membership. It is in effect from the moment its entry is in the log, and taken back with it.
 
-    @property
-    def membership(self) -> Membership:
-        """The latest in the log."""
-        return self._memberships[-1][1]
-
-    @property
-    def membership_index(self) -> int:
-        """The index of its entry."""
-        return self._memberships[-1][0]
+    def _follow(self, memberships: list[tuple[int, Membership]]) -> None:
+        """Goes by these from now on: what is not compacted of them, the latest at the end."""
+        self._memberships = memberships
+        self.membership_index, self.membership = memberships[-1]
 
     @property
     def is_voter(self) -> bool:
@@ -244,7 +239,8 @@ class Core:
         """Appends an entry of this term, as a leader; returns its index."""
         entry = Entry(self.log.last_index + 1, self.term, kind, payload)
         self.log.append(entry)
-        self._memberships += _memberships((entry,))
+        if kind == Kind.MEMBERS:
+            self._follow([*self._memberships, *_memberships((entry,))])
         return entry.index
 
     def replace(self, entries: Sequence[Entry]) -> None:
@@ -257,7 +253,8 @@ class Core:
         before = self.membership
         if entries[0].index <= self.log.last_index:
             self._cut(entries[0].index)
-        self._memberships += memberships
+        if memberships:
+            self._follow([*self._memberships, *memberships])
         self.log.extend(entries)
         if self.membership is not before:
             self.draw_timeout()
@@ -276,21 +273,21 @@ class Core:
         assert index > self.commit, "what is committed stays"
         self.log.truncate(index)
         self.outbox.cut(index)
-        while self.membership_index >= index:
-            self._memberships.pop()
+        if self.membership_index >= index:
+            self._follow([each for each in self._memberships if each[0] < index])
 
     def compact(self, index: int) -> None:
         """Gives up the entries up to an index."""
         at = self.membership_at(index)
         rest = [each for each in self._memberships if each[0] > index]
-        self._memberships = [(index, at), *rest]
+        self._follow([(index, at), *rest])
         self.log.compact(index)
 
     def install(self, snapshot: Snapshot) -> None:
         """Begins anew after a snapshot."""
         self.log.reset(snapshot.index, snapshot.term)
         self.outbox.restart(snapshot)
-        self._memberships = [(snapshot.index, snapshot.membership)]
+        self._follow([(snapshot.index, snapshot.membership)])
         self.commit = self.applied = snapshot.index
         self.restore = snapshot
         self.draw_timeout()
@@ -319,11 +316,13 @@ class Core:
     def _release(self) -> None:
         """Lets applied entries leave the memory: those that nobody is to be sent much earlier."""
         log, settings, index = self.log, self.settings, self.applied
-        log.release(index, settings.tail_bytes)
-        if log.size_bytes > settings.spare_bytes:
+        if log.size_bytes > settings.tail_bytes:
+            log.release(index, settings.tail_bytes)
+        spare_bytes = settings.spare_bytes
+        if log.size_bytes > spare_bytes:
             if self.leadership is not None:
                 index = min(index, self.leadership.known_index)
-            log.release(index, settings.spare_bytes)
+            log.release(index, spare_bytes - spare_bytes // 8)  # many at a time
 
 
 def _memberships(entries: Sequence[Entry]) -> list[tuple[int, Membership]]:

@@ -181,7 +181,9 @@ class Group:
         Raises:
             Violation: The message is what no member ever sends; it is passed over.
         """
-        self._core.advance(now_s)
+        core = self._core
+        if now_s > core.now_s:
+            core.now_s = now_s
         self._reception.take(sender, message)
 
     def persisted(self, number: int) -> None:
@@ -190,7 +192,7 @@ class Group:
         core.outbox.persisted(number)
         self._elections.review()
         if core.leadership is not None:
-            core.leadership.commit()
+            core.leadership.persisted()
         else:
             self._following.count()
 

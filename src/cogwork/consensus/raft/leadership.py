@@ -108,7 +108,8 @@ class Leadership:
         progress.heard_s = self._core.now_s
         if not self._replication.on_reply(progress, reply):
             return
-        self.commit()
+        if reply.match > self._core.commit:
+            self.commit()
         if self.transfer is not None and self.transfer.to == member:
             self.transfer.look(progress.match)
 
@@ -164,7 +165,9 @@ class Leadership:
         figure 8).
         """
         core = self._core
-        index = core.membership.quorum_index(self._match_of)
+        reached = {member: each.match for member, each in self.progress.items()}
+        reached[core.own] = core.outbox.durable_index
+        index = core.membership.quorum_index(reached.__getitem__)
         if index <= core.commit or index < self.first_index:
             return
         self._count_committed(index)
@@ -173,15 +176,16 @@ class Leadership:
         self.changes.step(self._has_reached)
         self._follow_membership()
 
-    def _match_of(self, member: str) -> int:
-        if member == self._core.own:
-            return self._core.outbox.durable_index
-        return self.progress[member].match
+    def persisted(self) -> None:
+        """Takes note that more of the leader's own log may be durable."""
+        core = self._core
+        if core.outbox.durable_index > core.commit:
+            self.commit()
 
     @property
     def known_index(self) -> int:
         """So far every other member is known to have the log."""
-        matches = (progress.match for progress in self.progress.values())
+        matches = [progress.match for progress in self.progress.values()]
         return min(matches, default=self._core.log.last_index)
 
     def _count_committed(self, index: int) -> None:

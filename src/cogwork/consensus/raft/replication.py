@@ -51,6 +51,7 @@ class Replication:
             uncommitted_bytes: As in `flush`.
         """
         tells = uncommitted_bytes <= self._core.settings.piggyback_bytes
+        self._follow_membership()
         for member, progress in self._progress.items():
             if self._lacks(member, progress, tells=tells):
                 return True
@@ -72,6 +73,7 @@ class Replication:
             uncommitted_bytes: What the entries count that are on their way to be committed.
         """
         tells_commit = uncommitted_bytes <= self._core.settings.piggyback_bytes
+        self._follow_membership()
         for member, progress in self._progress.items():
             self._bring(member, progress, tells_commit=tells_commit)
         self._made.clear()
@@ -110,23 +112,23 @@ class Replication:
         """Tells a member what is committed, or durable here, unless it knows or will by itself."""
         core = self._core
         commit = core.commit
-        if commit <= progress.commit_sent and durable <= progress.durable_sent:
+        commit_sent = progress.commit_sent
+        if commit <= commit_sent and durable <= progress.durable_sent:
             return
         known = progress.durable_sent if durable else 0
-        if max(known, progress.commit_sent) < max(durable, commit):
+        if max(known, commit_sent) < max(durable, commit):
             core.outbox.send(member, Commit(core.term, commit, durable))
             self._announced(progress, durable)
-        progress.commit_sent = max(progress.commit_sent, commit)
+        if commit > commit_sent:
+            progress.commit_sent = commit
 
     def _announced(self, progress: Progress, durable: int) -> None:
         progress.durable_sent = durable
-        self.announced_index = max(self.announced_index, durable)
+        if durable > self.announced_index:
+            self.announced_index = durable
 
-    def _durable_for(self, member: str, progress: Progress) -> int:
-        """Returns how far the log is durable here, where a member needs nobody else to count that.
-
-        It does by the membership in its own log: 0 where it does not have the present one.
-        """
+    def _follow_membership(self) -> None:
+        """Looks anew who is a majority together with the leader."""
         core = self._core
         membership = core.membership
         if membership is not self._membership:
@@ -134,6 +136,13 @@ class Replication:
             everyone = membership.everyone
             pairs = {each for each in everyone if membership.is_quorum((core.own, each))}
             self._sufficing = frozenset(pairs)
+
+    def _durable_for(self, member: str, progress: Progress) -> int:
+        """Returns how far the log is durable here, where a member needs nobody else to count that.
+
+        It does by the membership in its own log: 0 where it does not have the present one.
+        """
+        core = self._core
         if member not in self._sufficing or progress.match < core.membership_index:
             return 0
         return core.outbox.durable_index

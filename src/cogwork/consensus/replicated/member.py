@@ -360,11 +360,9 @@ class Member:
         What space there is the log's next file gets first, for without it everything stands. Who
         holds up the log's oldest file is asked to seal nevertheless.
         """
-        if self._service.is_low:
-            return
         replica, group = self.replica, self.group
-        tail_bytes, grown = replica.tail_bytes, replica.applied - group.compacted_index
-        if tail_bytes < SEAL_BYTES and grown < SEAL_ENTRIES:
+        tail_bytes, grown = replica.tail.size_bytes, replica.applied - group.compacted_index
+        if (tail_bytes < SEAL_BYTES and grown < SEAL_ENTRIES) or self._service.is_low:
             return
         share = 1 + SEAL_LATER * group.membership.rank(group.own)
         if tail_bytes >= SEAL_BYTES * share or grown >= SEAL_ENTRIES * share:

@@ -187,7 +187,8 @@ class Replica:
 
     def _is_sealed(self, offset: int) -> bool:
         """Says whether a record that the stream has is to be read from a segment."""
-        return not len(self.tail) or offset < self.tail[self.tail.first].offset
+        tail = self.tail
+        return tail.first == tail.next or offset < tail[tail.first].offset
 
     def offset_at(self, time_ms: int) -> int:
         """Returns the offset of the first record of this time or later; the next one if none is.

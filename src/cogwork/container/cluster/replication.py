@@ -38,19 +38,16 @@ log = logging.getLogger("cogwork")
 
 
 class Carrier:
-    """Parcels between containers, as consensus sees them."""
+    """Parcels between containers, as consensus sees them.
+
+    Attributes:
+        send: Sends octets, given in parts; returns False where they are dropped at once.
+        flush: Has what was sent leave now.
+    """
 
     def __init__(self, core: Core, parcels: Parcels) -> None:
-        self._core = core
-        self._parcels = parcels
-
-    def send(self, to: str, *parts: bytes) -> bool:
-        """Sends octets, given in parts; returns False where they are dropped at once."""
-        return self._parcels.send(to, *parts)
-
-    def flush(self) -> None:
-        """Has what was sent leave now."""
-        self._core.flush()
+        self.send = parcels.send
+        self.flush = core.flush
 
 
 class Replication:

@@ -29,6 +29,9 @@ __all__ = ("Channel",)
 ACCEPTED = 0x24
 """The outcome's descriptor code (AMQP 1.0 §3.4.2)."""
 
+WAITING_BYTES_MAX = 64 * 1024 * 1024
+"""What may wait for a neighbour."""
+
 _DATA_SECTION = b"\x00\x53\x75\xb0"
 _HEAD_BYTES = len(_DATA_SECTION) + 4
 
@@ -99,17 +102,22 @@ class Channel:
         self._entry.add_source(end)
         end.open_credit()
 
-    def send(self, *parts: bytes) -> None:
-        """Sends a message, given in parts, as soon as the other side takes it."""
+    def send(self, *parts: bytes) -> bool:
+        """Sends a message, given in parts, as soon as the other side takes it.
+
+        Returns:
+            False where it is dropped, as too much waits already.
+        """
         size_bytes = sum(map(len, parts))
         message = (_DATA_SECTION, size_bytes.to_bytes(4, "big"), *parts)
-        if self._waiting or not self._send_now(message):
-            self._waiting.append(b"".join(message))
-            self.waiting_bytes += size_bytes
-
-    def _send_now(self, message: tuple[bytes, ...]) -> bool:
-        """Sends a message from where its octets are, where nothing waits before it."""
-        return self._end is not None and self._end.send_parts(self._port, 0, message, True)
+        end = self._end
+        if not self._waiting and end is not None and end.send_parts(self._port, 0, message, True):
+            return True
+        if self.waiting_bytes + size_bytes > WAITING_BYTES_MAX:
+            return False
+        self._waiting.append(b"".join(message))
+        self.waiting_bytes += size_bytes
+        return True
 
     def _send_waiting(self) -> None:
         while self._waiting and self._end is not None:

@@ -33,15 +33,19 @@ CONTROL_WINDOW = 256
 """Messages of the protocol on their way; it paces itself long before."""
 
 PARCELS_WINDOW = 1_024
-PARCELS_WAITING_BYTES_MAX = 64 * 1024 * 1024
-"""Parcels on their way to a neighbour, and what may wait for it: what is more is dropped."""
+"""Parcels on their way to a neighbour."""
 
 WAITING_MAX = 10_000
 """Messages that may wait for a neighbour: it would have been silent long before."""
 
 
 class ControlConnection(MeshConnection):
-    """The connection on which two neighbours tell each other what they know."""
+    """The connection on which two neighbours tell each other what they know.
+
+    Attributes:
+        send_parcel: Sends a parcel, given in parts; returns False where it is dropped, as too much
+            waits already.
+    """
 
     role = CONTROL
 
@@ -51,7 +55,9 @@ class ControlConnection(MeshConnection):
         self._protocol = Channel(
             owner.core, CONTROL_ADDRESS, CONTROL_WINDOW, self._on_message, blame
         )
-        self._parcels = Channel(owner.core, PARCELS_ADDRESS, PARCELS_WINDOW, self._on_parcel, blame)
+        on_parcel = partial(owner.on_parcel, self)
+        self._parcels = Channel(owner.core, PARCELS_ADDRESS, PARCELS_WINDOW, on_parcel, blame)
+        self.send_parcel = self._parcels.send
         self._channels = {each.address: each for each in (self._protocol, self._parcels)}
 
     def begin(self) -> None:
@@ -77,23 +83,11 @@ class ControlConnection(MeshConnection):
 
     def send(self, data: bytes) -> None:
         """Sends a message of the protocol, as soon as the other side takes it."""
-        if self._protocol.waiting >= WAITING_MAX:
+        if self._protocol.waiting >= WAITING_MAX or not self._protocol.send(data):
             self._give_up()
-            return
-        self._protocol.send(data)
-
-    def send_parcel(self, *parts: bytes) -> bool:
-        """Sends a parcel, or drops it where too much waits already; returns whether it goes."""
-        if self._parcels.waiting_bytes + sum(map(len, parts)) > PARCELS_WAITING_BYTES_MAX:
-            return False
-        self._parcels.send(*parts)
-        return True
 
     def _on_message(self, data: memoryview) -> None:
         self.owner.on_message(self, bytes(data))
-
-    def _on_parcel(self, data: memoryview) -> None:
-        self.owner.on_parcel(self, data)
 
     def _give_up(self) -> None:
         """Ends a connection whose other end says hello, and takes nothing."""

@@ -89,7 +89,13 @@ class Parcels:
             False where they are dropped at once.
         """
         self.sent += 1
-        return self._forward(to, Parcel.label(to, self._mesh.id), *parts)
+        connection = self._mesh.control_to(to)
+        if connection is not None:
+            label = Parcel.label(to, self._mesh.id)
+            if connection.send_parcel(label, *parts):
+                return True
+        self.dropped += 1
+        return False
 
     def receive(self, parcel: bytes | memoryview) -> None:
         """Takes what a neighbour sent.
@@ -101,16 +107,8 @@ class Parcels:
         if to != self._mesh.id:
             self.passed += 1
             further = Parcel.hop(parcel)
-            if further is None:
+            connection = self._mesh.control_to(to)
+            if further is None or connection is None or not connection.send_parcel(further):
                 self.dropped += 1
-            else:
-                self._forward(to, further)
         elif self.take is not None:
             self.take(origin, memoryview(parcel)[data_at:])
-
-    def _forward(self, to: str, *parts: bytes) -> bool:
-        connection = self._mesh.control_to(to)
-        if connection is not None and connection.send_parcel(*parts):
-            return True
-        self.dropped += 1
-        return False

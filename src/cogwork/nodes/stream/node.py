@@ -343,6 +343,7 @@ class StreamNode:
                 self._catch_up(item.next)
             elif not isinstance(item, Snapshot):
                 self._take(item)
+                self._readers.serve()
             self._flush()
 
     def _take_back(self, error: RecordsLost) -> None:
@@ -377,6 +378,7 @@ class StreamNode:
                 return
             for chunk in chunks:
                 self._take(chunk)
+            self._readers.serve()
 
     def _catch_up(self, following: int) -> None:
         self._problem = self._sight.unread = None
@@ -393,7 +395,6 @@ class StreamNode:
             self._tail.restart(chunk.next_offset)
             return
         self._tail.add(chunk)
-        self._readers.serve()
 
     def _flush(self) -> None:
         if self._flusher is not None:
