@@ -103,8 +103,9 @@ class ChunkList(Generic[T]):
         """Returns the ordinal of the chunk that holds an offset; the next one if none does yet."""
         # Whoever follows reads what is newest.
         for ordinal in range(self.next - 1, max(self.first, self.next - NEWEST) - 1, -1):
-            if offset >= self[ordinal].next_offset:
-                return ordinal + 1
+            chunk = self[ordinal]
+            if offset >= chunk.offset:
+                return ordinal if offset < chunk.next_offset else ordinal + 1
         return self._base + bisect_right(self._chunks, offset, self._gone, key=_next_offset)
 
     def find_time(self, time_ms: int) -> int:

@@ -142,7 +142,10 @@ class Following:
 
     def _commit(self, index: int) -> None:
         core = self._core
-        core.commit_to(min(index, self._matched))
+        if index > self._matched:
+            index = self._matched
+        if index > core.commit:
+            core.commit_to(index)
 
     def count(self) -> None:
         """Commits what is durable here and at the leader, where these two are a majority.

@@ -249,14 +249,16 @@ class RaftHost:
         Raises:
             Malformed: It is none, or ends in something that is none.
         """
-        now_s = self._read(now_s)
-        known = self._hear(container, now_s)
-        is_full = self._unpersisted.is_full
+        self._now_s = now_s = self._clock.read(now_s, self._wake_s)
+        known = self._neighbours.get(container)
+        if known is not None:
+            self._hear(container, known, now_s)
         for number, message in decode(data):
             if isinstance(message, Beat):
                 self._on_beat(container, message, now_s)
             elif number in self._groups:
-                if not (is_full and type(message) is Append and message.entries):
+                has_entries = type(message) is Append and message.entries
+                if not (has_entries and self._unpersisted.is_full):
                     self._step(number, container, message, now_s)
             elif len(self._strangers) < REPORTS_MAX:
                 self._strangers.add((container, number))
@@ -310,14 +312,11 @@ class RaftHost:
             self._election_s = election_s
             self._have(self._groups, lambda group: group.set_election_s(election_s))
 
-    def _hear(self, container: str, now_s: float) -> Neighbour | None:
-        known = self._neighbours.get(container)
-        if known is not None:
-            known.heard_s = now_s
-            if known.is_absent:
-                known.is_absent = False
-                self._tell(container, lambda group: group.greet(container, now_s))
-        return known
+    def _hear(self, container: str, known: Neighbour, now_s: float) -> None:
+        known.heard_s = now_s
+        if known.is_absent:
+            known.is_absent = False
+            self._tell(container, lambda group: group.greet(container, now_s))
 
     def _on_beat(self, container: str, beat: Beat, now_s: float) -> None:
         known = self._neighbours.get(container)

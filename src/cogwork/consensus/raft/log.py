@@ -157,7 +157,7 @@ class Log:
                 break
             if not self._left or entry.term != self._left[-1][1]:
                 self._left.append((entry.index, entry.term))
-            excess_bytes -= entry.size_bytes
+            excess_bytes -= len(entry.payload) + ENTRY_OVERHEAD_BYTES
             last = entry.index
         self._drop(last)
 
@@ -194,4 +194,7 @@ class Log:
 
 
 def _size_bytes(entries: Sequence[Entry]) -> int:
-    return sum([len(entry.payload) for entry in entries]) + len(entries) * ENTRY_OVERHEAD_BYTES
+    size_bytes = len(entries) * ENTRY_OVERHEAD_BYTES
+    for entry in entries:
+        size_bytes += len(entry.payload)
+    return size_bytes

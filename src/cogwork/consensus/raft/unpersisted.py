@@ -59,5 +59,7 @@ class Unpersisted:
 
 def size_bytes_of(write: Write) -> int:
     """Returns how much a write of a group puts on the disk."""
-    payload_bytes = sum([len(entry.payload) for entry in write.entries])
-    return payload_bytes + ENTRY_OVERHEAD_BYTES * (len(write.entries) + 1)
+    size_bytes = ENTRY_OVERHEAD_BYTES * (len(write.entries) + 1)
+    for entry in write.entries:
+        size_bytes += len(entry.payload)
+    return size_bytes

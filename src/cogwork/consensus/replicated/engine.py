@@ -237,8 +237,10 @@ class RaftEngine:
     def _open_stream(self) -> Stream:
         if self._is_closed:
             raise Unavailable("the stream was closed here")
-        self._stream.demand_open()
-        return self._stream
+        stream = self._stream
+        if stream.why_over:
+            stream.demand_open()
+        return stream
 
 
 class RaftSubscription:

@@ -189,7 +189,7 @@ class Outbox:
 
     def next_call(self, now_s: float) -> Proposal | None:
         """Returns what is to be sent to `target` now; None where nothing is."""
-        if not self.unsent or now_s < self._paused_until_s or self.target is None:
+        if self._next >= len(self._waiting) or now_s < self._paused_until_s or self.target is None:
             return None
         if self._flights and self._is_to_wait():
             return None
@@ -207,8 +207,9 @@ class Outbox:
     def _load(self, now_s: float) -> Flight:
         """Takes what goes in one call; passes over what needs no other copy."""
         flight = Flight(self._round, now_s, 0)
-        while self.unsent:
-            pending = self._waiting[self._next]
+        waiting = self._waiting
+        while self._next < len(waiting):
+            pending = waiting[self._next]
             if not pending.is_done and not pending.is_held:
                 size_bytes = flight.size_bytes + len(pending.data)
                 if flight.commands and size_bytes > self._pacing.call_bytes_max:
@@ -278,8 +279,10 @@ class Outbox:
 
         A leader answers in order: it has not got that one, or its answer was lost.
         """
-        first = next((at for at, each in self._flights.items() if each.round == self._round), call)
-        return first < call
+        for at, flight in self._flights.items():
+            if flight.round == self._round:
+                return at < call
+        return False
 
     def _hold(self, fence: Pending) -> None:
         """Sends no more copies of a fence while the last one's answer may come."""

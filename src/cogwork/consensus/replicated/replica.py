@@ -171,19 +171,19 @@ class Replica:
             raise BeyondEnd(offset, state.next_offset)
         if offset == state.next_offset:
             return []
+        if self._is_sealed(offset):
+            return self._sealed_chunks.read(offset, max_bytes)
         tail = self.tail
-        if not self._is_sealed(offset):
-            found: list[Chunk] = []
-            ordinal, size_bytes = tail.find(offset), 0
-            if ordinal == tail.next or tail[ordinal].offset > offset:
-                raise Unavailable("this replica does not have all records in memory that it has")
-            while ordinal < tail.next and (size_bytes < max_bytes or not found):
-                chunk = tail[ordinal]
-                size_bytes += len(chunk.batch.payload)
-                found.append(chunk.since(offset))
-                ordinal += 1
-            return found
-        return self._sealed_chunks.read(offset, max_bytes)
+        ordinal = tail.find(offset)
+        if ordinal == tail.next or tail[ordinal].offset > offset:
+            raise Unavailable("this replica does not have all records in memory that it has")
+        found = [tail[ordinal].since(offset)]
+        size_bytes = len(found[0].batch.payload)
+        while (ordinal := ordinal + 1) < tail.next and size_bytes < max_bytes:
+            chunk = tail[ordinal]
+            size_bytes += len(chunk.batch.payload)
+            found.append(chunk)
+        return found
 
     def _is_sealed(self, offset: int) -> bool:
         """Says whether a record that the stream has is to be read from a segment."""

@@ -137,8 +137,7 @@ class Stream:
             if isinstance(answer, Results):
                 self._wrong.discard((container, Results))
             settle(done)
-        if self.outbox.unsent:
-            self._service.send_soon(self)
+        self._service.send_soon(self)
 
     def fail(self, error: Exception) -> None:
         """Gives up what the outbox has, where that fails; what comes later begins anew."""

@@ -106,7 +106,8 @@ class Writing:
                 self._report(f"the write-ahead log takes nothing: {error}")
             self._is_refused = True
         wal.flush()
-        return self.durable(wal.durable_lsn)
+        is_durable = self._numbers and self._numbers[0][0] <= wal.durable_lsn
+        return self.durable(wal.durable_lsn) if is_durable else 0
 
     def _make(self, write: _Write) -> None:
         """Makes a write; one that can never be made ends its replica, and holds up no other."""
