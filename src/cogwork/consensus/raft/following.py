@@ -142,8 +142,7 @@ class Following:
 
     def _commit(self, index: int) -> None:
         core = self._core
-        if index > self._matched:
-            index = self._matched
+        index = min(index, self._matched)
         if index > core.commit:
             core.commit_to(index)
 

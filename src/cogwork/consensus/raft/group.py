@@ -182,8 +182,7 @@ class Group:
             Violation: The message is what no member ever sends; it is passed over.
         """
         core = self._core
-        if now_s > core.now_s:
-            core.now_s = now_s
+        core.now_s = max(core.now_s, now_s)
         self._reception.take(sender, message)
 
     def persisted(self, number: int) -> None:

@@ -124,8 +124,7 @@ class Replication:
 
     def _announced(self, progress: Progress, durable: int) -> None:
         progress.durable_sent = durable
-        if durable > self.announced_index:
-            self.announced_index = durable
+        self.announced_index = max(self.announced_index, durable)
 
     def _follow_membership(self) -> None:
         """Looks anew who is a majority together with the leader."""

@@ -137,7 +137,8 @@ class Stream:
             if isinstance(answer, Results):
                 self._wrong.discard((container, Results))
             settle(done)
-        self._service.send_soon(self)
+        if self.outbox.unsent:
+            self._service.send_soon(self)
 
     def fail(self, error: Exception) -> None:
         """Gives up what the outbox has, where that fails; what comes later begins anew."""
