@@ -104,6 +104,19 @@ class Loan(IncomingLink):
         self.drain = True
         return self.flow_later()
 
+    def rest(self) -> None:
+        """Takes the credit back for good: `drain` is false when all has come that was sent on it."""
+        self.is_resting = True
+        if not self.recalls:
+            self.credit = 0
+            self.drain = True
+            self.flow_later()
+
+    def go_on(self) -> None:
+        """Gives credit again, after all has come."""
+        self.is_resting = False
+        self.borrower.share_out()
+
     def on_flow(self, f):
         IncomingLink.on_flow(self, f)
         if self.recalls and not self.drain:
@@ -122,7 +135,7 @@ class Loan(IncomingLink):
         """
         used: uint64_t = cython.cast(uint64_t, self.unsettled) + self.owed
         room: uint32_t = self.items_max - cython.cast(uint32_t, min(used, self.items_max))
-        if self.detached or self.recalls:
+        if self.detached or self.recalls or self.is_resting:
             return 0
         self.is_limited = share > room
         share = min(share, room) + self.owed

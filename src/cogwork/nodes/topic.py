@@ -10,6 +10,7 @@ container goes to them, and not out again.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import Condition
@@ -155,8 +156,12 @@ class TopicNode:
                     self._reach.subscribe(f"{self._prefix}/{pattern.decode()}")
 
     def bind_far(self, pattern: bytes, outlet: Terminus) -> None:
-        """Lets copies of what matches a pattern go to another container."""
-        self._trie.bind(pattern, outlet)
+        """Lets copies of what matches a pattern go to another container.
+
+        One that is too long is nobody's subscription: whoever told it gets nothing by it.
+        """
+        with suppress(PatternTooLongError):
+            self._trie.bind(pattern, outlet)
 
     def unbind_far(self, pattern: bytes, outlet: Terminus) -> None:
         """Takes a pattern from a way to another container."""

@@ -106,8 +106,11 @@ class Gateways:
 
     def tick(self, now_s: float) -> None:
         """Lets time pass."""
-        for gateway in self._gateways.values():
-            gateway.tick(now_s)
+        for name, gateway in self._gateways.items():
+            try:
+                gateway.tick(now_s)
+            except Exception as error:  # a plug-in's fault must not stop the container's clock
+                log.error("gateway %s: %s", name, error, exc_info=error)
         if now_s - self._ticked_s >= 1.0:
             self._ticked_s = now_s
             for door in self._doors:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.outcomes import Accepted
+from cogwork.amqp.states import LinkState
 from cogwork.dataplane.refusals import STALE_STATE
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ class Borrowing:
 
         Where the loan has been ended meanwhile, it is another one's to say so.
         """
+        self.consumer.cut_off.pop(self.container, None)
         remote = link.remote
         if remote is None or remote.source is None or self.end.detached:
             return
@@ -86,11 +88,16 @@ class Borrowing:
         else:
             self.consumer.borrower.forget(tag)
 
-    def stopping(self, _link: Link) -> None:
-        """It is about to end."""
+    def stopping(self, link: Link) -> None:
+        """It is about to end.
+
+        Where that is with its session, the shard may have sent something that has not come.
+        """
         self.consumer.borrower.remove(self.end)
         if self.consumer.loans.get(self.container) is self:
             del self.consumer.loans[self.container]
+            if link.state is LinkState.DETACHED:
+                self.consumer.cut_off[self.container] = time.monotonic()
         self.lending.lost()
 
     def detached(self, _link: Link, error: AmqpError | None) -> None:
@@ -113,6 +120,8 @@ class Consumer:
         node: The queue here.
         loans: By the shard's container.
         name: What shards know it by, whatever link it has.
+        cut_off: Whose loans have ended with their sessions, and when: these shards are to hear what
+            has come.
         broken_since_s: Since when it has something from a shard that cannot be reached.
         asked: Whose shards are to say what has become of items that it presents.
         asked_s: When they were asked, or told to go on.
@@ -126,6 +135,7 @@ class Consumer:
     keeps_order: bool
     node: QueueNode
     name: str
+    cut_off: dict[str, float] = field(default_factory=dict)
     loans: dict[str, Borrowing] = field(default_factory=dict)
     broken_since_s: float | None = None
     asked: set[str] = field(default_factory=set)

@@ -61,7 +61,7 @@ class Branches:
             del self._by_container[container]
             branch.lost.close()
             if branch.way is not None:
-                branch.way.detach()
+                self._reach.leave(branch.way)
         return True
 
     def stopping(self, way: Away) -> None:

@@ -55,6 +55,9 @@ PRESENTED_MAX = 1000
 IDLE_S = 30.0
 """A loan that has brought nothing for so long is ended."""
 
+CUT_OFF_S = 10.0
+"""So long a shard waits to hear what has come of what it sent on a loan that broke."""
+
 log = logging.getLogger("cogwork")
 
 
@@ -168,10 +171,13 @@ class Lending:
                     self._borrow(consumer, container)
 
     def _wanted(self, address: str, consumer: Consumer) -> set[str]:
-        """Lists the containers with a backlog, and those from which the consumer has something."""
+        """Lists the containers with a backlog, and those from which the consumer has something.
+
+        Those count, too, that may have sent what has not come.
+        """
         if consumer.node.replica is not None:
             return set() if self._owner_of(consumer) is None else {OWNER}
-        return {*self._shards.at(address), *consumer.borrower.containers()}
+        return {*self._shards.at(address), *consumer.borrower.containers(), *consumer.cut_off}
 
     def _owner_of(self, consumer: Consumer) -> str | None:
         """Returns the other container that owns a replicated queue."""
@@ -257,6 +263,8 @@ class Lending:
         self._backlogs.tick()
         for consumers in list(self._consumers.values()):
             for consumer in list(consumers.values()):
+                if consumer.cut_off:
+                    _forget_old(consumer.cut_off, now_s - CUT_OFF_S)
                 self._end_silence(consumer, now_s)
                 self._end_idle(consumer, now_s)
                 self._end_broken(consumer, now_s)
@@ -283,14 +291,21 @@ class Lending:
             loan.link.detach(closed=False)
 
     def _end_idle(self, consumer: Consumer, now_s: float) -> None:
+        """Ends loans that bring nothing, once all has come that was sent on their credit."""
         for container, loan in list(consumer.loans.items()):
-            if loan.end.deliveries != loan.deliveries or loan.end.unsettled:
-                loan.deliveries = loan.end.deliveries
+            end = loan.end
+            if end.deliveries != loan.deliveries or end.unsettled:
+                loan.deliveries = end.deliveries
                 loan.busy_s = now_s
-            elif now_s - loan.busy_s > IDLE_S and container not in self._wanted(
-                consumer.address, consumer
-            ):
-                loan.link.detach()
+            is_idle = now_s - loan.busy_s > IDLE_S
+            is_idle = is_idle and container not in self._wanted(consumer.address, consumer)
+            if is_idle and not end.is_resting:
+                end.rest()
+            elif end.is_resting and not end.drain:
+                if is_idle:
+                    loan.link.detach()
+                else:
+                    end.go_on()
 
     def _end_broken(self, consumer: Consumer, now_s: float) -> None:
         """Detaches a consumer whose items another container will soon give to others."""
@@ -312,3 +327,9 @@ class Lending:
                     description=f"items of container {containers[0]} cannot be settled any more",
                 )
             )
+
+
+def _forget_old(since_s: dict[str, float], before_s: float) -> None:
+    for container, at_s in list(since_s.items()):
+        if at_s < before_s:
+            del since_s[container]

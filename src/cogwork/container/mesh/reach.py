@@ -78,6 +78,7 @@ class Reach:
         self._given_up: set[str] = set()
         self._gone: set[str] = set()
         self._count = 0
+        self._leaving: list[Away] = []
         self.lending = Lending(mesh, vhost)
         self.partitions = Partitions(mesh, vhost, self)
         self.owners = Owners(mesh, vhost, self)
@@ -231,7 +232,7 @@ class Reach:
         wanted = self._containers_for(address)
         ways = self._ways.setdefault(address, {})
         for container in ways.keys() - wanted:
-            ways[container].detach()
+            self._part(ways.pop(container), entry)
         for container, way in ways.items():
             way.end.cost = self._mesh.cost_to(container)
         for outlet in (self._lost, *self.missed.take_back_all(address)):
@@ -243,6 +244,25 @@ class Reach:
             entry.add_outlet(self.missed.give_up(container, address))
         if lost - self._given_up:
             entry.add_outlet(self._lost)
+
+    def _part(self, way: Away, entry: AddressEntry) -> None:
+        """Sends nothing more to a container of an address that it does not want any more."""
+        way.entry = None
+        entry.remove_outlet(way.end)
+        self.leave(way)
+
+    def leave(self, way: Away) -> None:
+        """Ends a link that nothing goes on any more, once all that went on it is answered."""
+        self._leaving.append(way)
+        self._end_left()
+
+    def _end_left(self) -> None:
+        leaving, self._leaving = self._leaving, []
+        for way in leaving:
+            if way.end.unsettled or way.end.queue_count:
+                self._leaving.append(way)
+            else:
+                way.detach()
 
     def _extend(self, container: str, address: str, entry: AddressEntry) -> bool:
         way = self.open(container, address, entry)
@@ -295,6 +315,8 @@ class Reach:
 
     def stopping(self, way: Away) -> None:
         """Takes a link that is about to end out of use; what should be there is opened again."""
+        if way in self._leaving:
+            self._leaving.remove(way)
         self._branches.stopping(way)
         ways = self._ways.get(way.address or "", {})
         if ways.get(way.container) is way:
@@ -357,6 +379,8 @@ class Reach:
         """Looks at what queues have, and at what they need no more."""
         self.lending.tick(now_s)
         self.partitions.tick()
+        if self._leaving:
+            self._end_left()
 
     def sweep(self, now_s: float) -> None:
         """Gives up containers that have not been reached for long, and ways that nobody uses."""

@@ -15,7 +15,7 @@ from cogwork.gateways.zeromq.errors import Code, Fault
 from cogwork.spi.door import Code as Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from cogwork.dataplane.messages import Message
     from cogwork.gateways.zeromq.asked import AskedStream
@@ -95,11 +95,14 @@ class Deadlines:
             if not numbers:
                 del self._due[tenth]
 
-    def take(self, now_s: float) -> list[int]:
-        """Takes out what is due."""
+    def take(self, now_s: float) -> Iterator[int]:
+        """Takes out what is due, one by one: where one fails, the others stay due."""
         now = int(now_s * TENTHS)
-        due = sorted(tenth for tenth in self._due if tenth < now)
-        return [number for tenth in due for number in self._due.pop(tenth)]
+        for tenth in sorted(tenth for tenth in self._due if tenth < now):
+            numbers = self._due.get(tenth, set())
+            while numbers:
+                yield numbers.pop()
+            self._due.pop(tenth, None)
 
 
 class Calls:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from typing import Protocol
 from uuid import UUID
@@ -10,7 +10,7 @@ from uuid import UUID
 import msgspec
 
 from cogwork.gateways.zeromq.errors import Code, Fault
-from cogwork.gateways.zeromq.values import Counted, check, from_json, to_json, written
+from cogwork.gateways.zeromq.values import Counted, as_utc, check, from_json, to_json, written
 
 __all__ = ("JSON", "MESSAGEPACK", "Codec", "codec_for", "codec_of")
 
@@ -127,7 +127,7 @@ def _extended(value: object) -> object:
         return msgspec.msgpack.Ext(UUID_TYPE, value.bytes)
     if isinstance(value, Decimal):
         return msgspec.msgpack.Ext(DECIMAL_TYPE, str(value).encode())
-    return value.astimezone(UTC) if isinstance(value, datetime) else value
+    return as_utc(value) if isinstance(value, datetime) else value
 
 
 JSON: Codec = _Json()

@@ -130,6 +130,10 @@ class Desk:
         if self._gateway.is_draining:
             raise Fault(Code.STOPPING, "the container is stopping: go to another one")
 
+    def _refuse_to_send(self) -> None:
+        self._refuse_new()
+        self._gateway.demand_room()
+
     # -- what clients send
 
     def _address_of(self, lane: Lane, frames: Frames) -> str:
@@ -155,14 +159,14 @@ class Desk:
         if request is not None:
             self._begin(lane, session, frames, request)
             return
-        self._refuse_new()
+        self._refuse_to_send()
         message = message_of(frames)
         message.to = self._address_of(lane, frames)
         message.ttl_s = frames.seconds("timeout_s", CAST_TIMEOUT_S)
         self._gateway.post(message)
 
     def _begin(self, lane: Lane, session: Session, frames: Frames, request: int | str) -> None:
-        self._refuse_new()
+        self._refuse_to_send()
         gateway = self._gateway
         if session.under_way >= gateway.options.under_way:
             text = f"{session.under_way} calls and casts are under way, which is the limit"
@@ -310,6 +314,7 @@ class Desk:
         registration.finish(number, outcome)
 
     def _lookup(self, lane: Lane, session: Session, frames: Frames) -> None:
+        self._gateway.demand_room()
         request = frames.need_id()
         timeout_s = frames.seconds("timeout_s", LOOKUP_TIMEOUT_S)
         self._gateway.lookups.ask(lane, session, request, self._address_of(lane, frames), timeout_s)

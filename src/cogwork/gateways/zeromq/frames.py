@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from cogwork.gateways.zeromq.codec import JSON, Codec, codec_of
 from cogwork.gateways.zeromq.errors import Code, Fault
+from cogwork.gateways.zeromq.values import is_integer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,13 +64,16 @@ class Frames:
             Fault: It is neither a number nor a short text.
         """
         found = self.header.get("id")
-        if found is None or type(found) is int:
+        if found is None:
+            return None
+        if type(found) is int and is_integer(found):
             return found
         if isinstance(found, str) and len(found) <= ID_CHARACTERS_MAX:
             return found
         raise Fault(
             Code.BAD_MESSAGE,
-            f"id: an integer, or a text of at most {ID_CHARACTERS_MAX} characters is expected",
+            "id: an integer of at most 64 bits, or a text of at most "
+            f"{ID_CHARACTERS_MAX} characters is expected",
         )
 
     def need_id(self) -> int | str:

@@ -3,12 +3,15 @@
 Theory of operation. A batch of messages from a socket is worked through verb by verb; what it
 posts, settles and grants goes through the door once, at its end, and what that brings back, perhaps
 to the same client, is handed on at once. Nothing blocks: a client that takes nothing has its
-messages wait within bounds, a door without credit has the sockets read nothing.
+messages wait within bounds. A door without credit has the sockets read nothing, for a moment: what
+it waits for may be what a client has to say. Then all is read, and what is new refused, until there
+is credit.
 """
 
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections import deque
 from typing import TYPE_CHECKING
 
@@ -40,6 +43,11 @@ if TYPE_CHECKING:
 
 __all__ = ("ZeromqGateway",)
 
+PATIENCE_S = 0.1
+"""So long the sockets are not read where the mesh takes nothing."""
+
+log = logging.getLogger("cogwork")
+
 
 class ZeromqGateway:
     """Peer2Peer, RoundRobin and PubSub for programs that speak ZeroMQ."""
@@ -68,6 +76,7 @@ class ZeromqGateway:
         self._gatekeeper: Gatekeeper | None = None
         self._door: Door | None = None
         self._backlog: deque[tuple[bytes, int, bool]] = deque()
+        self._paused_s: float | None = None
         self.faults = 0
         self.refused_keys = 0
         self.is_draining = False
@@ -109,6 +118,8 @@ class ZeromqGateway:
         self.asked.tick(now_s)
         self.served.tick(now_s)
         self.calls.tick(now_s)
+        if self._paused_s is not None and now_s - self._paused_s >= PATIENCE_S:
+            self._resume()
         for lane in self._lanes.values():
             lane.look_again()
         self.flush()
@@ -180,6 +191,9 @@ class ZeromqGateway:
             self._blame(lane, route, parts, fault)
         except CogworkError as error:  # a value that AMQP cannot hold
             self._blame(lane, route, parts, Fault(Code.BAD_MESSAGE, str(error)))
+        except Exception:  # whatever it is, what others have sent is still to be read
+            log.exception("gateway zeromq: a fault with what a client has sent")
+            self._blame(lane, route, parts, Fault(Code.FAILED, "a fault in the container"))
 
     def _blame(self, lane: Lane, route: bytes, parts: list[bytes], fault: Fault) -> None:
         """Tells a client what was wrong with its message; it goes on."""
@@ -221,7 +235,7 @@ class ZeromqGateway:
     # -- what goes into the mesh
 
     def post(self, message: Message, token: int = 0) -> None:
-        """Sends a message, or has it wait for credit with the sockets reading nothing.
+        """Sends a message, or has it wait for credit.
 
         Args:
             message: With its address in `to`.
@@ -231,9 +245,25 @@ class ZeromqGateway:
         is_settled = token == 0
         if not self._backlog and self.door.post(encoded, token, is_settled=is_settled):
             return
+        if not self._backlog:
+            self._paused_s = self.now_s
+            for lane in self._lanes.values():
+                lane.pause()
         self._backlog.append((encoded, token, is_settled))
+
+    def demand_room(self) -> None:
+        """Refuses what is new while something waits for credit.
+
+        Raises:
+            Fault: That is so.
+        """
+        if self._backlog:
+            raise Fault(Code.BUSY, "the mesh takes nothing at present: try again in a moment")
+
+    def _resume(self) -> None:
+        self._paused_s = None
         for lane in self._lanes.values():
-            lane.pause()
+            lane.resume()
 
     def on_credit(self) -> None:
         """Sends what waited, and reads again."""
@@ -242,11 +272,13 @@ class ZeromqGateway:
             if not self.door.post(encoded, token, is_settled=is_settled):
                 return
             self._backlog.popleft()
-        for lane in self._lanes.values():
-            lane.resume()
+        self._resume()
 
     def on_closed(self) -> None:
-        """Somebody has closed the connection: clients have been told, and may register again."""
+        """Somebody has closed the connection: clients have been told, and may register again.
+
+        What waited for credit goes by the next one.
+        """
         if self._zmq is not None:
             self._open_door()
 

@@ -133,16 +133,17 @@ class Lane:
         """Reads what there is, and what comes while that is worked on; bounded, as a turn is."""
         self._is_due = True
         left = BATCH_MAX
-        while before := left:
-            while left and not self._is_paused and self._events() & POLLIN:
-                self._on_message(self, self._receive())
-                left -= 1
-            if left == before:
-                break
-            self.received += before - left
-            self._on_batch()
-        self._is_due = False
-        if not left:
+        try:
+            while before := left:
+                while left and not self._is_paused and self._events() & POLLIN:
+                    left -= 1
+                    self.received += 1
+                    self._on_message(self, self._receive())
+                if left == before:
+                    return
+                self._on_batch()
+        finally:  # whatever comes of a message, there is another turn for those behind it
+            self._is_due = False
             self.look_again()
 
     def _events(self) -> int:

@@ -83,8 +83,7 @@ class Lookups:
 
         def on_end(reply: Message | None) -> None:
             if not session.is_over:
-                found = None if reply is None else written(reply.body, plain, escapes=False)
-                _tell(session, lane, request, address, found)
+                _tell(session, lane, request, address, _endpoints_in(reply))
 
         gateway.calls.begin(
             Call(
@@ -99,6 +98,14 @@ class Lookups:
                 on_end=on_end,
             )
         )
+
+
+def _endpoints_in(reply: Message | None) -> object:
+    """Reads an answer; one that cannot be is as good as none."""
+    try:
+        return None if reply is None else written(reply.body, plain, escapes=False)
+    except (CogworkError, ValueError, TypeError, RecursionError):
+        return None
 
 
 def _tell(

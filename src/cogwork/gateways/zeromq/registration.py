@@ -9,6 +9,7 @@ not.
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, NamedTuple
 
 from cogwork.amqp.errors import CogworkError
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from cogwork.spi.door import Arrival, Door, Inlet
 
 __all__ = ("Delivery", "Registration")
+
+log = logging.getLogger("cogwork")
 
 
 class Delivery(NamedTuple):
@@ -152,6 +155,9 @@ class Registration:
             try:
                 self._deliver(arrival)
             except (CogworkError, ValueError, TypeError, RecursionError):
+                self._settle(arrival.token, arrival.is_settled, Outcome.REJECTED)
+            except Exception:  # whatever it is, the others of the batch are still to come
+                log.exception("gateway zeromq: a message could not be handed to a client")
                 self._settle(arrival.token, arrival.is_settled, Outcome.REJECTED)
         self.top_up()
 

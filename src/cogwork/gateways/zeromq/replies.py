@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import CogworkError
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from cogwork.spi.door import Arrival, Door, Inlet
 
 __all__ = ("Replies",)
+
+log = logging.getLogger("cogwork")
 
 OF_STREAMS, ABOUT_STREAMS = frozenset({PART, END, HEARTBEAT}), frozenset({MORE, CANCEL})
 """Subjects of what comes of a stream, and of what its caller says."""
@@ -77,7 +80,10 @@ class Replies:
         if inlet is None:
             return
         for arrival in arrivals:
-            self._take(arrival.message)
+            try:
+                self._take(arrival.message)
+            except Exception:  # whatever it is, the other replies are still to come
+                log.exception("gateway zeromq: a reply could not be handed on")
             if not arrival.is_settled:
                 inlet.settle(arrival.token, Outcome.ACCEPTED)
         self._granted -= len(arrivals)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -23,7 +23,18 @@ from cogwork.gateways.zeromq.errors import Code, Fault
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ("DEPTH_MAX", "ITEMS_MAX", "SCALARS", "Counted", "check", "from_json", "plain", "written")
+__all__ = (
+    "DEPTH_MAX",
+    "ITEMS_MAX",
+    "SCALARS",
+    "Counted",
+    "as_utc",
+    "check",
+    "from_json",
+    "is_integer",
+    "plain",
+    "written",
+)
 
 DEPTH_MAX = 32
 """Lists and maps within each other: no honest message comes near, no stack is in danger."""
@@ -36,6 +47,8 @@ INTEGER_LEAST, INTEGER_MOST = -(2**63), 2**64 - 1
 
 SCALARS = frozenset({str, int, float, bool, type(None)})
 """What all sides write alike."""
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 DATETIME, BYTES, UUID_TAG, DECIMAL = "$datetime", "$bytes", "$uuid", "$decimal"
 
@@ -111,7 +124,19 @@ def _datetime(text: str) -> datetime:
     found = datetime.fromisoformat(text)
     if found.tzinfo is None:
         raise ValueError("a time without an offset from UTC, such as Z")
-    return found
+    return as_utc(found)
+
+
+def as_utc(moment: datetime) -> datetime:
+    """Returns a time as UTC has it.
+
+    Raises:
+        ValueError: There it is in no year from 1 to 9999.
+    """
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("a time from the year 1 to 9999, in UTC, is expected") from None
 
 
 _MAKERS: dict[str, Callable[[str], object]] = {
@@ -142,9 +167,13 @@ def check(value: object, counted: Counted, depth: int = 1) -> None:
             check(each, counted, depth + 1)
 
 
+def is_integer(value: object) -> bool:
+    """Tells whether this is an integer that all sides can hold."""
+    return isinstance(value, int) and INTEGER_LEAST <= value <= INTEGER_MOST
+
+
 def _integer(value: object) -> object:
-    assert isinstance(value, int)
-    if not INTEGER_LEAST <= value <= INTEGER_MOST:
+    if not is_integer(value):
         raise Fault(Code.BAD_MESSAGE, "an integer of more than 64 bits: send it as $decimal")
     return value
 
@@ -184,7 +213,7 @@ def plain(value: object) -> object:
     if type(value) in SCALARS or isinstance(value, (datetime, UUID, Decimal)):
         return value
     if isinstance(value, Timestamp):
-        return datetime.fromtimestamp(value / 1000, UTC)
+        return _moment(value)
     for kind in (bool, int, float, str):
         if isinstance(value, kind):
             return kind(value)
@@ -193,12 +222,19 @@ def plain(value: object) -> object:
     return str(value)
 
 
+def _moment(timestamp_ms: int) -> datetime:
+    try:
+        return EPOCH + timedelta(milliseconds=timestamp_ms)
+    except OverflowError:
+        raise ValueError(f"a timestamp of {timestamp_ms} ms is in no year from 1 to 9999") from None
+
+
 def to_json(value: object) -> object:
     """Writes a plain scalar for JSON."""
     if isinstance(value, bytes):
         return {BYTES: base64.b64encode(value).decode()}
     if isinstance(value, datetime):
-        return {DATETIME: value.astimezone(UTC).isoformat().replace("+00:00", "Z")}
+        return {DATETIME: as_utc(value).isoformat().replace("+00:00", "Z")}
     if isinstance(value, UUID):
         return {UUID_TAG: str(value)}
     return {DECIMAL: str(value)} if isinstance(value, Decimal) else value

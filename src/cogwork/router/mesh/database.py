@@ -103,7 +103,12 @@ class Database:
         return 0 if record is None else record.advertisement.incarnation
 
     def offer(
-        self, advertisement: Advertisement, now_s: float, is_needed: Callable[[str], bool]
+        self,
+        advertisement: Advertisement,
+        now_s: float,
+        is_needed: Callable[[str], bool],
+        *,
+        is_own: bool = False,
     ) -> Verdict:
         """Takes an advertisement in, where it is newer.
 
@@ -111,6 +116,7 @@ class Database:
             advertisement: What came.
             now_s: The time.
             is_needed: Tells whether a container can be reached: others make room where it is full.
+            is_own: Whether it is this container's own, which is free to leap.
         """
         origin, age_s = advertisement.origin, advertisement.age_s
         known = self.records.get(origin)
@@ -122,7 +128,8 @@ class Database:
             self.records[origin] = Record(advertisement, now_s - age_s, now_s)
             return Verdict.NEW
         before = known.advertisement
-        if advertisement.incarnation > before.incarnation + INCARNATION_LEAP_MAX:
+        leap = advertisement.incarnation - before.incarnation
+        if leap > INCARNATION_LEAP_MAX and not is_own:
             return Verdict.REFUSED
         if not supersedes(advertisement, before):
             return Verdict.OLD if supersedes(before, advertisement) else Verdict.KNOWN

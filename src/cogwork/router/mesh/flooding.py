@@ -142,7 +142,7 @@ class Flooding:
             neighbours=self._neighbours,
             life=0 if self._own.incarnation == self._own.life else self._own.life,
         )
-        verdict = self._database.offer(self.own, now_s, self._is_reachable)
+        verdict = self._database.offer(self.own, now_s, self._is_reachable, is_own=True)
         if verdict is Verdict.NEW:
             self.changed[self._own.id] = None
         self._refresh_s = now_s + self._own.timers.refresh_s

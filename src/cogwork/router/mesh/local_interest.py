@@ -120,15 +120,24 @@ class LocalInterest:
     def deltas(self, own_id: str, told: Interests) -> Iterator[tuple[InterestDelta, Change]]:
         """Yields what is to be told, in order; the caller applies each before the next.
 
-        An entry that would lead beyond the bounds is left for later; `is_held_back` says so.
+        An entry that would lead beyond the bounds is left for later; `is_held_back` says so. What
+        is new comes last: what is told already is not to wait for it.
         """
-        ordered = sorted(self._changed, key=lambda key: key in self._wanted)  # first what goes
-        for start in range(0, len(ordered), PART_INTERESTS_MAX):
-            done = ordered[start : start + PART_INTERESTS_MAX]
+        left = sorted(self._changed, key=lambda key: (key in self._wanted, key not in told.labels))
+        count = PART_INTERESTS_MAX
+        while left:
+            done = left[:count]
             removed, added = self._portion(told, done)
             change = Change(told, {label: told.entries[label] for label in removed}, added)
             if not change.is_within_bounds:
-                return
+                if len(done) > 1:
+                    count = len(done) // 2
+                elif done[0] in told.labels:
+                    del left[0]
+                else:
+                    return
+                continue
+            del left[:count]
             for key in done:
                 del self._changed[key]
             if not removed and not added:
