@@ -33,6 +33,7 @@ class FaultyProxy:
         self._replies_pass.set()
         self._is_refusing = False
         self._pause_s = 0.0
+        self._delay_s = 0.0
         self.connections = 0
 
     async def __aenter__(self) -> Self:
@@ -71,6 +72,10 @@ class FaultyProxy:
         """Lets no more than that through from now on, on each connection and way."""
         self._pause_s = CHUNK_BYTES / bytes_per_s
 
+    def lengthen(self, delay_s: float) -> None:
+        """Has everything take so long from now on, on each way."""
+        self._delay_s = delay_s
+
     async def _on_client(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
         if self._is_refusing:
@@ -95,6 +100,9 @@ class FaultyProxy:
             while data := await reader.read(CHUNK_BYTES):
                 await passes.wait()
                 await asyncio.sleep(self._pause_s * len(data) / CHUNK_BYTES)
+                if self._delay_s:
+                    asyncio.get_running_loop().call_later(self._delay_s, writer.write, data)
+                    continue
                 writer.write(data)
                 await writer.drain()
         writer.transport.abort()

@@ -397,3 +397,53 @@ async def test_a_stuck_subscriber_behind_a_link_costs_the_others_behind_it_nothi
             assert await bodies(fine, count) == list(range(count))
         await eventually(lambda: stuck.failure is not None, "who takes nothing is detached")
         assert "too slow" in str(stuck.failure)
+
+
+@story
+async def test_a_pattern_that_no_topic_takes_harms_nobody_else() -> None:
+    async with linked("a-b", "b-c") as mesh:
+        mesh.containers["b"].mesh.subscribe("", "topic/" + ".".join(["x"] * 129))
+        here, there = await mesh.client("a"), await mesh.client("c")
+        news = await mesh.enter(there.subscribe("topic/news"))
+        await mesh.settle()
+        await here.publish("topic/news", "before")
+        mesh.cut_off("b")
+        mesh.join_again("b")
+        reached = mesh.containers["a"].mesh.mesh.next_hop
+        await eventually(lambda: reached("c") == "b", "the link is back")
+        await mesh.settle()
+        async with asyncio.timeout(10):
+            await here.publish("topic/news", "after")
+            assert [each.body for each in await news.take(2)] == ["before", "after"]
+
+
+@pytest.mark.parametrize("address", ["topic/x", "broadcast/x"])
+def test_publishers_hear_nothing_of_subscribers_that_go(address: str) -> None:
+    @story
+    async def told() -> None:
+        async with linked("a-b") as mesh:
+            here, there = await mesh.client("a"), await mesh.client("b")
+            stays = await mesh.enter(here.subscribe(address, credit=1000))
+            is_over = False
+
+            async def publish(publisher: cogwork.client.Publisher) -> None:
+                while not is_over:
+                    await publisher.send(cogwork.Message("news", to=address))
+
+            async with here.publisher() as publisher:
+                publishing = [asyncio.create_task(publish(publisher)) for _ in range(20)]
+                for _ in range(8):
+                    async with there.subscribe(address, credit=1000) as goes:
+                        await goes.take(20)
+                    await stays.take(50)
+                is_over = True
+                draining = asyncio.create_task(_drain(stays))
+                await asyncio.gather(*publishing)
+                draining.cancel()
+
+    told()
+
+
+async def _drain(messages: cogwork.client.Subscription) -> None:
+    async for _ in messages:
+        pass

@@ -236,3 +236,38 @@ def test_a_gateway_whose_connection_is_closed_opens_another_one(tmp_path: Path) 
         said = running.container.run("status", running.url)
         assert "gateway zeromq on tcp://127.0.0.1:" in said
         assert "sessions 2," in " ".join(said.split())
+
+
+FULL = '[[queue]]\naddress = "queue/full"\nmaximum_length = 5\n'
+
+
+def fill(found: Gateway) -> None:
+    """Casts more than a queue, and then the gateway's connection, has room for."""
+    publisher = found.client("pubsub")
+    for number in range(6_000):
+        publisher.send("CAST", {"address": "queue/full", "timeout_s": 3600}, number)
+    within(20, lambda: found.status()["received"] > 5_000, "the gateway has no credit any more")
+
+
+def test_a_consumer_empties_the_queue_that_has_taken_all_credit(tmp_path: Path) -> None:
+    with gateway(tmp_path / "container", "high_water_mark = 10000\n", FULL) as found:
+        fill(found)
+        consumer = found.client()
+        consumer.register("full", address="queue/full", window=4)
+        for number in range(100):
+            request = consumer.receive()
+            assert (request.verb, request.body) == ("REQUEST", number)
+            consumer.send("DONE", {"id": request.header["id"]})
+        caller = found.client()
+        assert caller.ask("PING", {}).verb == "PONG"
+
+
+def test_what_waits_for_credit_goes_by_the_next_connection(tmp_path: Path) -> None:
+    with gateway(tmp_path / "container", "high_water_mark = 10000\n", FULL) as found:
+        fill(found)
+        with Manager(found.url) as manager:
+            manager.ask("CLOSE", "connection", name="1")
+            within(10, lambda: found.client().id, "a client is welcome")
+            consumer = found.client()
+            consumer.register("full", address="queue/full", window=4)
+            assert consumer.receive().verb == "REQUEST"

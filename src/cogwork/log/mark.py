@@ -11,9 +11,11 @@ for it says nothing but what was true before it was written.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from typing import TYPE_CHECKING, NamedTuple
 
-from cogwork.log.record import OVERHEAD_BYTES, Record, encode_record, read_record
+from cogwork.log.file_header import HEADER_BYTES
+from cogwork.log.record import OVERHEAD_BYTES, Record, encode_record, read_record, record_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,6 +29,9 @@ KIND_END = 2
 
 _MAGIC = bytes.fromhex("c06a3e81f4d92b57")
 MARK_BYTES = OVERHEAD_BYTES + len(_MAGIC)
+
+_NOTHING = bytes(OVERHEAD_BYTES)
+"""What stands behind the last record: a record without octets has a checksum."""
 
 
 class Mark(NamedTuple):
@@ -55,16 +60,41 @@ class Mark(NamedTuple):
 def find_newest_mark(data: bytes, number: int) -> Mark | None:
     """Finds the last mark that is whole, behind a place that is not, too.
 
+    What looks like one within a record that is whole is what somebody has sent.
+
     Args:
         data: All that the file holds.
         number: The file's.
     """
+    starts = _starts(data)
     for position in reversed(list(_places(data))):
         record = read_record(data, position, number) if position >= 0 else None
         mark = Mark.of(record) if record is not None else None
-        if mark is not None:
+        if mark is not None and not _is_within(data, position, number, starts):
             return mark
     return None
+
+
+def _starts(data: bytes) -> list[int]:
+    """Lists where records begin, as far as each says itself how long it is."""
+    starts: list[int] = []
+    position = HEADER_BYTES
+    while (head := data[position : position + OVERHEAD_BYTES]) != _NOTHING:
+        size_bytes = record_bytes(head)
+        if not size_bytes:
+            break
+        starts.append(position)
+        position += size_bytes
+    return starts
+
+
+def _is_within(data: bytes, position: int, number: int, starts: list[int]) -> bool:
+    """Says whether a place is in the middle of a record that is whole."""
+    found = bisect_right(starts, position) - 1
+    if found < 0 or starts[found] == position:
+        return False
+    record = read_record(data, starts[found], number)
+    return record is not None and position < starts[found] + record.size_bytes
 
 
 def _places(data: bytes) -> Iterator[int]:

@@ -41,8 +41,10 @@ def repair(
     """Cuts off what comes after the end of a log, or makes its first file.
 
     Whatever was written behind the end must go: records that are written up to there later could
-    run into an old one that fits. And what was read may not be on the disk yet, where a process
-    was stopped and not the machine: it is synchronised, for it counts as durable from now on.
+    run into an old one that fits. And what was read may not be on the disk, where a process was
+    stopped and not the machine: what no mark calls durable is written once more and synchronised,
+    for it counts as durable from now on. To synchronise it would not do: after a fault of the disk
+    the kernel takes for written what is not.
 
     Files from before the oldest that is needed stay: the mark that says so may be one of those that
     are cut off, and only the next one makes it sure.
@@ -63,29 +65,37 @@ def repair(
             directory.remove(file_name(later))
             yield Operation.sync_of(directory.fd)
     # What the oldest one follows is not needed, and may be gone: the mark need not be in its file.
-    first = max(number_of(recovery.mark.durable_lsn), recovery.mark.oldest_number)
-    for each in range(first, number):
-        yield from _sync(directory, file_name(each))
-    fd = directory.open(file_name(number), for_writing=True)
-    yield from _clear(directory, fd, position, directory.size_of(file_name(number)))
+    durable_number = number_of(recovery.mark.durable_lsn)
+    for each in range(max(durable_number, recovery.mark.oldest_number), number + 1):
+        name = file_name(each)
+        is_proved = each == durable_number
+        start = position_of(recovery.mark.durable_lsn) if is_proved else HEADER_BYTES
+        size_bytes = directory.size_of(name)
+        fd = directory.open(name, for_writing=True)
+        yield from _write_again(directory, fd, start, position if each == number else size_bytes)
+        if each == number:
+            yield from _clear(directory, fd, position, size_bytes)
+        yield Operation.sync_of(fd)
+        if each != number:
+            directory.close_file(fd)
     return Repaired(number, fd, position)
 
 
-def _sync(directory: Directory, name: str) -> Generator[Operation, None, None]:
-    fd = directory.open(name, for_writing=True)
-    try:
-        yield Operation.sync_of(fd)
-    finally:
-        directory.close_file(fd)
+def _write_again(
+    directory: Directory, fd: int, position: int, end: int
+) -> Generator[Operation, None, None]:
+    while position < end:
+        data = directory.read_at(fd, position, min(len(_ZEROS), end - position))
+        yield Operation(fd, position, data)
+        position += len(data)
 
 
 def _clear(
     directory: Directory, fd: int, position: int, end: int
 ) -> Generator[Operation, None, None]:
-    """Writes zeros over whatever is not zero from a position on, and synchronises the file."""
+    """Writes zeros over whatever is not zero from a position on."""
     while position < end:
         size_bytes = min(len(_ZEROS), end - position)
         if directory.read_at(fd, position, size_bytes) != _ZEROS[:size_bytes]:
             yield Operation(fd, position, _ZEROS[:size_bytes])
         position += size_bytes
-    yield Operation.sync_of(fd)

@@ -109,7 +109,17 @@ def test_deadlines_are_taken_once_and_may_be_taken_back() -> None:
     for number in range(5):
         deadlines.add(number, 10.0 + number)
     deadlines.remove(1, 11.0)
-    assert deadlines.take(10.05) == []
-    assert deadlines.take(12.5) == [0, 2]
-    assert deadlines.take(100.0) == [3, 4]
-    assert deadlines.take(1000.0) == []
+    assert list(deadlines.take(10.05)) == []
+    assert list(deadlines.take(12.5)) == [0, 2]
+    assert list(deadlines.take(100.0)) == [3, 4]
+    assert list(deadlines.take(1000.0)) == []
+
+
+def test_where_one_that_is_due_fails_the_others_stay_due() -> None:
+    deadlines = Deadlines()
+    for number in range(5):
+        deadlines.add(number, 10.0)
+    taken = [next(deadlines.take(20.0))]
+    taken += deadlines.take(20.0)
+    assert sorted(taken) == [0, 1, 2, 3, 4]
+    assert list(deadlines.take(20.0)) == []

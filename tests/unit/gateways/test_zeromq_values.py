@@ -161,3 +161,26 @@ def test_what_comes_in_can_be_sent_on() -> None:
     }
     message = Message.decode(Message.value(JSON.decode(JSON.encode(value))).encode())
     assert message.body == value
+
+
+@pytest.mark.parametrize("text", ["9999-12-31T23:59:59-05:00", "0001-01-01T00:00:00+05:00"])
+def test_a_time_that_utc_does_not_have_is_refused_by_name(text: str) -> None:
+    with pytest.raises(Fault, match="a time from the year 1 to 9999, in UTC, is expected"):
+        JSON.decode(b'{"$datetime": "%s"}' % text.encode())
+    for codec in (JSON, MESSAGEPACK):
+        with pytest.raises(ValueError, match="a time from the year 1 to 9999"):
+            codec.encode(datetime.fromisoformat(text))
+
+
+@pytest.mark.parametrize("timestamp_ms", [2**62, -(2**62), 253_402_300_800_000])
+def test_a_timestamp_that_is_in_no_year_cannot_be_written(timestamp_ms: int) -> None:
+    for codec in (JSON, MESSAGEPACK):
+        with pytest.raises(ValueError, match="in no year from 1 to 9999"):
+            codec.encode(Timestamp(timestamp_ms))
+
+
+@pytest.mark.parametrize("number", [2**64, -(2**63) - 1, 2**70])
+def test_an_id_is_an_integer_that_every_codec_can_write(number: int) -> None:
+    frames = parse([MAGIC, b"CALL", b"s", b'{"id": %d}' % number])
+    with pytest.raises(Fault, match="id: an integer of at most 64 bits"):
+        frames.need_id()

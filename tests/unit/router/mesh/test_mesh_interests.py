@@ -449,3 +449,22 @@ def test_sequences_of_deltas_wrap_without_a_zero() -> None:
     assert table.deltas_after(2**32 - 1) == [delta]
     assert [entry.address for entry in whole.drop("x").values()] == ["p"]
     assert whole.count == 0
+
+
+def test_what_is_told_already_does_not_wait_for_what_is_too_much(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(f"{Change.__module__}.INTERESTS_MAX", 150)
+    lab = Lab("a", "b")
+    lab.link("a", "b")
+    lab.do("a", Mesh.set_interest, Interest(InterestKind.QUEUE, "", "q", backlog=1))
+    lab.run(1)
+    for number in range(200):
+        lab.do("a", Mesh.subscribe, "", f"x.{number}")
+    lab.run(2)
+    known = lab["b"].interests.table.origins["a"]
+    assert len(known.entries) == 150  # to the last place
+    lab.do("a", Mesh.set_interest, Interest(InterestKind.QUEUE, "", "q", backlog=1024))
+    lab.run(2)
+    label = known.labels[InterestKind.QUEUE.value, "", "q"]
+    assert known.entries[label].backlog == 1024

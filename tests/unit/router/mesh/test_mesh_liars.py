@@ -381,3 +381,13 @@ def test_a_request_is_answered_with_what_there_is_and_never_with_more() -> None:
     liar.say(InterestRequest(origin="c", incarnation=1))
     lab.run(0.1)
     assert [each.address for _, each in liar.last(InterestSnapshot).entries] == ["x.#"]
+
+
+@pytest.mark.parametrize("ahead", [-1, 0])
+def test_the_greatest_leap_that_others_believe_is_outbid(ahead: int) -> None:
+    lab, stranger = scene()
+    incarnation = lab["c"].own.incarnation + bounds.INCARNATION_LEAP_MAX + ahead
+    stranger.say(Advertisement(origin="c", incarnation=incarnation, sequence=1, neighbours=()))
+    lab.run(30)
+    assert lab["c"].own.incarnation == incarnation + 1
+    assert lab["a"].next_hop("c") == "b"

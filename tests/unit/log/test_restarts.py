@@ -1,0 +1,74 @@
+"""A log that is begun again on the same machine, after faults of its disk, or with lies in it."""
+
+from __future__ import annotations
+
+import errno
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+from logs import FaultyDisk, Log
+from wal_files import file_of
+
+from cogwork.log.mark import KIND_MARK, MARK_BYTES, Mark
+from cogwork.log.position import lsn_of, number_of, position_of
+from cogwork.log.record import OVERHEAD_BYTES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from cogwork.log.disk_queue import Octets
+
+FILE_BYTES = 1 << 16
+
+
+def test_what_a_failed_disk_has_dropped_is_written_again_at_the_next_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[bytes] = []
+    submit = FaultyDisk.submit
+
+    def recorded(disk: FaultyDisk, fd: int, offset: int, data: Octets, sync: bool) -> int:
+        octets = data if isinstance(data, bytes) else b"".join(data)
+        if disk.sync_error:  # Linux counts these pages as clean from now on, and has them still
+            os.pwrite(fd, octets, offset)
+        written.append(octets)
+        return submit(disk, fd, offset, data, sync)
+
+    monkeypatch.setattr(FaultyDisk, "submit", recorded)
+    log = Log(tmp_path, file_bytes=FILE_BYTES)
+    log.put(b"one")
+    log.disk.sync_error = errno.EIO
+    log.put(b"two", b"three" * 5_000)
+    assert len(log.events) == 1
+    log.abandon()
+    written.clear()
+    again = Log(tmp_path, file_bytes=FILE_BYTES)
+    assert [each[:5] for each in again.payloads()] == [b"one", b"two", b"three"]
+    octets = b"".join(written)
+    assert b"two" in octets
+    assert b"three" * 5_000 in octets
+    assert b"one" not in octets
+    again.close()
+
+
+@pytest.mark.parametrize("claim", ["oldest", "durable"])
+def test_a_mark_that_somebody_has_sent_is_none(tmp_path: Path, claim: str) -> None:
+    log = Log(tmp_path, file_bytes=FILE_BYTES)
+    for number in range(5):
+        log.put(b"%d" % number * 20_000)
+    end_lsn = log.wal.end_lsn
+    number = number_of(end_lsn)
+    assert number > 1
+    false = Mark(0, number) if claim == "oldest" else Mark(lsn_of(number, 60_000), 1)
+    log.put(b"".join(false.encode(end_lsn + OVERHEAD_BYTES, KIND_MARK)))
+    end = position_of(log.wal.end_lsn)
+    log.abandon()
+    file = file_of(tmp_path, number)
+    torn = bytearray(file.read_bytes())
+    torn[end - MARK_BYTES :] = bytes(len(torn) - end + MARK_BYTES)
+    file.write_bytes(torn)
+    again = Log(tmp_path, file_bytes=FILE_BYTES)
+    assert [each[:1] for each in again.payloads()[:5]] == [b"0", b"1", b"2", b"3", b"4"]
+    assert len(again.payloads()) == 6
+    again.close()
