@@ -267,7 +267,7 @@ def test_what_waits_for_credit_goes_by_the_next_connection(tmp_path: Path) -> No
         fill(found)
         with Manager(found.url) as manager:
             manager.ask("CLOSE", "connection", name="1")
-            within(10, lambda: found.client().id, "a client is welcome")
+            within(10, lambda: bool(found.client().id), "a client is welcome")
             consumer = found.client()
             consumer.register("full", address="queue/full", window=4)
             assert consumer.receive().verb == "REQUEST"

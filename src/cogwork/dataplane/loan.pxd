@@ -23,7 +23,7 @@ cdef class Loan(IncomingLink):
     cdef bint is_limited
     cdef public bint keeps_order
     cdef bint recalls
-    cdef readonly bint is_resting
+    cdef public bint is_resting
     cdef int recall(self) except -1
     cdef int refresh(self, uint32_t share) except -1
 

@@ -112,11 +112,6 @@ class Loan(IncomingLink):
             self.drain = True
             self.flow_later()
 
-    def go_on(self) -> None:
-        """Gives credit again, after all has come."""
-        self.is_resting = False
-        self.borrower.share_out()
-
     def on_flow(self, f):
         IncomingLink.on_flow(self, f)
         if self.recalls and not self.drain:

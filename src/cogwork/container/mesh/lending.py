@@ -305,7 +305,8 @@ class Lending:
                 if is_idle:
                     loan.link.detach()
                 else:
-                    end.go_on()
+                    end.is_resting = False
+                    consumer.borrower.refresh()
 
     def _end_broken(self, consumer: Consumer, now_s: float) -> None:
         """Detaches a consumer whose items another container will soon give to others."""
