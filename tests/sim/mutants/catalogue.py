@@ -320,8 +320,8 @@ MUTANTS = (
     Mutant(
         "a membership stays when its entry is cut off",
         CORE + "_cut",
-        "while self.membership_index >= index:",
-        "while False:",
+        "if self.membership_index >= index:",
+        "if False:",
         scene="members",
     ),
     Mutant(

@@ -21,15 +21,14 @@ if TYPE_CHECKING:
 
 
 class Mesh:
-    """As much of the mesh as the notes look at: containers and their incarnations."""
+    """As much of the mesh as the notes look at: containers and their lives."""
 
     def __init__(self, broker: Broker) -> None:
         self.core = broker.core
         self.lives: dict[str, int] = {"b": 7}
         self.mesh = SimpleNamespace(
-            database=SimpleNamespace(
-                incarnation=lambda container: self.lives.get(container, 0), records=self.lives
-            ),
+            database=SimpleNamespace(records=self.lives),
+            life_of=lambda container: self.lives.get(container, 0),
             known_for_s=lambda container, _now_s: 2.0 if container in self.lives else 0.0,
         )
 

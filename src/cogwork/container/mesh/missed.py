@@ -51,12 +51,12 @@ class Note:
     """What one container has missed.
 
     Attributes:
-        incarnation: The life of it that wanted something; the next one has no subscribers of that.
+        life: That of it which wanted something; the next one has no subscribers of that.
         last_s: When it missed something last, by address.
         is_forgotten: Whether the mesh has forgotten what it wanted.
     """
 
-    incarnation: int
+    life: int
     last_s: dict[str, float] = field(default_factory=dict)
     is_forgotten: bool = False
 
@@ -89,7 +89,7 @@ class Missed:
 
     def know(self, container: str) -> None:
         """Takes note of which life of a container wants something."""
-        self._lives[container] = self._mesh.mesh.database.incarnation(container)
+        self._lives[container] = self._mesh.mesh.life_of(container)
 
     def give_up(self, container: str, address: str) -> LostBranch:
         """Returns an outlet that takes nothing for a container, and notes what went by."""
@@ -124,7 +124,7 @@ class Missed:
     def _note_of(self, container: str) -> Note:
         life = self._lives.get(container, 0)
         note = self._notes.get(container)
-        if note is None or (life and note.incarnation != life):
+        if note is None or (life and note.life != life):
             note = self._notes[container] = Note(life)
             if len(self._notes) > NOTES_MAX:
                 del self._notes[next(iter(self._notes))]
@@ -135,7 +135,7 @@ class Missed:
         note = self._notes.get(container)
         if note is None:
             return None
-        if note.incarnation != self._mesh.mesh.database.incarnation(container):
+        if note.life != self._mesh.mesh.life_of(container):
             del self._notes[container]
             return None
         now_s = time.monotonic()
