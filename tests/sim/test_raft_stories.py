@@ -33,6 +33,11 @@ def test_stories_that_were_never_told_end_well() -> None:
     assert run_seeds(seed, FEW).failures == {}
 
 
+def test_a_replica_applies_what_it_has_while_it_accepts_a_leader_s_snapshot() -> None:
+    """It makes none of its own of that: the group has given these entries up."""
+    assert run_seeds(737246356, 1).failures == {}
+
+
 def test_stories_have_every_kind_of_disturbance_and_both_ways_to_run() -> None:
     stories = [Story(seed) for seed in range(200)]
     for story in stories[: 2 * FEW]:

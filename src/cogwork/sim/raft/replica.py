@@ -357,7 +357,8 @@ class Replica:
             self._take_snapshot(entries[-1])
 
     def _take_snapshot(self, last: Entry) -> None:
-        if self._is_snapshotting:
+        # Where a leader's snapshot was accepted in this turn, the state comes with the next one.
+        if self._is_snapshotting or self.applied < self.group.compacted_index:
             return
         content = self.machine.to_bytes()
         snapshot = self._core.snapshot_of(last.index, len(content), crc32(content))
