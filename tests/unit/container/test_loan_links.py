@@ -28,6 +28,7 @@ class Consuming:
         self.loans: dict[str, Borrowing] = {}
         self.borrower = self
         self.expected: dict[bytes, str] = {}
+        self.cut_off: dict[str, float] = {}
 
     def add(self, end: object) -> None:
         self.told.append(end)
@@ -47,7 +48,10 @@ class Consuming:
         return loan
 
 
-ANSWERED: Any = SimpleNamespace(remote=SimpleNamespace(source=Source(), unsettled=None))
+ANSWERED: Any = SimpleNamespace(
+    remote=SimpleNamespace(source=Source(), unsettled=None), state=LinkState.ATTACHED
+)
+LOST: Any = SimpleNamespace(remote=None, state=LinkState.DETACHED)
 
 
 def test_the_end_of_an_earlier_loan_leaves_the_next_one_in_its_place() -> None:
@@ -58,6 +62,16 @@ def test_the_end_of_an_earlier_loan_leaves_the_next_one_in_its_place() -> None:
     later.stopping(ANSWERED)
     assert consumer.loans == {}
     assert consumer.told == [earlier.end, later.end]
+
+
+def test_the_shard_of_a_loan_that_ended_with_its_session_is_cut_off_until_it_answers() -> None:
+    consumer = Consuming()
+    consumer.borrow().stopping(ANSWERED)
+    assert not consumer.cut_off
+    consumer.borrow().stopping(LOST)
+    assert list(consumer.cut_off) == [OWNER]
+    consumer.borrow().attached(ANSWERED)
+    assert not consumer.cut_off
 
 
 def test_what_a_shard_answers_on_a_loan_that_has_ended_says_nothing() -> None:

@@ -68,7 +68,7 @@ class GatewayDoor(DiallingSide):
         self._waiting: list[DoorInlet] = []
         self._inlets: set[DoorInlet] = set()
         self._count = 0
-        self._is_starved = True  # nothing goes before the first credit
+        self._is_starved = False
         self._is_closing = False
 
     # -- life

@@ -62,9 +62,11 @@ class Borrowing:
 
         Where the loan has been ended meanwhile, it is another one's to say so.
         """
+        if self.end.detached:
+            return
         self.consumer.cut_off.pop(self.container, None)
         remote = link.remote
-        if remote is None or remote.source is None or self.end.detached:
+        if remote is None or remote.source is None:
             return
         known = remote.unsettled or {}
         for tag in self.tags:

@@ -281,6 +281,8 @@ class ZeromqGateway:
         """
         if self._zmq is not None:
             self._open_door()
+            if self._backlog:
+                self.on_credit()  # there is none yet: so the door knows that it is waited for
 
     def on_outcome(self, token: int, code: int, reason: str) -> None:
         """A message has its outcome."""
