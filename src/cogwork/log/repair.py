@@ -72,10 +72,14 @@ def repair(
         start = position_of(recovery.mark.durable_lsn) if is_proved else HEADER_BYTES
         size_bytes = directory.size_of(name)
         fd = directory.open(name, for_writing=True)
-        yield from _write_again(directory, fd, start, position if each == number else size_bytes)
-        if each == number:
-            yield from _clear(directory, fd, position, size_bytes)
-        yield Operation.sync_of(fd)
+        try:
+            end = position if each == number else size_bytes
+            yield from _write_again(directory, fd, start, end)
+            yield from _clear(directory, fd, end, size_bytes)
+            yield Operation.sync_of(fd)
+        except BaseException:
+            directory.close_file(fd)
+            raise
         if each != number:
             directory.close_file(fd)
     return Repaired(number, fd, position)

@@ -300,7 +300,8 @@ class Lending:
             is_idle = now_s - loan.busy_s > IDLE_S
             is_idle = is_idle and container not in self._wanted(consumer.address, consumer)
             if is_idle and not end.is_resting:
-                end.rest()
+                if loan.link.remote is not None:
+                    end.rest()
             elif end.is_resting and not end.drain:
                 if is_idle:
                     loan.link.detach()

@@ -248,6 +248,7 @@ class Reach:
     def _part(self, way: Away, entry: AddressEntry) -> None:
         """Sends nothing more to a container of an address that it does not want any more."""
         way.entry = None
+        way.end.feeder = None  # what it has room for is not the address's any more
         entry.remove_outlet(way.end)
         self.leave(way)
 

@@ -62,17 +62,23 @@ class AskedStreams:
     """The streams of all clients, as callers."""
 
     def __init__(
-        self, calls: Calls, post: Callable[[Message], None], now_s: Callable[[], float]
+        self,
+        calls: Calls,
+        post: Callable[[Message], None],
+        say: Callable[[Message], None],
+        now_s: Callable[[], float],
     ) -> None:
         """Has none.
 
         Args:
             calls: What is under way.
             post: Sends a message.
+            say: Sends one that is said again before long.
             now_s: The monotonic clock.
         """
         self._calls = calls
         self._post = post
+        self._say = say
         self._now_s = now_s
         self._open: dict[tuple[bytes, int | str], Call] = {}
         self._by_number: dict[int, Call] = {}
@@ -182,7 +188,7 @@ class AskedStreams:
         note.to = stream.server
         note.reply_to = call.message.reply_to
         note.correlation_id = call.message.correlation_id
-        self._post(note)
+        (self._say if subject == MORE else self._post)(note)
 
     def tick(self, now_s: float) -> None:
         """Says of clients that they are there; ends the streams of those who are not."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from cogwork.gateways.zeromq.calls import Call
@@ -267,7 +268,7 @@ class Desk:
             reply = message_of(frames, delivery.content_type)
             reply.to = delivery.reply_to
             reply.correlation_id = delivery.correlation_id
-            self._gateway.post(reply)
+            self._gateway.answer(registration, partial(self._gateway.post, reply))
         registration.finish(number, Outcome.ACCEPTED)
 
     def _done(self, _lane: Lane, session: Session, frames: Frames) -> None:
@@ -278,15 +279,18 @@ class Desk:
     def _part(self, _lane: Lane, session: Session, frames: Frames) -> None:
         found = self._registration_of(session, frames)
         if found is not None:
-            stream = self._gateway.served.find(*found)
+            served = self._gateway.served
+            stream = served.find(*found)
             delivery = found[0].take(found[1])
             kind = delivery.content_type if delivery is not None else None
-            self._gateway.served.part(stream, message_of(frames, kind))
+            part = partial(served.part, stream, message_of(frames, kind))
+            self._gateway.answer(found[0], part)
 
     def _end(self, _lane: Lane, session: Session, frames: Frames) -> None:
         found = self._registration_of(session, frames)
         if found is not None:
-            self._gateway.served.finish(self._gateway.served.find(*found))
+            served = self._gateway.served
+            self._gateway.answer(found[0], partial(served.finish, served.find(*found)))
             found[0].finish(found[1], Outcome.ACCEPTED)
 
     def _beat(self, _lane: Lane, session: Session, frames: Frames) -> None:
@@ -309,7 +313,7 @@ class Desk:
                 reply = error_reply(frames)
                 reply.to = delivery.reply_to
                 reply.correlation_id = delivery.correlation_id
-                self._gateway.post(reply)
+                self._gateway.answer(registration, partial(self._gateway.post, reply))
             outcome = Outcome.ACCEPTED
         registration.finish(number, outcome)
 

@@ -35,9 +35,10 @@ from cogwork.gateways.zeromq.sessions import Sessions
 from cogwork.spi.gateway import GatewayListenError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from cogwork.dataplane.messages import Message
+    from cogwork.gateways.zeromq.registration import Registration
     from cogwork.spi.door import Door
     from cogwork.spi.gateway import GatewayContext, Watch
 
@@ -66,8 +67,10 @@ class ZeromqGateway:
         self._keys = keys_of(self.options)
         self.sessions = Sessions(context.token, self.options.lease_s, self.options.sessions)
         self.calls = Calls(self.post, context.now_s)
-        self.asked = AskedStreams(self.calls, self.post, context.now_s)
-        self.served = ServedStreams(self.post, lambda: self.replies.address, context.now_s)
+        self.asked = AskedStreams(self.calls, self.post, self.say, context.now_s)
+        self.served = ServedStreams(
+            self.post, self.say, lambda: self.replies.address, context.now_s
+        )
         self.replies = Replies(self.calls, self.asked, self.served)
         self.lookups = Lookups(self)
         self._desk = Desk(self)
@@ -77,6 +80,7 @@ class ZeromqGateway:
         self._door: Door | None = None
         self._backlog: deque[tuple[bytes, int, bool]] = deque()
         self._paused_s: float | None = None
+        self._held_back: dict[Registration, None] = {}
         self.faults = 0
         self.refused_keys = 0
         self.is_draining = False
@@ -251,6 +255,18 @@ class ZeromqGateway:
                 lane.pause()
         self._backlog.append((encoded, token, is_settled))
 
+    def say(self, message: Message) -> None:
+        """Sends what is said again before long, unless something waits for credit."""
+        if not self._backlog:
+            self.post(message)
+
+    def answer(self, registration: Registration, send: Callable[[], None]) -> None:
+        """Has what a client answers sent; while that waits for credit, it is asked nothing more."""
+        send()
+        if self._backlog:
+            registration.hold_back()
+            self._held_back[registration] = None
+
     def demand_room(self) -> None:
         """Refuses what is new while something waits for credit.
 
@@ -273,6 +289,9 @@ class ZeromqGateway:
                 return
             self._backlog.popleft()
         self._resume()
+        held_back, self._held_back = self._held_back, {}
+        for registration in held_back:
+            registration.go_on()
 
     def on_closed(self) -> None:
         """Somebody has closed the connection: clients have been told, and may register again.

@@ -115,6 +115,7 @@ class Registration:
         self._granted = window
         self._is_answered = lane.kind is not Kind.PUBSUB
         self._is_held = False
+        self._is_held_back = False
 
     def open(self, door: Door) -> None:
         """Attaches."""
@@ -239,7 +240,7 @@ class Registration:
 
     def top_up(self) -> None:
         """Gives credit again once half of the window is used up, unless the client is slow."""
-        if self._inlet is None or not self._session.has_room:
+        if self._inlet is None or self._is_held_back or not self._session.has_room:
             self._is_held = True
             return
         self._is_held = False
@@ -247,6 +248,15 @@ class Registration:
         if self._granted <= free // 2:
             self._granted = free
             self._inlet.grant(free)
+
+    def hold_back(self) -> None:
+        """Gives no credit: what comes of it could not be sent."""
+        self._is_held_back = True
+
+    def go_on(self) -> None:
+        """Gives credit again."""
+        self._is_held_back = False
+        self.top_up()
 
     @property
     def is_held(self) -> bool:

@@ -72,6 +72,7 @@ class ServedStreams:
     def __init__(
         self,
         post: Callable[[Message], None],
+        say: Callable[[Message], None],
         address: Callable[[], str],
         now_s: Callable[[], float],
     ) -> None:
@@ -79,10 +80,12 @@ class ServedStreams:
 
         Args:
             post: Sends a message.
+            say: Sends one that is said again before long.
             address: Where callers say what they have room for.
             now_s: The monotonic clock.
         """
         self._post = post
+        self._say = say
         self._address = address
         self._now_s = now_s
         self._open: dict[tuple[Registration, int], ServedStream] = {}
@@ -163,7 +166,7 @@ class ServedStreams:
         message.reply_to = self._address() or None
         message.to = stream.reply_to
         message.correlation_id = stream.correlation_id
-        self._post(message)
+        (self._say if subject == HEARTBEAT else self._post)(message)
 
     # -- what the caller says
 
