@@ -297,15 +297,22 @@ class Dispatcher:
     def next_for(self, consumer):
         """Finds the item that a consumer is to get next; NULL where there is none for it."""
         item: cython.pointer(Item) = cython.NULL
+        left: uint32_t
         while True:
             if not is_empty(cython.address(consumer.hands.wanting)):
                 item = self.next_parked(consumer)
             if item == cython.NULL and consumer.is_selective:
                 item = self.next_by_cursor(consumer)
             elif item == cython.NULL:
+                left = SCAN_MAX
                 item = self.ready.front()
-                while item != cython.NULL and not self.suits(item, consumer):
+                while item != cython.NULL and left and not self.suits(item, consumer):
                     item = self.ready.after(item)
+                    left -= 1
+                if left == 0:  # it does not look again and again at all that it has refused
+                    consumer.is_selective = True
+                    self.ready.add_cursor(cython.address(consumer.cursor))
+                    item = self.next_by_cursor(consumer)
             if item == cython.NULL or item.expires_s == 0.0 or item.expires_s > self.ledger.now():
                 return item
             self.ledger.expire_one(item)

@@ -316,6 +316,7 @@ class AddressEntry(CopyingEntry):
         outlet: Terminus
         s: Shipment
         d: cython.pointer(Delivery)
+        _kept: bytes
         while self.held_first != cython.NULL:
             d = self.held_first
             if is_over(d, self.core.now):
@@ -323,7 +324,7 @@ class AddressEntry(CopyingEntry):
                 self.give_up(d, True)
                 self.core.deliveries.release(d)
                 continue
-            _ship_front(cython.address(s), d)
+            _kept = _ship_for_choice(cython.address(s), d)  # what is looked at
             outlet = self.pick(cython.address(s))
             if outlet is None or (not d.complete and type(outlet) is not OutgoingLink):
                 return 0
@@ -339,9 +340,10 @@ class AddressEntry(CopyingEntry):
         s: Shipment
         d: cython.pointer(Delivery) = self.held_first
         following: cython.pointer(Delivery)
+        _kept: bytes
         while d != cython.NULL:
             following = d.next
-            _ship_front(cython.address(s), d)
+            _kept = _ship_for_choice(cython.address(s), d)  # what is looked at
             outlet = self._exempting(cython.address(s)) if d.complete else None
             if outlet is not None:
                 d.refs += 1
@@ -397,10 +399,18 @@ def _cost(outlet: Terminus) -> uint32_t:
 
 
 @cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _ship_front(s: cython.pointer(Shipment), d: cython.pointer(Delivery)) -> cython.void:
-    """Describes the first frame of a delivery, to find out who takes it."""
+def _ship_for_choice(s: cython.pointer(Shipment), d: cython.pointer(Delivery)) -> bytes:
+    """Describes a delivery to find out who takes it: by its first frame, until it is whole.
+
+    Returns:
+        The octets that the description leads to, where they are the caller's to keep.
+    """
+    joined: bytes = b""
+    if d.complete and d.first != d.last:
+        joined = join(d)
+        ship(s, d, octets_of(joined))
+        return joined
     ship(s, d, d.first.data if d.first != cython.NULL else cython.NULL)
     if d.first != cython.NULL:
         s.size = d.first.size
+    return joined

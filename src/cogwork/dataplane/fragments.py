@@ -45,6 +45,8 @@ class FragmentingEnd(CreditingEnd):
         if self.current == cython.NULL and not self.discarding:
             self._start_fragments(t)
         if self.current != cython.NULL:
+            if t.payload_size == 0 and t.more and self.current.size_bytes:
+                return 0  # nothing has come: there is nothing to keep, or to send on
             if self.current.assembled and self._has_no_room(t.payload_size):
                 return 0
             self.current.complete = not t.more
@@ -103,10 +105,15 @@ class FragmentingEnd(CreditingEnd):
         )
 
     def needs_whole(self, entry, data, size):
-        """Says whether a delivery, whose first frame this is, is assembled before it goes on."""
+        """Says whether a delivery, whose first frame this is, is assembled before it goes on.
+
+        A selector has to see the properties, which a sender may part anywhere.
+        """
         if entry.assembles:
             return True
-        return entry.distribution == MULTICAST and entry.leads_away()
+        if entry.distribution == MULTICAST:
+            return entry.leads_away() or _selects(entry.matching())
+        return _selects(entry.outlets)
 
     def _describe(self, s, t):
         s.data = cython.NULL
@@ -298,3 +305,12 @@ class FragmentingEnd(CreditingEnd):
         verdict.settled = settled
         self.resolve_outcome(token, cython.address(verdict))
         return 0
+
+
+@cython.cfunc
+def _selects(outlets: list) -> cython.bint:
+    """Says whether one of these takes only some messages."""
+    for outlet in outlets:
+        if type(outlet) is OutgoingLink and cython.cast(OutgoingLink, outlet).selector is not None:
+            return True
+    return False

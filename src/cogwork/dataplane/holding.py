@@ -162,20 +162,41 @@ class HoldingEntry(Terminus):
         return 0
 
     def expire_held(self):
-        """Gives up what is over by now; returns whether something else may be over yet."""
+        """Gives up what is over by now; returns whether something else may be over yet.
+
+        All of it is taken out first: what is given up may come back to this very address.
+        """
         d: cython.pointer(Delivery) = self.held_first
         following: cython.pointer(Delivery)
+        staying: cython.pointer(Delivery) = cython.NULL
+        over: cython.pointer(Delivery) = cython.NULL
+        last: cython.pointer(Delivery) = cython.NULL
         self.is_expiring = False
         while d != cython.NULL:
             following = d.next
             if is_over(d, self.core.now):
-                d.refs += 1
-                self.discard_held(d)
-                self.give_up(d, True)
-                self.core.deliveries.release(d)
-            elif d.expires_s:
-                self.is_expiring = True
+                if staying == cython.NULL:
+                    self.held_first = following
+                else:
+                    staying.next = following
+                if last == cython.NULL:
+                    over = d
+                else:
+                    last.next = d
+                last = d
+                d.next = cython.NULL
+                self.held -= 1
+            else:
+                staying = d
+                self.is_expiring |= d.expires_s != 0.0
             d = following
+        self.held_last = staying
+        while over != cython.NULL:
+            following = over.next
+            over.next = cython.NULL
+            self.give_up(over, True)
+            self.core.deliveries.release(over)
+            over = following
         return self.is_expiring
 
 

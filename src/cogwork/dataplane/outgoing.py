@@ -471,7 +471,7 @@ class OutgoingLink(SendingEnd):
 
     def finish_drain(self):
         """Uses up what credit is left, as a drain asks for (AMQP 1.0 §2.6.7)."""
-        if not self.drain or self.queue.count or self.detached:
+        if not self.drain or self.detached or (self.queue.count and (self.credit or self.started)):
             return 0
         if self.credit:
             self.delivery_count += self.credit

@@ -200,6 +200,18 @@ def test_drain_with_less_credit_than_is_held_needs_no_more_than_the_credit(broke
     assert consumer.flows[-1].delivery_count == 3
 
 
+def test_a_drain_with_less_credit_than_waits_at_the_link_itself_is_answered(broker: Broker) -> None:
+    consumer = broker.peer().consumer("all/a", credit=1)
+    publisher = broker.peer().publisher("all/a")
+    for _ in range(6):
+        publisher.send()
+    consumer.flow(2, drain=True)
+    assert len(consumer.arrivals) == 3
+    assert (consumer.flows[-1].link_credit, consumer.flows[-1].delivery_count) == (0, 3)
+    consumer.flow(3)
+    assert len(consumer.arrivals) == 6
+
+
 def test_after_a_drain_new_credit_works_as_before(broker: Broker) -> None:
     publisher = broker.peer().publisher("one/a")
     consumer = broker.peer().consumer("one/a")

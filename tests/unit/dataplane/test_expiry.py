@@ -191,3 +191,22 @@ def test_a_dead_letter_that_cannot_be_made_keeps_no_other_message() -> None:
     assert [str(each) for each in faults] == ["broken"]
     consumer.accept_all()
     broker.assert_clean()
+
+
+def test_what_is_over_leaves_the_others_in_their_order() -> None:
+    broker = Broker()
+    consumer = broker.peer().consumer("one/a", credit=1)
+    publisher = broker.peer().publisher("one/a")
+    publisher.send(b"taken", settled=True)
+    lasting = [b"%d" % number for number in range(12)]
+    for number, body in enumerate(lasting):
+        if number % 3 != 1:
+            publisher.send(with_ttl(b"short", 20), settled=True)
+        publisher.send(body, settled=True)
+    publisher.send(with_ttl(b"last", 20), settled=True)
+    pass_time(broker)
+    assert broker.entry("one/a").held == 12
+    publisher.send(b"later", settled=True)
+    consumer.flow(100)
+    assert consumer.bodies == [b"taken", *lasting, b"later"]
+    broker.assert_clean()

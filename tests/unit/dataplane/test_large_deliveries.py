@@ -49,6 +49,20 @@ def test_a_large_delivery_waits_for_a_consumer_with_credit(broker: Broker) -> No
     broker.assert_clean()
 
 
+@pytest.mark.parametrize("address", ["one/a", "all/a"])
+def test_frames_without_octets_in_the_middle_are_nothing(broker: Broker, address: str) -> None:
+    consumer = broker.peer().consumer(address, credit=5)
+    publisher = broker.peer().publisher(address)
+    publisher.start(b"begin ")
+    for _ in range(100):
+        publisher.more(b"")
+    publisher.more(b"end ")
+    publisher.more(b"", more=False)
+    assert consumer.bodies == [b"begin end "]
+    consumer.accept_all()
+    broker.assert_clean()
+
+
 def test_links_of_one_session_may_interleave_their_deliveries(broker: Broker) -> None:
     peer = broker.peer()
     one, two = peer.publisher("one/a"), peer.publisher("one/b")

@@ -81,6 +81,25 @@ def test_undeliverable_here_goes_to_others_only(queue: Queue) -> None:
     assert texts(other.take()) == ["a"]
 
 
+def test_one_who_has_refused_very_many_gets_what_is_new(queue: Queue) -> None:
+    count = 5_000
+    picky, other = queue.peer(), queue.peer()
+    link = picky.consumer(queue.store, 0)
+    queue.send(*(str(number) for number in range(count)), settled=True)
+    refused: list[str] = []
+    for _ in range(count // 100 + 20):
+        picky.flow(link, 100)
+        queue.later(0.0)
+        for arrival in picky.take():
+            refused.append(*texts([arrival]))
+            picky.settle(arrival, Modified(undeliverable_here=True))
+    assert refused == [str(number) for number in range(count)]
+    queue.send("new")
+    assert texts(picky.take()) == ["new"]
+    other.consumer(queue.store, 3)
+    assert texts(other.take()) == ["0", "1", "2"]
+
+
 def disorder(queue: Queue) -> list[int]:
     return [queue.count(f"disorder-{each}") for each in ("p50", "p99", "maximum")]
 

@@ -1,0 +1,58 @@
+"""Receivers with selectors, and messages that do not fit a frame."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+import cogwork
+import cogwork.testing
+
+from .stories import story
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+RED: dict[str, object] = {"colour": "red"}
+BLUE: dict[str, object] = {"colour": "blue"}
+SIZES = (1_000, 40_000, 200_000)
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with cogwork.testing.container() as found:
+        yield found
+
+
+@pytest.mark.parametrize("address", ["topic/a", "broadcast/a", "service/a", "queue/a"])
+def test_a_selector_sees_the_properties_of_large_messages(url: str, address: str) -> None:
+    @story
+    async def told() -> None:
+        async with (
+            cogwork.connect(url) as mesh,
+            mesh.subscribe(address, selector="colour = 'red'") as red,
+            mesh.subscribe(address, selector="colour = 'blue'") as blue,
+        ):
+            for size in SIZES:
+                for properties in (RED, BLUE):
+                    await mesh.publish(address, bytes(size), properties=properties, timeout_s=10)
+            for messages in (red, blue):
+                assert [each.body for each in await messages.take(3)] == [bytes(n) for n in SIZES]
+
+    told()
+
+
+def test_what_waited_in_parts_goes_to_who_wants_it(url: str) -> None:
+    @story
+    async def told() -> None:
+        async with cogwork.connect(url) as mesh, mesh.consume("service/b", credit=1) as busy:
+            await mesh.publish("service/b", "has all its credit", settled=True)
+            async with mesh.publisher("service/b") as publisher:
+                post = publisher.post(cogwork.Message(bytes(100_000), properties=RED))
+                async with mesh.subscribe("service/b", selector="colour = 'red'") as red:
+                    assert [each.body for each in await red.take(1)] == [bytes(100_000)]
+                    await post
+            assert busy.waiting == 1
+
+    told()
