@@ -69,7 +69,6 @@ class Wal:
             group appends anew what it needs, and calls `low_water`.
         durable_lsn: Every record whose LSN is below it is on the disk.
         is_low: Whether the present file is the last one that there is space for.
-        is_full: Whether there is no space.
     """
 
     def __init__(
@@ -131,7 +130,7 @@ class Wal:
         self._last_record_end = 0
         self._mark = Mark(0, 1)
         self._asked_for = (0, 0)
-        self.is_low = self.is_full = False
+        self.is_low = self._is_full = False
         self._failure: LogFailed | None = None
         self._retry_s = 0.0
         self._is_open = False
@@ -183,6 +182,11 @@ class Wal:
     def end_lsn(self) -> int:
         """The place of the next record, as far as nothing comes between."""
         return self._number << POSITION_BITS | self._position
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there is no space."""
+        return self._is_full
 
     @property
     def takes_nothing(self) -> bool:
@@ -240,7 +244,7 @@ class Wal:
         """
         size = OVERHEAD_BYTES + len(payload)
         if (
-            self.is_full
+            self._is_full
             or self._failure is not None
             or self._flushes.size_bytes + self._position - self._start > self._waiting_bytes_max
         ):
@@ -284,7 +288,7 @@ class Wal:
     def _refusal(self) -> DiskFull | LogFailed | LogBusy:
         if self._failure is not None:
             return LogFailed(self._failure.file, self._failure.errno)
-        if self.is_full:
+        if self._is_full:
             return DiskFull(self._directory.path, self.shortage)
         return LogBusy(self.waiting_bytes)
 
@@ -351,12 +355,12 @@ class Wal:
     # -- space
 
     def _set_full(self, *, is_full: bool) -> None:
-        if self.is_full != is_full:
-            self.is_full = is_full
+        if self._is_full != is_full:
+            self._is_full = is_full
             self.on_full(is_full)
 
     def _look_for_space(self) -> None:
-        if self.is_full and self._failure is None:
+        if self._is_full and self._failure is None:
             is_short = self._flushes.is_stalled or self._reserve.error is not None
             self._set_full(is_full=is_short)
 
