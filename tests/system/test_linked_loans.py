@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from cogwork.nodes.queue.node import QueueNode
+
 from .linked import linked
 from .proxy import FaultyProxy
 from .stories import eventually, story
@@ -46,7 +48,9 @@ def test_an_item_on_its_way_when_a_link_breaks_comes_once_it_is_back(kind: str) 
             async with asyncio.timeout(8):
                 (second,) = await items.take(1)
             await second.accept()
-            store = mesh.containers["a"].vhosts[""].nodes.get(f"{kind}/x").store  # type: ignore[union-attr]  # a queue's
+            queue = mesh.containers["a"].vhosts[""].nodes.get(f"{kind}/x")
+            assert isinstance(queue, QueueNode)
+            store = queue.store
             await eventually(lambda: store.counts()["in-doubt"] == store.depth == 0, "it is over")
 
     told()
