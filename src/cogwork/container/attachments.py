@@ -186,7 +186,11 @@ class Attachments:
         demand_known_mode(source)
         attachment = self._place_consumer(source, client)
         demand_kept(source, attachment.rule)
-        filters = read_filters(source.filter, is_stream=isinstance(attachment.node, StreamNode))
+        filters = read_filters(
+            source.filter,
+            is_stream=isinstance(attachment.node, StreamNode),
+            size_bytes_max=self._size_bytes_max(attach),
+        )
         end = OutgoingLink(
             link.session.end,
             link.handle,
@@ -216,6 +220,11 @@ class Attachments:
         link.put_off(partial(_agree, link, attach, attachment, agreed))
         if not self._asks_elsewhere(attach, attachment, client):
             link.answer()
+
+    def _size_bytes_max(self, attach: Attach) -> int | None:
+        """Returns what a receiver takes at most, where it is less than what anybody may send."""
+        asked = attach.max_message_size
+        return asked if asked and asked < self.limits.max_message_size_bytes else None
 
     def _asks_elsewhere(
         self, attach: Attach, attachment: Attachment, client: ClientContext

@@ -1,4 +1,4 @@
-"""The filters of a receiver's source: selector and no-local (AMQP 1.0 §3.5.8)."""
+"""What a receiver leaves out: by selector and no-local (AMQP 1.0 §3.5.8), and by size (§2.7.3)."""
 
 from __future__ import annotations
 
@@ -39,12 +39,18 @@ class Filters:
     applied: dict[Symbol, object] = field(default_factory=dict)
 
 
-def read_filters(filter_set: Mapping[Symbol, object] | None, *, is_stream: bool = False) -> Filters:
+def read_filters(
+    filter_set: Mapping[Symbol, object] | None,
+    *,
+    is_stream: bool = False,
+    size_bytes_max: int | None = None,
+) -> Filters:
     """Reads a filter set; filters that are not known are left out of `applied`.
 
     Args:
         filter_set: The source's.
         is_stream: Whether they are for a stream: it knows where to start, and not who published.
+        size_bytes_max: The largest message that the receiver takes; 0 or None for any.
 
     Raises:
         Refused: A selector is no selector.
@@ -59,6 +65,8 @@ def read_filters(filter_set: Mapping[Symbol, object] | None, *, is_stream: bool 
         elif described.descriptor in _SELECTOR:
             filters.selector = _compile(described.value)
             filters.applied[name] = described
+    if size_bytes_max:
+        filters.selector = _within(size_bytes_max, filters.selector)
     return filters
 
 
@@ -77,6 +85,15 @@ def _nameable(filter_set: Mapping[Symbol, object] | None) -> Iterator[tuple[Symb
     for name, described in (filter_set or {}).items():
         if isinstance(described, Described) and isinstance(described.descriptor, str | int):
             yield name, described
+
+
+def _within(
+    size_bytes_max: int, selector: Callable[[bytes], bool] | None
+) -> Callable[[bytes], bool]:
+    """Lets through what is small enough, and selected. A message is left out, not cut."""
+    if selector is None:
+        return lambda message: len(message) <= size_bytes_max
+    return lambda message: len(message) <= size_bytes_max and selector(message)
 
 
 def _compile(text: object) -> Callable[[bytes], bool]:

@@ -181,7 +181,7 @@ class Gate:
         node = vhost.nodes.of(rule, name)
         if isinstance(node, QueueNode) and node.replica is not None and node.replica.epoch is None:
             raise Refused(f"{name!r} is owned by another container", Condition.NOT_FOUND)
-        filters = read_filters(source.filter)
+        filters = read_filters(source.filter, size_bytes_max=attach.max_message_size)
         held = attach.unsettled or {}
         is_settled = attach.snd_settle_mode is SenderSettleMode.SETTLED
         end = OutgoingLink(link.session.end, link.handle, is_settled)

@@ -48,12 +48,14 @@ class LoanTerms:
 
     Attributes:
         filter: Of the source: the consumer's selector, if it has one.
+        size_bytes_max: The largest message that the consumer takes; None for any.
         capabilities: What the consumer can do.
         items_max: What it may have from one shard.
         held: The items that its client has presented, and says that its application has.
     """
 
     filter: dict[Symbol, object] | None
+    size_bytes_max: int | None
     capabilities: tuple[Symbol, ...]
     items_max: int
     held: Collection[bytes]
@@ -72,6 +74,7 @@ def terms_of(attach: Attach, address: str) -> LoanTerms:
     unsettled = attach.unsettled or {}
     return LoanTerms(
         filter=selector,
+        size_bytes_max=attach.max_message_size,
         capabilities=(MARKS_RECEIVED,) if MARKS_RECEIVED in attach.desired_capabilities else (),
         items_max=min(ITEMS_MAX, room_bytes // ENTRY_BYTES),
         held=frozenset(tag for tag, state in unsettled.items() if state is not None),
