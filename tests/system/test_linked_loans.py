@@ -17,6 +17,9 @@ from .stories import eventually, story
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from cogwork import Message
+    from cogwork.client import Subscription
+
     from .linked import Linked
 
 
@@ -28,6 +31,14 @@ async def line() -> AsyncIterator[tuple[Linked, FaultyProxy]]:
         await mesh.settle()
         yield mesh, proxy
         await mesh.stop("b")
+
+
+async def taken(messages: Subscription, count: int) -> list[Message]:
+    """Takes messages, however many come together."""
+    found: list[Message] = []
+    while len(found) < count:
+        found += await messages.take(count - len(found))
+    return found
 
 
 @pytest.mark.parametrize("kind", ["queue", "work"])
@@ -82,3 +93,41 @@ def test_what_is_on_its_way_when_a_loan_comes_to_rest_arrives(
                 assert set(found) == set(range(count))
 
     told()
+
+
+@pytest.mark.parametrize("lenders", ["a", "ac"])
+@story
+async def test_who_wants_items_settled_loses_none_for_want_of_credit(lenders: str) -> None:
+    count = 300
+    async with linked("a-b", "c-b") as mesh:
+        items = await mesh.enter(
+            (await mesh.client("b")).subscribe("queue/x", credit=10, settled=True)
+        )
+        for number in range(count):
+            for name in lenders:
+                await (await mesh.client(name)).publish("queue/x", f"{name}{number}")
+            await (await mesh.client("b")).publish("queue/x", f"b{number}")
+        expected = {f"{name}{number}" for name in f"{lenders}b" for number in range(count)}
+        async with asyncio.timeout(20):
+            found = [item.body for item in await taken(items, len(expected))]
+        assert len(found) == len(set(found))
+        assert set(found) == expected
+
+
+@story
+async def test_who_wants_items_settled_has_none_of_them_when_a_link_breaks() -> None:
+    async with line() as (mesh, proxy):
+        here, there = await mesh.client("a"), await mesh.client("b")
+        items = await mesh.enter(there.subscribe("queue/x", credit=10, settled=True))
+        for number in range(50):
+            await here.publish("queue/x", number)
+        await taken(items, 50)
+        (consumers,) = mesh.containers["b"].mesh.reaches[""].lending._consumers.values()
+        (consumer,) = consumers
+        await eventually(lambda: not consumers[consumer].borrower.tags_of("a"), "it has no items")
+        assert consumer.link.unsettled == 0
+        proxy.cut()
+        await here.publish("queue/x", "after it")
+        async with asyncio.timeout(8):
+            (last,) = await items.take(1)
+        assert last.body == "after it"

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import AmqpError, Condition
 from cogwork.amqp.outcomes import Accepted
-from cogwork.amqp.performatives import Attach, Role
+from cogwork.amqp.performatives import Attach, Role, SenderSettleMode
 from cogwork.amqp.terminus import COPY, Source, Target
 from cogwork.container.mesh.backlogs import Backlogs
 from cogwork.container.mesh.borrowing import OWNER, Borrowing, Consumer
@@ -239,9 +239,12 @@ class Lending:
         link.attach(
             source=Source(address=consumer.address, filter=terms.filter),
             target=Target(),
-            snd_settle_mode=attach.snd_settle_mode,
+            # Never settled by the shard: what comes may have to go back. Where the consumer wants
+            # that, its own link does it.
+            snd_settle_mode=SenderSettleMode.MIXED,
             rcv_settle_mode=attach.rcv_settle_mode,
             unsettled={tag: self._said(consumer, tag) for tag in tags} or None,
+            max_message_size=terms.size_bytes_max,
             desired_capabilities=terms.capabilities,
             properties={VHOST: self._vhost.name, BORROWER: consumer.name},
         )
