@@ -114,6 +114,7 @@ class VirtualHost:
         self._declared: dict[str, AddressRule] = {}
         self._idle_since: dict[bytes, tuple[float, int]] = {}
         self._run = run
+        self._burying: set[AddressEntry] = set()
         self.engines = engines
         self.nodes = HostedNodes(
             self,
@@ -264,12 +265,26 @@ class VirtualHost:
         if rule.kind == "queue":
             return
         entry.ttl_s = rule.ttl_s or 0.0
-        bury = None if rule.dead_letter is None else partial(self._bury, rule.dead_letter)
-        entry.dead_letter = bury
+        address = (rule.dead_letter or "").removeprefix("/")
+        is_elsewhere = address not in {"", entry.name}
+        entry.dead_letter = partial(self._bury, address) if is_elsewhere else None
 
-    def _bury(self, address: str, entry: AddressEntry, message: bytes, reason: str) -> None:
+    def _bury(self, address: str, entry: AddressEntry, message: bytes, reason: str) -> bool:
+        """Sends a dead letter; tells whether it has not come back to where it is from.
+
+        Addresses may be each other's, and nobody be at any of them: then the letter is none, and
+        whoever sent the message is told so.
+        """
+        if entry in self._burying:
+            self._burying.clear()
+            return False
+        self._burying.add(entry)
         source = self._source_of(entry, message)
-        self._run(self, [Send(address, dead_letter(message, source, reason, None, 0))])
+        try:
+            self._run(self, [Send(address, dead_letter(message, source, reason, None, 0))])
+            return entry in self._burying
+        finally:
+            self._burying.discard(entry)
 
     def _source_of(self, entry: AddressEntry, message: bytes) -> str:
         """Returns where a message was sent: what it says itself counts as far as that is here.

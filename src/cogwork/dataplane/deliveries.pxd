@@ -21,6 +21,8 @@ cdef class Deliveries:
     cdef list starved
     cdef Delivery* make(self, Shipment* s) except NULL
     cdef Chunk* append(self, Delivery* d, octets data, uint32_t size) except NULL
+    cdef int merge(self, Delivery* d) except -1
+    cdef int assemble(self, Delivery* d) except -1
     cdef int trim(self, Delivery* d) except -1
     cdef int release(self, Delivery* d) except -1
     cdef int charge(self, Delivery* d) except -1

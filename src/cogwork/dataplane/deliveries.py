@@ -68,6 +68,46 @@ class Deliveries:
                 link.hold(size)
         return chunk
 
+    def merge(self, d):
+        """Makes one chunk of those of a complete delivery that nobody has passed on yet.
+
+        So what is looked at again and again, by selectors or for its age, is copied once.
+        """
+        chunk: cython.pointer(Chunk)
+        following: cython.pointer(Chunk)
+        at: uint64_t = 0
+        whole: cython.pointer(Chunk) = cython.cast(
+            cython.pointer(Chunk), malloc(cython.sizeof(Chunk) + d.size_bytes)
+        )
+        if whole == cython.NULL:
+            raise MemoryError("no room for a message in one piece")
+        chunk = d.first
+        while chunk != cython.NULL:
+            memcpy(whole.data + at, chunk.data, chunk.size)
+            at += chunk.size
+            following = chunk.next
+            free(chunk)
+            chunk = following
+        whole.next = cython.NULL
+        whole.size = cython.cast(uint32_t, at)
+        whole.refs = 0
+        d.first = d.last = whole
+        return 0
+
+    def assemble(self, d):
+        """Keeps what has come of a delivery, and what will, for its link to route when it is whole.
+
+        Nobody has passed on anything of it.
+        """
+        link: ReceivingEnd = self.registry.resolve(d.charged_index, d.charged_generation)
+        if link is not None:
+            link.let_go(d.size_bytes)
+        d.assembled = True
+        if d.charges:
+            d.charges = 1
+            self.uncharge(d)
+        return 0
+
     def trim(self, d):
         """Frees the chunks that every outlet has passed; they are always the first ones."""
         chunk: cython.pointer(Chunk)

@@ -26,8 +26,6 @@ cdef class AddressEntry(CopyingEntry):
     cdef public bint is_used
     cdef public object expand
     cdef uint64_t version
-    cdef readonly uint64_t received
-    cdef readonly uint64_t received_bytes
     cdef int route(self, Shipment* s) except -1
     cdef int anycast(self, Shipment* s) except -1
     cdef int anycast_run(self, Shipment* s, Piece* pieces, uint32_t count) except -1
@@ -42,4 +40,5 @@ cdef class AddressEntry(CopyingEntry):
     cdef object _offer(self)
     cdef uint32_t ration(self, ReceivingEnd link) except? 0xffffffff
     cdef int _pass_credit_on(self) except -1
+    cdef int _ship_for_choice(self, Shipment* s, Delivery* d) except -1
     cdef int _hand_over(self, Delivery* d, Terminus outlet) except -1

@@ -316,7 +316,6 @@ class AddressEntry(CopyingEntry):
         outlet: Terminus
         s: Shipment
         d: cython.pointer(Delivery)
-        _kept: bytes
         while self.held_first != cython.NULL:
             d = self.held_first
             if is_over(d, self.core.now):
@@ -324,7 +323,7 @@ class AddressEntry(CopyingEntry):
                 self.give_up(d, True)
                 self.core.deliveries.release(d)
                 continue
-            _kept = _ship_for_choice(cython.address(s), d)  # what is looked at
+            self._ship_for_choice(cython.address(s), d)
             outlet = self.pick(cython.address(s))
             if outlet is None or (not d.complete and type(outlet) is not OutgoingLink):
                 return 0
@@ -340,11 +339,12 @@ class AddressEntry(CopyingEntry):
         s: Shipment
         d: cython.pointer(Delivery) = self.held_first
         following: cython.pointer(Delivery)
-        _kept: bytes
         while d != cython.NULL:
             following = d.next
-            _kept = _ship_for_choice(cython.address(s), d)  # what is looked at
-            outlet = self._exempting(cython.address(s)) if d.complete else None
+            outlet = None
+            if d.complete:
+                self._ship_for_choice(cython.address(s), d)
+                outlet = self._exempting(cython.address(s))
             if outlet is not None:
                 d.refs += 1
                 self.discard_held(d)
@@ -352,6 +352,14 @@ class AddressEntry(CopyingEntry):
                 self._hand_over(d, outlet)
                 self.core.deliveries.release(d)
             d = following
+        return 0
+
+    def _ship_for_choice(self, s, d):
+        """Describes what is held to find out who takes it: by its first frame, until it is whole."""
+        if d.complete and d.first != d.last:
+            self.core.deliveries.merge(d)
+        ship(s, d, d.first.data if d.first != cython.NULL else cython.NULL)
+        s.size = d.first.size if d.first != cython.NULL else 0
         return 0
 
     def _hand_over(self, d, outlet):
@@ -396,21 +404,3 @@ class AddressEntry(CopyingEntry):
 @cython.inline
 def _cost(outlet: Terminus) -> uint32_t:
     return cython.cast(OutgoingLink, outlet).cost if type(outlet) is OutgoingLink else 0
-
-
-@cython.cfunc
-def _ship_for_choice(s: cython.pointer(Shipment), d: cython.pointer(Delivery)) -> bytes:
-    """Describes a delivery to find out who takes it: by its first frame, until it is whole.
-
-    Returns:
-        The octets that the description leads to, where they are the caller's to keep.
-    """
-    joined: bytes = b""
-    if d.complete and d.first != d.last:
-        joined = join(d)
-        ship(s, d, octets_of(joined))
-        return joined
-    ship(s, d, d.first.data if d.first != cython.NULL else cython.NULL)
-    if d.first != cython.NULL:
-        s.size = d.first.size
-    return joined

@@ -42,11 +42,11 @@ class FragmentingEnd(CreditingEnd):
             self.abort_delivery()
             self._too_large()
             return 0
+        if t.payload_size == 0 and t.more:
+            return 0  # nothing has come: there is nothing to keep, or to go by
         if self.current == cython.NULL and not self.discarding:
             self._start_fragments(t)
         if self.current != cython.NULL:
-            if t.payload_size == 0 and t.more and self.current.size_bytes:
-                return 0  # nothing has come: there is nothing to keep, or to send on
             if self.current.assembled and self._has_no_room(t.payload_size):
                 return 0
             self.current.complete = not t.more
@@ -107,13 +107,15 @@ class FragmentingEnd(CreditingEnd):
     def needs_whole(self, entry, data, size):
         """Says whether a delivery, whose first frame this is, is assembled before it goes on.
 
-        A selector has to see the properties, which a sender may part anywhere.
+        A selector has to see the properties, which a sender may part anywhere; and where nobody is
+        there, a dead letter has all of it.
         """
         if entry.assembles:
             return True
-        if entry.distribution == MULTICAST:
-            return entry.leads_away() or _selects(entry.matching())
-        return _selects(entry.outlets)
+        if entry.distribution == MULTICAST and entry.leads_away():
+            return True
+        outlets: list = entry.matching() if entry.distribution == MULTICAST else entry.outlets
+        return _selects(outlets) or (not outlets and entry.dead_letter is not None)
 
     def _describe(self, s, t):
         s.data = cython.NULL
@@ -188,7 +190,7 @@ class FragmentingEnd(CreditingEnd):
         waits: cython.int
         begun: cython.bint = d.begun
         d.begun = True
-        if self.current_entry is not None:
+        if self.current_entry is not None and not d.assembled:
             self.current_entry.received_bytes += size
         if self.current_outlets is None:
             self.core.deliveries.append(d, data, size)

@@ -23,6 +23,8 @@ cdef class HoldingEntry(Terminus):
     cdef Delivery* held_first
     cdef Delivery* held_last
     cdef readonly uint32_t held
+    cdef readonly uint64_t received
+    cdef readonly uint64_t received_bytes
     cdef readonly uint64_t released
     cdef readonly uint64_t dropped
     cdef readonly uint64_t unmatched
@@ -33,6 +35,7 @@ cdef class HoldingEntry(Terminus):
     cdef int discard_held(self, Delivery* d) except -1
     cdef int unroutable(self, Shipment* s) except -1
     cdef object _release_held(self)
+    cdef bint _has_mortal(self) noexcept
     cdef int limit_life(self, Delivery* d) except -1
     cdef int watch_life(self, Delivery* d) except -1
     cdef int give_up(self, Delivery* d, bint is_expired) except -1

@@ -47,11 +47,11 @@ class HoldingEntry(Terminus):
     def _bury(self, s, reason):
         """Makes a dead letter of a message; one that cannot be made leaves it its sender's."""
         try:
-            self.dead_letter(self, bytes_from(s.data, s.size), reason)
+            made: cython.bint = self.dead_letter(self, bytes_from(s.data, s.size), reason)
         except Exception as error:
             self.core.tell_fault(self, error)
             return False
-        return True
+        return made
 
     def _answer(self, s, code):
         verdict: Verdict
@@ -120,12 +120,16 @@ class HoldingEntry(Terminus):
         while self.held_first != cython.NULL:
             d = self.unhold()
             link = self.core.resolve(d.charged_index, d.charged_generation)
-            if not d.complete and link is not None and link.current == d:
+            if d.complete or link is None or link.current != d:
+                self.give_up(d, False)
+            elif self.dead_letter is not None:
+                self.received -= 1
+                self.received_bytes -= d.size_bytes
+                self.core.deliveries.assemble(d)
+            else:
                 link.current = cython.NULL
                 link.discarding = True
                 self.core.deliveries.release(d)
-            else:
-                self.give_up(d, False)
             self.core.deliveries.release(d)
 
     def give_up(self, d, is_expired):
@@ -171,7 +175,6 @@ class HoldingEntry(Terminus):
         staying: cython.pointer(Delivery) = cython.NULL
         over: cython.pointer(Delivery) = cython.NULL
         last: cython.pointer(Delivery) = cython.NULL
-        self.is_expiring = False
         while d != cython.NULL:
             following = d.next
             if is_over(d, self.core.now):
@@ -188,7 +191,6 @@ class HoldingEntry(Terminus):
                 self.held -= 1
             else:
                 staying = d
-                self.is_expiring |= d.expires_s != 0.0
             d = following
         self.held_last = staying
         while over != cython.NULL:
@@ -197,7 +199,17 @@ class HoldingEntry(Terminus):
             self.give_up(over, True)
             self.core.deliveries.release(over)
             over = following
+        self.is_expiring = self._has_mortal()
         return self.is_expiring
+
+    def _has_mortal(self):
+        """Says whether anything that is held is over some day."""
+        d: cython.pointer(Delivery) = self.held_first
+        while d != cython.NULL:
+            if d.expires_s != 0.0:
+                return True
+            d = d.next
+        return False
 
 
 @cython.cfunc

@@ -9,7 +9,7 @@ SOURCE_HASH: str
 class HoldingEntry(Terminus):
     distribution: int
     release_unmatched: bool
-    dead_letter: Callable[[AddressEntry, bytes, str], None] | None
+    dead_letter: Callable[[AddressEntry, bytes, str], bool] | None
     ttl_s: float
     @property
     def core(self) -> Core: ...

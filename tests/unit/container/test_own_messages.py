@@ -37,8 +37,8 @@ ODD = b"\x00\x53\x75\xa0\x01x\x00\x53\x73\x45"
 class Outcomes:
     """Sends messages, and hears of them."""
 
-    def __init__(self) -> None:
-        self.hosted = Hosted(parse(CONFIGURATION))
+    def __init__(self, configuration: str = CONFIGURATION) -> None:
+        self.hosted = Hosted(parse(configuration))
         self.port = Port(self.hosted.core, self)
         self.codes: list[int] = []
 
@@ -108,3 +108,26 @@ def test_who_fails_to_hear_of_an_outcome_keeps_no_other_from_it(
     outcomes.hosted.core.flush()
     assert heard == [True, True]
     assert "broken, though accepted is True" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        {"job": "job/dead"},
+        {"job": "/job/a"},
+        {"job": "task/a", "task": "job/a"},
+        {"job": "task/a", "task": "chore/a", "chore": "task/b"},
+    ],
+)
+def test_dead_letters_do_not_go_round(rules: dict[str, str]) -> None:
+    text = "".join(
+        f'[[address]]\nprefix = "{prefix}"\ndistribution = "closest"\ndead_letter = "{letter}"\n'
+        for prefix, letter in rules.items()
+    )
+    outcomes = Outcomes(f'id = "hosted"\n{text}')
+    faults: list[object] = []
+    outcomes.hosted.core.on_error = lambda _who, error: faults.append(error)
+    outcomes.send(b"job/a", Message("x").encode())
+    assert faults == []
+    letter = rules["job"]
+    assert outcomes.codes == [0x24 if letter == "job/dead" else 0x26]

@@ -1,11 +1,13 @@
 """Time-to-live where nothing is stored: what waits for credit longer than it may (§3.2.1)."""
 
+import gc
 import time
 
 import pytest
 from wires import Broker
 
 from cogwork.amqp.outcomes import Accepted, Released
+from cogwork.dataplane.entry import AddressEntry
 
 SHORT_S = 0.02
 
@@ -27,7 +29,12 @@ def burials(broker: Broker) -> list[tuple[bytes, str]]:
     """Returns what becomes dead letters from now on, each with the reason."""
     buried: list[tuple[bytes, str]] = []
     entry = broker.entry("one/a")
-    entry.dead_letter = lambda _entry, message, reason: buried.append((message, reason))
+
+    def bury(_entry: object, message: bytes, reason: str) -> bool:
+        buried.append((message, reason))
+        return True
+
+    entry.dead_letter = bury
     return buried
 
 
@@ -177,10 +184,11 @@ def test_a_dead_letter_that_cannot_be_made_keeps_no_other_message() -> None:
     publisher.send(b"taken", settled=True)
     buried: list[bytes] = []
 
-    def bury(_entry: object, message: bytes, _reason: str) -> None:
+    def bury(_entry: object, message: bytes, _reason: str) -> bool:
         if message.endswith(b"first"):
             raise RuntimeError("broken")
         buried.append(message)
+        return True
 
     broker.entry("one/a").dead_letter = bury
     first = publisher.send(with_ttl(b"first", 20))
@@ -210,3 +218,32 @@ def test_what_is_over_leaves_the_others_in_their_order() -> None:
     consumer.flow(100)
     assert consumer.bodies == [b"taken", *lasting, b"later"]
     broker.assert_clean()
+
+
+def test_what_comes_back_to_where_it_expired_is_looked_at_once_a_round() -> None:
+    broker = Broker()
+    consumer = broker.peer().consumer("one/a", credit=1)
+    publisher, again = broker.peer().publisher("one/a"), broker.peer().publisher("one/a")
+    publisher.send(b"taken", settled=True)
+    rounds: list[bytes] = []
+
+    def bury(_entry: object, message: bytes, _reason: str) -> bool:
+        rounds.append(message)
+        again.send(message, settled=True)
+        return True
+
+    broker.entry("one/a").dead_letter = bury
+    publisher.send(with_ttl(b"round", 20), settled=True)
+    for count in range(1, 6):
+        pass_time(broker)
+        assert len(rounds) == count
+    broker.entry("one/a").dead_letter = None
+    assert sum(each is broker.entry("one/a") for each in _watched(broker)) == 1
+    consumer.flow(1)
+    broker.assert_clean()
+
+
+def _watched(broker: Broker) -> list[object]:
+    """Returns the addresses that the core looks at for what is over: no attribute of Python's."""
+    lists = (each for each in gc.get_referents(broker.core) if isinstance(each, list))
+    return [found for each in lists for found in each if isinstance(found, AddressEntry)]

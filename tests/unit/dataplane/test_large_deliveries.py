@@ -63,6 +63,22 @@ def test_frames_without_octets_in_the_middle_are_nothing(broker: Broker, address
     broker.assert_clean()
 
 
+@pytest.mark.parametrize("address", ["one/a", "all/a"])
+def test_frames_without_octets_at_the_beginning_take_no_memory(
+    broker: Broker, address: str
+) -> None:
+    consumer = broker.peer().consumer(address, credit=1)
+    publisher = broker.peer().publisher(address)
+    publisher.start(b"")
+    for _ in range(100):
+        publisher.more(b"")
+    assert broker.core.held_deliveries == 0
+    publisher.more(b"all", more=False)
+    assert consumer.bodies == [b"all"]
+    consumer.accept_all()
+    broker.assert_clean()
+
+
 def test_links_of_one_session_may_interleave_their_deliveries(broker: Broker) -> None:
     peer = broker.peer()
     one, two = peer.publisher("one/a"), peer.publisher("one/b")

@@ -1,0 +1,98 @@
+"""Deliveries of several transfers that nobody takes: their dead letters have all of them."""
+
+import pytest
+from wires import Broker, Consumer, Publisher
+
+from cogwork.amqp.outcomes import Accepted, Released
+
+
+class Grave:
+    """What becomes dead letters, until it takes no more."""
+
+    def __init__(self, broker: Broker, address: str) -> None:
+        self.letters: list[tuple[bytes, str]] = []
+        self.is_open = True
+        broker.entry(address).dead_letter = self.bury
+
+    def bury(self, _entry: object, message: bytes, reason: str) -> bool:
+        if self.is_open:
+            self.letters.append((message, reason))
+        return self.is_open
+
+
+def meet(broker: Broker, address: str = "one/a") -> tuple[Publisher, Consumer]:
+    """Attaches a publisher, which has credit, and a consumer, which has used up its own."""
+    publisher = broker.peer().publisher(address)
+    consumer = broker.peer().consumer(address, credit=1)
+    publisher.send(b"", settled=True)
+    return publisher, consumer
+
+
+@pytest.mark.parametrize("settled", [False, True])
+@pytest.mark.parametrize("address", ["one/a", "all/a"])
+@pytest.mark.parametrize("pieces", [1, 2, 30])
+def test_the_letter_is_the_same_for_any_number_of_transfers(
+    address: str, pieces: int, settled: bool
+) -> None:
+    broker = Broker()
+    grave = Grave(broker, address)
+    publisher, consumer = meet(broker, address)
+    consumer.detach()
+    sent = publisher.send(b"x" * 100, pieces=pieces, settled=settled)
+    assert grave.letters == [(b"x" * 100, "unroutable")]
+    assert publisher.outcomes == ({} if settled else {sent: Accepted()})
+    assert broker.entry(address).received_bytes == 100
+    broker.assert_clean()
+
+
+def test_whose_letter_cannot_be_made_is_the_senders_again() -> None:
+    broker = Broker()
+    grave = Grave(broker, "one/a")
+    grave.is_open = False
+    publisher, consumer = meet(broker)
+    consumer.detach()
+    sent = [publisher.send(b"x" * 100, pieces=pieces) for pieces in (1, 2)]
+    assert publisher.outcomes == dict.fromkeys(sent, Released())
+    broker.assert_clean()
+
+
+@pytest.mark.parametrize("settled", [False, True])
+def test_the_last_consumer_goes_in_the_middle(settled: bool) -> None:
+    broker = Broker()
+    grave = Grave(broker, "one/a")
+    publisher, consumer = meet(broker)
+    sent = publisher.start(b"large ", settled=settled)
+    publisher.more(b"and ")
+    consumer.detach()
+    assert (grave.letters, broker.core.held_bytes) == ([], len(b"large and "))
+    publisher.more(b"dead", more=False)
+    assert grave.letters == [(b"large and dead", "unroutable")]
+    assert publisher.outcomes == ({} if settled else {sent: Accepted()})
+    entry = broker.entry("one/a")
+    assert (entry.received, entry.received_bytes) == (2, len(b"large and dead"))
+    broker.assert_clean()
+
+
+def test_another_consumer_gets_what_the_last_one_left_in_the_middle() -> None:
+    broker = Broker()
+    grave = Grave(broker, "one/a")
+    publisher, first = meet(broker)
+    publisher.start(b"large ")
+    first.detach()
+    second = broker.peer().consumer("one/a", credit=1)
+    publisher.more(b"rest", more=False)
+    assert (second.bodies, grave.letters) == ([b"large rest"], [])
+    second.accept_all()
+    assert publisher.outcomes == dict.fromkeys(publisher.sent, Accepted())
+    broker.assert_clean()
+
+
+def test_who_gives_up_after_the_last_consumer_has_gone_leaves_nothing() -> None:
+    broker = Broker()
+    grave = Grave(broker, "one/a")
+    publisher, consumer = meet(broker)
+    publisher.start(b"large ")
+    consumer.detach()
+    publisher.abort()
+    assert grave.letters == []
+    broker.assert_clean()
