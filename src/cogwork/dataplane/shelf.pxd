@@ -59,6 +59,7 @@ cdef class Shelf:
     cdef void _bring_back(self, Item* item) noexcept
     cdef void _leave(self, Item* item) noexcept
     cdef uint32_t _gather(self, Item** items, bint grouped) noexcept
+    cdef void forget_times(self) noexcept
     cdef void _thin_expiries(self) noexcept
 
     # Says whether `restore` has anything to do.

@@ -117,6 +117,11 @@ class Shelf:
         item.expires_s = expires_s
         return 0
 
+    def forget_times(self):
+        """Throws out all timers: what comes may have the numbers of what they were for."""
+        self.expiries.rebuild(0)
+        self.delays.rebuild(0)
+
     def _thin_expiries(self):
         """Throws out the timers of items that have gone."""
         at: uint32_t

@@ -264,6 +264,7 @@ class Stock(Terminus):
             if item == cython.NULL:
                 break
             self.discard(item)
+        self.shelf.forget_times()
         self.exceptions = []
         self.unsent.clear()
         self.graves.clear()
