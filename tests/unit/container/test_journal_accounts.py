@@ -161,3 +161,25 @@ def test_an_audit_is_not_told_again_of_what_is_only_remembered() -> None:
 def test_a_head_that_is_none_is_refused(payload: bytes) -> None:
     with pytest.raises(ValueError, match="queue"):
         Begin.decode(payload)
+
+
+@pytest.mark.parametrize("options", [{"priorities": 3}, {"priorities": 3, "maximum_length": 7}])
+def test_a_queue_with_other_options_than_are_written_down_is_written_anew(
+    runner: asyncio.Runner, options: dict[str, object]
+) -> None:
+    async def story() -> None:
+        box = Box()
+        box.queue.send("a")
+        await box.turn()
+        box.queue.store.journal = None
+        again, log = stranded(box)
+        again.open("", "queue/a", options, KeptQueue().store)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        if options == {"priorities": 3}:
+            assert log.kinds() == []
+        else:
+            assert log.kinds() == [BEGIN, PART, END]
+            assert replayed_of(box.log.records + log.records).begin.options == options
+
+    runner.run(story())

@@ -366,7 +366,7 @@ class ReplicatedQueue(DurableQueue):
         self._host.wake(self)
         answer.add_done_callback(partial(self._answered, kind, self.epoch))
         self._host.journals.tickets.wait_for(answer)
-        if kind == BEGIN:
+        if kind in {BEGIN, END}:  # what an account takes itself is no reason for the next one
             self._written_bytes = 0
 
     def _append(self, record: bytes) -> Future[Appended]:

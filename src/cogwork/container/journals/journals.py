@@ -165,6 +165,8 @@ class QueueJournals:
             queue.write(BEGIN, queue.begin())
             queue.write(END, b"")
             self.commit_soon()
+        elif replayed.begin.options != dict(queue.options):
+            self.renew(queue)  # what is kept of it goes by the options that are written down
         journal.is_open = not self._is_shut
         journal.is_low = self.low_space.is_low
 
