@@ -3,10 +3,15 @@
 Theory of operation. A plain socket is read and written by the compiled core itself: the loop only
 says when it is readable (`SocketPump`). Where a layer such as TLS or WebSocket stands between, the
 pump reads, feeds the layer, and gives the wire what comes out of it (`StreamPump`).
+
+A layer's work for an octet is the peer's choice: frames of WebSocket may be empty. So a layered
+stream is read in small pieces at first, in larger ones while they are quick, and not at all while
+what the layer itself has to say is not taken.
 """
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 from cogwork.io.linger import LingeringSocket
@@ -24,8 +29,17 @@ __all__ = ("READ_BYTES", "SocketPump", "StreamPump")
 READ_BYTES = 256 * 1024
 """What one read of a layered stream takes at most; plain sockets read the same."""
 
+READ_MIN_BYTES = 4 * 1024
+"""What the first read takes, and each one while reads take too long."""
+
+READ_TIME_MAX_S = 0.005
+"""Above this the next read is half as large."""
+
 OUTPUT_MAX_BYTES = 256 * 1024
 """Ciphertext kept while the socket is full; the rest stays in the wire, where it counts."""
+
+BACKLOG_MAX_BYTES = 4 * OUTPUT_MAX_BYTES
+"""Above this nothing is read: only answers of the layer, such as pongs, can be so much."""
 
 
 class SocketPump(LingeringSocket):
@@ -96,6 +110,9 @@ class StreamPump(LingeringSocket):
         self._connection = connection
         self._stream = stream
         self._scratch = scratch
+        self._read_bytes = READ_MIN_BYTES
+        self._turn = turn
+        self._is_paused = False
         self._output = bytearray()
         self._is_finishing = False
         self._is_stream_closed = False
@@ -106,8 +123,10 @@ class StreamPump(LingeringSocket):
         self._on_output()
 
     def _on_readable(self) -> None:
+        start_s = time.perf_counter()
+        size_bytes = min(self._read_bytes, len(self._scratch))
         try:
-            count = self._socket.recv_into(self._scratch)
+            count = self._socket.recv_into(self._scratch, size_bytes)
         except BlockingIOError:
             return
         except OSError as error:
@@ -118,6 +137,20 @@ class StreamPump(LingeringSocket):
             return
         with memoryview(self._scratch) as view:
             self._feed(view[:count])
+        if time.perf_counter() - start_s > READ_TIME_MAX_S:
+            self._read_bytes = max(READ_MIN_BYTES, self._read_bytes // 2)
+        elif count == size_bytes:
+            self._read_bytes = min(READ_BYTES, 2 * self._read_bytes)
+        if len(self._output) > BACKLOG_MAX_BYTES and not self._is_finishing and not self.is_closed:
+            self._is_paused = True
+            self._loop.remove_reader(self._socket.fileno())
+
+    def _read_on(self) -> None:
+        """Reads again after a pause, once what was to be sent is."""
+        if self._is_paused and not self._output:
+            self._is_paused = False
+            if not self._is_finishing:
+                self.read_with(self._on_readable, self._turn)
 
     def _feed(self, data: memoryview) -> None:
         try:
@@ -166,6 +199,7 @@ class StreamPump(LingeringSocket):
         if not self._waits_to_write:
             self._on_output()
             self._connection.flush()
+        self._read_on()
         if self._is_stream_closed and not self._output:
             self.shut()
 

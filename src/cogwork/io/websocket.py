@@ -42,6 +42,11 @@ __all__ = ("SUBPROTOCOL", "WebSocketError", "WebSocketStream")
 
 SUBPROTOCOL = "amqp"
 
+SLICE_BYTES = 16 * 1024
+FRAMES_MAX = 1200
+"""So many octets have no more frames: one of a client's that carries the smallest frame of AMQP has
+14. Those that carry nothing take as long to look at."""
+
 REQUEST_BYTES_MAX = 16 * 1024
 """The longest handshake request: a browser's cookies fit, a flood does not."""
 
@@ -183,9 +188,8 @@ class WebSocketStream:
             self._receive(frames)
 
     def _receive(self, data: bytes) -> None:
-        self._websocket.receive_data(data)
-        for event in self._websocket.events():
-            _HANDLERS[type(event)](self, event)
+        for start in range(0, len(data), SLICE_BYTES):
+            self._receive_slice(data[start : start + SLICE_BYTES])
             if self._state is _State.CLOSED:
                 return
         if self._pong is not None:
@@ -193,6 +197,18 @@ class WebSocketStream:
             # makes one pong a read.
             self._emit(self._pong)
             self._pong = None
+
+    def _receive_slice(self, data: bytes) -> None:
+        self._websocket.receive_data(data)
+        for count, event in enumerate(self._websocket.events(), 1):
+            _HANDLERS[type(event)](self, event)
+            if self._state is _State.CLOSED:
+                return
+            if count > FRAMES_MAX:
+                self.close(CloseReason.POLICY_VIOLATION, "frames with next to nothing in them")
+                raise WebSocketError(
+                    f"the peer sent more than {FRAMES_MAX} frames in {SLICE_BYTES} octets"
+                )
 
     def _emit(self, event: Event) -> None:
         self._output.append(self._websocket.send(event))

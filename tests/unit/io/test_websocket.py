@@ -259,3 +259,18 @@ def test_layers_stack() -> None:
     client.close()
     server.feed(client.take_output())
     assert server.peer_closed
+
+
+@pytest.mark.parametrize("opcode", [Opcode.BINARY, Opcode.PING, Opcode.PONG])
+def test_frames_with_nothing_in_them_end_the_connection(opcode: Opcode) -> None:
+    server, client = connected()
+    with pytest.raises(WebSocketError, match="1200 frames in 16384 octets"):
+        server.feed(client_frame(opcode, b"") * 3000)
+    assert client.feed(server.take_output()) == b""
+    assert client.peer_closed
+
+
+def test_the_smallest_frames_of_amqp_are_taken_however_many_come_together() -> None:
+    server, _ = connected()
+    idle = b"\x00\x00\x00\x08\x02\x00\x00\x00"
+    assert server.feed(client_frame(Opcode.BINARY, idle) * 20_000) == idle * 20_000
