@@ -67,14 +67,19 @@ class Member:
         assert self.process is not None
         return Served(self.url, self.process)
 
-    def start(self) -> None:
-        """Starts it, or starts it again."""
+    def configure(self) -> Path:
+        """Writes its configuration down; returns where."""
         links = "".join(f'[[link]]\nurl = "127.0.0.1:{port}"\n' for port in self.links)
         file = self.folder / f"{self.id}.toml"
         file.write_text(
             f'id = "{self.id}"\n{self.head}[[listen]]\nport = {self.port}\n{links}\n'
             f"[mesh]\nheartbeat_s = {HEARTBEAT_S}\n{self.configuration}"
         )
+        return file
+
+    def start(self) -> None:
+        """Starts it, or starts it again."""
+        file = self.configure()
         self.lives += 1
         self.was_killed = False
         with (self.folder / f"{self.id}.{self.lives}.log").open("wb") as output:

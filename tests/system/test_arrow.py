@@ -234,6 +234,18 @@ def test_who_may_only_receive_reads_and_nothing_else(tmp_path: Path) -> None:
                 client.bounds("secret")
             with pytest.raises(ArrowError, match="permission"):
                 list(client.read("secret", 0, 1))
+            members["a"].configuration = rights.replace('"receive", ', "") + READERS.format(1)
+            members["a"].configure()
+            members["a"].signal(signal.SIGHUP)
+            within(READY_TIMEOUT_S, lambda: is_refused(client), "what was allowed is refused")
+
+
+def is_refused(client: ArrowClient) -> bool:
+    """Says whether a connection that has read may not read any more."""
+    with suppress(ArrowError):
+        list(client.read("orders", 0, 1))
+        return False
+    return True
 
 
 def test_any_container_serves_what_others_hold(tmp_path: Path) -> None:

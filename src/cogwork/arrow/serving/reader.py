@@ -116,6 +116,7 @@ class Reader:
         try:
             configuration = load()
             self._access.replace(configuration)
+            self._peers.permit_anew()
             self._listeners.replaced(self._on_ports(configuration))
         except (CogworkError, OSError) as error:
             log.error("the configuration stays as it was: %s", error)
