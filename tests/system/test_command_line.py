@@ -176,6 +176,7 @@ def test_nothing_in_time_is_7(container: Served) -> None:
         [*COGWORK, *asked, "--count", "1"], capture_output=True, timeout=20, check=False
     )
     assert (done.returncode, done.stdout) == (ExitCode.TIMEOUT, b"")
+    assert done.stderr == b"cogwork: nothing more came for 0.3 s: 0 of 1 messages\n"
     assert container.run(*asked) == "", "without a count it is no failure"
 
 
@@ -327,6 +328,7 @@ def test_a_call_that_nobody_answers_is_7(container: Served) -> None:
         (("stream", "show", "{url}", "a"), ExitCode.NOT_FOUND, "there is no stream"),
         (("rpc", "{url}", "a/b", "c"), ExitCode.USAGE, "a name without '/' is expected"),
         (("stream", "create", "{url}", "a", "--engine", "x"), ExitCode.ERROR, "no engine 'x'"),
+        (("stream", "create", "{url}", "a", "--capture", "b#"), ExitCode.ERROR, "whole words only"),
         (("link", "add", "{url}", "foo"), ExitCode.USAGE, 'found "foo", expected HOST:PORT'),
         (("link", "remove", "{url}", "foo"), ExitCode.USAGE, 'found "foo", expected HOST:PORT'),
         (("link", "add", "{url}", "{here}"), ExitCode.ERROR, "where this container listens itself"),

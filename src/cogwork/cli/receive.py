@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from typing import TYPE_CHECKING, cast
 
 import click
@@ -115,8 +114,11 @@ def receive(
         return printed
 
     printed = reach(url, work if start is None else read)
-    is_short = count is not None and printed < count
-    return ExitCode.TIMEOUT if is_short else ExitCode.OK
+    if count is None or printed >= count:
+        return ExitCode.OK
+    waited = "nothing more came" if timeout_s is None else f"nothing more came for {timeout_s:g} s"
+    click.echo(f"cogwork: {waited}: {printed} of {count} messages", err=True)
+    return ExitCode.TIMEOUT
 
 
 def _demand_stream(address: str) -> None:
@@ -164,8 +166,7 @@ async def _print(
             break
         if not items:
             break
-        sys.stdout.write("".join(f"{write(item)}\n" for item in items))
-        sys.stdout.flush()
+        click.echo("".join(f"{write(item)}\n" for item in items), nl=False)
         if isinstance(receiver, Consumer):
             receiver.accept(cast("list[Item]", items))
         printed += len(items)

@@ -22,7 +22,7 @@ from cogwork.container.settings import StreamOptions
 from cogwork.container.shape import keys_at
 from cogwork.nodes.stream import StreamNode
 from cogwork.nodes.stream.options import name_of
-from cogwork.router.patterns import is_pattern
+from cogwork.router.patterns import is_pattern, misplaced_wildcard
 from cogwork.schema.registry import SCHEMAS
 from cogwork.spi.management import BAD_REQUEST, CONFLICT, ManagementError
 from cogwork.spi.node import Refused
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from cogwork.container.virtual_host import VirtualHost
     from cogwork.router.addresses import AddressRule
 
-__all__ = ("StreamDeclarations",)
+__all__ = ("StreamDeclarations", "demand_topics")
 
 STREAM = "stream"
 
@@ -213,6 +213,23 @@ class StreamDeclarations:
         if engines is not None and is_kept:
             await engines.delete(options.engine, node.name, is_shared=options.is_shared)
         return True
+
+
+def demand_topics(options: Mapping[str, object]) -> None:
+    """Refuses to capture what no topic is: a wildcard is a word of its own.
+
+    Raises:
+        ManagementError: One of the patterns has it within a word, where it would mean nothing.
+    """
+    captured = options.get("capture")
+    for pattern in captured if isinstance(captured, list | tuple) else ():
+        word = misplaced_wildcard(str(pattern))
+        if word is not None:
+            raise ManagementError(
+                BAD_REQUEST,
+                f"capture {pattern!r:.200} has the word {word!r:.80}: * and # are wildcards as "
+                "whole words only, as in topic/orders.#",
+            )
 
 
 def _demand_of_engine(options: Mapping[str, object]) -> None:

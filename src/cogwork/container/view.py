@@ -21,7 +21,7 @@ from cogwork.container.inventory import collections_of
 from cogwork.container.mesh import view as mesh_view
 from cogwork.container.reported import Reported
 from cogwork.container.requester import ClientRequester
-from cogwork.container.stream_declarations import StreamDeclarations
+from cogwork.container.stream_declarations import StreamDeclarations, demand_topics
 from cogwork.dataplane.incoming import IncomingLink
 from cogwork.dataplane.outgoing import OutgoingLink
 from cogwork.nodes.management.consumers import CONSUMER
@@ -238,6 +238,12 @@ class View:
         """Whether it is known what the cluster has declared, or there is none."""
         return self._container.mesh.readiness.holds_all()
 
+    async def demand_majority(self) -> None:
+        """Waits a while until a majority of the cluster answers, if there is a cluster."""
+        replication = self._container.replication
+        if replication.is_in_use:
+            await replication.cluster.demand_majority()
+
     def stream(self, address: str) -> ManagedStream | None:
         """Finds a stream; None where there is none yet."""
         return self._streams.stream(address)
@@ -248,6 +254,7 @@ class View:
             demand_known(self._container, options)
             demand_installed(self._container.engines.kinds, options)
             self._streams.demand_alone(address)
+            demand_topics(options)
         is_shared = self._container.replication.is_in_use
         return self._streams.declare(address, options, self._container.id if is_shared else None)
 

@@ -66,13 +66,18 @@ class Directory:
 
     def create(self, name: str) -> int:
         """Makes an empty file, or empties one, and returns its descriptor."""
-        flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-        return os.open(name, flags, FILE_MODE, dir_fd=self.fd)
+        return self._open(name, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
+
+    def _open(self, name: str, flags: int) -> int:
+        try:
+            return os.open(name, flags | os.O_CLOEXEC, FILE_MODE, dir_fd=self.fd)
+        except OSError as error:
+            error.filename = self.path_of(name)  # it says what the file is called in here
+            raise
 
     def open(self, name: str, *, for_writing: bool = False) -> int:
         """Opens a file that is there, and returns its descriptor."""
-        access = os.O_RDWR if for_writing else os.O_RDONLY
-        return os.open(name, access | os.O_CLOEXEC, dir_fd=self.fd)
+        return self._open(name, os.O_RDWR if for_writing else os.O_RDONLY)
 
     def close_file(self, fd: int) -> None:
         """Closes a descriptor that nothing uses any more."""
@@ -146,8 +151,7 @@ class Directory:
             LogLocked: Another one was first.
             OSError: The file system has no locks, or the file cannot be written.
         """
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
-        fd = os.open(LOCK_NAME, flags, FILE_MODE, dir_fd=self.fd)
+        fd = self._open(LOCK_NAME, os.O_RDWR | os.O_CREAT)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

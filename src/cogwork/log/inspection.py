@@ -6,8 +6,10 @@ files that nobody needs any more go, and are left out.
 
 from __future__ import annotations
 
+import os
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from cogwork.log.directory import Directory
 from cogwork.log.errors import LogCorrupt, LogError, LogInUse
@@ -20,9 +22,6 @@ from cogwork.log.recovery import Recovery
 from cogwork.log.segment import SUFFIX, Segment
 from cogwork.log.segment_header import SEGMENT_VERSION
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 __all__ = ("files_below", "inspect_file", "verify")
 
 WAL_SUFFIX = ".wal"
@@ -32,10 +31,25 @@ ATTEMPTS = 3
 
 
 def files_below(path: Path) -> list[Path]:
-    """Lists the log files at or below a path, sorted."""
+    """Lists the log files at or below a path, sorted.
+
+    Raises:
+        OSError: A directory cannot be read: what is in it would be taken for sound.
+    """
     if not path.is_dir():
         return [path]
-    return sorted(file for file in path.rglob("*") if file.suffix in {WAL_SUFFIX, SUFFIX})
+    found = (
+        Path(directory, name)
+        for directory, _, names in os.walk(path, onerror=_refuse)
+        for name in names
+    )
+    return sorted(file for file in found if file.suffix in {WAL_SUFFIX, SUFFIX})
+
+
+def _refuse(error: OSError) -> None:
+    """Has a directory that cannot be read be no empty one; one may have gone since."""
+    if not isinstance(error, FileNotFoundError):
+        raise error
 
 
 def inspect_file(file: Path) -> dict[str, Any]:

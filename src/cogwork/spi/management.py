@@ -323,6 +323,13 @@ class ContainerView(Protocol):
     def knows_declarations(self) -> bool:
         """Whether it is known what the cluster has declared, or there is none."""
 
+    def demand_majority(self) -> Awaitable[None]:
+        """Waits a while until a majority of the cluster answers, if there is a cluster.
+
+        Raises:
+            Unavailable: None does; the text says who is missing.
+        """
+
     def stream(self, address: str) -> ManagedStream | None:
         """Finds a stream; None where there is none yet."""
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +22,7 @@ from cogwork.log.segment import Segment, segment_name
 from cogwork.log.segment_store import SegmentStore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from cogwork.log.record import Record
 
@@ -191,3 +193,17 @@ def test_what_is_no_log_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert run(["log", "verify", str(file)]) == ExitCode.ERROR
     assert "no file of a write-ahead log" in capsys.readouterr().err
     assert run(["log", "inspect", str(tmp_path / "nowhere")]) == ExitCode.USAGE
+
+
+def test_what_may_not_be_looked_into_is_not_called_sound(
+    data: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def scandir(path: str, scan: Callable[[str], object] = os.scandir) -> object:
+        if Path(path).name == "orders":
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    assert run(["log", "verify", str(data)]) == ExitCode.ERROR
+    out, err = capsys.readouterr()
+    assert (out, err) == ("", f"cogwork: {data / 'streams' / 'orders'}: Permission denied\n")

@@ -44,6 +44,9 @@ class Box:
 
     abandon_stream = delete_stream
 
+    def demand_majority(self) -> None:
+        """It has one."""
+
     def begin(self, _work: object) -> Future[bool]:
         done: Future[bool] = Future()
         done.set_result(False)

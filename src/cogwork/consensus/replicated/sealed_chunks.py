@@ -94,7 +94,9 @@ class SealedChunks:
             raise Truncated(error.first) from error
         except (LogError, OSError) as error:
             self._tell(str(error))
-            raise Unavailable("this replica cannot read what it has sealed") from error
+            raise Unavailable(
+                "this replica cannot read what it has sealed: its container's log says why"
+            ) from error
 
     def _tell(self, text: str) -> None:
         if text not in self._told and len(self._told) < TOLD_MAX:

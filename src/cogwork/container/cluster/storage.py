@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from cogwork.dataplane.disk import Disk
 from cogwork.log.directory import Directory
 from cogwork.log.disk_queue import DiskQueue
+from cogwork.log.errors import FileMissing
 from cogwork.log.wal import Wal
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ class Storage:
             OSError: It cannot be made.
         """
         self._path = Path(data_dir)
+        self._demand_log()
         self._queue = DiskQueue(Disk())
         self.aside = DiskQueue(Disk())
         try:
@@ -69,6 +71,16 @@ class Storage:
         self.wal.on_failure = self._failed
         self._is_low = False
         self._timer: asyncio.TimerHandle | None = None
+
+    def _demand_log(self) -> None:
+        """Refuses replicas without the log that says what they are: they would not be had here.
+
+        Raises:
+            FileMissing: There are some, and no file of the log.
+        """
+        folder = self._path / "wal"
+        if self.groups() and not any(folder.glob("*.wal")):
+            raise FileMissing(str(folder))
 
     def recover(self, take: Callable[[Record], None]) -> None:
         """Hands over what the log holds, record by record; then it can be appended to."""

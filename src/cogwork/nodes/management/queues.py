@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from cogwork.nodes.management.permission import demand, demand_right, refuse
 from cogwork.nodes.management.request import Reply
 from cogwork.nodes.management.transfers import Routed, Transfers
-from cogwork.nodes.management.waiting import deleted, finished, known, members_of
+from cogwork.nodes.management.waiting import assured, deleted, finished, known, members_of
 from cogwork.spi.management import BAD_REQUEST, NOT_FOUND, ManagementError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable, Generator, Mapping
 
     from cogwork.nodes.management.request import Request
     from cogwork.spi.management import ContainerView, ManagedQueue, Requester
@@ -50,7 +50,7 @@ class Queues:
             raise ManagementError(NOT_FOUND, f"there is no queue {name!r:.200}")
         return queue
 
-    def create(self, request: Request, requester: Requester) -> Reply:
+    def create(self, request: Request, requester: Requester) -> Steps:
         """Declares a queue with the options of the body.
 
         What dies in it is sent on, so that takes the right to send to its dead-letter address.
@@ -65,6 +65,11 @@ class Queues:
                     f"dead_letter is {name!r:.200}, the queue's own address: name another one",
                 )
             demand_right(requester, "send", dead_letter)
+        return self._create(name, options)
+
+    def _create(self, name: str, options: Mapping[str, object]) -> Steps:
+        if options.get("durability") == "replicated" and self._container.queue(name) is None:
+            yield from assured(self._container, name)
         is_new = self._container.declare_queue(name, options)
         row = self._container.collections["queue"].find(name)
         return Reply(row, 201 if is_new else 200)

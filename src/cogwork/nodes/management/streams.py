@@ -9,6 +9,7 @@ from cogwork.nodes.management.request import Reply
 from cogwork.nodes.management.waiting import (
     OPENING_TICKS,
     UNAVAILABLE,
+    assured,
     deleted,
     finished,
     known,
@@ -56,6 +57,8 @@ class Streams:
 
     def _create(self, name: str, attributes: Mapping[str, object]) -> Steps:
         yield from self._known(name)
+        if self._container.stream(name) is None:
+            yield from assured(self._container, name)
         is_new = self._container.declare_stream(name, attributes)
         stream = self._container.stream(name)
         for _ in range(OPENING_TICKS):

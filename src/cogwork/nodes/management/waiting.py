@@ -17,6 +17,7 @@ __all__ = (
     "NOT_KNOWN_YET",
     "OPENING_TICKS",
     "UNAVAILABLE",
+    "assured",
     "deleted",
     "finished",
     "known",
@@ -70,6 +71,30 @@ def known(
             return
         yield False
     raise ManagementError(UNAVAILABLE, NOT_KNOWN_YET)
+
+
+def assured(container: ContainerView, name: str) -> Generator[bool, None, None]:
+    """Waits until a majority of the cluster answers, which is to declare something.
+
+    Without one it would be here for as long as this container is up, and then perhaps never have
+    been.
+
+    Args:
+        container: Asks the others, where it has a cluster.
+        name: What is to be declared.
+
+    Raises:
+        ManagementError: None does; nothing is declared.
+    """
+    pending = container.begin(container.demand_majority())
+    while not pending.done():
+        yield False
+    try:
+        pending.result()
+    except ConsensusError as error:
+        reason = error.reason if isinstance(error, Unavailable) else str(error)
+        text = f"{name!r:.200} is not created: {reason}; create it again later"
+        raise ManagementError(UNAVAILABLE, text) from error
 
 
 def deleted(

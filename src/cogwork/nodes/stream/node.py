@@ -214,7 +214,7 @@ class StreamNode:
     @property
     def problem(self) -> str | None:
         """Why it is not open, or cannot be read; None where all is well."""
-        return self._outage.problem or self._problem
+        return self._outage.problem or self._problem or self._readers.problem
 
     def give_back(self) -> None:
         """Returns to their senders what waits to be appended, and what comes from now on."""

@@ -53,8 +53,8 @@ class StreamOptions:
         if engine is None:
             name = shlex.quote(name_of(address))
             raise Refused(
-                f"there is no stream {address!r:.200}: `cogwork stream create URL {name:.80}` "
-                "makes one",
+                f"there is no stream {address!r:.200} in this container or its cluster: `cogwork "
+                f"stream create URL {name:.80}` makes one",
                 Condition.NOT_FOUND,
             )
         capture = options.get("capture") or ()

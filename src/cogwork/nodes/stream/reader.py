@@ -85,6 +85,7 @@ class Reader:
         is_told: Whether it asked to be told when it has caught up.
         next: The offset that it gets next; None until that is known.
         target: The offset at which it has caught up.
+        problem: Why it gets no further at present; None where it does.
     """
 
     source: Source
@@ -93,6 +94,7 @@ class Reader:
     is_told: bool
     next: int | None = None
     target: int = 0
+    problem: str | None = None
     _block: Block | None = None
     _snapshot: bytes | None = None
     _is_busy: bool = False

@@ -102,6 +102,12 @@ class Readers:
         """Goes over them as they are now."""
         return iter(list(self._readers.values()))
 
+    @property
+    def problem(self) -> str | None:
+        """Why one of them gets no further; None where all do."""
+        told = next((each.problem for each in self if each.problem is not None), None)
+        return None if told is None else f"records that are wanted cannot be read: {told}"
+
     # -- who there is
 
     def add(self, subscription: Subscription) -> None:
@@ -203,9 +209,11 @@ class Readers:
     async def _guarded(self, reader: Reader, work: Coroutine[object, object, None]) -> None:
         try:
             await work
+            reader.problem = None
         except StreamLost as error:
             self._end(reader, error)
-        except Unavailable:
+        except Unavailable as error:
+            reader.problem = reason_of(error)
             if reader.next is None:
                 await asyncio.sleep(PAUSE_S)
                 reader.start()
