@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from typing import Any
 
 import click
@@ -25,6 +26,9 @@ COUNTS = (*ENDS, "kept", "replicas_moved", "replicas_left")
 
 LOOK_S = 0.1
 """How often it is asked how far it is."""
+
+TELL_S = 5.0
+"""How often that is said where there is no terminal to show it on."""
 
 
 @click.command()
@@ -88,6 +92,7 @@ async def _watch(manager: Manager) -> dict[str, Any]:
     facts: dict[str, Any] = {**dict.fromkeys(COUNTS, 0), "data_dir": None, "problem": None}
     console = Console(stderr=True)
     is_silent = not console.is_terminal  # where it would leave an empty line
+    told_s = time.monotonic()
     with Progress(*columns, console=console, transient=True, disable=is_silent) as progress:
         bar = progress.add_task("items", total=None)
         while facts.get("phase") != "done":
@@ -101,5 +106,8 @@ async def _watch(manager: Manager) -> dict[str, Any]:
             what = "replicas" if facts["phase"] == "replicas" else "items"
             moved, left = (facts[f"replicas_{key}" if what == "replicas" else key] for key in ENDS)
             progress.update(bar, description=what, completed=moved, total=moved + left or None)
+            if is_silent and time.monotonic() >= told_s + TELL_S:
+                told_s = time.monotonic()
+                click.echo(f"cogwork: leaving: {moved} {what} moved, {left} to go", err=True)
             await asyncio.sleep(LOOK_S)
     return facts

@@ -81,7 +81,7 @@ class Quantity(click.ParamType):  # type: ignore[type-arg]  # generic in newer v
         match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)", str(value).strip())
         if match is None or match[2] not in self._units or float(match[1]) <= 0:
             known = ", ".join(f"1{unit}" for unit in self._units if unit)
-            self.fail(f"{value!r} is none: {known} are", param, ctx)
+            self.fail(f"{value!r} is no {self.name.lower()}: {known} are", param, ctx)
         amount = float(match[1]) * float(self._units[match[2]])
         if not self._least <= amount <= COUNT_MAX:
             self.fail(

@@ -229,6 +229,7 @@ class View:
         self, address: str, voters: Sequence[str], learners: Sequence[str]
     ) -> Awaitable[None]:
         """Declares that others are to hold a replicated queue; returns before they do."""
+        self.demand_holders([*voters, *learners])
         return self._declarations.relocate(address, voters, learners)
 
     # -- streams
@@ -237,6 +238,10 @@ class View:
     def knows_declarations(self) -> bool:
         """Whether it is known what the cluster has declared, or there is none."""
         return self._container.mesh.readiness.holds_all()
+
+    def demand_holders(self, names: Sequence[str]) -> None:
+        """Sees that containers which are to hold replicas are there, or were."""
+        demand_known(self._container, {"replicas": names})
 
     async def demand_majority(self) -> None:
         """Waits a while until a majority of the cluster answers, if there is a cluster."""

@@ -323,6 +323,13 @@ class ContainerView(Protocol):
     def knows_declarations(self) -> bool:
         """Whether it is known what the cluster has declared, or there is none."""
 
+    def demand_holders(self, names: Sequence[str]) -> None:
+        """Sees that containers which are to hold replicas are there, or were.
+
+        Raises:
+            ManagementError: Nobody has heard of one, or one is named twice.
+        """
+
     def demand_majority(self) -> Awaitable[None]:
         """Waits a while until a majority of the cluster answers, if there is a cluster.
 

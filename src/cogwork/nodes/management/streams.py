@@ -160,5 +160,6 @@ class Streams:
 
     def _move(self, name: str, voters: list[str], learners: list[str]) -> Steps:
         stream = yield from self._found(name)
+        self._container.demand_holders([*voters, *learners])
         yield from finished(self._container, stream.move(voters, learners))
         return Reply(self._container.collections["stream"].find(name), 202)
