@@ -21,7 +21,7 @@ values = st.recursive(
     st.none()
     | st.booleans()
     | st.integers(-3, 3)
-    | st.sampled_from([0.0, 1.0, 1.5, -2.0, 10**20])
+    | st.sampled_from([0.0, -0.0, 1.0, 1.5, -2.0, 10**20, 1e20, 2**60, 2.0**60, 2**60 + 1])
     | st.sampled_from(["", "a", "ab", "x-a", "ü"]),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(names, inner, max_size=3),
     max_leaves=8,
@@ -182,7 +182,7 @@ def edits(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any]]:
     new: dict[str, Any] = json.loads(json.dumps(old))
     for _ in range(draw(st.integers(1, 2))):
         table = draw(st.sampled_from(tables_in(new)))
-        change = draw(keywords)
+        change = json.loads(json.dumps(draw(keywords)))  # what is drawn belongs to the strategy
         if draw(st.booleans()) and set(table) - {"$defs"}:
             del table[draw(st.sampled_from(sorted(set(table) - {"$defs"})))]
         for name, rule in change.items() if isinstance(change, dict) else ():

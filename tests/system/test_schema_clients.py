@@ -82,8 +82,38 @@ async def test_a_message_is_read_by_the_version_that_it_was_made_by() -> None:
         assert await mesh.schemas.decode(message, "a") == 7
         assert await mesh.schemas.check(message, "a") == "$: 7 is not of type 'string'"
         message.annotations["x-opt-schema-version"] = 99
-        with pytest.raises(InvalidBody):
+        with pytest.raises(InvalidBody, match=r"version 99 of the schema of a,.* newest one is 2"):
             await mesh.schemas.decode(cogwork.Message.decode(message.encode()), "a")
+
+
+@story
+async def test_a_message_is_not_read_by_a_schema_that_came_after_its_own_was_taken_away() -> None:
+    async with container() as url, cogwork.connect(url) as mesh:
+        await mesh.schemas.register("a", {"type": "integer"})
+        message = await mesh.schemas.encode("a", 7)
+        await mesh.schemas.unregister("a")
+        assert await mesh.schemas.decode(message, "a") == b"7"
+        assert await mesh.schemas.register("a", {"type": "number"}) == 2
+        with pytest.raises(InvalidBody, match=r"version 1 of the schema of a,.* newest one is 2"):
+            await mesh.schemas.decode(message, "a")
+        assert await mesh.schemas.decode(await mesh.schemas.encode("a", 0.5), "a") == 0.5
+
+
+@story
+async def test_a_message_by_a_version_that_nobody_has_heard_of_waits_for_it() -> None:
+    async with container() as url, cogwork.connect(url) as mesh:
+        await mesh.schemas.register("a", {"type": "integer"})
+        message = cogwork.Message(b'"x"', annotations={"x-opt-schema-version": 2})
+        reading = asyncio.create_task(mesh.schemas.decode(message, "a"))
+        await asyncio.sleep(0.05)
+        await mesh.schemas.register("a", {"type": "string"}, must_fit=False)
+        assert await reading == "x"
+        unheard = cogwork.Message(b'"x"', annotations={"x-opt-schema-version": 3})
+        since_s = asyncio.get_running_loop().time()
+        for _ in range(5):
+            with pytest.raises(InvalidBody, match="version 3"):
+                await mesh.schemas.decode(unheard, "a")
+        assert asyncio.get_running_loop().time() - since_s < 3.0
 
 
 @story

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Unpack
 from uuid import uuid4
@@ -34,6 +35,9 @@ __all__ = ("Schemas",)
 SNAPSHOT_EVERY = 1_000
 """So many records are replaced by a snapshot, for those who begin to read."""
 
+HEARD_S, HEARD_PAUSE_S = 1.0, 0.02
+"""So long a message waits for its schema, where that may only not have been heard of yet."""
+
 log = logging.getLogger("cogwork.client")
 
 
@@ -51,6 +55,7 @@ class Schemas:
         self._registry = Registry()
         self._next = 0
         self._target: int | None = None
+        self._vain = -1
         self._task: asyncio.Task[None] | None = None
         self._current: asyncio.Future[Registry] | None = None
         self._waiting: dict[str, asyncio.Future[int]] = {}
@@ -162,7 +167,8 @@ class Schemas:
             address: Where it was sent to; None is what the message says itself (`to`).
 
         Raises:
-            InvalidBody: It is none by the schema, or nobody says where it was sent to.
+            InvalidBody: It is none by the schema that it was made by, or that is not there any
+                more, or nobody says where it was sent to.
         """
         registry = await self.registry()
         where = _address_of(message, address)
@@ -170,8 +176,9 @@ class Schemas:
             return message.body
         content_type, body = content_of(message)
         version = version_of(message)
-        known = version if version and registry.find(where, version) is not None else None
-        return registry.decode(where, content_type, body, known)
+        if version is not None:
+            await self._heard(registry, where, version)
+        return registry.decode(where, content_type, body, version)
 
     async def check(self, message: Message, address: str | None = None) -> str | None:
         """Says what is wrong with a message by the newest schema; None where nothing is.
@@ -191,6 +198,21 @@ class Schemas:
         return None
 
     # -- following
+
+    async def _heard(self, registry: Registry, address: str, version: int) -> None:
+        """Waits a little for a version that is newer than what has been heard of.
+
+        Who waited in vain, as for a number that somebody has made up, does so once until there is
+        something new.
+        """
+        until_s = time.monotonic() + HEARD_S
+        while (newest := registry.find(address)) is not None and newest.version < version:
+            if self._vain == self._next:
+                return
+            if time.monotonic() >= until_s:
+                self._vain = self._next
+                return
+            await asyncio.sleep(HEARD_PAUSE_S)
 
     async def _append(self, name: str, event: bytes) -> int:
         waiter: asyncio.Future[int] = asyncio.get_running_loop().create_future()

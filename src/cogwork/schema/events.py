@@ -17,7 +17,7 @@ class Registered(msgspec.Struct, frozen=True, tag="registered", tag_field="event
 
     Attributes:
         address: An address, or a pattern of addresses with the wildcards `*` and `#`.
-        version: One more than that of the schema which the address had; 1 for the first one.
+        version: One more than that of the schema which the address had last; 1 for the first one.
         kind: `json` or `protobuf`.
         definition: The schema.
         message: The message's full name, for Protocol Buffers.

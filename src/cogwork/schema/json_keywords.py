@@ -25,6 +25,9 @@ __all__ = ("ANNOTATIONS", "KEYWORDS", "TYPES", "count_of", "make_keyword", "miss
 STEPS_A_DIVISION = 16
 """Of what is written in decimals."""
 
+DIVIDED_SHIFT = 5
+"""So many bits of a whole number, as a power of two, are divided in a step, at worst."""
+
 _WORDS = ("null", "boolean", "integer", "number", "string", "array", "object")
 
 
@@ -124,6 +127,8 @@ def _multiple_of(rule: object, _patterns: Patterns) -> Check:
         if not isinstance(value, int | float) or not _is_number(value):
             return None
         run.spend(STEPS_A_DIVISION)
+        if isinstance(value, int):
+            run.spend(value.bit_length() >> DIVIDED_SHIFT)
         if isinstance(value, int) and isinstance(rule, int):
             rest: object = value % rule
         else:
@@ -193,6 +198,7 @@ def _unique_items(rule: object, _patterns: Patterns) -> Check | None:
     def check(value: object, run: Run) -> Failure | None:
         if not isinstance(value, list):
             return None
+        run.spend(len(value))
         if len({key_of(each, run) for each in value}) == len(value):
             return None
         return Failure(lambda value, _: f"the items of {value} are not all different", value, None)

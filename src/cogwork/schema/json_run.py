@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from reprlib import Repr
@@ -13,6 +14,18 @@ STEPS_MIN = 10_000
 """Steps that any message has. A step is some tenths of a microsecond."""
 
 STEPS_AN_OCTET = 4
+
+STEPS_A_PART = 5
+"""Besides its own: of a key of a list or object, or of a number as text."""
+
+COMPARED_SHIFT = 12
+"""So many characters of a text, as a power of two, are compared in a step."""
+
+WRITTEN_SHIFT = 9
+"""So many bits of a number, as a power of two, are written in a step."""
+
+PLAIN_MAX = 1 << 60
+"""Whole numbers below it have hashes of their own: Python takes them modulo 2 ** 61 - 1."""
 
 DEPTH_MAX = 128
 """How many schemas are followed within each other."""
@@ -110,14 +123,62 @@ def _part(part: str | int) -> str:
 
 
 def key_of(value: object, run: Run) -> object:
-    """Returns what is equal where values are equal in JSON: 1 and 1.0 are, 1 and true are not."""
+    """Returns what is equal where values are equal in JSON: 1 and 1.0 are, 1 and true are not.
+
+    Nobody can choose many values whose keys have the same hash, and so make a set of them slow:
+    Python's hash of a number is known to everybody, that of a text to nobody.
+
+    Args:
+        value: Any value of JSON.
+        run: Pays for it.
+
+    Raises:
+        Exhausted: It cannot.
+    """
+    if type(value) is int and -PLAIN_MAX < value < PLAIN_MAX:
+        run.steps -= 1
+        if run.steps < 0:
+            raise Exhausted
+        return value
+    if type(value) is float and -PLAIN_MAX < value < PLAIN_MAX and value.is_integer():
+        return key_of(int(value), run)
+    return _text_key_of(value, run)
+
+
+def _text_key_of(value: object, run: Run) -> object:
+    """Makes a key without any plain number: within others, the hashes of small ones do harm, too.
+
+    Raises:
+        Exhausted: It takes more steps than there are.
+    """
     run.steps -= 1
     if run.steps < 0:
         raise Exhausted
+    if isinstance(value, str):
+        run.steps -= len(value) >> COMPARED_SHIFT
+        return value
     if isinstance(value, list):
-        return ("list", *(key_of(each, run) for each in value))
+        run.steps -= STEPS_A_PART
+        return ("list", *(_text_key_of(each, run) for each in value))
     if isinstance(value, dict):
-        return ("dict", frozenset((name, key_of(each, run)) for name, each in value.items()))
+        run.steps -= STEPS_A_PART + (len(value) << 1) + (sum(map(len, value)) >> COMPARED_SHIFT)
+        parts = ((name, _text_key_of(each, run)) for name, each in value.items())
+        return ("dict", frozenset(parts))
     if isinstance(value, bool):
         return ("bool", value)
+    if isinstance(value, int | float):
+        run.steps -= STEPS_A_PART
+        return _number_key_of(value, run)
     return value
+
+
+def _number_key_of(value: float, run: Run) -> object:
+    """Makes a key of what a number is as floating point or, where it is none, in digits."""
+    try:
+        nearest = float(value) + 0.0  # which makes 0.0 of -0.0
+    except OverflowError:
+        nearest = math.inf
+    if isinstance(value, int) and nearest != value:
+        run.steps -= value.bit_length() >> WRITTEN_SHIFT
+        return ("number", hex(value))
+    return ("number", nearest.hex())

@@ -12,7 +12,7 @@ the state is does not depend on what is installed.
 from __future__ import annotations
 
 import re
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -46,6 +46,9 @@ PATTERNS_MAX = 1_000
 VERSIONS_MAX = 100
 """Of an address; the oldest one goes."""
 
+GONE_MAX = 4_000
+"""Of so many addresses that were unregistered, the latest ones, the last version is remembered."""
+
 REGISTRY_BYTES_MAX = 8 << 20
 """All definitions together: a snapshot of them is one message, and no large one."""
 
@@ -62,6 +65,7 @@ class Registry:
 
     def __init__(self) -> None:
         self._versions: dict[str, list[Version]] = {}
+        self._last: dict[str, int] = {}  # of those that were unregistered; the latest one last
         self._patterns = PatternIndex()
         self._found: dict[str, list[Version] | None] = {}
         self._size_bytes = 0
@@ -104,7 +108,7 @@ class Registry:
         address = address.lstrip("/")
         schema = make_schema(kind, definition, message)
         versions = self._versions.get(address)
-        before = versions[-1].event.version if versions else 0
+        before = self._last_version(address)
         event = Registered(address, before + 1, kind, definition, message, id)
         self._check(event)
         if versions and must_fit:
@@ -139,10 +143,14 @@ class Registry:
             Conflict: It was made for another version than there is; nothing has changed.
         """
         found = decode_event(event)
-        versions = self._versions.get(found.address, [])
-        before = versions[-1].event.version if versions else 0
-        is_next = isinstance(found, Registered)
-        if found.version != before + is_next or found.version == 0:
+        has_schema = found.address in self._versions
+        before = self._last_version(found.address)
+        if isinstance(found, Registered):
+            # In streams that are older than `_last`, who comes again begins with 1.
+            fits = found.version == before + 1 or (found.version == 1 and not has_schema)
+        else:
+            fits = found.version == before and has_schema
+        if not fits:
             raise Conflict(
                 f"{found.address:.200} has version {before} of its schema by now: look at it, "
                 "and do it again"
@@ -154,6 +162,11 @@ class Registry:
             self._remove(found.address)
         self._found.clear()
         return found
+
+    def _last_version(self, address: str) -> int:
+        """Returns the number of the last version that an address has or had; 0 if none."""
+        versions = self._versions.get(address)
+        return versions[-1].event.version if versions else self._last.get(address, 0)
 
     def _check(self, event: Registered) -> None:
         """Refuses what cannot be, whatever is installed.
@@ -189,16 +202,25 @@ class Registry:
             self._size_bytes -= len(versions.pop(0).event.definition)
 
     def _remove(self, address: str) -> None:
-        for each in self._versions.pop(address, ()):
+        versions = self._versions.pop(address)
+        for each in versions:
             self._size_bytes -= len(each.event.definition)
         self._patterns.remove(address)
+        self._remember(address, versions[-1].event.version)
+
+    def _remember(self, address: str, version: int) -> None:
+        """Keeps the number of a version that is gone, so that no other one ever has it."""
+        self._last[address] = max(self._last.pop(address, 0), version)
+        if len(self._last) > GONE_MAX:
+            del self._last[next(iter(self._last))]
 
     # -- snapshots
 
     def to_bytes(self) -> bytes:
-        """Writes the state down: an event a line."""
+        """Writes the state down: an event a line, those that took back a schema first."""
+        gone = (Unregistered(address, version) for address, version in self._last.items())
         versions = (each.event for several in self._versions.values() for each in several)
-        return b"\n".join(map(msgspec.json.encode, versions))
+        return b"\n".join(map(msgspec.json.encode, chain(gone, versions)))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Registry:
@@ -210,10 +232,14 @@ class Registry:
         made = cls()
         for line in data.split(b"\n") if data else ():
             event = decode_event(line)
-            if not isinstance(event, Registered):
+            if isinstance(event, Registered):
+                made._check(event)
+                made._add(event)
+            elif made._versions:
                 raise InvalidSchema("no state of a registry: it takes back a schema")
-            made._check(event)
-            made._add(event)
+            else:
+                _demand_length(event.address)
+                made._remember(event.address, event.version)
         for versions in made._versions.values():
             numbers = [each.event.version for each in versions]
             if numbers[0] < 1 or any(b != a + 1 for a, b in pairwise(numbers)):
@@ -318,18 +344,25 @@ class Registry:
             version: By which version; None is the newest one.
 
         Raises:
-            InvalidBody: It is none by the schema.
+            InvalidBody: It is none by the schema, or there is no such version of it.
         """
         schema = self._usable(address, version)
         return body if schema is None else decode(schema, content_type, body)
 
     def _usable(self, address: str, version: int | None) -> Schema | None:
         try:
-            return self.schema_of(address, version)
+            schema = self.schema_of(address, version)
         except InvalidSchema as error:
             raise InvalidBody(
                 f"the schema of {address:.80} cannot be used here: {error}"
             ) from error
+        newest = self.version_of(address) if schema is None else None
+        if newest is not None:
+            raise InvalidBody(
+                f"version {version} of the schema of {address:.80}, by which it was made, is not "
+                f"there: the newest one is {newest.event.version}"
+            )
+        return schema
 
 
 def decode(

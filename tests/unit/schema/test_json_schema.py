@@ -1,6 +1,8 @@
 """JSON Schema: what it says; and schemas that mean harm."""
 
 import json
+from collections.abc import Callable, Iterator
+from itertools import count, islice
 from typing import Any
 
 import pytest
@@ -8,6 +10,7 @@ import pytest
 from cogwork.schema import InvalidBody, InvalidSchema
 from cogwork.schema.errors import REASON_LENGTH_MAX, TooCostly
 from cogwork.schema.json_compiler import SCHEMA_DEPTH_MAX
+from cogwork.schema.json_run import Run, key_of
 from cogwork.schema.json_schema import JsonSchema
 from cogwork.schema.schema import BODY_BYTES_MAX
 
@@ -208,6 +211,88 @@ def test_unlike_items_are_compared_in_one_pass() -> None:
     with pytest.raises(InvalidBody):
         unique.decode(json.dumps([*items, {"b": [7], "a": 7.0}]).encode())
     unique.decode(b'[1, true, 0, false, "1", [1], [true], {"a": 1}, {"a": true}]')
+
+
+def multiples() -> Iterator[int]:
+    """Makes numbers that all have the same hash, which is taken modulo a prime number."""
+    return (sign * at * (2**61 - 1) for at in count(5) for sign in (1, -1))
+
+
+def alike_in_pairs() -> Iterator[list[int]]:
+    """Makes pairs of small numbers of which tuples have the same hash, whatever is in front."""
+    word = 1 << 64
+    one, two = 11400714785074694791, 14029467366897019727  # the primes of a tuple's hash
+    inverse = pow(two, -1, word)
+    for at in count(1):
+        steps = [(at << 33) * inverse % word, -at * one * inverse % word]
+        pair = [each - word if each >= word // 2 else each for each in steps]
+        if all(abs(each) < 1 << 60 for each in pair):
+            yield pair
+
+
+def powers() -> Iterator[float]:
+    """Makes decimals whose hashes are their odd factors, 32 of each."""
+    return (odd * 2.0 ** (61 * at) for odd in count(1, 2) for at in range(-16, 16))
+
+
+@pytest.mark.parametrize("make", [multiples, alike_in_pairs, powers])
+def test_items_cannot_be_chosen_to_have_the_same_key(make: Callable[[], Iterator[object]]) -> None:
+    keys = [key_of(each, Run(1 << 30)) for each in islice(make(), 5_000)]
+    assert len({hash(each) for each in keys}) > 4_900
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("1", "1.0"),
+        ("0", "-0.0"),
+        ("1180591620717411303424", "1180591620717411303424.0"),
+        ("-1152921504606846976", "-1.152921504606846976e18"),
+        ("1" + "0" * 22, "1e22"),
+        (str(int(1e308)), "1e308"),
+        ('{"a": [7]}', '{"a": [7.0]}'),
+        ("[0, [0.5]]", "[-0.0, [5e-1]]"),
+    ],
+)
+def test_numbers_are_equal_however_they_are_written(one: str, other: str) -> None:
+    assert schema({"enum": [7, json.loads(one)]}).decode(other.encode()) == json.loads(other)
+    with pytest.raises(InvalidBody, match="not all different"):
+        schema({"uniqueItems": True}).decode(f"[{one}, {other}]".encode())
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '[1, 1.5, true, "1", "0x1", null, [1], [true], ["1"]]',
+        "[9007199254740993, 9007199254740992.0, [9007199254740993], [9007199254740992.0]]",
+        '[1180591620717411303424, 1180591620717411303425, ["number", "0x1"]]',
+        "[1" + "0" * 400 + ", 1" + "0" * 401 + ", 1.5e308]",
+    ],
+)
+def test_numbers_that_are_near_are_different(body: str) -> None:
+    schema({"uniqueItems": True}).decode(body.encode())
+
+
+def eightfold(leaf: dict[str, Any]) -> JsonSchema:
+    """Makes a schema that looks at the same value two million times, if it may."""
+    eight = {f"d{at}": {"allOf": [{"$ref": f"#/$defs/d{at + 1}"}] * 8} for at in range(7)}
+    return schema({"$ref": "#/$defs/d0", "$defs": {**eight, "d7": leaf}})
+
+
+@pytest.mark.parametrize(
+    ("leaf", "value"),
+    [
+        ({"const": "x" * 100_000}, "x" * 100_000),
+        ({"const": [["x" * 100_000]]}, [["x" * 100_000]]),
+        ({"const": {"x" * 100_000: 1}}, {"x" * 100_000: 1}),
+        ({"multipleOf": 10**2000}, 10**4285),
+        ({"uniqueItems": True}, [10**4285, 10**4285 + 1]),
+    ],
+)
+def test_what_is_large_costs_by_its_size(leaf: dict[str, Any], value: object) -> None:
+    body = json.dumps(value).encode()
+    with pytest.raises(InvalidBody, match="too long or too deep"):
+        eightfold(leaf).decode(body)
 
 
 def test_a_long_honest_message_is_not_exhausted() -> None:

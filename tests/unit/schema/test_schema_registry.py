@@ -17,11 +17,12 @@ from cogwork.schema import (
     make_schema,
     registry,
 )
-from cogwork.schema.events import EVENT_BYTES_MAX
+from cogwork.schema.events import EVENT_BYTES_MAX, Unregistered
 from cogwork.schema.schema import SCHEMA_BYTES_MAX
 
 NUMBER = b'{"type": "number"}'
 STRING = b'{"type": "string"}'
+GONE = Unregistered("a", 1)
 
 
 def filled(**schemas: bytes) -> Registry:
@@ -127,7 +128,54 @@ def test_a_new_schema_is_a_version_of_the_old_one() -> None:
     assert found.decode("prices", None, b"7", version=1) == 7
     found.apply(found.unregister("prices"))
     assert found.versions("prices") == []
-    assert found.apply(found.register("prices", "json", NUMBER)).version == 1
+    assert found.apply(found.register("prices", "json", NUMBER)).version == 3
+
+
+def test_the_number_of_a_version_that_was_taken_away_is_never_given_again() -> None:
+    found = filled(prices=NUMBER)
+    found.apply(found.unregister("prices"))
+    late = Registry.from_bytes(found.to_bytes())
+    with pytest.raises(InvalidSchema, match="has no schema"):
+        late.unregister("prices")
+    with pytest.raises(Conflict):
+        late.apply(msgspec.json.encode(Unregistered("prices", 1)))
+    event = found.register("prices", "json", STRING)
+    for each in (found, late):
+        assert each.apply(event).version == 2
+        assert each.decode("prices", None, b'"x"', version=2) == "x"
+        with pytest.raises(InvalidBody, match=r"version 1 of .*prices.* newest one is 2"):
+            each.decode("prices", None, b'"x"', version=1)
+        again = Registry.from_bytes(each.to_bytes())
+        again.apply(again.unregister("prices"))
+        assert again.apply(again.register("prices", "json", NUMBER)).version == 3
+    assert found.to_bytes() == late.to_bytes()
+
+
+def test_a_version_that_is_not_there_is_replaced_by_no_other_one() -> None:
+    found = filled(prices=NUMBER)
+    with pytest.raises(InvalidBody, match=r"version 2 .* newest one is 1"):
+        found.decode("prices", None, b"7", version=2)
+    assert found.decode("elsewhere", None, b"7", version=2) == b"7"
+
+
+def test_a_stream_in_which_the_numbers_begin_again_is_still_read() -> None:
+    first, second = (Registered("a", version, "json", NUMBER) for version in (1, 2))
+    gone = Unregistered("a", 2)
+    found = Registry()
+    for event in (first, second, gone, first, Unregistered("a", 1)):
+        found.apply(msgspec.json.encode(event))
+    assert found.apply(found.register("a", "json", NUMBER)).version == 3
+
+
+def test_of_what_was_taken_away_the_latest_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "GONE_MAX", 2)
+    found = Registry()
+    for address in ("a", "b", "a", "c"):
+        found.apply(found.register(address, "json", NUMBER))
+        found.apply(found.unregister(address))
+    for each in (found, Registry.from_bytes(found.to_bytes())):
+        versions = [each.apply(each.register(name, "json", NUMBER)).version for name in "abc"]
+        assert versions == [3, 1, 2]
 
 
 def test_of_two_changes_that_were_made_at_once_the_second_is_refused() -> None:
@@ -264,7 +312,8 @@ def test_a_schema_that_cannot_be_used_here_is_known_all_the_same(
     "data",
     [
         b"x",
-        b'{"event": "unregistered", "address": "a", "version": 1}',
+        b'{"event": "unregistered", "address": "", "version": 1}',
+        b"\n".join(map(msgspec.json.encode, (Registered("a", 1, "json", NUMBER), GONE))),
         msgspec.json.encode(Registered("a", 0, "json", NUMBER)),
         b"\n".join(msgspec.json.encode(Registered("a", v, "json", NUMBER)) for v in (1, 3)),
     ],
