@@ -65,7 +65,7 @@ class AskedStreams:
         self,
         calls: Calls,
         post: Callable[[Message], None],
-        say: Callable[[Message], None],
+        say: Callable[[Message], bool],
         now_s: Callable[[], float],
     ) -> None:
         """Has none.
@@ -73,7 +73,7 @@ class AskedStreams:
         Args:
             calls: What is under way.
             post: Sends a message.
-            say: Sends one that is said again before long.
+            say: Sends one that can be said again, unless others wait; returns whether it did.
             now_s: The monotonic clock.
         """
         self._calls = calls
@@ -83,6 +83,7 @@ class AskedStreams:
         self._open: dict[tuple[bytes, int | str], Call] = {}
         self._by_number: dict[int, Call] = {}
         self._due = Deadlines()
+        self._unsaid: dict[int, Call] = {}
 
     def __len__(self) -> int:
         """Counts them."""
@@ -110,6 +111,7 @@ class AskedStreams:
     def _forget(self, key: tuple[bytes, int | str], number: int) -> None:
         self._open.pop(key, None)
         self._by_number.pop(number, None)
+        self._unsaid.pop(number, None)
 
     # -- what comes
 
@@ -120,6 +122,8 @@ class AskedStreams:
             return False
         stream = call.stream
         stream.server = message.reply_to or stream.server
+        if call.number in self._unsaid:
+            self._say_more(call)
         told = message.group_sequence
         if call.session.is_over:
             self._cancel(call)
@@ -166,7 +170,19 @@ class AskedStreams:
         call = self._open.get((session.id, request))
         if call is not None and call.stream is not None:
             call.stream.credit = max(call.stream.credit, credit)
-            self._note(call, MORE)
+            self._say_more(call)
+
+    def _say_more(self, call: Call) -> None:
+        """Says what room there is now; what cannot be said yet is as soon as it can."""
+        if self._note(call, MORE):
+            self._unsaid.pop(call.number, None)
+        else:
+            self._unsaid[call.number] = call
+
+    def say_more(self) -> None:
+        """Says what could not be said before, of each stream what is true by now."""
+        for call in list(self._unsaid.values()):
+            self._say_more(call)
 
     def cancel(self, session: Session, request: int | str) -> None:
         """Ends a stream that the client does not want any more."""
@@ -178,17 +194,20 @@ class AskedStreams:
         self._note(call, CANCEL)
         self._calls.end(call)
 
-    def _note(self, call: Call, subject: str) -> None:
-        """Tells whoever sends the parts something, where that is known."""
+    def _note(self, call: Call, subject: str) -> bool:
+        """Tells whoever sends the parts something, where that is known; returns whether it did."""
         stream = call.stream
         if stream is None or not stream.server:
-            return
+            return False
         properties: dict[str, object] = {CREDIT: stream.credit} if subject == MORE else {}
         note = Message.value(None, subject=subject, properties=properties)
         note.to = stream.server
         note.reply_to = call.message.reply_to
         note.correlation_id = call.message.correlation_id
-        (self._say if subject == MORE else self._post)(note)
+        if subject == MORE:
+            return self._say(note)
+        self._post(note)
+        return True
 
     def tick(self, now_s: float) -> None:
         """Says of clients that they are there; ends the streams of those who are not."""

@@ -16,6 +16,7 @@ from cogwork.spi.door import Code as Outcome
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from cogwork.dataplane.messages import Message
     from cogwork.gateways.zeromq.frames import Frames
     from cogwork.gateways.zeromq.gateway import ZeromqGateway
     from cogwork.gateways.zeromq.lane import Lane
@@ -257,6 +258,10 @@ class Desk:
                 return registration, number
         return None
 
+    def _answer(self, registration: Registration, reply: Message) -> None:
+        answers = self._gateway.answers
+        answers.give(registration, partial(answers.post, reply))
+
     def _reply(self, _lane: Lane, session: Session, frames: Frames) -> None:
         found = self._registration_of(session, frames)
         if found is None:
@@ -268,7 +273,7 @@ class Desk:
             reply = message_of(frames, delivery.content_type)
             reply.to = delivery.reply_to
             reply.correlation_id = delivery.correlation_id
-            self._gateway.answer(registration, partial(self._gateway.post, reply))
+            self._answer(registration, reply)
         registration.finish(number, Outcome.ACCEPTED)
 
     def _done(self, _lane: Lane, session: Session, frames: Frames) -> None:
@@ -284,13 +289,14 @@ class Desk:
             delivery = found[0].take(found[1])
             kind = delivery.content_type if delivery is not None else None
             part = partial(served.part, stream, message_of(frames, kind))
-            self._gateway.answer(found[0], part)
+            self._gateway.answers.give(found[0], part)
 
     def _end(self, _lane: Lane, session: Session, frames: Frames) -> None:
         found = self._registration_of(session, frames)
         if found is not None:
             served = self._gateway.served
-            self._gateway.answer(found[0], partial(served.finish, served.find(*found)))
+            end = partial(served.finish, served.find(*found))
+            self._gateway.answers.give(found[0], end)
             found[0].finish(found[1], Outcome.ACCEPTED)
 
     def _beat(self, _lane: Lane, session: Session, frames: Frames) -> None:
@@ -313,7 +319,7 @@ class Desk:
                 reply = error_reply(frames)
                 reply.to = delivery.reply_to
                 reply.correlation_id = delivery.correlation_id
-                self._gateway.answer(registration, partial(self._gateway.post, reply))
+                self._answer(registration, reply)
             outcome = Outcome.ACCEPTED
         registration.finish(number, outcome)
 

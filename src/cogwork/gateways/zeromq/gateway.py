@@ -5,19 +5,19 @@ posts, settles and grants goes through the door once, at its end, and what that 
 to the same client, is handed on at once. Nothing blocks: a client that takes nothing has its
 messages wait within bounds. A door without credit has the sockets read nothing, for a moment: what
 it waits for may be what a client has to say. Then all is read, and what is new refused, until there
-is credit.
+is credit. What clients answer goes by a door of its own, and never waits for what they are asked.
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
-from collections import deque
 from typing import TYPE_CHECKING
 
 import zmq
 
 from cogwork.amqp.errors import CogworkError
+from cogwork.gateways.zeromq.answers import Answers
 from cogwork.gateways.zeromq.asked import AskedStreams
 from cogwork.gateways.zeromq.calls import Calls
 from cogwork.gateways.zeromq.codec import codec_of
@@ -29,17 +29,17 @@ from cogwork.gateways.zeromq.kind import Kind
 from cogwork.gateways.zeromq.lane import Lane
 from cogwork.gateways.zeromq.lookups import Lookups
 from cogwork.gateways.zeromq.options import options_of
+from cogwork.gateways.zeromq.outlet import Outlet
 from cogwork.gateways.zeromq.replies import Replies
 from cogwork.gateways.zeromq.served import ServedStreams
 from cogwork.gateways.zeromq.sessions import Sessions
 from cogwork.spi.gateway import GatewayListenError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from cogwork.dataplane.messages import Message
-    from cogwork.gateways.zeromq.registration import Registration
-    from cogwork.spi.door import Door
+    from cogwork.spi.door import Door, Sender
     from cogwork.spi.gateway import GatewayContext, Watch
 
 __all__ = ("ZeromqGateway",)
@@ -67,20 +67,20 @@ class ZeromqGateway:
         self._keys = keys_of(self.options)
         self.sessions = Sessions(context.token, self.options.lease_s, self.options.sessions)
         self.calls = Calls(self.post, context.now_s)
-        self.asked = AskedStreams(self.calls, self.post, self.say, context.now_s)
-        self.served = ServedStreams(
-            self.post, self.say, lambda: self.replies.address, context.now_s
-        )
+        self.answers = Answers(self._open, self._flush_soon, self._on_room_for_answers)
+        post, say = self.answers.post, self.answers.say
+        self.asked = AskedStreams(self.calls, post, say, context.now_s)
+        self.served = ServedStreams(post, say, lambda: self.replies.address, context.now_s)
         self.replies = Replies(self.calls, self.asked, self.served)
         self.lookups = Lookups(self)
         self._desk = Desk(self)
         self._lanes: dict[Kind, Lane] = {}
         self._zmq: zmq.Context[zmq.Socket[bytes]] | None = None
         self._gatekeeper: Gatekeeper | None = None
-        self._door: Door | None = None
-        self._backlog: deque[tuple[bytes, int, bool]] = deque()
+        self._watch: Watch | None = None
+        self._requests = Outlet()
+        self._is_flush_due = False
         self._paused_s: float | None = None
-        self._held_back: dict[Registration, None] = {}
         self.faults = 0
         self.refused_keys = 0
         self.is_draining = False
@@ -95,7 +95,9 @@ class ZeromqGateway:
         """
         self._zmq = zmq.Context()
         self._zmq.max_sockets = 16
+        self._watch = watch
         self._open_door()
+        self.answers.open()
         if self._keys is not None:
             self._gatekeeper = Gatekeeper(self._zmq, self._keys, self._on_refused)
             self._gatekeeper.start(watch)
@@ -109,9 +111,12 @@ class ZeromqGateway:
         for lane in self._lanes.values():
             lane.start(watch, self._on_message, self.flush)
 
+    def _open(self, sender: Sender) -> Door:
+        return self._context.open_door(sender, self.options.user)
+
     def _open_door(self) -> None:
-        self._door = self._context.open_door(self, self.options.user)
-        self.replies.open(self._door)
+        self._requests.door = self._open(self)
+        self.replies.open(self.door)
 
     def _on_refused(self) -> None:
         self.refused_keys += 1
@@ -135,7 +140,8 @@ class ZeromqGateway:
     @property
     def is_drained(self) -> bool:
         """Whether nothing is under way."""
-        return not self.calls and not self._backlog and not self.sessions.outstanding
+        is_waiting = self._requests or self.answers
+        return not self.calls and not is_waiting and not self.sessions.outstanding
 
     def close(self) -> None:
         """Closes everything."""
@@ -151,9 +157,8 @@ class ZeromqGateway:
         if self._zmq is not None:
             self._zmq.destroy(linger=0)
             self._zmq = None
-        if self._door is not None:
-            self._door.close()
-            self._door = None
+        self._requests.close()
+        self.answers.close()
 
     @property
     def endpoints(self) -> list[str]:
@@ -213,8 +218,18 @@ class ZeromqGateway:
 
     def flush(self) -> None:
         """Ends a batch."""
-        if self._door is not None:
-            self._door.flush()
+        self.answers.flush()  # first: a request is settled after its answer has gone
+        self._requests.flush()
+
+    def _flush_soon(self) -> None:
+        """Flushes in the next turn: one door may have something to send as another is at work."""
+        if not self._is_flush_due and self._watch is not None:
+            self._is_flush_due = True
+            self._watch.call_soon(self._flush_due)
+
+    def _flush_due(self) -> None:
+        self._is_flush_due = False
+        self.flush()
 
     def lane(self, kind: Kind) -> Lane:
         """Returns a kind's socket."""
@@ -223,8 +238,8 @@ class ZeromqGateway:
     @property
     def door(self) -> Door:
         """The way into the container."""
-        assert self._door is not None
-        return self._door
+        assert self._requests.door is not None
+        return self._requests.door
 
     @property
     def now_s(self) -> float:
@@ -245,27 +260,12 @@ class ZeromqGateway:
             message: With its address in `to`.
             token: Of its delivery; 0 wants no outcome.
         """
-        encoded = message.encode()
-        is_settled = token == 0
-        if not self._backlog and self.door.post(encoded, token, is_settled=is_settled):
-            return
-        if not self._backlog:
+        was_waiting = bool(self._requests)
+        self._requests.post(message, token)
+        if self._requests and not was_waiting:
             self._paused_s = self.now_s
             for lane in self._lanes.values():
                 lane.pause()
-        self._backlog.append((encoded, token, is_settled))
-
-    def say(self, message: Message) -> None:
-        """Sends what is said again before long, unless something waits for credit."""
-        if not self._backlog:
-            self.post(message)
-
-    def answer(self, registration: Registration, send: Callable[[], None]) -> None:
-        """Has what a client answers sent; while that waits for credit, it is asked nothing more."""
-        send()
-        if self._backlog:
-            registration.hold_back()
-            self._held_back[registration] = None
 
     def demand_room(self) -> None:
         """Refuses what is new while something waits for credit.
@@ -273,7 +273,7 @@ class ZeromqGateway:
         Raises:
             Fault: That is so.
         """
-        if self._backlog:
+        if self._requests or self.answers:
             raise Fault(Code.BUSY, "the mesh takes nothing at present: try again in a moment")
 
     def _resume(self) -> None:
@@ -283,15 +283,8 @@ class ZeromqGateway:
 
     def on_credit(self) -> None:
         """Sends what waited, and reads again."""
-        while self._backlog:
-            encoded, token, is_settled = self._backlog[0]
-            if not self.door.post(encoded, token, is_settled=is_settled):
-                return
-            self._backlog.popleft()
-        self._resume()
-        held_back, self._held_back = self._held_back, {}
-        for registration in held_back:
-            registration.go_on()
+        if self._requests.go_on():
+            self._resume()
 
     def on_closed(self) -> None:
         """Somebody has closed the connection: clients have been told, and may register again.
@@ -300,8 +293,10 @@ class ZeromqGateway:
         """
         if self._zmq is not None:
             self._open_door()
-            if self._backlog:
-                self.on_credit()  # there is none yet: so the door knows that it is waited for
+            self._requests.go_on()  # there is no credit yet: so the door knows it is waited for
+
+    def _on_room_for_answers(self) -> None:
+        self.asked.say_more()
 
     def on_outcome(self, token: int, code: int, reason: str) -> None:
         """A message has its outcome."""

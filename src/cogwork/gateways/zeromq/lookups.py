@@ -165,4 +165,4 @@ class _Answers:
             return
         reply = Message.value(self.endpoints, to=message.reply_to)
         reply.correlation_id = message.correlation_id
-        self._gateway.post(reply)
+        self._gateway.answers.say(reply)  # or else it is looked up again

@@ -72,7 +72,7 @@ class ServedStreams:
     def __init__(
         self,
         post: Callable[[Message], None],
-        say: Callable[[Message], None],
+        say: Callable[[Message], bool],
         address: Callable[[], str],
         now_s: Callable[[], float],
     ) -> None:
@@ -80,7 +80,7 @@ class ServedStreams:
 
         Args:
             post: Sends a message.
-            say: Sends one that is said again before long.
+            say: Sends one that is said again before long, unless others wait.
             address: Where callers say what they have room for.
             now_s: The monotonic clock.
         """
