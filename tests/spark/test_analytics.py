@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +14,12 @@ from cogwork.analytics.analysis import HOUR_US, INTERVALS_MAX, MINUTE_US, analys
 from cogwork.analytics.capacity import Run, capacities, limit_of, parse_bandwidth, tm_per_wd
 from cogwork.analytics.charts import charts_of
 from cogwork.analytics.errors import AnalyticsError
+from cogwork.analytics.heartbeats import TOLD_MAX, Heartbeats
 from cogwork.analytics.moves import Flow, moves_of
 from cogwork.analytics.page import page_of
 from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.pipelines.analytics import analytics as command
+from cogwork.container.telemetry.heartbeat import ADDRESSES_TOLD_MAX, PAIRS_TOLD_MAX
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,8 +29,8 @@ if TYPE_CHECKING:
 GIGABIT = 1e9
 
 
-def heartbeat(container: str, at: int, messages: int, *, incarnation: int = 1) -> dict[str, Any]:
-    """Makes the one of so many seconds after the start; half of the messages go elsewhere."""
+def heartbeat(container: str, at: int, messages: int, *, began: int = 0) -> dict[str, Any]:
+    """Makes the one of so many seconds after a start; half of the messages go elsewhere."""
     other = "south" if container == "north" else "north"
     wait = {"p50": 1023, "p90": 2047, "p99": 8191 * at // 10, "p999": 16383, "count": 10}
     queue = {"address": "work/a", "vhost": "", "kind": "queue", "in": messages, "out": messages}
@@ -35,7 +38,7 @@ def heartbeat(container: str, at: int, messages: int, *, incarnation: int = 1) -
     return said(
         "heartbeat",
         container=container,
-        incarnation=incarnation,
+        incarnation=BEGAN_US // 1000 + began * 1000,
         time_us=BEGAN_US + at * 1_000_000,
         interval_s=10,
         connections=3,
@@ -79,7 +82,7 @@ def mesh(tmp_path: Path) -> Directory:
         heartbeat("south", 10, 100),
         heartbeat("north", 20, 3000),
         heartbeat("south", 20, 1500),
-        heartbeat("north", 30, 500, incarnation=2),
+        heartbeat("north", 30, 500, began=21),
     ]
     archive.put("$telemetry", [*beats, beats[-1], said("bench", **BENCH)])
     archive.put("flights", [{"body": b"x" * size} for size in range(100)])
@@ -125,6 +128,34 @@ def test_counters_become_what_happened(spark: SparkSession, mesh: Directory) -> 
     assert "work/a: from south to north" in page
     assert page.count("<svg ") == len(charts)
     assert all(chart.png.startswith(b"\x89PNG") for chart in charts.values())
+
+
+def test_what_was_counted_before_is_not_taken_for_what_happened_then(spark: SparkSession) -> None:
+    """The archive begins late, and an address is among the busiest only later."""
+    month = 30 * 86_400
+    beats = [
+        json.loads(heartbeat("north", at, 9_000_000 + at, began=-month)["body"])
+        for at in (10, 20, 30)
+    ]
+    known = {"vhost": "", "kind": "queue", "bytes_in": 0, "depth": 0, "latency_us": None}
+    others = [{**known, "address": f"queue/{at}", "in": 1, "out": 1} for at in range(TOLD_MAX - 1)]
+    rising = {**known, "address": "queue/rising", "in": 5_000_000, "out": 5_000_000}
+    new = {**known, "address": "queue/new", "in": 7, "out": 7}
+    beats[0]["addresses"] += others
+    beats[1]["addresses"] = [rising, *beats[1]["addresses"]]
+    beats[2]["addresses"] = [{**rising, "in": 5_000_003}, new, *beats[2]["addresses"]]
+    rows = [("heartbeat", bytearray(json.dumps(beat).encode())) for beat in beats]
+    found = Heartbeats(spark.createDataFrame(rows, "subject string, body binary"), HOUR_US)
+    assert [row["messages_in"] for row in found.containers()] == [20]
+    came = {row["address"]: row["in"] for row in found.addresses() if row["in"]}
+    assert came == {"work/a": 20, "queue/rising": 3, "queue/new": 7}
+    assert [(each.messages, each.size_bytes) for each in found.flows()] == [(10, 1000)]
+    assert [(row["out"], row["bytes_out"]) for row in found.links()] == [(20, 180)]
+    found.close()
+
+
+def test_no_heartbeat_tells_more_than_is_taken_for_all() -> None:
+    assert (TOLD_MAX, TOLD_MAX) == (ADDRESSES_TOLD_MAX, PAIRS_TOLD_MAX)
 
 
 def test_the_command_writes_page_and_plots(

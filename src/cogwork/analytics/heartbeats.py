@@ -2,9 +2,13 @@
 
 Theory of operation. Counters go up from the beginning of an incarnation on, those of a link from
 when it came up; so what happened between two heartbeats is the difference, or the later value where
-that is lower. All is added up for each interval of the page (some seconds to an hour), so that what
-comes to the driver is small. Latencies are percentiles of a minute or two already: of several, the
-median is told by the mean, weighted by how many items there were, the others by the greatest.
+that is lower. Where there is no value before, the first one is all that has happened only if
+nothing was left out: the heartbeat is the incarnation's first, or the one before had room for
+whatever had been counted by then. Else the archive begins later, or the address was none of the
+busiest; when it all happened is not known then, and it counts for nothing. All is added up for each
+interval of the page (some seconds to an hour), so that what comes to the driver is small. Latencies
+are percentiles of a minute or two already: of several, the median is told by the mean, weighted by
+how many items there were, the others by the greatest.
 """
 
 from __future__ import annotations
@@ -39,14 +43,42 @@ BENCH = (
     "by_broker array<struct<url: string, messages: bigint, rate: double>>, problems array<string>"
 )
 
+LISTS = ("addresses", "links", "matrix")
+
 REPLIES_TOGETHER = "if(startswith(address, '_reply/'), '_reply', address)"
 """Each client has reply addresses of its own, which say nothing to anybody else."""
 
 
-def _rise(name: str, own: str) -> str:
-    """Says by how much a counter has risen since the heartbeat before."""
-    before = f"lag({name}, 1, 0) over (partition by container, incarnation{own} order by time_us)"
-    return f"case when {name} >= {before} then {name} - {before} else {name} end"
+TOLD_MAX = 250
+"""A heartbeat that tells fewer addresses, or pairs of the matrix, tells all of them."""
+
+FIRST_AFTER_S = 5.0
+"""An incarnation's first heartbeat is made within a second of its start, and what that takes."""
+
+IS_FIRST = (
+    "time_us - try_cast(incarnation as bigint) * 1000 between 0 and "
+    f"(2 * interval_s + {FIRST_AFTER_S}) * 1000000"
+)
+"""An incarnation is the time of its start, in milliseconds."""
+
+
+def _lag(what: str, own: str = "") -> str:
+    return f"lag({what}) over (partition by container, incarnation{own} order by time_us)"
+
+
+def _rise(name: str, own: str, is_all: str) -> str:
+    """Says by how much a counter has risen since the heartbeat before.
+
+    Args:
+        name: The counter.
+        own: Whose it is, besides its container's: columns, with a comma before each.
+        is_all: Whether a first value has come since the heartbeat before.
+    """
+    before = _lag(name, own)
+    return (
+        f"case when {before} is null and not coalesce({is_all}, false) then 0 "
+        f"when {name} >= {before} then {name} - {before} else {name} end"
+    )
 
 
 class Heartbeats:
@@ -67,12 +99,25 @@ class Heartbeats:
             told.select("said.*")
             .where("container is not null")
             .dropDuplicates(["container", "incarnation", "time_us"])
+            .selectExpr(
+                "*",
+                f"{IS_FIRST} as is_first",
+                *(f"{_lag(f'size({each})')} as {each}_before" for each in LISTS),
+            )
         )
         self._told = self._told.localCheckpoint()
 
     def close(self) -> None:
         """Lets Spark forget what was parsed."""
         self._told.unpersist()
+
+    def _each(self, name: str, room: int | None = TOLD_MAX) -> str:
+        """Says what a list of the heartbeats has, and of each whether a first value is all."""
+        is_told = f"{name}_before is not null" if room is None else f"{name}_before < {room}"
+        return (
+            f"(select container, incarnation, time_us, is_first or {is_told} as is_all, "
+            f"inline({name}) from {{told}})"
+        )
 
     def _asked(self, query: str) -> list[dict[str, Any]]:
         spark = self._told.sparkSession
@@ -85,7 +130,9 @@ class Heartbeats:
     def containers(self) -> list[dict[str, Any]]:
         """Returns what each container did in each interval."""
         counters = ("messages_in", "messages_out", "bytes_in", "bytes_out")
-        rises = ", ".join(f"{_rise(name, '')} as {name}" for name in (*counters, "cpu_s"))
+        rises = ", ".join(
+            f"{_rise(name, '', 'is_first')} as {name}" for name in (*counters, "cpu_s")
+        )
         sums = ", ".join(f"sum({name}) as {name}" for name in (*counters, "cpu_s"))
         return self._asked(f"""
             select at_us, container, {sums}, sum(interval_s) as seconds,
@@ -98,7 +145,9 @@ class Heartbeats:
     def addresses(self) -> list[dict[str, Any]]:
         """Returns what went through each address at each container in each interval."""
         own = ", address, vhost"
-        rises = ", ".join(f"{_rise(f'`{name}`', own)} as `{name}`" for name in ("in", "out"))
+        rises = ", ".join(
+            f"{_rise(f'`{name}`', own, 'is_all')} as `{name}`" for name in ("in", "out")
+        )
         return self._asked(f"""
             select at_us, container, address, kind, sum(`in`) as `in`, sum(`out`) as `out`,
               sum(bytes_in) as bytes_in, max(depth) as depth,
@@ -106,20 +155,20 @@ class Heartbeats:
               max(latency_us.p90) as p90, max(latency_us.p99) as p99, max(latency_us.p999) as p999,
               sum(latency_us.count) as measured
             from (select {self._at} as at_us, container, {REPLIES_TOGETHER} as address, kind, depth,
-              {rises}, {_rise("bytes_in", own)} as bytes_in,
+              {rises}, {_rise("bytes_in", own, "is_all")} as bytes_in,
               case when latency_us.count > 0 then latency_us end as latency_us
-              from (select container, incarnation, time_us, inline(addresses) from {{told}}))
+              from {self._each("addresses")})
             group by at_us, container, address, kind order by at_us, container, address""")
 
     def links(self) -> list[dict[str, Any]]:
         """Returns what went over each link in each interval."""
         names = ("`in`", "`out`", "bytes_in", "bytes_out")
-        rises = ", ".join(f"{_rise(name, ', `to`')} as {name}" for name in names)
+        rises = ", ".join(f"{_rise(name, ', `to`', 'is_all')} as {name}" for name in names)
         sums = ", ".join(f"sum({name}) as {name}" for name in names)
         return self._asked(f"""
             select at_us, container, `to`, {sums}
             from (select {self._at} as at_us, container, `to`, {rises}
-              from (select container, incarnation, time_us, inline(links) from {{told}}))
+              from {self._each("links", room=None)})
             group by at_us, container, `to` order by at_us, container, `to`""")
 
     def flows(self) -> list[Flow]:
@@ -127,9 +176,9 @@ class Heartbeats:
         own = ", address, `to`"
         rows = self._asked(f"""
             select address, container, `to`, sum(messages) as messages, sum(bytes) as bytes
-            from (select container, address, `to`, {_rise("messages", own)} as messages,
-              {_rise("bytes", own)} as bytes
-              from (select container, incarnation, time_us, inline(matrix) from {{told}}))
+            from (select container, address, `to`, {_rise("messages", own, "is_all")} as messages,
+              {_rise("bytes", own, "is_all")} as bytes
+              from {self._each("matrix")})
             group by address, container, `to` having sum(messages) > 0
             order by address, container, `to`""")
         return [
