@@ -29,8 +29,10 @@ if TYPE_CHECKING:
 GIGABIT = 1e9
 
 
-def heartbeat(container: str, at: int, messages: int, *, began: int = 0) -> dict[str, Any]:
-    """Makes the one of so many seconds after a start; half of the messages go elsewhere."""
+def heartbeat(
+    container: str, at: int, messages: int, *, incarnation: int = 1, sequence: int | None = None
+) -> dict[str, Any]:
+    """Makes the one of so many seconds after the start; half of the messages go elsewhere."""
     other = "south" if container == "north" else "north"
     wait = {"p50": 1023, "p90": 2047, "p99": 8191 * at // 10, "p999": 16383, "count": 10}
     queue = {"address": "work/a", "vhost": "", "kind": "queue", "in": messages, "out": messages}
@@ -38,7 +40,8 @@ def heartbeat(container: str, at: int, messages: int, *, began: int = 0) -> dict
     return said(
         "heartbeat",
         container=container,
-        incarnation=BEGAN_US // 1000 + began * 1000,
+        incarnation=incarnation,
+        sequence=sequence,
         time_us=BEGAN_US + at * 1_000_000,
         interval_s=10,
         connections=3,
@@ -78,11 +81,11 @@ def mesh(tmp_path: Path) -> Directory:
     """Two containers; the first one restarts, and the second gets all it has from the first."""
     archive = Directory(tmp_path / "tables")
     beats = [
-        heartbeat("north", 10, 1000),
-        heartbeat("south", 10, 100),
-        heartbeat("north", 20, 3000),
-        heartbeat("south", 20, 1500),
-        heartbeat("north", 30, 500, began=21),
+        heartbeat("north", 10, 1000, sequence=1),
+        heartbeat("south", 10, 100, sequence=1),
+        heartbeat("north", 20, 3000, sequence=2),
+        heartbeat("south", 20, 1500, sequence=2),
+        heartbeat("north", 30, 500, incarnation=2, sequence=1),
     ]
     archive.put("$telemetry", [*beats, beats[-1], said("bench", **BENCH)])
     archive.put("flights", [{"body": b"x" * size} for size in range(100)])
@@ -130,11 +133,13 @@ def test_counters_become_what_happened(spark: SparkSession, mesh: Directory) -> 
     assert all(chart.png.startswith(b"\x89PNG") for chart in charts.values())
 
 
-def test_what_was_counted_before_is_not_taken_for_what_happened_then(spark: SparkSession) -> None:
+@pytest.mark.parametrize("sequence", [2, None])
+def test_what_was_counted_before_is_not_taken_for_what_happened_then(
+    spark: SparkSession, sequence: int | None
+) -> None:
     """The archive begins late, and an address is among the busiest only later."""
-    month = 30 * 86_400
     beats = [
-        json.loads(heartbeat("north", at, 9_000_000 + at, began=-month)["body"])
+        json.loads(heartbeat("north", at, 9_000_000 + at, sequence=sequence)["body"])
         for at in (10, 20, 30)
     ]
     known = {"vhost": "", "kind": "queue", "bytes_in": 0, "depth": 0, "latency_us": None}
@@ -146,7 +151,9 @@ def test_what_was_counted_before_is_not_taken_for_what_happened_then(spark: Spar
     beats[2]["addresses"] = [{**rising, "in": 5_000_003}, new, *beats[2]["addresses"]]
     rows = [("heartbeat", bytearray(json.dumps(beat).encode())) for beat in beats]
     found = Heartbeats(spark.createDataFrame(rows, "subject string, body binary"), HOUR_US)
-    assert [row["messages_in"] for row in found.containers()] == [20]
+    containers = found.containers()
+    assert [(row["messages_in"], row["peak_in"]) for row in containers] == [(20, 1)]
+    assert sum(row["seconds"] for row in containers) == pytest.approx(20, abs=0.01)
     came = {row["address"]: row["in"] for row in found.addresses() if row["in"]}
     assert came == {"work/a": 20, "queue/rising": 3, "queue/new": 7}
     assert [(each.messages, each.size_bytes) for each in found.flows()] == [(10, 1000)]

@@ -67,6 +67,7 @@ class TestOneContainer:
         times = [beat["time_us"] for beat in beats]
         assert times == sorted(times)
         assert {beat["incarnation"] for beat in beats} == {last["incarnation"]}
+        assert [beat["sequence"] for beat in beats] == list(range(1, len(beats) + 1))
 
     @story
     async def test_a_large_message_is_counted_whole(self) -> None:

@@ -26,7 +26,7 @@ __all__ = ("Heartbeats", "runs_of")
 LATENCY = "struct<p50: double, p90: double, p99: double, p999: double, count: bigint>"
 
 HEARTBEAT = (
-    "container string, incarnation string, time_us bigint, interval_s double, "
+    "container string, incarnation string, sequence bigint, time_us bigint, interval_s double, "
     "connections bigint, messages_in bigint, messages_out bigint, bytes_in bigint, "
     "bytes_out bigint, memory_bytes bigint, cpu_s double, root string, peers array<string>, "
     "addresses array<struct<address: string, vhost: string, kind: string, `in`: bigint, "
@@ -48,18 +48,11 @@ LISTS = ("addresses", "links", "matrix")
 REPLIES_TOGETHER = "if(startswith(address, '_reply/'), '_reply', address)"
 """Each client has reply addresses of its own, which say nothing to anybody else."""
 
-
 TOLD_MAX = 250
 """A heartbeat that tells fewer addresses, or pairs of the matrix, tells all of them."""
 
-FIRST_AFTER_S = 5.0
-"""An incarnation's first heartbeat is made within a second of its start, and what that takes."""
-
-IS_FIRST = (
-    "time_us - try_cast(incarnation as bigint) * 1000 between 0 and "
-    f"(2 * interval_s + {FIRST_AFTER_S}) * 1000000"
-)
-"""An incarnation is the time of its start, in milliseconds."""
+IS_FIRST = "coalesce(sequence = 1, false)"
+"""Whether a heartbeat is its incarnation's first; of those of earlier versions it is not known."""
 
 
 def _lag(what: str, own: str = "") -> str:
@@ -102,6 +95,7 @@ class Heartbeats:
             .selectExpr(
                 "*",
                 f"{IS_FIRST} as is_first",
+                f"{IS_FIRST} or {_lag('time_us')} is not null as is_counted",
                 *(f"{_lag(f'size({each})')} as {each}_before" for each in LISTS),
             )
         )
@@ -139,7 +133,7 @@ class Heartbeats:
               max(memory_bytes) as memory_bytes, max(connections) as connections,
               max(messages_in / interval_s) as peak_in, max(messages_out / interval_s) as peak_out
             from (select {self._at} as at_us, container, {rises}, memory_bytes, connections,
-              greatest(interval_s, 0.001) as interval_s from {{told}})
+              greatest(if(is_counted, interval_s, 0), 0.001) as interval_s from {{told}})
             group by at_us, container order by at_us, container""")
 
     def addresses(self) -> list[dict[str, Any]]:

@@ -65,6 +65,7 @@ class Heartbeat:
         self._look_s = 0.0
         self._ways_s = 0.0
         self._told_s = 0.0
+        self._sequence = 0
 
     def tick(self, now_s: float) -> None:
         """Lets time pass: called about ten times a second.
@@ -82,6 +83,7 @@ class Heartbeat:
             self._ways_s = now_s + LOOK_AT_WAYS_S
             self._traffic.look_at_ways(self._container.mesh)
         if now_s >= self._due_s:
+            self._sequence += 1
             record = self._record(now_s)
             self._due_s = max(self._due_s + self._every_s, now_s + self._every_s / 2)
             self._told_s = now_s
@@ -104,6 +106,7 @@ class Heartbeat:
             "kind": "heartbeat",
             "container": container.id,
             "incarnation": container.incarnation,
+            "sequence": self._sequence,
             "time_us": time.time_ns() // 1000,
             "interval_s": round(now_s - self._told_s, 3),
             "connections": len(container.peers.connections),
