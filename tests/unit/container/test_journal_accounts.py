@@ -46,6 +46,15 @@ def test_a_checkpoint_makes_older_records_superfluous(runner: asyncio.Runner) ->
     runner.run(story())
 
 
+async def left() -> Box:
+    """A container's journals that go with an item in their queue."""
+    box = Box()
+    box.queue.send("a")
+    await box.turn()
+    box.queue.store.journal = None
+    return box
+
+
 def stranded(box: Box) -> tuple[QueueJournals, Any]:
     """What another life makes of a queue that nobody declares, and its log."""
     again = QueueJournals(box.queue.core, "box", has_disk=True)
@@ -97,11 +106,7 @@ def test_a_queue_that_is_not_had_here_does_not_keep_the_log_for_ever(
 
 def test_a_queue_that_is_had_again_writes_its_account_alone(runner: asyncio.Runner) -> None:
     async def story() -> None:
-        box = Box()
-        box.queue.send("a")
-        await box.turn()
-        box.queue.store.journal = None
-        again, log = stranded(box)
+        again, log = stranded(await left())
         again.press(FIRST_GROUP)
         store = KeptQueue().store
         again.open("", "queue/a", {"priorities": 3}, store)
@@ -168,10 +173,7 @@ def test_a_queue_with_other_options_than_are_written_down_is_written_anew(
     runner: asyncio.Runner, options: dict[str, object]
 ) -> None:
     async def story() -> None:
-        box = Box()
-        box.queue.send("a")
-        await box.turn()
-        box.queue.store.journal = None
+        box = await left()
         again, log = stranded(box)
         again.open("", "queue/a", options, KeptQueue().store)
         for _ in range(5):

@@ -28,6 +28,14 @@ def meet(broker: Broker, address: str = "one/a") -> tuple[Publisher, Consumer]:
     return publisher, consumer
 
 
+def abandoned(broker: Broker) -> Publisher:
+    """Has a delivery begin, and the last consumer go in the middle of it."""
+    publisher, consumer = meet(broker)
+    publisher.start(b"large ")
+    consumer.detach()
+    return publisher
+
+
 @pytest.mark.parametrize("settled", [False, True])
 @pytest.mark.parametrize("address", ["one/a", "all/a"])
 @pytest.mark.parametrize("pieces", [1, 2, 30])
@@ -76,9 +84,7 @@ def test_the_last_consumer_goes_in_the_middle(settled: bool) -> None:
 def test_another_consumer_gets_what_the_last_one_left_in_the_middle() -> None:
     broker = Broker()
     grave = Grave(broker, "one/a")
-    publisher, first = meet(broker)
-    publisher.start(b"large ")
-    first.detach()
+    publisher = abandoned(broker)
     second = broker.peer().consumer("one/a", credit=1)
     publisher.more(b"rest", more=False)
     assert (second.bodies, grave.letters) == ([b"large rest"], [])
@@ -90,9 +96,6 @@ def test_another_consumer_gets_what_the_last_one_left_in_the_middle() -> None:
 def test_who_gives_up_after_the_last_consumer_has_gone_leaves_nothing() -> None:
     broker = Broker()
     grave = Grave(broker, "one/a")
-    publisher, consumer = meet(broker)
-    publisher.start(b"large ")
-    consumer.detach()
-    publisher.abort()
+    abandoned(broker).abort()
     assert grave.letters == []
     broker.assert_clean()
