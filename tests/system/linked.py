@@ -96,7 +96,7 @@ class Linked:
     def is_settled(self) -> bool:
         """Tells whether everybody knows what everybody else wants."""
         meshes = {name: each.mesh.mesh for name, each in self.containers.items()}
-        for one in meshes.values():
+        for here, one in meshes.items():
             if one.interests.local.throttle.due_s != math.inf:
                 return False
             for name, other in meshes.items():
@@ -104,11 +104,16 @@ class Linked:
                     continue
                 known = one.interests.table.origins.get(name)
                 told = other.interests.own_table
-                if one.next_hop(name) is None or told is None:
+                if told is None or not self._is_linked(here, one.next_hop(name)):
                     return False
                 if (0 if known is None else known.digest) != told.digest:
                     return False
         return True
+
+    def _is_linked(self, name: str, neighbour: str | None) -> bool:
+        """Tells whether a link is in use now: a next hop is known for some time after it."""
+        pairs = self.containers[name].mesh.pairs
+        return any(pair.peer == neighbour and pair.was_up for pair in pairs)
 
     def data_frames(self, one: str, other: str) -> int:
         """Counts what has gone from a container to its neighbour but for the protocol."""

@@ -409,8 +409,6 @@ async def test_a_pattern_that_no_topic_takes_harms_nobody_else() -> None:
         await here.publish("topic/news", "before")
         mesh.cut_off("b")
         mesh.join_again("b")
-        reached = mesh.containers["a"].mesh.mesh.next_hop
-        await eventually(lambda: reached("c") == "b", "the link is back")
         await mesh.settle()
         async with asyncio.timeout(10):
             await here.publish("topic/news", "after")
