@@ -20,7 +20,7 @@ from .processes import children_of
 from .served import READY_TIMEOUT_S, within
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
     import pyarrow as pa
@@ -82,12 +82,17 @@ def stocked(folder: Path, configuration: str) -> Iterator[Member]:
         yield member
 
 
+class WithoutReaders(AssertionError):
+    """A client took a container's records for itself, where it was to ask a reader."""
+
+
 @contextmanager
 def readers_only() -> Iterator[None]:
     """Has clients fail where readers do."""
 
-    async def none(*_: object) -> None:
-        raise AssertionError("this was to be read from a reader")
+    async def none(*_: object) -> AsyncIterator[None]:
+        raise WithoutReaders("this was to be read from a reader")
+        yield
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(sessions.Session, "_by_records", none)

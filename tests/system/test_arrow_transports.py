@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import socket
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,28 +13,34 @@ import trustme
 
 from cogwork import sync
 from cogwork.arrow import ArrowClient, ArrowError
-from cogwork.arrow import session as sessions
 from cogwork.cli.servers.process import free_ports
 from cogwork.container.users import hash_password
 from cogwork.io.tls import client_context
 
-from .served import READY_TIMEOUT_S, served, within
+from .arrow_readers import WithoutReaders, readers_only
+from .processes import children_of
+from .served import READY_TIMEOUT_S, Served, served, within
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-CONFIGURATION = """
+LISTENERS = (
+    """
 [[listen]]
 port = {amqps}
 transport = "amqps"
 tls = {{ certificate = "{server}" }}
-
+""",
+    """
 [[listen]]
 port = {ws}
 transport = "ws"
+""",
+)
 
+CONFIGURATION = """
 [arrow]
 readers = 1
 
@@ -62,8 +71,15 @@ class Stage:
         )
         self.ports = dict(zip(("amqps", "ws"), free_ports(2), strict=True))
         self.tls: ssl.SSLContext = client_context(folder / "ca.pem")
-        self.text = CONFIGURATION.format(
-            **self.ports, server=folder / "server.pem", password_hash=hash_password("word")
+        self._folder = folder
+        self._password_hash = hash_password("word")
+
+    def text(self, listeners: Iterable[str] = LISTENERS) -> str:
+        """Returns what `cogwork.toml` says besides the listener of its own."""
+        return ("".join(listeners) + CONFIGURATION).format(
+            **self.ports,
+            server=self._folder / "server.pem",
+            password_hash=self._password_hash,
         )
 
     def url(self, scheme: str, login: str = "jo:word@") -> str:
@@ -81,41 +97,53 @@ class Stage:
 
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    folder = tmp_path_factory.mktemp("transports")
-    made = Stage(folder)
-    with served(folder, made.text):
-        within(READY_TIMEOUT_S, made.listens, "it listens at every port")
-        with sync.connect(made.url("ws")) as mesh:
-            mesh.stream("orders").append(b"%d" % number for number in range(100))
+    with staged(tmp_path_factory.mktemp("transports")) as (made, _):
         yield made
 
 
+@contextmanager
+def staged(folder: Path) -> Iterator[tuple[Stage, Served]]:
+    """Runs a container with a reader, and a hundred records, for the length of a `with` block."""
+    made = Stage(folder)
+    with served(folder, made.text()) as running:
+        within(READY_TIMEOUT_S, made.listens, "it listens at every port")
+        with sync.connect(made.url("ws")) as mesh:
+            mesh.stream("orders").append(b"%d" % number for number in range(100))
+        yield made, running
+
+
 @pytest.mark.parametrize("scheme", ["amqps", "ws"])
-def test_a_range_is_read_over_every_transport(
-    stage: Stage, scheme: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def offers_readers() -> bool:
-        with ArrowClient(stage.url(scheme), tls=stage.tls) as client:
-            return len(list(client.read("orders", 0, 100, ["body"]))) == 1 and bool(asked)
-
-    asked: list[object] = []
-    find = sessions._reader_of
-    monkeypatch.setattr(sessions, "_reader_of", lambda mesh: _noted(asked, find(mesh)))
-    within(READY_TIMEOUT_S, offers_readers, "there are readers")
-
-    def none(*_: object) -> None:
-        raise AssertionError("this was to be read from a reader")
-
-    monkeypatch.setattr(sessions.Session, "_by_records", none)
-    with ArrowClient(stage.url(scheme), tls=stage.tls) as client:
-        (batch,) = client.read("orders", 0, 100, ["body"])
-        assert batch.column("body").to_pylist() == [b"%d" % number for number in range(100)]
+def test_a_range_is_read_over_every_transport(stage: Stage, scheme: str) -> None:
+    reads_by_readers(stage, scheme)
 
 
-def _noted(asked: list[object], found: object) -> object:
-    if found is not None:
-        asked.append(found)
-    return found
+def test_readers_know_listeners_that_changed_places(tmp_path: Path) -> None:
+    with staged(tmp_path) as (stage, running):
+        reads_by_readers(stage, "ws")
+        file = tmp_path / "cogwork.toml"
+        moved = stage.text(reversed(LISTENERS))
+        file.write_text(file.read_text().replace(stage.text(), moved))
+        assert moved in file.read_text()
+        running.process.send_signal(signal.SIGHUP)
+        (reader,) = children_of(running.process.pid)
+        os.kill(reader, signal.SIGKILL)
+        for scheme in ("ws", "amqps"):
+            reads_by_readers(stage, scheme)
+
+
+def reads_by_readers(stage: Stage, scheme: str) -> None:
+    """Checks that a range comes from a reader, and from nowhere else, once there is one."""
+
+    def is_read() -> bool:
+        with readers_only(), ArrowClient(stage.url(scheme), tls=stage.tls) as client:
+            try:
+                (batch,) = client.read("orders", 0, 100, ["body"])
+            except WithoutReaders:
+                return False
+        bodies: list[bytes] = batch.column("body").to_pylist()
+        return bodies == [b"%d" % number for number in range(100)]
+
+    within(READY_TIMEOUT_S, is_read, f"a reader gives the range by {scheme}")
 
 
 def test_a_wrong_login_is_told_at_once(stage: Stage) -> None:

@@ -15,7 +15,7 @@ import msgspec
 from cogwork.amqp.types import UShort
 from cogwork.arrow.serving.desk import Desk
 from cogwork.arrow.serving.frames import Frames
-from cogwork.arrow.serving.job import OFFERED, ReaderJob
+from cogwork.arrow.serving.job import OFFERED, ReaderJob, place_of
 from cogwork.io.listener import reserved_socket
 from cogwork.io.time_slice import set_time_slice
 
@@ -52,6 +52,7 @@ class Crew:
         self._command = list(command)
         self._number = number
         self._reserved: list[socket.socket] = []
+        self._ports: dict[str, int] = {}
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
         self._keepers: list[asyncio.Task[None]] = []
 
@@ -74,12 +75,9 @@ class Crew:
             port = first + at if first else 0
             # Held until the end: the port stays theirs while one that died is not back yet.
             self._reserved.append(reserved_socket(listen.host, port))
+            self._ports[place_of(listen)] = self._reserved[-1].getsockname()[1]
         for number in range(configuration.arrow.readers):
             self._keepers.append(asyncio.get_running_loop().create_task(self._keep(number)))
-
-    @property
-    def _ports(self) -> list[int]:
-        return [sock.getsockname()[1] for sock in self._reserved]
 
     def signal(self, number: signal.Signals) -> None:
         """Sends a signal to all."""
@@ -148,10 +146,7 @@ class Crew:
     def _offer(self) -> None:
         """Tells clients where readers are, once there is one."""
         listeners = self._container.configuration.at_ports
-        ports = {
-            listen.transport: UShort(port)
-            for listen, port in zip(listeners, self._ports, strict=False)
-        }
+        ports = {listen.transport: UShort(self._ports[place_of(listen)]) for listen in listeners}
         self._container.peers.offer(OFFERED, ports)
 
 

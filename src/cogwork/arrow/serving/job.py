@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from msgspec import Struct
 
 from cogwork.amqp.types import Symbol
 
-__all__ = ("OFFERED", "ReaderJob")
+if TYPE_CHECKING:
+    from cogwork.container.settings import Listen
+
+__all__ = ("OFFERED", "ReaderJob", "place_of")
 
 OFFERED = Symbol("cogwork:arrow")
 """A container that has readers offers this; the property tells their port for each scheme."""
@@ -19,10 +24,15 @@ class ReaderJob(Struct, frozen=True):
         container: The container's id.
         number: Of the reader, from 0 on.
         fd: The socket to the container.
-        ports: One for each configured listener that is at a port, in their order.
+        ports: One for each listener that was configured at a port at the start, by `place_of`.
     """
 
     container: str
     number: int
     fd: int
-    ports: list[int]
+    ports: dict[str, int]
+
+
+def place_of(listen: Listen) -> str:
+    """Names a listener by what a reload of the configuration leaves as it is."""
+    return f"{listen.scheme}://{listen.endpoint}"

@@ -23,6 +23,7 @@ from msgspec import structs
 from cogwork.amqp.errors import AmqpError, CogworkError, Condition
 from cogwork.arrow.serving.asker import Asker
 from cogwork.arrow.serving.frames import Frames
+from cogwork.arrow.serving.job import place_of
 from cogwork.arrow.serving.links import Links
 from cogwork.arrow.serving.pace import Pace
 from cogwork.arrow.serving.turns import Turns
@@ -109,8 +110,10 @@ class Reader:
         await self._close()
 
     def _on_ports(self, configuration: Configuration) -> list[Any]:
-        listeners = zip(configuration.at_ports, self._job.ports, strict=False)
-        return [structs.replace(listen, port=port) for listen, port in listeners]
+        """Returns the listeners that were there at the start, each with a port of the readers."""
+        ports = self._job.ports
+        listeners = [listen for listen in configuration.at_ports if place_of(listen) in ports]
+        return [structs.replace(listen, port=ports[place_of(listen)]) for listen in listeners]
 
     def _reload(self, load: Callable[[], Configuration]) -> None:
         try:
