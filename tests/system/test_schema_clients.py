@@ -257,6 +257,8 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         assert json.loads(capsys.readouterr().out) == gone
         assert call("unregister", url, "topic/orders.#") == 6
         assert capsys.readouterr().err == "cogwork: topic/orders.# has no schema\n"
+        assert call("register", url, "topic/orders.#", str(order), "--dry-run") == 0
+        assert capsys.readouterr().out == "topic/orders.# would have version 4\n"
         assert call("register", url, "a", str(order), "--message", "x.Y") == 2
         assert "--message names a message of Protocol Buffers" in capsys.readouterr().err
         assert call("register", url, "a", str(good), "--kind", "json", "--message", "x.Y") == 0

@@ -293,7 +293,8 @@ def sync(path: str) -> None:
     local = local_path(path)
     if not os.path.isabs(local):
         return
-    for each in (local, os.path.dirname(local)):
+    folder = os.path.dirname(local)  # of a day, which may be a new one
+    for each in (local, folder, os.path.dirname(folder)):
         descriptor = os.open(each, os.O_RDONLY)
         try:
             os.fsync(descriptor)

@@ -48,6 +48,7 @@ OF_TYPE = {
     "cogwork.client.rpc.errors.BadArguments": ExitCode.USAGE,
     "cogwork.client.rpc.errors.NoSuchMethod": ExitCode.NOT_FOUND,
     "cogwork.client.rpc.errors.Unserialisable": ExitCode.USAGE,
+    "cogwork.log.errors.ForeignFile": ExitCode.CONFIGURATION,
     "cogwork.schema.errors.Conflict": ExitCode.NOT_ACCEPTED,
     "cogwork.schema.errors.Incompatible": ExitCode.NOT_ACCEPTED,
     "cogwork.schema.errors.InvalidAddress": ExitCode.USAGE,

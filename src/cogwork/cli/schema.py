@@ -20,6 +20,7 @@ from cogwork.cli.unknown_commands import HelpfulGroup
 from cogwork.cli.unopened import explained
 from cogwork.dataplane.messages import Message
 from cogwork.schema.errors import InvalidAddress
+from cogwork.schema.events import decode_event
 from cogwork.schema.registry import SCHEMAS, demand_pattern
 
 if TYPE_CHECKING:
@@ -101,8 +102,10 @@ def register(
             return version, False
         if dry_run:
             registry = await schemas.registry()
-            registry.register(address, chosen, definition, message, must_fit=not incompatible)
-            return version + 1, True
+            event = registry.register(
+                address, chosen, definition, message, must_fit=not incompatible
+            )
+            return decode_event(event).version, True
         made = await schemas.register(
             address, definition, kind=chosen, message=message, must_fit=not incompatible
         )
