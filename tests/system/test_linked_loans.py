@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -112,6 +112,36 @@ async def test_who_wants_items_settled_loses_none_for_want_of_credit(lenders: st
             found = [item.body for item in await taken(items, len(expected))]
         assert len(found) == len(set(found))
         assert set(found) == expected
+
+
+@pytest.mark.parametrize("kind", ["queue", "work"])
+def test_who_wants_items_settled_gets_none_twice_where_a_shard_did_not_hear(kind: str) -> None:
+    @story
+    async def told() -> None:
+        hasty = f'[[queue]]\naddress = "{kind}/x"\nin_doubt_timeout_s = 1.0\n'
+        async with (
+            linked("b-z", configuration=hasty) as mesh,
+            FaultyProxy(f"amqp://{mesh.address('b')}") as proxy,
+        ):
+            await mesh.start("a", configuration=f'[[link]]\nurl = "{proxy.url}"\n')
+            await mesh.settle()
+            here, there = await mesh.client("a"), await mesh.client("b")
+            items = await mesh.enter(there.subscribe(f"{kind}/x", credit=10, settled=True))
+            await here.publish(f"{kind}/x", "first")
+            await taken(items, 1)
+            proxy.hold_replies()  # nothing comes from b to a
+            for number in range(3):
+                await here.publish(f"{kind}/x", number)
+            assert [item.body for item in await taken(items, 3)] == [0, 1, 2]
+            proxy.cut()
+            shard: Any = mesh.containers["a"].vhosts[""].nodes.get(f"{kind}/x")
+            await eventually(lambda: shard.store.depth == 0, "the shard has heard it")
+            await asyncio.sleep(1.5)
+            await here.publish(f"{kind}/x", "last")
+            assert [item.body for item in await taken(items, 1)] == ["last"]
+            await mesh.stop("a")
+
+    told()
 
 
 @story

@@ -325,7 +325,7 @@ class AddressEntry(CopyingEntry):
                 continue
             self._ship_for_choice(cython.address(s), d)
             outlet = self.pick(cython.address(s))
-            if outlet is None or (not d.complete and type(outlet) is not OutgoingLink):
+            if outlet is None or (not d.complete and not _takes_parts(outlet)):
                 return 0
             self.unhold()
             self.delivered += 1
@@ -404,3 +404,10 @@ class AddressEntry(CopyingEntry):
 @cython.inline
 def _cost(outlet: Terminus) -> uint32_t:
     return cython.cast(OutgoingLink, outlet).cost if type(outlet) is OutgoingLink else 0
+
+
+@cython.cfunc
+@cython.inline
+def _takes_parts(outlet: Terminus) -> cython.bint:
+    """Says whether an outlet gets a delivery before it is whole; a selector has to see all of it."""
+    return type(outlet) is OutgoingLink and cython.cast(OutgoingLink, outlet).selector is None

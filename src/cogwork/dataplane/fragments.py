@@ -7,6 +7,7 @@ from cython.cimports.cogwork.dataplane.holding import MULTICAST
 from cython.cimports.cogwork.dataplane.octets import bytes_from, octets_of
 from cython.cimports.cogwork.dataplane.outgoing import OutgoingLink
 from cython.cimports.cogwork.dataplane.sections import find_to
+from cython.cimports.cogwork.dataplane.sending import is_picky
 from cython.cimports.cogwork.dataplane.shipment import (
     ACCEPTED,
     NOWHERE,
@@ -107,15 +108,15 @@ class FragmentingEnd(CreditingEnd):
     def needs_whole(self, entry, data, size):
         """Says whether a delivery, whose first frame this is, is assembled before it goes on.
 
-        A selector has to see the properties, which a sender may part anywhere; and where nobody is
-        there, a dead letter has all of it.
+        A selector has to see the properties, which a sender may part anywhere; and where nobody may
+        want it, a dead letter has all of it.
         """
         if entry.assembles:
             return True
         if entry.distribution == MULTICAST and entry.leads_away():
             return True
         outlets: list = entry.matching() if entry.distribution == MULTICAST else entry.outlets
-        return _selects(outlets) or (not outlets and entry.dead_letter is not None)
+        return _selects(outlets) or (entry.dead_letter is not None and _may_all_refuse(outlets))
 
     def _describe(self, s, t):
         s.data = cython.NULL
@@ -316,3 +317,12 @@ def _selects(outlets: list) -> cython.bint:
         if type(outlet) is OutgoingLink and cython.cast(OutgoingLink, outlet).selector is not None:
             return True
     return False
+
+
+@cython.cfunc
+def _may_all_refuse(outlets: list) -> cython.bint:
+    """Says whether there is none of these that takes every message."""
+    for outlet in outlets:
+        if type(outlet) is not OutgoingLink or not is_picky(cython.cast(OutgoingLink, outlet)):
+            return False
+    return True

@@ -8,7 +8,8 @@ released, uncounted: lending moves nothing.
 
 What a consumer has is kept with its `Borrower` by the attempt's tag. So it outlives the link it came
 by: after a break the next one presents the tags, what is sent again is recognised, and what the
-consumer has said meanwhile is passed on.
+consumer has said meanwhile is passed on. That holds for what the consumer has settled, too, or got
+settled: it passes back unsettled, and is kept until the shard has heard it.
 
 A client that comes from another container presents tags of its own. Its attach is not answered until
 the shards have been asked (`expect`, `begin`); what goes on is awaited, and until it has come all of
@@ -311,12 +312,10 @@ class Borrower(Terminus):
             loan.owed -= 1
         if item.code:
             self._pass_back(item, token)
-            if item.settled:
-                self.lent.forget(cython.address(loan.chain), token)
         return True
 
     def resolve_outcome(self, token, verdict):
-        """Takes what the consumer says; what it has not settled is the shard's to confirm."""
+        """Takes what the consumer says; it is kept until the shard confirms that it has heard it."""
         item: cython.pointer(Lent) = self.lent.find(token)
         loan: Loan
         if item == cython.NULL:
@@ -332,16 +331,12 @@ class Borrower(Terminus):
             return SETTLE
         item.code = verdict.code
         item.settled = verdict.settled
-        is_said = verdict.code in (ACCEPTED, RELEASED, RECEIVED)
+        if verdict.settled and (verdict.code == RECEIVED or verdict.code == 0):
+            item.code = RELEASED  # what a queue takes it for; it is to answer
+        is_said = item.code in (ACCEPTED, RELEASED, RECEIVED)
         self.lent.keep_state(token, None if is_said else state_of(verdict))
         self._pass_back(item, token)
-        if not verdict.settled:
-            return KEEP
-        if loan is not None:
-            self.lent.forget(cython.address(loan.chain), token)
-            if loan.is_limited:
-                self.share_out()
-        return SETTLE
+        return SETTLE if verdict.settled else KEEP
 
     def _pass_back(self, item, token):
         """Says to the shard what the consumer said, if there is a way."""
@@ -358,10 +353,8 @@ class Borrower(Terminus):
             True,
             item.incoming_id,
             cython.address(verdict),
-            item.settled,
+            False,
         )
-        if item.settled:
-            loan.unsettled -= 1
         return 0
 
     def _confirm(self, token, code, state):
@@ -427,13 +420,21 @@ class Borrower(Terminus):
         kept = self.broken.get(tag)
         return kept is not None and self._has(kept[0]) and self.lent.find(kept[0]).code != 0
 
-    def containers(self) -> list:
-        """Lists the containers from which the consumer has something with no loan."""
+    def containers(self, unsettled_only: bool = False) -> list:
+        """Lists where the consumer has something from, or something unsettled, with no loan."""
         found: list = list(set(self.expected.values()))
-        for kept in self.broken.values():
-            if kept[1] not in found and self._has(kept[0]):
-                found.append(kept[1])
+        for token, container in self.broken.values():
+            if container in found or not self._has(token):
+                continue
+            if not unsettled_only or not self.lent.find(token).settled:
+                found.append(container)
         return found
+
+    def forget_settled(self) -> None:
+        """Leaves it to shards that cannot be reached what becomes of what is settled here."""
+        for tag, kept in list(self.broken.items()):
+            if self._has(kept[0]) and self.lent.find(kept[0]).settled:
+                self.close_tag(tag, ACCEPTED)
 
     def _has(self, token):
         return self.lent.find(token) != cython.NULL

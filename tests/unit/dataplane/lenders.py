@@ -88,7 +88,7 @@ class Tunnel:
         self.far = End(shard.core, frame_size)
         self.loan = Loan(self.near.session, 1, borrower, "far")
         self.near.session.map_link(1, self.loan)
-        self.lender = OutgoingLink(self.far.session, 1, borrower.consumer.presettles)
+        self.lender = OutgoingLink(self.far.session, 1)
         self.far.session.map_link(1, self.lender)
         shard.store.add_consumer(self.lender, is_far=True, **options)
         self.heard: list[Transfer] = []
@@ -110,12 +110,13 @@ class Tunnel:
         self.run()
         return self
 
-    def run(self) -> None:
-        """Lets both ends hear each other until there is nothing to hear."""
+    def run(self, *, hears_back: bool = True) -> None:
+        """Lets both ends hear each other until there is nothing to hear; or the near one alone."""
         for _ in itertools.count():
             self.near.core.flush()
             self.far.core.flush()
-            out, back = self.far.wire.take_output(), self.near.wire.take_output()
+            out = self.far.wire.take_output()
+            back = self.near.wire.take_output() if hears_back else b""
             for each in self._reader.feed(out):
                 if each.body and isinstance(said := decode_performative(each.body)[0], Transfer):
                     self.heard.append(said)

@@ -124,6 +124,22 @@ def test_a_selector_decides_who_can_have_a_message(broker: Broker) -> None:
     assert other.bodies == [b"b1", b"b2", b"b3"]
 
 
+def test_a_selector_sees_all_of_what_had_half_come_when_it_did(broker: Broker) -> None:
+    publisher, first = broker.peer().publisher("one/a"), broker.peer().consumer("one/a", credit=1)
+    publisher.send(b"first")
+    publisher.start(b"half")
+    broker.selector = lambda message: len(message) < 10
+    small = broker.peer().consumer("one/a", credit=5)
+    broker.selector = None
+    assert broker.entry("one/a").held == 1
+    publisher.more(b" and the other half", more=False)
+    publisher.send(b"next")
+    assert small.bodies == []
+    first.flow(5)
+    assert first.bodies == [b"first", b"half and the other half"]
+    assert small.bodies == [b"next"]
+
+
 def test_what_no_selector_lets_through_is_held_until_somebody_wants_it(broker: Broker) -> None:
     publisher = broker.peer().publisher("one/a")
     broker.selector = lambda message: message.startswith(b"a")

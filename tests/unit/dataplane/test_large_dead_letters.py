@@ -53,6 +53,21 @@ def test_the_letter_is_the_same_for_any_number_of_transfers(
     broker.assert_clean()
 
 
+@pytest.mark.parametrize("pieces", [1, 2, 30])
+def test_who_wants_none_of_its_own_connection_is_nobody_for_it(pieces: int) -> None:
+    broker = Broker()
+    grave = Grave(broker, "all/a")
+    broker.no_local = True
+    peer = broker.peer()
+    consumer = peer.consumer("all/a", credit=5)
+    publisher = peer.publisher("all/a")
+    sent = publisher.send(b"x" * 100, pieces=pieces)
+    assert consumer.bodies == []
+    assert grave.letters == [(b"x" * 100, "unroutable")]
+    assert publisher.outcomes == {sent: Accepted()}
+    broker.assert_clean()
+
+
 def test_whose_letter_cannot_be_made_is_the_senders_again() -> None:
     broker = Broker()
     grave = Grave(broker, "one/a")

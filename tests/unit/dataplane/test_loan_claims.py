@@ -44,6 +44,47 @@ def test_a_claim_settled_at_once_is_passed_on(lent: Lent) -> None:
     assert lent.link.unsettled == lent.tunnel.loan.unsettled == lent.tunnel.lender.unsettled == 0
 
 
+@pytest.mark.parametrize("presettles", [True, False])
+def test_what_is_settled_is_said_again_where_the_shard_has_not_heard_it(presettles: bool) -> None:
+    lent = Lent(presettles=presettles)
+    lent.far.send("a", "b")
+    lent.tunnel.run(hears_back=False)
+    arrivals = lent.consumer.take()
+    assert texts(arrivals) == ["a", "b"]
+    if not presettles:
+        lent.consumer.settle(arrivals[0], last=arrivals[1])
+    lent.tunnel.cut()
+    assert lent.far.counts("in-doubt") == [2]
+    assert lent.borrower.containers() == ["far"]
+    assert lent.borrower.containers(unsettled_only=True) == [], "it need not go for that"
+    lent.again()
+    lent.tunnel.run()
+    assert lent.far.counts("accepted", "in-doubt", "ready") == [2, 0, 0]
+    assert lent.take() == []
+    assert lent.borrower.containers() == []
+    assert lent.confirmations() == []
+    assert lent.link.unsettled == lent.tunnel.loan.unsettled == lent.tunnel.lender.unsettled == 0
+
+
+def test_what_a_shard_never_hears_is_forgotten() -> None:
+    lent = Lent(presettles=True)
+    lent.far.send("a")
+    lent.tunnel.run(hears_back=False)
+    lent.tunnel.cut()
+    lent.borrower.forget_settled()
+    assert lent.borrower.containers() == []
+    assert lent.link.unsettled == 0
+
+
+@pytest.mark.parametrize("state", [RECEIVED, Released()], ids=["received", "released"])
+def test_what_is_settled_without_being_taken_goes_back(lent: Lent, state: DeliveryState) -> None:
+    (arrival,) = lent.lend("a")
+    lent.flow(0)
+    lent.settle(arrival, state)
+    assert lent.far.counts("ready", "released", "unsettled") == [1, 1, 0]
+    assert lent.link.unsettled == lent.tunnel.loan.unsettled == lent.tunnel.lender.unsettled == 0
+
+
 def test_an_overtaken_claim_is_refused(lent: Lent) -> None:
     (arrival,) = lent.lend("a")
     taken = lent.far.store

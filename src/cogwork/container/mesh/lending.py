@@ -45,6 +45,10 @@ BROKEN_S = 5.0
 """So long a consumer keeps what it has from a shard that cannot be reached; then it has to go,
 before the shard gives its items to others."""
 
+UNHEARD_S = 60.0
+"""So long it is kept what consumers have settled, for a shard that cannot be reached: as a rule it
+has given its items to others by then."""
+
 ANSWER_S = 2.0
 """So long shards elsewhere have to say what has become of a client's items, and then once more to
 send those that go on: less than a client waits."""
@@ -271,6 +275,7 @@ class Lending:
                 self._end_silence(consumer, now_s)
                 self._end_idle(consumer, now_s)
                 self._end_broken(consumer, now_s)
+                self._end_unheard(consumer, now_s)
 
     def _end_silence(self, consumer: Consumer, now_s: float) -> None:
         """Waits no longer for shards that do not say, or do not send, what a client presents."""
@@ -314,7 +319,7 @@ class Lending:
 
     def _end_broken(self, consumer: Consumer, now_s: float) -> None:
         """Detaches a consumer whose items another container will soon give to others."""
-        containers = consumer.borrower.containers()
+        containers = consumer.borrower.containers(unsettled_only=True)
         if not containers or consumer.node.replica is not None:
             consumer.broken_since_s = None
         elif consumer.broken_since_s is None:
@@ -332,6 +337,16 @@ class Lending:
                     description=f"items of container {containers[0]} cannot be settled any more",
                 )
             )
+
+    def _end_unheard(self, consumer: Consumer, now_s: float) -> None:
+        """Forgets what another container has not heard for long: it may be gone for good."""
+        if not consumer.borrower.containers():
+            consumer.unheard_since_s = None
+        elif consumer.unheard_since_s is None:
+            consumer.unheard_since_s = now_s
+        elif now_s - consumer.unheard_since_s > UNHEARD_S:
+            consumer.borrower.forget_settled()
+            consumer.unheard_since_s = None
 
 
 def _forget_old(since_s: dict[str, float], before_s: float) -> None:

@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from cogwork.amqp.errors import AmqpError, Condition
 from cogwork.container.mesh.away import Away
 from cogwork.container.mesh.names import FROM, HOPS, HOPS_MAX, INCARNATION, NUMBER, TO
-from cogwork.dataplane.loan import Loan
 from cogwork.dataplane.outgoing import OutgoingLink
 from cogwork.dataplane.relayed import relay
 from cogwork.router.mesh.bounds import CONTAINERS_MAX
@@ -234,9 +233,7 @@ def _is_busy(link: Link) -> bool:
     if isinstance(end, OutgoingLink):
         entry = link.context.entry if isinstance(link.context, Away) else None
         return end.queue_count > 0 or (entry is not None and entry.held > 0)
-    # What a shard sends settled is lost where its loan ends before it has come.
-    is_settled = isinstance(end, Loan) and end.borrower.consumer.presettles
-    return end.credit > 0 and is_settled
+    return False
 
 
 def _age(properties: dict[Symbol, object]) -> tuple[int, int]:
