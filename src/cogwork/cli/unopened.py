@@ -81,7 +81,7 @@ async def attached(
             except TimeoutError:
                 problem = None if stream is None else await _problem_of(mesh, stream)
                 late = f"the container has not answered within {timeout_s} s"
-                raise StreamNotOpen(f"{address}: {problem or late}") from None
+                raise StreamNotOpen(problem or f"{address}: {late}") from None
         yield opened
 
 

@@ -215,8 +215,12 @@ class Stream:
         await self._mesh.publish(self.address, message)
 
     async def load_snapshot(self) -> Snapshot | None:
-        """Returns the newest snapshot; None where there is none."""
-        async with self.read(Origin.SNAPSHOT, credit=1) as reader:
+        """Returns the newest snapshot; None where there is none.
+
+        What follows it may have been given up: who reads on from there is told.
+        """
+        snapshot = self.read(Origin.SNAPSHOT, credit=1, on_truncated="first")
+        async with snapshot as reader:
             waiting = asyncio.ensure_future(reader.caught_up())
             taking = asyncio.ensure_future(reader.take(1))
             try:

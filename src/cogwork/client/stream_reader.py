@@ -10,10 +10,10 @@ from cogwork.amqp.extensions import CAUGHT_UP, STREAM_START
 from cogwork.amqp.performatives import SenderSettleMode
 from cogwork.amqp.terminus import Source
 from cogwork.amqp.types import Described
-from cogwork.client.errors import LinkRefused
+from cogwork.client.errors import LinkRefused, RecordsLost
 from cogwork.client.receiver import BATCH_MAX, Receiver, checked_credit, filters_of
 from cogwork.client.stream_start import start_filters
-from cogwork.consensus.engine import FromOffset
+from cogwork.consensus.engine import FromOffset, Origin
 from cogwork.dataplane.stream_inbox import StreamInbox
 from cogwork.dataplane.stream_records import Record, Records
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from cogwork.amqp.types import Symbol
     from cogwork.client.mesh import Mesh
-    from cogwork.consensus.engine import FromTime, Origin
+    from cogwork.consensus.engine import FromTime
     from cogwork.dataplane.link import Link
 
 __all__ = ("StreamReader",)
@@ -32,7 +32,9 @@ class StreamReader(Receiver[Record]):
     """Reads a stream; made by `Stream.read`.
 
     Iterate over it, in `async with` or without; with it, it is attached before the first record is
-    asked for. After a loss it goes on with the next record: nothing missing, nothing twice.
+    asked for, and has begun: one that starts at the end gets whatever is appended from then on.
+    After a loss it goes on with the next record: nothing missing, nothing twice. Where it ends for
+    good, what has arrived is handed over first.
     """
 
     snd_settle_mode = SenderSettleMode.SETTLED
@@ -64,10 +66,32 @@ class StreamReader(Receiver[Record]):
         self._stream_inbox = StreamInbox(mesh.flusher, mesh.create_future, checked_credit(credit))
         self._stream_inbox.on_caught_up = self._note_caught_up
         self._caught_up = asyncio.Event()
+        self._placed = asyncio.Event()
+        self._stream_inbox.on_placed = self._placed.set
+        self._starts_at_end = start is Origin.NEXT
         super().__init__(mesh, source, self._stream_inbox)
 
     def _filters(self, start: Origin | FromOffset | FromTime) -> dict[Symbol, object]:
         return {**start_filters(start, skips=self._skips), **self._selector}
+
+    async def open(self) -> None:
+        """Waits until it is attached; at a stream's end, until it is known which that is.
+
+        Raises:
+            LinkRefused: The container does not agree.
+            CogworkError: The link ended for good before.
+        """
+        await super().open()
+        if not self._starts_at_end:
+            return
+        try:
+            await self._placed.wait()
+            if self.failure is not None and self.next_offset is None:
+                raise self.failure
+        except BaseException:
+            self._leave()
+            self.abandon()
+            raise
 
     # -- how far it is
 
@@ -161,9 +185,17 @@ class StreamReader(Receiver[Record]):
         return source
 
     def close_with(self, error: Exception) -> None:
-        """Ends the iteration."""
+        """Ends the iteration, behind what has arrived and is in the stream yet."""
+        if isinstance(error, RecordsLost):
+            self._stream_inbox.forget_from(error.end)
         super().close_with(error)
         self._caught_up.set()
+        self._placed.set()
+
+    def abandon(self) -> None:
+        """Ends for good without a word to anyone."""
+        super().abandon()
+        self._stream_inbox.forget()
 
 
 def _starts_somewhere(link: Link) -> bool:

@@ -218,7 +218,9 @@ class Attachments:
             capabilities=source.capabilities,
         )
         link.put_off(partial(_agree, link, attach, attachment, agreed))
-        if not self._asks_elsewhere(attach, attachment, client):
+        subscription = attachment.subscription
+        is_put_off = subscription is not None and subscription.is_put_off
+        if not self._asks_elsewhere(attach, attachment, client) and not is_put_off:
             link.answer()
 
     def _size_bytes_max(self, attach: Attach) -> int | None:

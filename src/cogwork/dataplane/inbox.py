@@ -285,10 +285,10 @@ class Inbox:
             used = self.count_waiting() + self.held
             if link is not None and self.draining is None and used < self.window:
                 await self.exhausted(self.window - used)
-            if self.failure is not None:
-                raise self.failure
             if self.refill():
                 return await self.take_batch(self.window)
+            if self.failure is not None:
+                raise self.failure
             if self.link is link:
                 break
         self.top_up()
@@ -340,7 +340,7 @@ class Inbox:
         self.drained()
 
     def close(self, failure: object = None) -> None:
-        """Ends the iteration once what waits was handed over; a failure ends it at once.
+        """Ends the iteration once what waits was handed over; a failure ends it at once, as a rule.
 
         Args:
             failure: What iterating raises from now on.

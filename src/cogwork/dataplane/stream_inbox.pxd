@@ -18,6 +18,7 @@ cdef class StreamInbox(Inbox):
     cdef uint64_t caught_up_after
     cdef bint is_told
     cdef public object on_caught_up
+    cdef public object on_placed
     cdef int receive(self, Piece* piece, bint settled) except -1
     cdef int note_marker(self, octets data) except -1
     cdef int clear(self) except -1

@@ -54,6 +54,7 @@ class StreamInbox(Inbox):
 
     Attributes:
         on_caught_up: Called without arguments when the application has caught up; once.
+        on_placed: Called without arguments when the stream has said where the reader stands; once.
     """
 
     def __cinit__(self):
@@ -117,6 +118,8 @@ class StreamInbox(Inbox):
         if not self.is_told:
             self.is_told = True
             self.caught_up_after = self.arrived
+            if self.on_placed is not None:
+                self.on_placed()
             self.look()
         return self.top_up()
 
@@ -190,11 +193,32 @@ class StreamInbox(Inbox):
                 del spares[0]
         return Sheaf() if found is None else found
 
+    # -- the end
+
     def drop_waiting(self):
+        """Keeps it, and a failure waits: nobody sends a record again that has arrived."""
+        return 0
+
+    def forget(self) -> None:
+        """Hands over nothing of what waits: the application has gone."""
         self.sheaf = Sheaf()
         self.spares = []
         self.taken = 0
-        return 0
+
+    def forget_from(self, end: int) -> None:
+        """Hands over nothing of what waits from an offset on: it is not in the stream any more."""
+        count: cython.Py_ssize_t = self.sheaf.count
+        index: cython.Py_ssize_t
+        kept: Sheaf = Sheaf()
+        while count > self.taken and self.sheaf.record(count - 1).offset >= end:
+            count -= 1
+        for index in range(self.taken, count):
+            kept.add_from(self.sheaf, index)
+        self.sheaf = kept
+        self.taken = 0
+        self.following = min(self.following, end)
+        if self.told_offset is not None:
+            self.told_offset = min(self.told_offset, end)
 
     # -- how far it is
 

@@ -10,11 +10,14 @@ CAUGHT_UP_PREFIX: bytes
 
 class StreamInbox(Inbox):
     on_caught_up: Callable[[], None] | None
+    on_placed: Callable[[], None] | None
     def __init__(
         self, flusher: Flusher, create_future: Callable[[], Awaitable[Any]], window: int
     ) -> None: ...
     async def take_batch(self, count_max: int) -> Records: ...  # type: ignore[override]  # no list, but as good
     async def drain(self) -> Records: ...  # type: ignore[override]  # no list, but as good
+    def forget(self) -> None: ...
+    def forget_from(self, end: int) -> None: ...
     @property
     def is_caught_up(self) -> bool: ...
     @property

@@ -114,6 +114,8 @@ class Subscription:
         known: What the node says of them: None for one that goes on and is sent again, an outcome
             for one that is over; a tag that is left out is nobody's, or somebody else's.
         link_id: Unique in the container; names the link in `$management`.
+        is_put_off: Whether the node calls `answer` once it knows where the consumer stands: its
+            attach is not answered before.
         context: Whatever the node keeps with it.
     """
 
@@ -129,7 +131,14 @@ class Subscription:
     handed: frozenset[bytes] = frozenset()
     known: dict[bytes, DeliveryState | None] = field(default_factory=dict)
     link_id: str = ""
+    is_put_off: bool = False
     context: object = field(default=None, repr=False)
+
+    def answer(self) -> None:
+        """Answers the attach that was put off; without effect where that has been done."""
+        if self.is_put_off:
+            self.is_put_off = False
+            self.link.owner.answer()
 
 
 class Node(Protocol):

@@ -112,7 +112,7 @@ def test_what_comes_while_a_start_is_looked_for_is_not_beyond_the_end(start: Sta
 
         source: Any = Source()
         source.engine = Busy()
-        subscription: Any = SimpleNamespace(link=Link(0))
+        subscription: Any = SimpleNamespace(link=Link(0), answer=lambda: None)
         reader = Reader(source, subscription, Wish(start), is_told=False)
         await reader._locate()
         assert reader.next == 2

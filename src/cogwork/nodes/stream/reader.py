@@ -9,6 +9,7 @@ nobody waits for it.
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -34,6 +35,10 @@ __all__ = ("Reader", "Source")
 
 READ_SIZE_BYTES = 1 << 20
 """What is read from the engine at a time: some milliseconds of sending."""
+
+ANSWER_S = 2.0
+"""So long an attach is not answered, where it is not known yet where its reader starts: less than
+clients wait."""
 
 PAUSE_S = 0.05
 """So long a replica that lags is not asked again."""
@@ -100,6 +105,7 @@ class Reader:
     _is_busy: bool = False
     _is_over: bool = False
     _rereads: int = 0
+    _answering: asyncio.TimerHandle | None = None
 
     @property
     def link(self) -> OutgoingLink:
@@ -110,6 +116,22 @@ class Reader:
     def behind(self) -> int:
         """Counts the records that it has not been sent."""
         return max(self.source.tail.next - self.next, 0) if self.next is not None else 0
+
+    def put_off(self) -> None:
+        """Has the attach answered once it is known where to start, or not soon.
+
+        What is appended from the answer on is behind that place, whoever appends it.
+        """
+        with suppress(RuntimeError):  # without an event loop nothing would come of it
+            loop = asyncio.get_running_loop()
+            self._answering = loop.call_later(ANSWER_S, self.subscription.answer)
+            self.subscription.is_put_off = True
+
+    def _answer(self) -> None:
+        if self._answering is not None:
+            self._answering.cancel()
+            self._answering = None
+        self.subscription.answer()
 
     def start(self) -> None:
         """Finds out where to start; the stream is open."""
@@ -131,6 +153,8 @@ class Reader:
     def close(self) -> None:
         """Gives back what it holds."""
         self._is_over = True
+        if self._answering is not None:
+            self._answering.cancel()
         self._drop()
 
     # -- where to start
@@ -161,6 +185,8 @@ class Reader:
             offset = bounds.first
         self.next = offset
         self._is_busy = False
+        if not self._is_over:
+            self._answer()
         self.pump()
 
     def _take_snapshot(self, snapshot: Snapshot | None, first: int) -> int:

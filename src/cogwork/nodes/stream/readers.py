@@ -116,6 +116,7 @@ class Readers:
         wish = wish_of(subscription.source.filter)
         reader = Reader(self, subscription, wish, is_told=CAUGHT_UP in subscription.desired)
         self._readers[link] = reader
+        reader.put_off()
         link.feeder = self.feed
         link.drains_late = True
         if self.engine is not None:
@@ -216,7 +217,8 @@ class Readers:
             reader.problem = reason_of(error)
             if reader.next is None:
                 await asyncio.sleep(PAUSE_S)
-                reader.start()
+                if self._readers.get(reader.link) is reader:
+                    reader.start()
             else:
                 self._retry_later(reader)
         except RecordsLost as error:
