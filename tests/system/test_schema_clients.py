@@ -53,6 +53,7 @@ async def test_the_client_encodes_decodes_and_checks() -> None:
         assert one.content_type == "application/json"
         assert one.subject == "new"
         assert one.annotations["x-opt-schema-version"] == 2
+        assert one.annotations["x-opt-schema-address"] == "topic/orders.#"
         assert await schemas.check(one) is None
         reason = "$.id: 0 is less than the minimum of 1"
         assert await schemas.check(two) == reason
@@ -97,6 +98,40 @@ async def test_a_message_is_not_read_by_a_schema_that_came_after_its_own_was_tak
         with pytest.raises(InvalidBody, match=r"version 1 of the schema of a,.* newest one is 2"):
             await mesh.schemas.decode(message, "a")
         assert await mesh.schemas.decode(await mesh.schemas.encode("a", 0.5), "a") == 0.5
+
+
+@story
+async def test_a_message_by_a_pattern_s_version_is_read_by_that_whatever_else_comes() -> None:
+    async with container() as url, cogwork.connect(url) as mesh:
+        schemas = mesh.schemas
+        for kind in ("integer", "number"):
+            await schemas.register("topic/orders.#", {"type": kind})
+        message = await schemas.encode("topic/orders.eu", 7)
+        former = cogwork.Message(b"7", to=message.to, annotations={"x-opt-schema-version": 2})
+        await schemas.register("topic/orders.eu", {"type": ["string", "integer"]})
+        assert await schemas.decode(message) == 7
+        assert await schemas.decode(former) == 7
+        own = await schemas.encode("topic/orders.eu", "x", annotations={"x-opt-schema-address": ""})
+        assert await schemas.decode(own) == "x"
+        await schemas.unregister("topic/orders.eu")
+        assert await schemas.decode(message) == 7
+        with pytest.raises(
+            InvalidBody, match=r"version 1 of the schema of topic/orders\.eu, .* any"
+        ):
+            await schemas.decode(own)
+
+
+@story
+async def test_a_message_waits_for_the_version_of_the_pattern_that_it_names() -> None:
+    async with container() as url, cogwork.connect(url) as mesh:
+        for kind in ("integer", "number"):
+            await mesh.schemas.register("a.b", {"type": kind})
+        made_by = {"x-opt-schema-version": 1, "x-opt-schema-address": "a.*"}
+        message = cogwork.Message(b"null", to="a.b", annotations=made_by)
+        reading = asyncio.create_task(mesh.schemas.decode(message))
+        await asyncio.sleep(0.05)
+        await mesh.schemas.register("a.*", {"type": "null"})
+        assert await reading is None
 
 
 @story

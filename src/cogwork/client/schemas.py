@@ -20,7 +20,13 @@ from cogwork.amqp.errors import CogworkError
 from cogwork.client.fields import MessageFields, message_of
 from cogwork.consensus.engine import Origin
 from cogwork.schema import SCHEMAS, InvalidBody, Registered, Registry, SchemaError
-from cogwork.schema.bodies import VERSION_ANNOTATION, content_of, version_of
+from cogwork.schema.bodies import (
+    ADDRESS_ANNOTATION,
+    VERSION_ANNOTATION,
+    content_of,
+    name_of,
+    version_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -154,8 +160,9 @@ class Schemas:
         content_type, body = registry.encode(address, value)
         found = registry.find(address)
         assert found is not None
-        annotations = {**(fields.get("annotations") or {}), VERSION_ANNOTATION: found.version}
-        fields["content_type"], fields["annotations"] = content_type, annotations
+        annotations = fields.get("annotations") or {}
+        made_by = {VERSION_ANNOTATION: found.version, ADDRESS_ANNOTATION: found.address}
+        fields["content_type"], fields["annotations"] = content_type, {**annotations, **made_by}
         fields.setdefault("to", address)  # `decode` goes by it, and a publisher's link adds none
         return message_of(body, self.encode, **fields)
 
@@ -175,10 +182,10 @@ class Schemas:
         if registry.find(where) is None:
             return message.body
         content_type, body = content_of(message)
-        version = version_of(message)
+        version, name = version_of(message), name_of(message)
         if version is not None:
-            await self._heard(registry, where, version)
-        return registry.decode(where, content_type, body, version)
+            await self._heard(registry, where, version, name)
+        return registry.decode(where, content_type, body, version, name)
 
     async def check(self, message: Message, address: str | None = None) -> str | None:
         """Says what is wrong with a message by the newest schema; None where nothing is.
@@ -199,14 +206,16 @@ class Schemas:
 
     # -- following
 
-    async def _heard(self, registry: Registry, address: str, version: int) -> None:
+    async def _heard(
+        self, registry: Registry, address: str, version: int, name: str | None
+    ) -> None:
         """Waits a little for a version that is newer than what has been heard of.
 
         Who waited in vain, as for a number that somebody has made up, does so once until there is
         something new.
         """
         until_s = time.monotonic() + HEARD_S
-        while (newest := registry.find(address)) is not None and newest.version < version:
+        while not registry.has_heard_of(address, version, name):
             if self._vain == self._next:
                 return
             if time.monotonic() >= until_s:

@@ -6,16 +6,18 @@ from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import CogworkError
 from cogwork.schema.errors import InvalidBody
+from cogwork.schema.events import ADDRESS_LENGTH_MAX, VERSION_MAX
 
 if TYPE_CHECKING:
     from cogwork.dataplane.messages import Message
 
-__all__ = ("VERSION_ANNOTATION", "content_of", "version_of")
+__all__ = ("ADDRESS_ANNOTATION", "VERSION_ANNOTATION", "content_of", "name_of", "version_of")
 
 VERSION_ANNOTATION = "x-opt-schema-version"
 """The message annotation that names the version of its schema that a message was made by."""
 
-VERSION_MAX = 1 << 31
+ADDRESS_ANNOTATION = "x-opt-schema-address"
+"""The one that names the address, or the pattern, under which that version is registered."""
 
 
 def content_of(message: Message) -> tuple[str | None, bytes]:
@@ -48,10 +50,26 @@ def version_of(message: Message) -> int | None:
     Raises:
         InvalidBody: It is no message.
     """
-    try:
-        found = message.annotations.get(VERSION_ANNOTATION)
-    except CogworkError as error:
-        raise InvalidBody(f"it is no message: {error}") from error
+    found = _annotation(message, VERSION_ANNOTATION)
     if not isinstance(found, int) or isinstance(found, bool):
         return None
-    return int(found) if 0 < found < VERSION_MAX else None
+    return int(found) if 0 < found <= VERSION_MAX else None
+
+
+def name_of(message: Message) -> str | None:
+    """Returns the address or pattern whose schema a message says it was made by; None: none.
+
+    Raises:
+        InvalidBody: It is no message.
+    """
+    found = _annotation(message, ADDRESS_ANNOTATION)
+    if not isinstance(found, str) or not 0 < len(found) <= ADDRESS_LENGTH_MAX:
+        return None
+    return str(found)
+
+
+def _annotation(message: Message, name: str) -> object:
+    try:
+        return message.annotations.get(name)
+    except CogworkError as error:
+        raise InvalidBody(f"it is no message: {error}") from error

@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
 
 from cogwork.schema.errors import InvalidSchema
 from cogwork.schema.schema import SCHEMA_BYTES_MAX
 
-__all__ = ("EVENT_BYTES_MAX", "Event", "Registered", "Unregistered", "decode_event")
+__all__ = (
+    "ADDRESS_LENGTH_MAX",
+    "EVENT_BYTES_MAX",
+    "VERSION_MAX",
+    "Event",
+    "Registered",
+    "Unregistered",
+    "decode_event",
+)
 
 FORMAT = 1
+
+ADDRESS_LENGTH_MAX = 1024
+
+VERSION_MAX = (1 << 31) - 1
+"""What an annotation can say of a message, in each language."""
+
+Number = Annotated[int, msgspec.Meta(ge=1, le=VERSION_MAX)]
+NumberOrNone = Annotated[int, msgspec.Meta(ge=0, le=VERSION_MAX)]
+"""0 is no version."""
 
 
 class Registered(msgspec.Struct, frozen=True, tag="registered", tag_field="event"):
@@ -17,21 +36,25 @@ class Registered(msgspec.Struct, frozen=True, tag="registered", tag_field="event
 
     Attributes:
         address: An address, or a pattern of addresses with the wildcards `*` and `#`.
-        version: One more than that of the schema which the address had last; 1 for the first one.
+        version: One more than any that the address had, as far as its maker knew; 1 for the first
+            one.
         kind: `json` or `protobuf`.
         definition: The schema.
         message: The message's full name, for Protocol Buffers.
         id: Names the event, for whoever made it.
         format: Of the event.
+        after: The newest version that the address had when the event was made; 0 where it had no
+            schema. None in older streams, where nobody says it.
     """
 
     address: str
-    version: int
+    version: Number
     kind: str
     definition: bytes
     message: str = ""
     id: str = ""
     format: int = FORMAT
+    after: NumberOrNone | None = None
 
     def is_like(self, kind: str, definition: bytes, message: str) -> bool:
         """Tells whether a schema is this one.
@@ -52,12 +75,15 @@ class Unregistered(msgspec.Struct, frozen=True, tag="unregistered", tag_field="e
         version: The newest one that it had.
         id: Names the event, for whoever made it.
         format: Of the event.
+        last: The highest version that it ever had, as far as its maker knew. 0 in older streams,
+            where nobody says it.
     """
 
     address: str
-    version: int
+    version: Number
     id: str = ""
     format: int = FORMAT
+    last: NumberOrNone = 0
 
 
 Event = Registered | Unregistered

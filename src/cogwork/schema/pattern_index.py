@@ -37,14 +37,21 @@ class PatternIndex:
 
     def find(self, address: str) -> str | None:
         """Returns the pattern with most plain words of those that take an address, if any does."""
+        found = self._taking(address)
+        return max(found)[1] if found else None
+
+    def taking(self, address: str) -> set[str]:
+        """Returns all patterns that take an address."""
+        return {name for _, name in self._taking(address)}
+
+    def _taking(self, address: str) -> list[tuple[int, str]]:
         words = address_words(address)
-        found = [
+        return [
             (plain, name)
             for first in ("", *words[:1])
             for name, (pattern, plain) in self._patterns.get(first, {}).items()
             if takes(pattern, words)
         ]
-        return max(found)[1] if found else None
 
 
 def _first(words: list[str]) -> str:

@@ -3,7 +3,12 @@
 Theory of operation. The registry is a state machine: `register` and `unregister` return an event,
 in octets, and change nothing; `apply` does what an event says. Whoever keeps the events in a stream
 and applies what comes out of it, in order, has the registry of everybody else. An event names the
-version that it makes: of two that were made at once, the second is refused, by everybody.
+version that it makes, and the one that was the newest before: of two that were made at once, the
+second is refused, by everybody.
+
+No number of a version is given twice. But of streams of former releases not everybody knows which
+were given: they wrote snapshots without what was unregistered before. So what is remembered of
+their events has a say in the number that comes next, and none in whether an event is refused.
 
 What a schema says is looked at when it is registered, and compiled where it is used first: so what
 the state is does not depend on what is installed.
@@ -12,12 +17,13 @@ the state is does not depend on what is installed.
 from __future__ import annotations
 
 import re
-from itertools import chain, pairwise
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from cogwork.router.patterns import is_pattern, misplaced_wildcard
+from cogwork.schema.entries import Entries
 from cogwork.schema.errors import (
     Conflict,
     Incompatible,
@@ -26,13 +32,19 @@ from cogwork.schema.errors import (
     InvalidSchema,
     NotRegistered,
 )
-from cogwork.schema.events import Event, Registered, Unregistered, decode_event
-from cogwork.schema.pattern_index import PatternIndex
+from cogwork.schema.events import (
+    ADDRESS_LENGTH_MAX,
+    Event,
+    Registered,
+    Unregistered,
+    decode_event,
+)
 from cogwork.schema.schema import KINDS, SCHEMA_BYTES_MAX, Schema, make_schema
-from cogwork.schema.version import Version
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from cogwork.schema.version import Version
 
 __all__ = ("SCHEMAS", "Registry", "decode", "demand_pattern")
 
@@ -43,18 +55,10 @@ ADDRESSES_MAX = 10_000
 PATTERNS_MAX = 1_000
 """Of them have wildcards: each may be looked at for an address that is new."""
 
-VERSIONS_MAX = 100
-"""Of an address; the oldest one goes."""
-
-GONE_MAX = 4_000
-"""Of so many addresses that were unregistered, the latest ones, the last version is remembered."""
-
 REGISTRY_BYTES_MAX = 8 << 20
 """All definitions together: a snapshot of them is one message, and no large one."""
 
-ADDRESS_LENGTH_MAX = 1024
 MESSAGE_LENGTH_MAX = 1024
-CACHE_MAX = 10_000
 
 SEAM = re.compile(r"(?<=[*#])(?=[^./])|(?<=[^./])(?=[*#])")
 """Where a wildcard touches another character of its word."""
@@ -64,18 +68,14 @@ class Registry:
     """Schemas by address. Where several patterns take one, the one with most plain words counts."""
 
     def __init__(self) -> None:
-        self._versions: dict[str, list[Version]] = {}
-        self._last: dict[str, int] = {}  # of those that were unregistered; the latest one last
-        self._patterns = PatternIndex()
-        self._found: dict[str, list[Version] | None] = {}
-        self._size_bytes = 0
+        self._entries = Entries()
 
     def __len__(self) -> int:
-        return len(self._versions)
+        return len(self._entries.versions)
 
     def __iter__(self) -> Iterator[Registered]:
         """Yields what is registered: the newest version of each address."""
-        return (versions[-1].event for versions in self._versions.values())
+        return (versions[-1].event for versions in self._entries.versions.values())
 
     # -- changes
 
@@ -107,14 +107,15 @@ class Registry:
         demand_pattern(address)
         address = address.lstrip("/")
         schema = make_schema(kind, definition, message)
-        versions = self._versions.get(address)
-        before = self._last_version(address)
-        event = Registered(address, before + 1, kind, definition, message, id)
+        entries = self._entries
+        versions, after = entries.versions.get(address), entries.newest(address)
+        number = entries.last(address) + 1
+        event = Registered(address, number, kind, definition, message, id, after=after)
         self._check(event)
         if versions and must_fit:
             reason = schema.why_not_after(versions[-1].schema())
             if reason is not None:
-                raise Incompatible(f"not every message of version {before} is one by it: {reason}")
+                raise Incompatible(f"not every message of version {after} is one by it: {reason}")
         return msgspec.json.encode(event)
 
     def unregister(self, address: str, *, id: str = "") -> bytes:  # noqa: A002  # the event's field
@@ -129,11 +130,12 @@ class Registry:
             NotRegistered: The address has none.
         """
         address = address.lstrip("/")
-        versions = self._versions.get(address)
-        if not versions:
+        newest = self._entries.newest(address)
+        if not newest:
             demand_pattern(address)
             raise NotRegistered(f"{address:.200} has no schema")
-        return msgspec.json.encode(Unregistered(address, versions[-1].event.version, id))
+        event = Unregistered(address, newest, id, last=self._entries.last(address))
+        return msgspec.json.encode(event)
 
     def apply(self, event: bytes) -> Event:
         """Does what an event says; returns it.
@@ -143,30 +145,35 @@ class Registry:
             Conflict: It was made for another version than there is; nothing has changed.
         """
         found = decode_event(event)
-        has_schema = found.address in self._versions
-        before = self._last_version(found.address)
+        newest = self._entries.newest(found.address)
         if isinstance(found, Registered):
-            # In streams that are older than `_last`, who comes again begins with 1.
-            fits = found.version == before + 1 or (found.version == 1 and not has_schema)
+            fits = self._is_next(found, newest)
         else:
-            fits = found.version == before and has_schema
+            fits = found.version == newest
         if not fits:
-            raise Conflict(
-                f"{found.address:.200} has version {before} of its schema by now: look at it, "
-                "and do it again"
-            )
+            has = f"version {newest} of its schema" if newest else "no schema"
+            raise Conflict(f"{found.address:.200} has {has} by now: look at it, and do it again")
         if isinstance(found, Registered):
             self._check(found)
-            self._add(found)
+            self._entries.add(found)
         else:
-            self._remove(found.address)
-        self._found.clear()
+            self._entries.remove(found)
         return found
 
-    def _last_version(self, address: str) -> int:
-        """Returns the number of the last version that an address has or had; 0 if none."""
-        versions = self._versions.get(address)
-        return versions[-1].event.version if versions else self._last.get(address, 0)
+    def _is_next(self, event: Registered, newest: int) -> bool:
+        """Tells whether an event was made for what there is, by what everybody knows.
+
+        Args:
+            event: It.
+            newest: The newest version that its address has; 0 if none.
+        """
+        version, gone = event.version, self._entries.gone.of(event.address)
+        if event.after is not None:
+            return event.after == newest and version > max(newest, gone)
+        if newest:
+            return version == newest + 1
+        # In streams of former releases, who comes again begins with 1, or goes on.
+        return version == 1 or version > gone
 
     def _check(self, event: Registered) -> None:
         """Refuses what cannot be, whatever is installed.
@@ -181,46 +188,20 @@ class Registry:
             )
         if len(event.definition) > SCHEMA_BYTES_MAX or len(event.message) > MESSAGE_LENGTH_MAX:
             raise InvalidSchema(f"a schema has at most {SCHEMA_BYTES_MAX} octets")
-        if event.address not in self._versions:
-            if len(self._versions) >= ADDRESSES_MAX:
+        entries = self._entries
+        if event.address not in entries.versions:
+            if len(entries.versions) >= ADDRESSES_MAX:
                 raise InvalidSchema(f"{ADDRESSES_MAX} addresses have schemas already")
-            if len(self._patterns) >= PATTERNS_MAX and is_pattern(event.address):
+            if len(entries.patterns) >= PATTERNS_MAX and is_pattern(event.address):
                 raise InvalidSchema(f"{PATTERNS_MAX} patterns have schemas already")
-        if self._size_bytes + len(event.definition) > REGISTRY_BYTES_MAX:
+        if entries.size_bytes + len(event.definition) > REGISTRY_BYTES_MAX:
             raise InvalidSchema(f"all schemas have more than {REGISTRY_BYTES_MAX} octets")
-
-    def _add(self, event: Registered) -> None:
-        versions = self._versions.get(event.address)
-        if versions is None:
-            versions = self._versions[event.address] = []
-            self._patterns.add(event.address)
-        else:
-            versions[-1].forget()
-        versions.append(Version(event))
-        self._size_bytes += len(event.definition)
-        if len(versions) > VERSIONS_MAX:
-            self._size_bytes -= len(versions.pop(0).event.definition)
-
-    def _remove(self, address: str) -> None:
-        versions = self._versions.pop(address)
-        for each in versions:
-            self._size_bytes -= len(each.event.definition)
-        self._patterns.remove(address)
-        self._remember(address, versions[-1].event.version)
-
-    def _remember(self, address: str, version: int) -> None:
-        """Keeps the number of a version that is gone, so that no other one ever has it."""
-        self._last[address] = max(self._last.pop(address, 0), version)
-        if len(self._last) > GONE_MAX:
-            del self._last[next(iter(self._last))]
 
     # -- snapshots
 
     def to_bytes(self) -> bytes:
         """Writes the state down: an event a line, those that took back a schema first."""
-        gone = (Unregistered(address, version) for address, version in self._last.items())
-        versions = (each.event for several in self._versions.values() for each in several)
-        return b"\n".join(map(msgspec.json.encode, chain(gone, versions)))
+        return b"\n".join(map(msgspec.json.encode, self._entries.events()))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Registry:
@@ -230,27 +211,28 @@ class Registry:
             InvalidSchema: It is none.
         """
         made = cls()
+        entries = made._entries
         for line in data.split(b"\n") if data else ():
             event = decode_event(line)
             if isinstance(event, Registered):
                 made._check(event)
-                made._add(event)
-            elif made._versions:
+                entries.add(event)
+            elif entries.versions:
                 raise InvalidSchema("no state of a registry: it takes back a schema")
             else:
                 _demand_length(event.address)
-                made._remember(event.address, event.version)
-        for versions in made._versions.values():
+                entries.remember(event)
+        for versions in entries.versions.values():
             numbers = [each.event.version for each in versions]
-            if numbers[0] < 1 or any(b != a + 1 for a, b in pairwise(numbers)):
-                raise InvalidSchema("no state of a registry: versions are missing")
+            if any(b <= a for a, b in pairwise(numbers)):
+                raise InvalidSchema("no state of a registry: versions are not in their order")
         return made
 
     # -- use
 
     def versions(self, address: str) -> Sequence[Registered]:
         """Lists what is registered under an address or pattern, the oldest version first."""
-        return [each.event for each in self._versions.get(address.lstrip("/"), ())]
+        return [each.event for each in self._entries.versions.get(address.lstrip("/"), ())]
 
     def find(self, address: str, version: int | None = None) -> Registered | None:
         """Returns what is registered for the messages at an address; None where nothing is.
@@ -282,26 +264,7 @@ class Registry:
             address: Where messages are sent to.
             version: Which version; None is the newest one.
         """
-        address = address.lstrip("/")
-        try:
-            versions = self._found[address]
-        except KeyError:
-            if len(self._found) >= CACHE_MAX:
-                self._found.clear()
-            versions = self._found[address] = self._look_up(address)
-        if not versions:
-            return None
-        if version is None:
-            return versions[-1]
-        at = version - versions[0].event.version
-        return versions[at] if 0 <= at < len(versions) else None
-
-    def _look_up(self, address: str) -> list[Version] | None:
-        exact = self._versions.get(address)
-        if exact is not None:
-            return exact
-        pattern = self._patterns.find(address)
-        return None if pattern is None else self._versions[pattern]
+        return self._entries.find(address.lstrip("/"), version)
 
     def check(self, address: str, content_type: str | None, body: bytes) -> str | None:
         """Says what is wrong with a message; None where nothing is.
@@ -327,13 +290,18 @@ class Registry:
         Raises:
             InvalidBody: The schema does not allow it, or there is none.
         """
-        schema = self._usable(address, None)
+        schema = _usable(address, self.version_of(address))
         if schema is None:
             raise InvalidBody(f"{address:.200} has no schema")
         return schema.content_type, schema.encode(value)
 
     def decode(
-        self, address: str, content_type: str | None, body: bytes, version: int | None = None
+        self,
+        address: str,
+        content_type: str | None,
+        body: bytes,
+        version: int | None = None,
+        name: str | None = None,
     ) -> object:
         """Reads a message's body; octets where the address has no schema.
 
@@ -342,27 +310,35 @@ class Registry:
             content_type: Its content-type; None is that of the schema.
             body: Its body.
             version: By which version; None is the newest one.
+            name: The address or pattern under which that is registered; None where nobody says.
 
         Raises:
             InvalidBody: It is none by the schema, or there is no such version of it.
         """
-        schema = self._usable(address, version)
+        schema = _usable(address, self._entries.made_by(address.lstrip("/"), version, name))
         return body if schema is None else decode(schema, content_type, body)
 
-    def _usable(self, address: str, version: int | None) -> Schema | None:
-        try:
-            schema = self.schema_of(address, version)
-        except InvalidSchema as error:
-            raise InvalidBody(
-                f"the schema of {address:.80} cannot be used here: {error}"
-            ) from error
-        newest = self.version_of(address) if schema is None else None
-        if newest is not None:
-            raise InvalidBody(
-                f"version {version} of the schema of {address:.80}, by which it was made, is not "
-                f"there: the newest one is {newest.event.version}"
-            )
-        return schema
+    def has_heard_of(self, address: str, version: int, name: str | None = None) -> bool:
+        """Tells whether there is nothing to wait for, to read a message as `decode` does.
+
+        Args:
+            address: Where it was sent to.
+            version: By which it was made; it may be there, or not any more.
+            name: The address or pattern under which that is registered; None where nobody says.
+        """
+        return self._entries.has_heard_of(address.lstrip("/"), version, name)
+
+
+def _usable(address: str, version: Version | None) -> Schema | None:
+    """Returns the schema of a version.
+
+    Raises:
+        InvalidBody: It cannot be used here.
+    """
+    try:
+        return None if version is None else version.schema()
+    except InvalidSchema as error:
+        raise InvalidBody(f"the schema of {address:.80} cannot be used here: {error}") from error
 
 
 def decode(

@@ -14,7 +14,9 @@ from cogwork.schema import (
     InvalidSchema,
     Registered,
     Registry,
+    entries,
     make_schema,
+    numbers,
     registry,
 )
 from cogwork.schema.events import EVENT_BYTES_MAX, Unregistered
@@ -168,7 +170,7 @@ def test_a_stream_in_which_the_numbers_begin_again_is_still_read() -> None:
 
 
 def test_of_what_was_taken_away_the_latest_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "GONE_MAX", 2)
+    monkeypatch.setattr(numbers, "GONE_MAX", 2)
     found = Registry()
     for address in ("a", "b", "a", "c"):
         found.apply(found.register(address, "json", NUMBER))
@@ -197,13 +199,13 @@ def test_what_is_not_there_is_not_taken_back() -> None:
 
 
 def test_the_oldest_versions_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "VERSIONS_MAX", 3)
+    monkeypatch.setattr(entries, "VERSIONS_MAX", 3)
     found = Registry()
     for _ in range(5):
         found.apply(found.register("a", "json", NUMBER))
     assert [each.version for each in found.versions("a")] == [3, 4, 5]
     assert found.find("a", 2) is None
-    assert found._size_bytes == 3 * len(NUMBER)
+    assert found._entries.size_bytes == 3 * len(NUMBER)
     again = Registry.from_bytes(found.to_bytes())
     assert list(again.versions("a")) == list(found.versions("a"))
     again.apply(found.register("a", "json", NUMBER))
@@ -279,12 +281,19 @@ def test_its_patterns_are_bounded_too(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_addresses_that_were_looked_up_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "CACHE_MAX", 10)
+    monkeypatch.setattr(entries, "CACHE_MAX", 10)
     found = filled(a=NUMBER)
     for i in range(100):
         assert found.check(f"x{i}", None, b"7") is None
         assert found.check("a", None, b"null") is not None
-    assert len(found._found) <= 10
+    assert len(found._entries._found) <= 10
+    found.apply(found.register("*.#", "json", NUMBER))
+    for i in range(100):
+        assert found.decode(f"a/{i}", None, b"7", version=1) == 7
+        with pytest.raises(InvalidBody, match="version 2"):
+            found.decode(f"a/{i}", None, b"7", version=2)
+    assert len(found._entries._found) <= 10
+    assert len(found._entries._alone) <= 10
 
 
 def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -315,7 +324,7 @@ def test_a_schema_that_cannot_be_used_here_is_known_all_the_same(
         b'{"event": "unregistered", "address": "", "version": 1}',
         b"\n".join(map(msgspec.json.encode, (Registered("a", 1, "json", NUMBER), GONE))),
         msgspec.json.encode(Registered("a", 0, "json", NUMBER)),
-        b"\n".join(msgspec.json.encode(Registered("a", v, "json", NUMBER)) for v in (1, 3)),
+        b"\n".join(msgspec.json.encode(Registered("a", v, "json", NUMBER)) for v in (3, 1)),
     ],
 )
 def test_what_is_no_state_is_refused(data: bytes) -> None:
