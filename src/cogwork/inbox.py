@@ -2,9 +2,10 @@
 
     inbox = Inbox(database, "billing")
     inbox.create()
-    async for message in mesh.stream("orders").read(start=inbox.start("stream/orders")):
+    stream = mesh.stream("orders")
+    async for record in stream.read(start=await inbox.resume(stream)):
         with database:  # the application's own transaction
-            if inbox.take("stream/orders", message.offset):
+            if inbox.take_record("stream/orders", record):
                 database.execute("UPDATE account SET ...")
 
 Theory of operation. A consumer that dies between its effect and the note that it has had it does it
@@ -12,71 +13,80 @@ again, or never. So the note goes into the same transaction: both are there, or 
 order needs one row: the position that is next. What comes in any order needs a row for each
 message. Nothing is committed here: when the transaction ends is the application's. Where two
 processes are one consumer at the same time, the database has one of them wait or fail.
+
+A position is worth something in the stream that it was taken in, and in none that begins again
+under the same name: there, other records would count as done. So besides a position there can be a
+seam: which record the last one was. Whoever goes on sees whether it is still there.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
-import sys
 import time
 import uuid
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
-from cogwork.amqp.errors import CogworkError
+from cogwork.amqp.errors import CogworkError, Condition, DecodeError
 from cogwork.consensus.engine import FromOffset, Origin
+from cogwork.inbox_database import (
+    Connection,
+    Cursor,
+    Database,
+    NoTransaction,
+    ParamStyle,
+    RowcountUnknown,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
+    from cogwork.client.stream import Stream
     from cogwork.consensus.engine import Start
+    from cogwork.dataplane.stream_records import Record
 
-__all__ = ("Connection", "Cursor", "Inbox", "NoTransaction", "ParamStyle")
-
-ParamStyle = Literal["qmark", "numeric", "named", "format", "pyformat"]
-"""How a driver wants parameters, as PEP 249 names it."""
+__all__ = (
+    "AnotherStream",
+    "Connection",
+    "Cursor",
+    "Inbox",
+    "NoTransaction",
+    "ParamStyle",
+    "RowcountUnknown",
+)
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,40}(\.[A-Za-z_][A-Za-z0-9_]{0,40})?")
 LENGTH_MAX = 255
 
-_PARAMETER = re.compile(r":(\w+)")
+PLAIN = re.compile(r"[a-z0-9_./:-]*")
+"""Texts that a database tells from each other, however it compares: in others case may not count,
+or accents, or spaces at the end; and not each database takes all of them."""
 
 
-class Cursor(Protocol):
-    """What is needed of a cursor (PEP 249)."""
+class AnotherStream(CogworkError):
+    """A stream is not the one that a consumer's position was taken in.
 
-    @property
-    def rowcount(self) -> int:
-        """How many rows the last statement has changed."""
+    Attributes:
+        consumer: Whose position it is.
+        stream: The stream's address.
+        offset: Of the record that is another one.
+    """
 
-    def execute(self, operation: str, parameters: Any = ..., /) -> object:  # noqa: ANN401  # drivers differ
-        """Executes a statement."""
-
-    def fetchone(self) -> Sequence[Any] | None:
-        """Returns the next row."""
-
-    def close(self) -> None:
-        """Ends it."""
-
-
-class Connection(Protocol):
-    """What is needed of a connection (PEP 249)."""
-
-    def cursor(self) -> Cursor:
-        """Makes a cursor."""
-
-
-class NoTransaction(CogworkError):
-    """No transaction is open: effect and note would not be one."""
-
-    def __init__(self) -> None:
+    def __init__(self, consumer: str, stream: str, offset: int) -> None:
         super().__init__(
-            "no transaction is open, so that the effect and the inbox would be committed apart: "
-            "begin one first, or do not use the connection in autocommit mode"
+            f"{stream} is not the stream that the consumer {consumer!r} has read: its record "
+            f"{offset} is another one, or none, as after a restart of a container that had it in "
+            "memory, or where it was deleted and made anew; begin under another consumer's name, "
+            "or have the inbox forget the position"
         )
+        self.consumer = consumer
+        self.stream = stream
+        self.offset = offset
 
 
 class Inbox:
-    """Which messages one consumer has processed, in two tables of the application's database."""
+    """Which messages one consumer has processed, in tables of the application's database."""
 
     def __init__(
         self,
@@ -92,7 +102,8 @@ class Inbox:
         Args:
             connection: To the application's database; the one that its effects go through.
             consumer: Who processes: each consumer does everything once. At most 255 characters.
-            table: The table of positions; that of single messages has `_ids` after it.
+            table: The table of positions; that of single messages has `_ids` after it, and that
+                of seams `_seams`.
             paramstyle: How the driver wants parameters; if None, what the driver's module says.
             now_s: The wall clock, in seconds since 1970 (UTC).
 
@@ -103,24 +114,17 @@ class Inbox:
             raise ValueError(f"{table!r:.80} is no name of a table")
         if not 0 < len(consumer) <= LENGTH_MAX:
             raise ValueError(f"a consumer has a name of 1 to {LENGTH_MAX} characters")
-        self._connection = connection
+        self._database = Database(connection, paramstyle)
         self._consumer = consumer
         self._table = table
-        self._style = _style_of(connection) if paramstyle is None else paramstyle
-        if self._style not in _PLACEHOLDERS:
-            raise ValueError(f"{self._style!r} is no paramstyle: {', '.join(_PLACEHOLDERS)}")
         self._now_s = now_s
 
     def create(self) -> None:
         """Makes the tables, where they are not there yet; to be committed as anything else."""
         for statement in self.statements():
-            cursor = self._connection.cursor()
-            try:
-                cursor.execute(statement)
-            finally:
-                cursor.close()
+            self._database.define(statement)
 
-    def statements(self) -> tuple[str, str]:
+    def statements(self) -> tuple[str, ...]:
         """Returns what `create` executes, for those who keep their tables elsewhere."""
         return (
             f"CREATE TABLE IF NOT EXISTS {self._table} ("
@@ -130,12 +134,18 @@ class Inbox:
             f"consumer VARCHAR({LENGTH_MAX}) NOT NULL, source VARCHAR({LENGTH_MAX}) NOT NULL, "
             f"message_id VARCHAR({LENGTH_MAX}) NOT NULL, taken_s BIGINT NOT NULL, "
             "PRIMARY KEY (consumer, source, message_id))",
+            f"CREATE TABLE IF NOT EXISTS {self._table}_seams ("
+            f"consumer VARCHAR({LENGTH_MAX}) NOT NULL, source VARCHAR({LENGTH_MAX}) NOT NULL, "
+            "position BIGINT NOT NULL, seam VARCHAR(64) NOT NULL, PRIMARY KEY (consumer, source))",
         )
 
     # -- what comes in order
 
     def start(self, stream: str, default: Start = Origin.FIRST) -> Start:
-        """Returns where to go on reading.
+        """Returns where to go on reading, in a stream that outlives its container.
+
+        It is not seen here whether the stream is still the one: `resume` sees it. Where that is not
+        used, take another consumer's name for a stream that was deleted and made anew, or `forget`.
 
         Args:
             stream: The stream's address.
@@ -143,6 +153,31 @@ class Inbox:
         """
         position = self.position(stream)
         return default if position is None else FromOffset(position)
+
+    async def resume(self, stream: Stream, default: Start = Origin.FIRST) -> Start:
+        """Returns where to go on reading, once it is seen that the stream is still the one.
+
+        For that, it reads the last record that `take_record` has taken. One that retention has
+        given up cannot be compared; a stream that is not that long is another one.
+
+        Args:
+            stream: The stream, of a mesh that is connected.
+            default: Where to start the first time.
+
+        Raises:
+            AnotherStream: It is not.
+        """
+        if self.position(stream.address) is None:
+            return default
+        seam = self._seam(stream.address)
+        if seam is not None:
+            last = seam[0] - 1
+            is_there, record = await _record_at(stream, last)
+            if not is_there:
+                raise AnotherStream(self._consumer, stream.address, last)
+            if record is not None:
+                self._check(stream.address, record)
+        return self.start(stream.address, default)
 
     def position(self, source: str) -> int | None:
         """Returns the offset, or sequence, that is next; None where nothing was processed yet."""
@@ -166,6 +201,28 @@ class Inbox:
             NoTransaction: None is open.
         """
         return self._advance(stream, offset, 1) == 0
+
+    def take_record(self, stream: str, record: Record) -> bool:
+        """Notes that a stream's record is being processed, and which one it is.
+
+        As `take`, and `resume` then sees whether the stream is still the one.
+
+        Args:
+            stream: The stream's address.
+            record: The record.
+
+        Returns:
+            Whether to process it; False where that has been done.
+
+        Raises:
+            AnotherStream: It has the offset of the last one that was processed, and is another.
+            NoTransaction: None is open.
+        """
+        if not self.take(stream, record.offset):
+            self._check(stream, record)
+            return False
+        self._sew(stream, record.offset + 1, _seam_of(record))
+        return True
 
     def take_batch(self, stream: str, first_offset: int, count: int) -> int:
         """Notes that a row of records is being processed.
@@ -197,6 +254,49 @@ class Inbox:
             NoTransaction: None is open.
         """
         return self._advance(f"producer:{producer.hex()}", sequence, 1) == 0
+
+    def forget(self, source: str) -> None:
+        """Forgets how far a source was processed; what comes next is the first.
+
+        Args:
+            source: A stream's address.
+
+        Raises:
+            NoTransaction: None is open.
+        """
+        for table in ("{table}", "{table}_seams"):
+            self._execute(
+                f"DELETE FROM {table} WHERE consumer = :consumer AND source = :source",
+                source=source,
+            )
+
+    def _seam(self, source: str) -> tuple[int, str] | None:
+        """Returns the position after the last record that is known, and which one that was."""
+        row = self._fetch(
+            "SELECT position, seam FROM {table}_seams "
+            "WHERE consumer = :consumer AND source = :source",
+            source=source,
+        )
+        return None if row is None else (int(row[0]), str(row[1]))
+
+    def _sew(self, source: str, position: int, seam: str) -> None:
+        values = {"source": source, "position": position, "seam": seam}
+        changed = self._execute(
+            "UPDATE {table}_seams SET position = :position, seam = :seam "
+            "WHERE consumer = :consumer AND source = :source",
+            **values,
+        )
+        if not changed:
+            self._execute(
+                "INSERT INTO {table}_seams (consumer, source, position, seam) "
+                "VALUES (:consumer, :source, :position, :seam)",
+                **values,
+            )
+
+    def _check(self, source: str, record: Record) -> None:
+        seam = self._seam(source)
+        if seam is not None and seam[0] == record.offset + 1 and seam[1] != _seam_of(record):
+            raise AnotherStream(self._consumer, source, record.offset)
 
     def _advance(self, source: str, first: int, count: int) -> int:
         """Moves a position forward; returns how much of the way it had gone before."""
@@ -245,13 +345,9 @@ class Inbox:
             NoTransaction: None is open.
             ValueError: The message has no id, or a name is too long.
         """
-        values = {"source": _checked(source), "id": _checked(_id_text(message_id))}
-        found = self._fetch(
-            "SELECT 1 FROM {table}_ids "
-            "WHERE consumer = :consumer AND source = :source AND message_id = :id",
-            **values,
-        )
-        if found is not None:
+        text = _checked(_id_text(message_id))
+        values = {"source": _checked(source), "id": _stored(text)}
+        if any(self._has_id(source, each) for each in {values["id"], *_stored_before(text)}):
             return False
         # Another process that takes it at the same time has one of the two insertions fail.
         self._execute(
@@ -261,6 +357,15 @@ class Inbox:
             **values,
         )
         return True
+
+    def _has_id(self, source: str, stored: str) -> bool:
+        found = self._fetch(
+            "SELECT message_id FROM {table}_ids "
+            "WHERE consumer = :consumer AND source = :source AND message_id = :id",
+            source=source,
+            id=stored,
+        )
+        return found is not None and found[0] == stored  # to the database, another may be equal
 
     def forget_ids(self, age_s: float) -> int:
         """Forgets ids taken longer ago than this; returns how many.
@@ -277,77 +382,32 @@ class Inbox:
 
     def _execute(self, statement: str, **values: object) -> int:
         """Executes a change within the application's transaction; returns the rows changed."""
-        if _commits_each(self._connection):  # before it has
-            raise NoTransaction
-        cursor = self._connection.cursor()
-        try:
-            cursor.execute(*self._prepared(statement, values))
-            changed = cursor.rowcount
-        finally:
-            cursor.close()
-        if not _is_in_transaction(self._connection):
-            raise NoTransaction
-        return changed
+        return self._database.change(
+            statement.replace("{table}", self._table),
+            {"consumer": self._consumer, **values},
+            probe=f"SELECT position FROM {self._table} WHERE consumer = :consumer",
+        )
 
     def _fetch(self, statement: str, **values: object) -> Sequence[Any] | None:
-        cursor = self._connection.cursor()
-        try:
-            cursor.execute(*self._prepared(statement, values))
-            return cursor.fetchone()
-        finally:
-            cursor.close()
-
-    def _prepared(
-        self, statement: str, values: Mapping[str, object]
-    ) -> tuple[str, dict[str, object] | list[object]]:
-        """Puts a statement and its parameters into the driver's style."""
-        everything = {"consumer": self._consumer, **values}
-        text = statement.replace("{table}", self._table)
-        names = _PARAMETER.findall(text)
-        count = iter(range(1, len(names) + 1))
-        placeholder = _PLACEHOLDERS[self._style]
-        text = _PARAMETER.sub(lambda found: placeholder(found[1], next(count)), text)
-        if self._style in ("named", "pyformat"):
-            return text, {name: everything[name] for name in names}
-        return text, [everything[name] for name in names]
+        return self._database.fetch(
+            statement.replace("{table}", self._table), {"consumer": self._consumer, **values}
+        )
 
 
-_PLACEHOLDERS: dict[str, Callable[[str, int], str]] = {
-    "qmark": lambda _, __: "?",
-    "numeric": lambda _, number: f":{number}",
-    "named": lambda name, _: f":{name}",
-    "format": lambda _, __: "%s",
-    "pyformat": lambda name, _: f"%({name})s",
-}
+async def _record_at(stream: Stream, offset: int) -> tuple[bool, Record | None]:
+    """Returns whether a stream has, or had, a record at an offset; and it, where it is left."""
+    from cogwork.client.errors import LinkDetached, StreamTruncated  # noqa: PLC0415  # as it has
 
-
-def _style_of(connection: Connection) -> str:
-    """Asks the driver's module, which PEP 249 has say it."""
-    for kind in type(connection).__mro__:
-        module = sys.modules.get(kind.__module__.partition(".")[0])
-        style = getattr(module, "paramstyle", None)
-        if isinstance(style, str):
-            return style
-    raise ValueError(
-        f"the driver of {type(connection).__qualname__} does not say its paramstyle: name it"
-    )
-
-
-def _is_in_transaction(connection: Connection) -> bool:
-    """Says so of SQLite; of other drivers it cannot be asked in one way."""
-    return getattr(connection, "in_transaction", True) is not False
-
-
-def _commits_each(connection: Connection) -> bool:
-    """Says whether the next change would be committed by itself, in SQLite's autocommit mode.
-
-    Else the driver begins a transaction before it.
-    """
-    is_in_autocommit = (
-        getattr(connection, "autocommit", None) is True
-        or getattr(connection, "isolation_level", "") is None
-    )
-    return is_in_autocommit and not _is_in_transaction(connection)
+    try:
+        async with stream.read(FromOffset(offset), credit=1) as reader:
+            found = await reader.drain()
+    except StreamTruncated:
+        return True, None
+    except LinkDetached as error:
+        if error.condition == Condition.INVALID_FIELD:  # it is above the end
+            return False, None
+        raise
+    return bool(found), found[0] if found else None
 
 
 def _checked(text: str) -> str:
@@ -372,3 +432,29 @@ def _id_text(message_id: object) -> str:
             "have its sender set one"
         )
     raise ValueError(f"{message_id!r:.80} is no message-id: a text, octets, a number or a UUID")
+
+
+def _stored(id_text: str) -> str:
+    """Writes an id so that no database takes it for another one, or refuses it."""
+    if PLAIN.fullmatch(id_text):
+        return id_text
+    return f"h:{hashlib.blake2b(id_text.encode(), digest_size=32).hexdigest()}"
+
+
+def _stored_before(id_text: str) -> tuple[str, ...]:
+    """Returns how earlier versions stored an id: as it is, where the database took it."""
+    return () if "\0" in id_text else (id_text,)
+
+
+def _seam_of(record: Record) -> str:
+    """Tells a record from all others that are, or will be, at its offset.
+
+    It was appended at another time; a clock may have been set back, so octets and texts count, too.
+    """
+    body: object = None
+    with suppress(DecodeError):  # one that cannot be read may have to be passed over
+        body = record.body
+    if isinstance(body, str):
+        body = body.encode(errors="replace")
+    octets = body if isinstance(body, bytes) else b""
+    return f"{record.time_ms}-{hashlib.blake2b(octets, digest_size=8).hexdigest()}"
