@@ -10,6 +10,10 @@ __all__ = ("escape_what_cannot_be_written",)
 
 _AS_JSON = "cogwork.as_json"
 
+_PYTHONS_OWN = frozenset(("strict", "surrogateescape"))
+"""How Python begins standard output, by the locale: with `surrogateescape` in that of C, where half
+a character would be an error all the same, or an octet that is no UTF-8."""
+
 
 def _as_json(error: UnicodeError) -> tuple[str, int]:
     if not isinstance(error, UnicodeEncodeError):
@@ -26,5 +30,5 @@ def escape_what_cannot_be_written(stream: object) -> None:
     Args:
         stream: Standard output; whatever has taken its place is left as it is.
     """
-    if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+    if isinstance(stream, io.TextIOWrapper) and stream.errors in _PYTHONS_OWN:
         stream.reconfigure(errors=_AS_JSON)

@@ -52,6 +52,8 @@ def told(
         (OptionError("no such option"), ExitCode.USAGE, "no such option"),
         (KeyboardInterrupt(), ExitCode.INTERRUPTED, "interrupted"),
         (SystemExit(7), 7, None),
+        (SystemExit(300), 44, None),
+        (SystemExit(-1), 255, None),
         (SystemExit("a reason"), ExitCode.ERROR, None),
         (ZeroDivisionError("a mistake"), ExitCode.ERROR, "a mistake"),
     ],
@@ -102,3 +104,18 @@ def test_what_follows_the_file_is_the_jobs_own(
     assert run(["pipeline", "run", "--url", "amqp://there", str(file), *own]) == ExitCode.OK
     assert found == [own]
     assert run(["pipeline", "run", "--no-such", str(file)]) == ExitCode.USAGE
+
+
+def test_a_file_that_is_no_python_is_told_too(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    from cogwork.cli.main import run  # noqa: PLC0415  # as above
+
+    file = tmp_path / "job.py"
+    file.write_text('print("a"')
+    assert run(["pipeline", "run", "--json", str(file)]) == ExitCode.ERROR
+    out, err = capfd.readouterr()
+    told = json.loads(out)
+    assert told["exit_code"] == ExitCode.ERROR
+    assert told["error"] == f"{file}:1: SyntaxError: '(' was never closed"
+    assert err == f"cogwork: {told['error']}\n"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -11,11 +10,18 @@ import click
 from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.pipelines.extra import needs_the_extra
 from cogwork.cli.pipelines.looking import looking
-from cogwork.cli.pipelines.page_file import PageFile
+from cogwork.cli.pipelines.page_file import PageFile, PlotFolder
 from cogwork.cli.pipelines.session import spark_session
-from cogwork.cli.pipelines.spark_options import explain_option, explained, master_option
+from cogwork.cli.pipelines.spark_options import (
+    explain_option,
+    explained,
+    master_option,
+    where_spark_runs,
+)
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from cogwork.analytics.analysis import Analysis
 
 __all__ = ("analytics",)
@@ -24,7 +30,7 @@ __all__ = ("analytics",)
 @click.command()
 @click.option("--archive", "place", required=True, metavar="DIR|CATALOG", help="The archive.")
 @click.option("--html", type=PageFile(), help="A page's file.")
-@click.option("--png", type=click.Path(path_type=Path, file_okay=False), help="A folder for plots.")
+@click.option("--png", type=PlotFolder(), help="A folder for plots.")
 @click.option(
     "--bandwidth", default="1Gbit", show_default=True, metavar="RATE", help="Of a broker's network."
 )
@@ -53,6 +59,7 @@ def analytics(
     containers, addresses and links are from the heartbeats in the archive, and switching rates from
     what `cogwork bench isr` and `xsr` left.
     """
+    where_spark_runs(master, remote)
     with needs_the_extra():
         from cogwork.analytics.analysis import analyse
         from cogwork.analytics.capacity import parse_bandwidth

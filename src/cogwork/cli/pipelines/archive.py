@@ -16,6 +16,7 @@ from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.pipelines.bars import Bars
 from cogwork.cli.pipelines.extra import needs_the_extra
 from cogwork.cli.pipelines.session import spark_session
+from cogwork.cli.pipelines.spark_options import where_spark_runs
 from cogwork.cli.quantities import Finite, Whole
 from cogwork.cli.reach import reach
 
@@ -122,8 +123,7 @@ def archive(
     """
     if once and every is not None:
         raise click.UsageError("--once and --every exclude each other")
-    if master is not None and remote is not None:
-        raise click.UsageError("--master and --remote exclude each other")
+    where_spark_runs(master, remote)
     options = dict(map(_pair, pairs))
     certificates = certificates_of(ca_file, cert_file, key_file)
     with needs_the_extra():

@@ -12,7 +12,12 @@ from cogwork.cli.pipelines.extra import needs_the_extra
 from cogwork.cli.pipelines.looking import looking
 from cogwork.cli.pipelines.page_file import PageFile
 from cogwork.cli.pipelines.session import spark_session
-from cogwork.cli.pipelines.spark_options import explain_option, explained, master_option
+from cogwork.cli.pipelines.spark_options import (
+    explain_option,
+    explained,
+    master_option,
+    where_spark_runs,
+)
 from cogwork.cli.quantities import Finite
 
 if TYPE_CHECKING:
@@ -62,6 +67,7 @@ def audit(
     Looks at the streams in the archive, at the queues whose events `stream/$audit` has, and at what
     subscribers wrote there. What is not as it should be is listed, and the exit code is 9.
     """
+    where_spark_runs(master, remote)
     with needs_the_extra():
         from cogwork.archive import Archive
         from cogwork.archive.catalog import shown

@@ -23,6 +23,9 @@ __all__ = ("JobReport", "told_as_json")
 
 STDOUT, STDERR = 1, 2
 
+STATUS_BITS = 0xFF
+"""All that a program's status has: more than these of `sys.exit(300)` no shell gets to see."""
+
 
 class JobReport:
     """What is gathered while a job runs.
@@ -89,7 +92,7 @@ def _exit_code(error: BaseException | None) -> int:
     if error is None:
         return ExitCode.OK
     if isinstance(error, SystemExit):
-        return error.code if isinstance(error.code, int) else ExitCode.ERROR
+        return error.code & STATUS_BITS if isinstance(error.code, int) else ExitCode.ERROR
     if isinstance(error, KeyboardInterrupt):
         return ExitCode.INTERRUPTED
     return code_of(error) or ExitCode.ERROR

@@ -1,4 +1,4 @@
-"""The file that a page is to be written to, looked at before what is on the page takes minutes."""
+"""Where pages and plots are to be written, looked at before what is on them takes minutes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-__all__ = ("PageFile",)
+__all__ = ("PageFile", "PlotFolder")
 
 
 class PageFile(click.Path):
@@ -30,3 +30,27 @@ class PageFile(click.Path):
         if not file.exists() and not os.access(folder, os.W_OK):
             self.fail(f"nothing can be written in {str(folder)!r}", param, ctx)
         return file
+
+
+class PlotFolder(click.Path):
+    """A folder that can be written in, or be made."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path, file_okay=False)
+
+    def convert(
+        self,
+        value: str | os.PathLike[str],
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> Path:
+        """Reads the path."""
+        folder = Path(os.fsdecode(super().convert(value, param, ctx)))
+        there = folder
+        while not os.path.lexists(there):
+            there = there.parent
+        if not there.is_dir():
+            self.fail(f"{str(there)!r} is no folder", param, ctx)
+        if not os.access(there, os.W_OK | os.X_OK):
+            self.fail(f"nothing can be written in {str(there)!r}", param, ctx)
+        return folder

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cogwork.cli.certificates import certificate_options, certificates_of
+from cogwork.cli.pipelines.extra import needs_the_extra
 from cogwork.cli.pipelines.job_report import told_as_json
 from cogwork.cli.pipelines.session import leave, spark_session
 from cogwork.cli.pipelines.spark_options import (
@@ -16,6 +17,7 @@ from cogwork.cli.pipelines.spark_options import (
     explained,
     settings_of,
     spark_options,
+    where_spark_runs,
 )
 
 if TYPE_CHECKING:
@@ -59,15 +61,16 @@ def run(
     FILE.py finds `spark`, `url`, and the functions `source`, `live`, `sink` and `live_sink`; the
     arguments are its own. Options of this command stand before FILE.py.
     """
-    from cogwork.spark.job import check_job, run_job
-    from cogwork.spark.listener import listen, unlisten
-
-    check_job(file)
+    where_spark_runs(master, remote)
     chosen = settings_of(settings)
     certificates = certificates_of(ca_file, cert_file, key_file)
-    certificates.context()  # what is wrong with them is said before Spark starts
     with ExitStack() as stack:
         report = stack.enter_context(told_as_json(file)) if as_json else None
+        with needs_the_extra():
+            from cogwork.spark.job import check_job, run_job
+            from cogwork.spark.listener import listen, unlisten
+        check_job(file)
+        certificates.context()  # what is wrong with them is said before Spark starts
         spark = stack.enter_context(
             spark_session(
                 Path(file).stem,

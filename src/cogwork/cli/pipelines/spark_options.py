@@ -13,7 +13,14 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-__all__ = ("explain_option", "explained", "master_option", "settings_of", "spark_options")
+__all__ = (
+    "explain_option",
+    "explained",
+    "master_option",
+    "settings_of",
+    "spark_options",
+    "where_spark_runs",
+)
 
 C = TypeVar("C", bound="Callable[..., Any]")
 
@@ -50,6 +57,16 @@ def spark_options(command: C) -> C:
     for option in reversed(OPTIONS):
         command = option(command)
     return command
+
+
+def where_spark_runs(master: str | None, remote: str | None) -> None:
+    """Sees whether a command line says one place for Spark, or none.
+
+    Raises:
+        click.UsageError: It says two.
+    """
+    if master is not None and remote is not None:
+        raise click.UsageError("--master and --remote exclude each other")
 
 
 def settings_of(pairs: tuple[str, ...]) -> dict[str, str]:
