@@ -52,12 +52,16 @@ __all__ = (
     "Cursor",
     "Inbox",
     "NoTransaction",
+    "Overtaken",
     "ParamStyle",
     "RowcountUnknown",
 )
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,40}(\.[A-Za-z_][A-Za-z0-9_]{0,40})?")
 LENGTH_MAX = 255
+
+TRIES_MAX = 10
+"""So often a position is read again that has changed: a transaction may never see how."""
 
 PLAIN = re.compile(r"[a-z0-9_./:-]*")
 """Texts that a database tells from each other, however it compares: in others case may not count,
@@ -83,6 +87,16 @@ class AnotherStream(CogworkError):
         self.consumer = consumer
         self.stream = stream
         self.offset = offset
+
+
+class Overtaken(CogworkError):
+    """Another process is the same consumer, and has gone on; roll back, and read on from there."""
+
+    def __init__(self, consumer: str, source: str) -> None:
+        super().__init__(
+            f"another process has processed {source} as the consumer {consumer!r} since this "
+            "transaction began, which does not see how far: roll back, and begin another"
+        )
 
 
 class Inbox:
@@ -299,7 +313,19 @@ class Inbox:
             raise AnotherStream(self._consumer, source, record.offset)
 
     def _advance(self, source: str, first: int, count: int) -> int:
-        """Moves a position forward; returns how much of the way it had gone before."""
+        """Moves a position forward; returns how much of the way it had gone before.
+
+        Raises:
+            Overtaken: Another process does so, and this transaction does not see how far.
+        """
+        for _ in range(TRIES_MAX):
+            gone = self._step(source, first, count)
+            if gone is not None:
+                return gone
+        raise Overtaken(self._consumer, source)
+
+    def _step(self, source: str, first: int, count: int) -> int | None:
+        """Tries to move a position; None where it has changed since it was read."""
         values = {"source": _checked(source), "first": first, "next": first + count}
         changed = self._execute(
             "UPDATE {table} SET position = :next "
@@ -326,7 +352,7 @@ class Inbox:
                 position=position,
             )
             if not changed:
-                return self._advance(source, first, count)
+                return None
         return min(position - first, count)
 
     # -- what comes in any order

@@ -11,7 +11,14 @@ import pytest
 
 from cogwork.amqp.errors import DecodeError
 from cogwork.consensus.engine import FromOffset, Origin
-from cogwork.inbox import AnotherStream, Inbox, NoTransaction, RowcountUnknown, _id_text
+from cogwork.inbox import (
+    AnotherStream,
+    Inbox,
+    NoTransaction,
+    Overtaken,
+    RowcountUnknown,
+    _id_text,
+)
 
 STREAM = "stream/orders"
 
@@ -254,3 +261,51 @@ def test_ids_stored_by_earlier_versions_are_known(
     if isinstance(message_id, str):
         other = message_id.swapcase()
         assert careless.take_id("queue/q", other) == (other != message_id)
+
+
+# -- transactions that do not see what others have committed
+
+
+class Snapshot:
+    """A cursor as of a database that changes the newest rows, and selects older ones."""
+
+    def __init__(self, cursor: sqlite3.Cursor, seen: int) -> None:
+        self._cursor = cursor
+        self._row: tuple[int] | None = None
+        self._seen = seen
+
+    @property
+    def rowcount(self) -> int:
+        return self._cursor.rowcount
+
+    def execute(self, operation: str, parameters: Any = (), /) -> None:
+        if operation.startswith("SELECT position"):
+            self._row = (self._seen,)
+        else:
+            self._cursor.execute(operation, parameters)
+
+    def fetchone(self) -> tuple[int] | None:
+        return self._row
+
+    def close(self) -> None:
+        self._cursor.close()
+
+
+class SnapshotConnection:
+    """A transaction that began when a position was another one."""
+
+    def __init__(self, database: sqlite3.Connection, seen: int) -> None:
+        self._database = database
+        self._seen = seen
+
+    def cursor(self) -> Snapshot:
+        return Snapshot(self._database.cursor(), self._seen)
+
+
+def test_who_never_sees_how_far_another_process_is_is_told(database: sqlite3.Connection) -> None:
+    other = inbox_of(database)
+    other.take(STREAM, 4)
+    overtaken = Inbox(SnapshotConnection(database, 4), "billing", paramstyle="qmark")
+    with pytest.raises(Overtaken, match="roll back"):
+        overtaken.take(STREAM, 4)
+    assert other.position(STREAM) == 5
