@@ -170,6 +170,14 @@ def test_what_is_not_accepted_is_8(container: Served) -> None:
     assert told["problem"]
 
 
+def test_what_is_no_wildcard_is_told(container: Served) -> None:
+    asked = ("receive", container.url, "topic/fli*.eu", "--timeout", "0.3")
+    done = subprocess.run([*COGWORK, *asked], capture_output=True, timeout=20, check=False)
+    assert (done.returncode, done.stdout) == (ExitCode.OK, b"")
+    told = b"cogwork: fli* is a word like any other: * and # are wildcards as whole words\n"
+    assert told in done.stderr
+
+
 def test_nothing_in_time_is_7(container: Served) -> None:
     asked = ("receive", container.url, "queue/empty", "--timeout", "0.3")
     done = subprocess.run(

@@ -16,9 +16,11 @@ from cogwork.cli.reach import reach
 from cogwork.cli.rendering import as_json, as_text
 from cogwork.cli.stream_names import address_of, is_elsewhere, is_stream
 from cogwork.cli.unopened import attached, demand_open, explained
+from cogwork.cli.visible import visible
 from cogwork.client import Consumer
 from cogwork.client.stream_start import start_of
 from cogwork.router.addresses import InvalidAddressError
+from cogwork.router.patterns import misplaced_wildcard
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -84,6 +86,7 @@ def receive(
     write = as_json if wants_json else as_text
     if start is not None:
         _demand_stream(address)
+    _tell_misplaced_wildcard(address)
 
     async def work(mesh: Mesh) -> int:
         consuming = mesh.consume(address, credit=min(count or CREDIT_MAX, CREDIT_MAX))
@@ -135,6 +138,14 @@ def _demand_stream(address: str) -> None:
         raise click.UsageError(
             f"--from is a place in a stream, orders or stream/orders, and {address} is none"
         )
+
+
+def _tell_misplaced_wildcard(address: str) -> None:
+    """Says what a word is that may be meant for a pattern: messages may be sent there."""
+    word = misplaced_wildcard(address)
+    if word is not None:
+        text = f"{visible(word)} is a word like any other: * and # are wildcards as whole words"
+        click.echo(f"cogwork: {text}", err=True)
 
 
 async def _tell(reader: StreamReader) -> None:
