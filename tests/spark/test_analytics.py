@@ -161,6 +161,16 @@ def test_what_was_counted_before_is_not_taken_for_what_happened_then(
     found.close()
 
 
+def test_a_peak_is_none_where_heartbeats_are_missing(spark: SparkSession) -> None:
+    beats = [(10, 1000, 1), (20, 2000, 2), (60, 6000, 6), (70, 6500, 7)]
+    bodies = [heartbeat("north", at, count, sequence=sequence) for at, count, sequence in beats]
+    rows = [("heartbeat", bytearray(each["body"])) for each in bodies]
+    found = Heartbeats(spark.createDataFrame(rows, "subject string, body binary"), HOUR_US)
+    (row,) = found.containers()
+    assert (row["messages_in"], row["seconds"], row["peak_in"]) == (6500, 70, 100)
+    found.close()
+
+
 def test_no_heartbeat_tells_more_than_is_taken_for_all() -> None:
     assert (TOLD_MAX, TOLD_MAX) == (ADDRESSES_TOLD_MAX, PAIRS_TOLD_MAX)
 

@@ -55,6 +55,12 @@ IS_FIRST = "coalesce(sequence = 1, false)"
 """Whether a heartbeat is its incarnation's first; of those of earlier versions it is not known."""
 
 
+COVERED_S = (
+    "case when sequence - {sequence} > 1 then (time_us - {time_us}) / 1000000 else interval_s end"
+)
+"""How long a heartbeat counts: longer than its interval where some before it are missing."""
+
+
 def _lag(what: str, own: str = "") -> str:
     return f"lag({what}) over (partition by container, incarnation{own} order by time_us)"
 
@@ -96,6 +102,8 @@ class Heartbeats:
                 "*",
                 f"{IS_FIRST} as is_first",
                 f"{IS_FIRST} or {_lag('time_us')} is not null as is_counted",
+                f"{COVERED_S.format(**{each: _lag(each) for each in ('sequence', 'time_us')})} "
+                "as covered_s",
                 *(f"{_lag(f'size({each})')} as {each}_before" for each in LISTS),
             )
         )
@@ -133,7 +141,7 @@ class Heartbeats:
               max(memory_bytes) as memory_bytes, max(connections) as connections,
               max(messages_in / interval_s) as peak_in, max(messages_out / interval_s) as peak_out
             from (select {self._at} as at_us, container, {rises}, memory_bytes, connections,
-              greatest(if(is_counted, interval_s, 0), 0.001) as interval_s from {{told}})
+              greatest(if(is_counted, covered_s, 0), 0.001) as interval_s from {{told}})
             group by at_us, container order by at_us, container""")
 
     def addresses(self) -> list[dict[str, Any]]:
