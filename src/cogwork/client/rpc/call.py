@@ -39,6 +39,7 @@ class Call:
         "_slot",
         "_target",
         "_timeout_s",
+        "_was_queued",
         "_wheel",
         "address",
         "deadline_s",
@@ -81,10 +82,12 @@ class Call:
         self._timeout_s = timeout_s
         self._heartbeat_s = heartbeat_s
         self._heard_s = now_s
+        self._was_queued = True
         self._slot = 0
 
     def watch(self) -> None:
         """Keeps its deadline."""
+        self._was_queued = self.post is None or self.post.queued
         self._slot = self._wheel.add(self._next_due_s(), self)
 
     def on_reply(self, reply: Message) -> None:
@@ -132,7 +135,7 @@ class Call:
             else:
                 self.fail(CallTimeout(self.address, self._timeout_s))
             return
-        if self.post is None or self.post.queued:
+        if self._was_queued:  # it may just have been sent: silence counts from now on
             self._heard_s = now_s
         if self._heartbeat_s is not None and now_s >= self._heard_s + self._heartbeat_s:
             self.fail(ServerLost(self.address, self._heartbeat_s))

@@ -160,16 +160,22 @@ class Caller:
         )
         is_settled = self.options.call_settled if settled is None else settled
         deadline_s = self._time() + request.timeout_s
+        doubt: InDoubt | None = None
         while True:
             try:
                 reply = await self._attempt(request, deadline_s, heartbeat_s, is_settled)
             except NotSent:
                 continue
-            except InDoubt:
+            except InDoubt as error:
                 # With a key, the same server knows whether it has done it before.
                 if key is None or server is None or self._time() >= deadline_s:
                     raise
+                doubt = error
                 continue
+            except Released as error:
+                if doubt is None:
+                    raise
+                raise doubt from error  # the server was not there to ask
             return _result(request.address, reply, result)
 
     async def _attempt(

@@ -12,13 +12,13 @@ from cogwork.dataplane.messages import Message
 
 if TYPE_CHECKING:
     from cogwork.client.options import Retry
-    from cogwork.client.publisher import Publisher
+    from cogwork.client.rpc.targets import Target
 
 __all__ = ("send",)
 
 
 async def send(
-    target: Publisher,
+    target: Target,
     message: bytes,
     *,
     settled: bool,
@@ -59,8 +59,9 @@ async def send(
 
 
 async def _attempt(
-    target: Publisher, message: bytes, settled: bool, deadline_s: float, timeout_s: float
+    target: Target, message: bytes, settled: bool, deadline_s: float, timeout_s: float
 ) -> None:
+    target.is_used = True  # who waits long between attempts needs the link all the same
     post = target.post(Message.decode(message), settled=settled)
     if post.is_done:
         if (error := post.error()) is not None:

@@ -249,11 +249,19 @@ class Service:
         """Takes what has arrived; called in the data plane's batch."""
         for request in inbox.take_now():
             try:
-                if not self._admit(inbox, outlet, request):
+                if self._was_left(request) or not self._admit(inbox, outlet, request):
                     inbox.let_go(1)
             except Exception as error:  # hostile bytes must not keep back the others
                 inbox.let_go(1)
                 log.info("%s: a request cannot be read: %s", self.address, error)
+
+    def _was_left(self, request: Message) -> bool:
+        """Tells whether a call was cancelled before it came."""
+        if not self.works.left:
+            return False
+        name = request.subject
+        is_note = name is not None and name.startswith("$")
+        return not is_note and self.works.was_left(request.reply_to, id_of(request))
 
     def _admit(self, inbox: Inbox, outlet: Outlet, request: Message) -> bool:
         """Has a request worked on; returns whether it counts as held from now on."""
@@ -321,11 +329,11 @@ class Service:
     ) -> None:
         """A caller says something of a call of its own."""
         work = self.works.find(reply_to, number)
-        if work is None:
-            return
-        if name == CANCEL:
+        if name == CANCEL and work is None:
+            self.works.leave(reply_to, number)
+        elif name == CANCEL and work is not None:
             work.cancel()
-        elif name == MORE:
+        elif name == MORE and work is not None:
             work.grant(request)
 
     def _refuse(

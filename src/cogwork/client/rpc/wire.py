@@ -73,7 +73,7 @@ def refusal_reply(condition: str, description: str) -> Message:
     return Message(
         None,
         subject=ERROR,
-        properties={CONDITION: str(condition), DESCRIPTION: description[:TEXT_MAX]},
+        properties={CONDITION: str(condition), DESCRIPTION: _sendable(description)[:TEXT_MAX]},
     )
 
 
@@ -82,13 +82,26 @@ def error_reply(error: BaseException, *, tells_traceback: bool) -> Message:
     kind = type(error)
     name = f"{kind.__module__}.{kind.__qualname__}"
     properties: dict[str, object] = {
-        CONDITION: str(getattr(error, "condition", None) or REMOTE_ERROR),
-        DESCRIPTION: _text_of(error)[:TEXT_MAX],
-        TYPE: name,
+        CONDITION: _condition_of(error),
+        DESCRIPTION: _sendable(_text_of(error))[:TEXT_MAX],
+        TYPE: _sendable(name),
     }
     if tells_traceback:
-        properties[TRACEBACK] = "".join(traceback.format_exception(error))[-TEXT_MAX:]
+        told = _sendable("".join(traceback.format_exception(error)))
+        properties[TRACEBACK] = told[-TEXT_MAX:]
     return Message(None, subject=ERROR, properties=properties)
+
+
+def _condition_of(error: BaseException) -> str:
+    try:
+        return _sendable(str(getattr(error, "condition", None) or REMOTE_ERROR))
+    except Exception:  # whatever an application's exception does when it is asked
+        return REMOTE_ERROR
+
+
+def _sendable(text: str) -> str:
+    """Escapes what is no UTF-8: names of files may have it, and texts of errors name files."""
+    return text.encode(errors="backslashreplace").decode()
 
 
 def _text_of(error: BaseException) -> str:

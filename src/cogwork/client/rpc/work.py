@@ -209,7 +209,7 @@ class Work:
         try:
             self._reply_with(result)
         except MessageTooLarge as error:
-            self.refuse(Condition.LINK_MESSAGE_SIZE_EXCEEDED, f"the result: {error}")
+            self._end_with(Condition.LINK_MESSAGE_SIZE_EXCEEDED, f"the result: {error}")
         except Exception as error:
             self.fail(unserialisable(result, self._carry, error))
 
@@ -237,10 +237,16 @@ class Work:
         reply = self._error_reply(error)
         try:
             self._send(reply)
-        except MessageTooLarge:
-            self.refuse(REMOTE_ERROR, type(error).__name__)
-        else:
             self.end(reply)
+        except Exception:  # it is too large, or nothing that can be sent
+            self._end_with(REMOTE_ERROR, type(error).__name__)
+
+    def _end_with(self, condition: str, description: str) -> None:
+        """Says that what the method came to cannot be said; it has run, and is not to run again."""
+        reply = refusal_reply(condition, description)
+        with suppress(MessageTooLarge):
+            self._send(reply)
+        self.end(reply)
 
     def _error_reply(self, error: BaseException) -> Message:
         return error_reply(error, tells_traceback=self._service.options.tells_tracebacks)

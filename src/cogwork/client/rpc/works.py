@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import OrderedDict, deque
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from cogwork.client.rpc.work import Work
 
 __all__ = ("Works",)
+
+LEFT_MAX = 4_096
+"""Of so many calls that are unknown it is remembered that they were cancelled, the latest ones."""
 
 
 class Works:
@@ -34,6 +37,7 @@ class Works:
         self._begin = begin
         self._flush = flush
         self._known: dict[tuple[str | None, MessageId | None], Work] = {}
+        self._left: OrderedDict[tuple[str | None, MessageId | None], None] = OrderedDict()
         self._running: set[Work] = set()
         self._backlog: deque[Work] = deque()
         self._is_idle = asyncio.Event()
@@ -52,6 +56,11 @@ class Works:
     def waiting(self) -> int:
         """Counts those that wait because too many are under work."""
         return len(self._backlog)
+
+    @property
+    def left(self) -> int:
+        """Counts the calls that were cancelled and have not come."""
+        return len(self._left)
 
     def take(self, work: Work) -> None:
         """Begins a work, or has it wait for its turn."""
@@ -72,6 +81,19 @@ class Works:
     def find(self, reply_to: str | None, number: MessageId | None) -> Work | None:
         """Returns what is known of a call; None where it is over, or was never known."""
         return self._known.get((reply_to, number))
+
+    def leave(self, reply_to: str | None, number: MessageId | None) -> None:
+        """Takes note that a call is cancelled that may come yet: the two go different ways."""
+        self._left[reply_to, number] = None
+        if len(self._left) > LEFT_MAX:
+            self._left.popitem(last=False)
+
+    def was_left(self, reply_to: str | None, number: MessageId | None) -> bool:
+        """Tells whether a call that comes now was cancelled before; it comes once."""
+        if (reply_to, number) not in self._left:
+            return False
+        del self._left[reply_to, number]
+        return True
 
     def ended(self, work: Work) -> None:
         """A work is done: lets the next one begin."""
@@ -101,9 +123,14 @@ class Works:
     # -- ending early
 
     def lost(self, outlet: Outlet) -> None:
-        """A caller that came directly has gone: nobody waits for what it asked."""
-        for work in [each for each in self._known.values() if each.outlet is outlet]:
-            work.cancel()
+        """A caller that came directly has gone: nobody waits for what it asked, without a key.
+
+        With one it asks again through the mesh, and is to find what it has begun.
+        """
+        known = list(self._known.values())
+        for work in known:
+            if work.outlet is outlet and work.key is None:
+                work.cancel()
 
     def cancel_waiting(self) -> None:
         """Cancels what has not begun."""
