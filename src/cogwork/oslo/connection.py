@@ -133,6 +133,11 @@ class Connection:
         self.thread.spawn(mesh.close())
 
     @property
+    def is_closed(self) -> bool:
+        """Whether the driver was cleaned up: it is not connected again."""
+        return self._is_closed
+
+    @property
     def is_up(self) -> bool:
         """Whether it stands at present."""
         return self._mesh is not None and self._mesh.is_connected

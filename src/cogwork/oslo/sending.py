@@ -220,7 +220,7 @@ class Sending:
         self._last_error = error
         if self.plan.is_mandatory and isinstance(error, Released | NotFound):
             self._finish(self.plan.undeliverable(str(error), self._address))
-        elif self._retries_left == 0:
+        elif self._retries_left == 0 or self._is_hopeless(error):
             self._finish(NotDelivered(self._what_happened()))
         else:
             self._retries_left -= 1 if self._retries_left > 0 else 0
@@ -231,6 +231,10 @@ class Sending:
                 pause_s = 0
             self._pause_s = min(self._pause_s * 2, PAUSE_MAX_S)
             self._connection.thread.loop.call_later(pause_s, self._go)
+
+    def _is_hopeless(self, error: Exception) -> bool:
+        """Whether no connection comes any more: trying again, without a pause, would be a spin."""
+        return self._connection.is_closed and isinstance(error, Disconnected)
 
     def _give_up_mandatory(self) -> None:
         if not self._is_done and self._post is not None and self._post.withdraw():

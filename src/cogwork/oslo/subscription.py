@@ -96,7 +96,7 @@ class Subscription:
         """
         if self._consumer is None:
             return
-        if not self._connection.addresser.drains:
+        if not self._may_drain():
             self._is_shut = True
             return
         with suppress(CogworkError):
@@ -107,11 +107,15 @@ class Subscription:
         self._connection.subscriptions.discard(self)
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
-        consumer = self._consumer
+        consumer, self._consumer = self._consumer, None
         if consumer is None:
             return
         with suppress(CogworkError):
-            if self._connection.addresser.drains:
+            if self._may_drain():
                 await consumer.__aexit__(None, None, None)
             else:
                 await consumer.shut()
+
+    def _may_drain(self) -> bool:
+        """Whether there is a connection, and it can be asked for no more."""
+        return self._connection.has_addresser and self._connection.addresser.drains

@@ -50,13 +50,14 @@ class Mesh(SyncRpcCalls, Closing):
         return super().__enter__()
 
     def close(self) -> None:
-        """Closes the connection, and ends the thread."""
-        if not self._thread.is_running:
-            return
-        try:
-            self._thread.wait(self._mesh.close())
-        finally:
-            self._thread.stop()
+        """Closes the connection, and ends the thread; more than once, and by several, is no fault.
+
+        Does nothing in the child of a fork: the connection is its parent's.
+
+        Raises:
+            RuntimeError: This is that thread: an `async def` method of a service runs on it.
+        """
+        self._thread.stop(self._mesh.close)
 
     def publish(
         self,

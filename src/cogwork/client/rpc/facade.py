@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import weakref
+from typing import TYPE_CHECKING, Any, Protocol
 
 from cogwork.client.checks import demand_seconds
 from cogwork.client.closing import Closing
-from cogwork.client.on_thread import OnThread
+from cogwork.client.on_thread import LoopThread, OnThread
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Coroutine, Iterator
 
     from cogwork.client.mesh import Mesh
-    from cogwork.client.on_thread import LoopThread
     from cogwork.client.rpc.part_stream import PartStream
     from cogwork.client.rpc.threaded import ThreadedService as AsyncService
 
 __all__ = ("PartIterator", "SyncRpcCalls", "ThreadedService")
 
 
+class SpawningThread(LoopThread, Protocol):
+    """A loop's thread that takes work for which nobody waits."""
+
+    def spawn(self, make: Callable[[], Coroutine[Any, Any, object]]) -> None:
+        """Has a coroutine run there, in the order of what is handed over."""
+
+
 class PartIterator(Closing):
     """The parts of a call's reply; leaving the `for` or the `with` cancels the work."""
 
-    def __init__(self, thread: LoopThread, parts: PartStream) -> None:
+    def __init__(self, thread: SpawningThread, parts: PartStream) -> None:
         """Asks nothing yet.
 
         Args:
@@ -31,6 +38,10 @@ class PartIterator(Closing):
         """
         self._thread = thread
         self._parts = parts
+        # It keeps `parts` out of a cycle that this is in: the garbage collector would end them
+        # on whatever thread it runs, and they are the loop's.
+        self._end = weakref.finalize(self, thread.spawn, parts.aclose)
+        self._end.atexit = False
 
     def __iter__(self) -> Iterator[Any]:
         try:
@@ -44,8 +55,12 @@ class PartIterator(Closing):
             self.close()
 
     def close(self) -> None:
-        """Ends the iteration, and has the work cancelled."""
-        self._thread.wait(self._parts.aclose())
+        """Ends the iteration, and has the work cancelled.
+
+        Waits for nothing: a garbage collector that drops a half-read iteration calls it as well, on
+        the loop's own thread perhaps, or on one with a lock that the loop's thread wants.
+        """
+        self._end()
 
 
 async def _next(parts: PartStream) -> Any:  # noqa: ANN401  # what the method yields
@@ -69,7 +84,7 @@ class ThreadedService(OnThread["AsyncService"]):
 class SyncRpcCalls:
     """The half of a synchronous mesh that calls and serves; options as in the asyncio client."""
 
-    _thread: LoopThread
+    _thread: SpawningThread
     _mesh: Mesh
 
     def call(self, topic: str, method: str, /, **options: Any) -> Any:  # noqa: ANN401  # passed on

@@ -1,0 +1,188 @@
+"""Uses the synchronous mesh where it once waited for itself; writes what came of it.
+
+A process of its own, as its threads would be waiting for good, and the tests with them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import os
+import signal
+import sys
+import threading
+from typing import TYPE_CHECKING
+from unittest import mock
+
+import cogwork
+import cogwork.client.mesh
+import cogwork.sync
+from cogwork.client.rpc.parts import Parts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from cogwork.client.rpc.facade import PartIterator
+
+
+class Page:
+    """Holds a half-read reply, and itself: the garbage collector has to find it."""
+
+    def __init__(self, mesh: cogwork.sync.Mesh) -> None:
+        self.lines = iter(mesh.call_stream("book", "numbers", timeout_s=5))
+        self.itself = self
+        assert next(self.lines) == 0
+
+
+def collected(url: str) -> object:
+    """Collects half-read replies on the loop's thread and on this one; says where they ended."""
+    ended_on: list[str] = []
+    close = Parts.close
+
+    def closed(parts: Parts) -> None:
+        if not parts._is_over:
+            ended_on.append(threading.current_thread().name)
+        close(parts)
+
+    gc.disable()
+    mock.patch.object(Parts, "close", closed).start()
+    with cogwork.sync.connect(url) as mesh, mesh.service("book") as service:
+
+        @service.method
+        def numbers() -> Iterator[int]:
+            yield from range(10**9)
+
+        Page(mesh)
+        mesh._thread.loop.call_soon_threadsafe(gc.collect)
+        mesh.publish("sink/page", 1)
+        Page(mesh)
+        gc.collect()
+        mesh.publish("sink/page", 2)
+        return ended_on
+
+
+def dropped(url: str) -> object:
+    """Drops a half-read reply with a lock that the loop's thread waits for."""
+    lock, locked = threading.Lock(), threading.Event()
+
+    def want() -> None:
+        locked.set()
+        with lock:
+            pass
+
+    with cogwork.sync.connect(url) as mesh, mesh.service("book") as service:
+
+        @service.method
+        def numbers() -> Iterator[int]:
+            yield from range(10**9)
+
+        lines = iter(mesh.call_stream("book", "numbers", timeout_s=5))
+        assert next(lines) == 0
+        with lock:
+            mesh._thread.loop.call_soon_threadsafe(want)
+            locked.wait()
+            del lines
+        mesh.publish("sink/page", 1)
+    return "went on"
+
+
+def on_its_own_thread(url: str) -> object:
+    """Uses the mesh in methods that run on its own thread."""
+    with cogwork.sync.connect(url) as mesh, mesh.service("relay") as service:
+
+        @service.method
+        async def publish() -> None:
+            mesh.publish("sink/relay", 1)
+
+        @service.method
+        async def close() -> None:
+            mesh.close()
+
+        @service.method
+        def publish_plainly() -> int:
+            mesh.publish("sink/relay", 1)
+            return 1
+
+        told = []
+        for name in ("publish", "close"):
+            try:
+                mesh.call("relay", name, timeout_s=5)
+            except cogwork.RemoteError as error:
+                told.append(str(error))
+        return [*told, mesh.call("relay", "publish_plainly", timeout_s=5)]
+
+
+def forked(url: str) -> object:
+    """Uses the mesh in the child of a fork, then another one, then leaves the `with`."""
+    readable, writable = os.pipe()
+    with cogwork.sync.connect(url) as mesh, mesh.service("book") as service:
+
+        @service.method
+        def numbers() -> Iterator[int]:
+            yield from range(3)
+
+        parts = mesh.call_stream("book", "numbers", timeout_s=5)
+        lines = iter(parts)
+        assert next(lines) == 0
+        child = os.fork()
+        if child == 0:
+            _in_child(url, mesh, parts, writable)
+        os.waitpid(child, 0)
+        mesh.publish("sink/fork", 1)
+        in_parent = list(lines)
+    return [*json.loads(os.read(readable, 10_000)), in_parent]
+
+
+def _in_child(url: str, mesh: cogwork.sync.Mesh, parts: PartIterator, writable: int) -> None:
+    signal.alarm(20)  # nobody ends it, where it waits for good
+    told = []
+    try:
+        try:
+            mesh.publish("sink/fork", 1)
+        except cogwork.Disconnected as error:
+            told.append(str(error))
+        parts.close()
+        mesh.close()
+        with cogwork.sync.connect(url) as own:
+            own.publish("sink/fork", 1)
+        told.append("connected again")
+        os.write(writable, json.dumps(told).encode())
+    finally:
+        os._exit(0)
+
+
+def closed_by_many(url: str) -> object:
+    """Closes meshes in several threads at once; says what was raised."""
+    raised: list[str] = []
+    close = cogwork.client.mesh.Mesh.close
+
+    async def close_slowly(mesh: cogwork.client.mesh.Mesh) -> None:
+        await close(mesh)
+        await asyncio.sleep(0.1)  # so that the threads are surely in it at once
+
+    def end(mesh: cogwork.sync.Mesh) -> None:
+        try:
+            mesh.close()
+            mesh.publish("sink/closed", 1)
+        except Exception as error:
+            raised.append(f"{type(error).__name__}: {error}")
+
+    mock.patch.object(cogwork.client.mesh.Mesh, "close", close_slowly).start()
+    for _ in range(5):
+        mesh = cogwork.sync.connect(url).__enter__()
+        threads = [threading.Thread(target=end, args=(mesh,)) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        mesh.close()
+    return raised
+
+
+PROGRAMS: dict[str, Callable[[str], object]] = {
+    each.__name__: each for each in (collected, dropped, on_its_own_thread, forked, closed_by_many)
+}
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(PROGRAMS[sys.argv[1]](sys.argv[2])))
