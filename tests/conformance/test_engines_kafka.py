@@ -81,3 +81,30 @@ class TestKafkaFaults(OnServer, ServerFaults):
         await asyncio.to_thread(self.server.start)
         assert (await self._insist(engine, Batch.of([b"after"], b"p"))).first_offset == 1
         await host.close()
+
+    def test_a_topic_that_lost_entries_goes_on_and_so_do_others(self) -> None:
+        asyncio.run(asyncio.wait_for(self._lose_entries(), 90))
+
+    async def _lose_entries(self) -> None:
+        host = self.make_host(self.timeout_s)
+        stream = name()
+        lossy, other = await opened(host, stream), await opened(host, name())
+        await other.append(Batch.of([b"0"], b"p"))
+        for i in range(3):
+            await lossy.append(Batch.of([b"%d" % i], b"p", i))
+        (log,) = self.server.directory.glob(f"data/cogwork.{stream}-0/*.log")
+        size_bytes = log.stat().st_size
+        for i in range(2):
+            await lossy.append(Batch.of([b"lost"], b"q", i))
+        self.server.kill()
+        os.truncate(log, size_bytes)
+        await asyncio.to_thread(self.server.start)
+        assert (await self._insist(lossy, Batch.of([b"3"], b"p", 3))).first_offset == 3
+        assert (await self._insist(other, Batch.of([b"1"], b"p", 1))).first_offset == 1
+        await host.close()
+        host = self.make_host(self.timeout_s)
+        lossy = await opened(host, stream)
+        found = [each for chunk in await lossy.read(0) for each in chunk.batch.records()]
+        assert found == [b"0", b"1", b"2", b"3"]
+        assert (await lossy.append(Batch.of([b"4"]))).first_offset == 4
+        await host.close()

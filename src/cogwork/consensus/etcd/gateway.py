@@ -60,6 +60,8 @@ class Gateway:
                 await self._post(path, request) as response,
             ):
                 return await _answer(response)
+        except aiohttp.InvalidURL:
+            raise self._misled() from None
         except (aiohttp.ClientConnectorError, ConnectionRefusedError) as error:
             self._urls.rotate(-1)
             raise ServerDown(f"etcd: {error}", may_have_happened=False) from error
@@ -76,9 +78,16 @@ class Gateway:
         try:
             async with asyncio.timeout(REQUEST_TIMEOUT_S):
                 return await self._post("watch", {"create_request": request})
+        except aiohttp.InvalidURL:
+            raise self._misled() from None
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             self._urls.rotate(-1)
             raise ServerDown(f"etcd: {str(error) or 'no answer in time'}") from error
+
+    def _misled(self) -> ServerDown:
+        """Says that a URL is none, and not which: the library's error has it with its password."""
+        self._urls.rotate(-1)
+        return ServerDown("etcd: one of the urls is wrong", may_have_happened=False)
 
     async def close(self) -> None:
         """Ends all connections."""

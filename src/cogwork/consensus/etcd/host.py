@@ -48,19 +48,13 @@ class EtcdHost(SharedHost):
     def __init__(self, context: EngineContext | None = None) -> None:
         super().__init__(context)
         options = self.context.options
-        urls = [
-            each.strip() for each in text_of(options, "url", "http://localhost:2379").split(",")
-        ]
-        for url in urls:
-            if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).netloc:
-                found = url.rpartition("@")[2]  # what is before may be a password
-                raise ValueError(f"url is like http://localhost:2379, not {found!r:.80}")
+        urls = _urls(text_of(options, "url", "http://localhost:2379"))
         self._prefix = text_of(options, "prefix", "cogwork")
         self._entry_bytes_max = int(number_of(options, "entry_bytes_max", ENTRY_BYTES_MAX))
         user = None
         if "user" in options:
             user = (text_of(options, "user", "cogwork"), text_of(options, "password", ""))
-        self._gateway = Gateway([url.rstrip("/") for url in urls], _tls(options), user)
+        self._gateway = Gateway(urls, _tls(options), user)
 
     async def make_log(self, stream: str, options: Mapping[str, object]) -> EtcdLog:
         """Returns the log of a stream; makes it where it is new."""
@@ -96,6 +90,29 @@ class EtcdHost(SharedHost):
     async def disconnect(self) -> None:
         """Leaves the cluster."""
         await self._gateway.close()
+
+
+def _urls(text: str) -> list[str]:
+    """Reads the members' URLs.
+
+    Raises:
+        ValueError: One of them is none. Of what may hold a password nothing is told.
+    """
+    urls = [each.strip() for each in text.split(",")]
+    for url in urls:
+        if not _is_url(url):
+            _, is_behind, found = url.rpartition("@")
+            shown = found if is_behind or "@" not in text else "this"
+            raise ValueError(f"url is like http://localhost:2379, not {shown!r:.80}")
+    return [url.rstrip("/") for url in urls]
+
+
+def _is_url(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # its text may hold a password
+        return False
 
 
 def _tls(options: Mapping[str, object]) -> ssl.SSLContext | None:

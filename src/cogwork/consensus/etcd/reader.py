@@ -9,6 +9,7 @@ import aiohttp
 import msgspec
 
 from cogwork.consensus.etcd.gateway import entry_of
+from cogwork.consensus.shared.pace import READ_BYTES_MAX, Pace
 from cogwork.consensus.shared.server import ServerDown
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = ("EtcdReader",)
 
-READ_BYTES = 2 << 20
 READ_ENTRIES_MAX = 512
 
 
@@ -33,14 +33,17 @@ class EtcdReader:
     def __init__(self, log: EtcdLog, position: int) -> None:
         self._log = log
         self._position = position
-        self._count = 16
+        safe_count = max(1, READ_BYTES_MAX // log.entry_bytes_max)
+        self._pace = Pace(safe_count, READ_ENTRIES_MAX, log.fetch)
         self._watch: aiohttp.ClientResponse | None = None
         self._rest = b""
 
     async def next(self, wait_s: float) -> Sequence[tuple[int, bytes]]:
         """Returns what follows; nothing where nothing came in time."""
         if self._watch is None:
-            entries, revision = await self._log.range(self._position, self._count)
+            count = await self._pace.count(self._position)
+            entries, revision = await self._log.range(self._position, count)
+            self._pace.plan(entries, count)
             if entries:
                 return self._noted(entries)
             self._watch = await self._log.watch(self._position, revision + 1)
@@ -67,8 +70,6 @@ class EtcdReader:
 
     def _noted(self, entries: list[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
         self._position = entries[-1][0] + 1
-        size_bytes = sum(len(data) for _, data in entries) // len(entries)
-        self._count = max(1, min(READ_ENTRIES_MAX, READ_BYTES // max(1, size_bytes)))
         return entries
 
     async def _watched(self, watch: aiohttp.ClientResponse) -> list[tuple[int, bytes]]:

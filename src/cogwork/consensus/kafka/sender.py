@@ -29,6 +29,10 @@ class Sender:
 
     Args:
         settings: librdkafka's.
+
+    Attributes:
+        is_broken: Whether it sends nothing any more: the library demands that of a producer whose
+            messages are not where it had been told they are.
     """
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
@@ -61,8 +65,10 @@ class Sender:
         """Sends a message; its offset comes later.
 
         Raises:
+            KafkaException: The library does not take it.
             ServerDown: All brokers were lost since something was sent. Nobody has to doubt what was
-                not sent: the next one is, once a broker has answered something else.
+                not sent: the next one is, once a broker has answered something else. Or the
+                producer is broken; the host has another one for the next.
         """
         if self._is_cut_off:
             self._is_cut_off = False
@@ -74,7 +80,13 @@ class Sender:
             with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(self._report, answer, error, message)
 
-        self._producer.produce(topic, entry, partition=0, on_delivery=report)
+        try:
+            self._producer.produce(topic, entry, partition=0, on_delivery=report)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError._FATAL:
+                raise
+            self.is_broken = True
+            raise ServerDown(f"Kafka: {error.args[0].str()}", may_have_happened=False) from error
         return answer
 
     def close(self) -> None:
@@ -106,4 +118,8 @@ class Sender:
 
     def _poll(self) -> None:
         while not self._is_closed.is_set():
-            self._producer.poll(POLL_S)
+            try:
+                self._producer.poll(POLL_S)
+            except KafkaException:
+                # The producer is of no more use; what it was given is still reported.
+                self.is_broken = True

@@ -85,7 +85,7 @@ class NatsHost(SharedHost):
                 info = await streams.stream_info(name)
             except NotFoundError:
                 info = await streams.add_stream(config)
-        return NatsLog(self._connection, client.max_payload, info)
+        return NatsLog(self._connection, client, info)
 
     async def drop_log(self, stream: str) -> None:
         """Deletes the log of a stream, if there is one."""

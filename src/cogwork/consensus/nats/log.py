@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
@@ -26,6 +27,8 @@ EXPECTED = "Nats-Expected-Last-Sequence"
 HEADER_BYTES = 1024
 APPEND_TIMEOUT_S = 1.5
 """An append whose leader has died is never answered; another attempt is safe."""
+TRUSTED_S = 0.25
+"""So long after an answer the stream is taken for the same one; to ask again takes a round trip."""
 IDLE_CONSUMER_S = 30.0
 WRONG_LAST_SEQUENCE = 10071
 STREAM_NOT_FOUND = 10059
@@ -36,28 +39,29 @@ class NatsLog:
 
     Args:
         connection: To the server.
-        payload_bytes_max: The longest message that it takes.
-        info: What it says of the stream.
+        client: What the connection was when the stream was looked up.
+        info: What the server says of the stream.
     """
 
-    def __init__(
-        self, connection: NatsConnection, payload_bytes_max: int, info: StreamInfo
-    ) -> None:
+    def __init__(self, connection: NatsConnection, client: Client, info: StreamInfo) -> None:
         is_replicated = (info.config.num_replicas or 1) > 1
         self.capabilities = Capabilities(
             durability=Durability.REPLICATED_MEMORY if is_replicated else Durability.MEMORY,
             is_uniform=is_replicated,
         )
-        self.entry_bytes_max = payload_bytes_max - HEADER_BYTES
+        self.entry_bytes_max = client.max_payload - HEADER_BYTES
         self._connection = connection
         self._name = info.config.name or ""
         self._created = getattr(info, "created", None)
+        self._contact = _contact(client)
+        self._heard_s = 0.0
 
     async def append(self, expected: int, entry: bytes) -> int:
         """Appends an entry behind the one at position `expected`."""
         client, streams = await self._connection.session()
         if not client.is_connected:
             raise ServerDown("NATS: not connected", may_have_happened=False)
+        await self._check(client)
         with translated():
             try:
                 answer = await streams.publish(
@@ -67,6 +71,7 @@ class NatsLog:
                 if error.err_code != WRONG_LAST_SEQUENCE:
                     raise
                 raise Moved(int(str(error.description).rpartition(":")[2])) from error
+        self._heard_s = _now_s()
         return answer.seq
 
     async def fetch(self, position: int) -> tuple[int, bytes] | None:
@@ -133,7 +138,37 @@ class NatsLog:
             info = await streams.stream_info(self._name)
         if getattr(info, "created", None) != self._created:
             raise Gone
+        self._heard_s = _now_s()
         return info
+
+    async def _check(self, client: Client) -> None:
+        """Sees, before something is appended, that this is the log that was read.
+
+        The server compares positions, and no more. One that was away may have lost entries, and
+        have others there by now; so may another stream of the same name, of which nobody tells.
+
+        Raises:
+            Gone: It is another one.
+            ServerDown: The server was away, or is: look what it has first.
+        """
+        contact, known = _contact(client), self._contact
+        self._contact = contact
+        if contact != known:
+            raise ServerDown("NATS: the connection was lost", may_have_happened=False)
+        if _now_s() > self._heard_s + TRUSTED_S:
+            try:
+                await self._info()
+            except ServerDown as error:
+                raise ServerDown(str(error), may_have_happened=False) from error
+
+
+def _contact(client: Client) -> tuple[Client, int]:
+    """Returns what is another one after the connection was lost."""
+    return client, client.stats["reconnects"]
+
+
+def _now_s() -> float:
+    return asyncio.get_running_loop().time()
 
 
 def place_of(client: Client) -> str:

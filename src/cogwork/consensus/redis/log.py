@@ -8,6 +8,7 @@ from cogwork.consensus.capabilities import Capabilities
 from cogwork.consensus.engine import Members
 from cogwork.consensus.redis.errors import translated
 from cogwork.consensus.redis.reader import RedisReader, entries_of
+from cogwork.consensus.shared.entry import link_of
 from cogwork.consensus.shared.server import Gone, Moved
 
 if TYPE_CHECKING:
@@ -23,14 +24,22 @@ TRIM_ENTRIES = 1000
 """So many are given up at once: the server does nothing else meanwhile."""
 
 APPEND = """
-local found = redis.call('HMGET', KEYS[2], 'id', 'last')
+local found = redis.call('HMGET', KEYS[2], 'id', 'last', 'tip')
 if found[1] ~= ARGV[1] then return -1 end
 local last = tonumber(found[2])
 if last ~= tonumber(ARGV[2]) then return {last} end
+local at = last .. ':'
+local tip = found[3] or ''
+if ARGV[5] ~= '' and string.sub(tip, 1, #at) == at and tip ~= at .. ARGV[5] then return {last} end
 last = last + 1
 redis.call('XADD', KEYS[1], last .. '-0', 'e', ARGV[3])
-redis.call('HSET', KEYS[2], 'last', last)
+redis.call('HSET', KEYS[2], 'last', last, 'tip', last .. ':' .. ARGV[4])
 return last
+"""
+"""The tip is the last entry's position and id: a server that lost entries may have others there.
+
+A hash from before there were tips has none, and one to which an older container has appended since
+has one of another position: neither tells anything.
 """
 
 TRIM = """
@@ -76,8 +85,13 @@ class RedisLog:
 
     async def append(self, expected: int, entry: bytes) -> int:
         """Appends an entry behind the one at position `expected`."""
+        entry_id, previous, previous_id = link_of(entry)
+        # What is known not to count may be the last one: then the entry follows an older one.
+        tip = previous_id if previous == expected else b""
         with translated():
-            answer = await self._append(keys=self._keys, args=(self._id, expected, entry))
+            answer = await self._append(
+                keys=self._keys, args=(self._id, expected, entry, entry_id, tip)
+            )
         if isinstance(answer, list):
             raise Moved(int(answer[0]))
         if not isinstance(answer, int) or answer < 0:

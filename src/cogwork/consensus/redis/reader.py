@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cogwork.consensus.redis.errors import translated
+from cogwork.consensus.shared.pace import Pace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -13,8 +14,11 @@ if TYPE_CHECKING:
 
 __all__ = ("REQUEST_TIMEOUT_S", "RedisReader", "entries_of")
 
-READ_BYTES = 2 << 20
 READ_ENTRIES_MAX = 4096
+
+SAFE_ENTRIES = 2
+"""One may have 17 MiB."""
+
 REQUEST_TIMEOUT_S = 3.0
 
 FIELD = b"e"
@@ -33,26 +37,24 @@ class RedisReader:
         self._redis = redis
         self._key = key
         self._position = position
-        self._count = 16
+        self._pace = Pace(SAFE_ENTRIES, READ_ENTRIES_MAX, self._fetch)
 
     async def next(self, wait_s: float) -> Sequence[tuple[int, bytes]]:
         """Returns what follows; nothing where nothing came in time."""
         block_ms = max(1, int(min(wait_s, REQUEST_TIMEOUT_S / 2) * 1000))
         after = f"{self._position - 1}-18446744073709551615"
         with translated():
-            found: Any = await self._redis.xread(
-                {self._key: after}, count=self._count, block=block_ms
-            )
-        if not found:
-            return ()
-        streams = found if isinstance(found, list) else list(found.items())
-        listed = streams[0][1]
-        entries = entries_of(listed[0] if listed and isinstance(listed[0], list) else listed)
+            count = await self._pace.count(self._position)
+            found: Any = await self._redis.xread({self._key: after}, count=count, block=block_ms)
+        entries = _listed(found)
+        self._pace.plan(entries, count)
         if entries:
             self._position = entries[-1][0] + 1
-            size_bytes = sum(len(data) for _, data in entries) // len(entries)
-            self._count = max(1, min(READ_ENTRIES_MAX, READ_BYTES // max(1, size_bytes)))
         return entries
+
+    async def _fetch(self, position: int) -> tuple[int, bytes] | None:
+        found = entries_of(await self._redis.xrange(self._key, min=f"{position}-0", count=1))
+        return found[0] if found else None
 
     async def close(self) -> None:
         """Ends it."""
@@ -61,3 +63,11 @@ class RedisReader:
 def entries_of(found: Any) -> list[tuple[int, bytes]]:  # noqa: ANN401 # what the library gives
     """Reads what XRANGE and XREAD answer; what others have put there counts as empty."""
     return [(int(entry_id.split(b"-")[0]), fields.get(FIELD, b"")) for entry_id, fields in found]
+
+
+def _listed(found: Any) -> list[tuple[int, bytes]]:  # noqa: ANN401 # what the library gives
+    if not found:
+        return []
+    streams = found if isinstance(found, list) else list(found.items())
+    listed = streams[0][1]
+    return entries_of(listed[0] if listed and isinstance(listed[0], list) else listed)

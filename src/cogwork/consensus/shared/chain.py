@@ -5,11 +5,14 @@ from __future__ import annotations
 from cogwork.consensus.errors import Malformed
 from cogwork.consensus.shared.entry import Entry
 
-__all__ = ("Chain", "Forked", "Gap", "damaged")
+__all__ = ("Chain", "Forked", "Gap", "damaged", "is_stray")
 
 
 class Gap(Exception):
     """An entry follows one that did not come: it was given up, is damaged, or got lost."""
+
+    def __init__(self) -> None:
+        super().__init__("an entry that another one follows is missing or damaged")
 
 
 class Forked(Malformed):
@@ -26,12 +29,19 @@ def damaged() -> Malformed:
     return Malformed("a whole log", "an entry of the server is missing or damaged")
 
 
+def is_stray(position: int, entry: Entry) -> bool:
+    """Tells whether an entry cannot follow anything where it is."""
+    return entry.previous >= position
+
+
 class Chain:
     """Reads entries in the order of their positions, and keeps those that count.
 
     Theory of operation. A writer names the entry that it follows only when it knows that this one
     counts. So the one that names the last one that counts, counts; one that names an older one
-    lost a race, or is a copy; and one that names a newer one shows that something is missing.
+    lost a race, or is a copy; and one that names a newer one shows that something is missing. Only
+    where it names itself, or what comes after it, its writer knows another log: that of the same
+    name before this one, or what this one has lost.
 
     Attributes:
         position: Of the last entry that counts; 0 before the first.
@@ -73,6 +83,9 @@ class Chain:
         except Malformed:
             # Whoever wrote this is no writer of ours, or it is damaged; if it should have counted,
             # the next one names it, and that is a gap.
+            self.seen = position
+            return None
+        if is_stray(position, entry):
             self.seen = position
             return None
         if entry.previous > self.position:

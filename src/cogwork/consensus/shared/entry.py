@@ -33,6 +33,7 @@ __all__ = (
     "Entry",
     "Kind",
     "Part",
+    "link_of",
     "pack_batches",
     "unpack_batches",
 )
@@ -42,6 +43,7 @@ VERSION = 1
 
 _FRONT = struct.Struct(">2sBBI")
 _HEAD = struct.Struct(">8sQ8sQQqIQQQ")
+_LINK = struct.Struct(">8sQ8s")
 _LENGTH = struct.Struct(">I")
 _PART = struct.Struct(">QII")
 
@@ -150,6 +152,11 @@ class Entry:
             offset += batch.count
         if offset != self.next_offset:
             raise Malformed("an entry", "it has not as many records as it says")
+
+
+def link_of(data: bytes) -> tuple[bytes, int, bytes]:
+    """Returns an entry's id, and the position and id of the one that it follows."""
+    return _LINK.unpack_from(data, _FRONT.size)
 
 
 _KINDS = {kind.value: kind for kind in Kind}

@@ -5,15 +5,16 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
-from cogwork.consensus.errors import Malformed
 from cogwork.consensus.shared.chain import Chain, Gap
-from cogwork.consensus.shared.entry import Entry, Kind, Part
+from cogwork.consensus.shared.entry import Kind, Part
 from cogwork.consensus.shared.head import Head
 from cogwork.consensus.shared.search import Found
+from cogwork.consensus.shared.server import ServerDown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from cogwork.consensus.shared.entry import Entry
     from cogwork.consensus.shared.search import Search
     from cogwork.consensus.shared.server import ServerLog
 
@@ -24,6 +25,9 @@ SINGLY = 8
 
 WAIT_S = 0.5
 
+ATTEMPTS = 8
+"""So often it is begun, where others trim the log meanwhile."""
+
 
 async def load(log: ServerLog, search: Search) -> Head:
     """Returns the state behind the last entry.
@@ -33,32 +37,57 @@ async def load(log: ServerLog, search: Search) -> Head:
         Malformed: The log is damaged.
         ServerDown: The server does not answer.
     """
-    first, last = await log.ends()
+    for _ in range(ATTEMPTS):
+        first, last = await log.ends()
+        try:
+            head, is_whole = await _load(log, search, first, last)
+        except Gap:
+            if await _begins_at(log, first):
+                raise
+            continue
+        # What is missing was given up meanwhile, behind a newer checkpoint; or else it is damaged,
+        # and who has appended what is not known any more.
+        if is_whole or await _begins_at(log, first):
+            return head
+    raise ServerDown("the log is trimmed faster than it can be read", may_have_happened=False)
+
+
+async def _load(log: ServerLog, search: Search, first: int, last: int) -> tuple[Head, bool]:
+    """Returns the state, and whether nothing is missing that it should begin with."""
     newest = await search.until(last, first)
     head = Head()
     if newest is None:
         head.chain.seen = last
-        return head
-    begin = await _begin(log, search, max(newest.entry.checkpoint, first))
+        return head, last < first
+    checkpoint = _checkpoint(newest)
+    place = max(checkpoint, first)
+    begin = await search.at(place)
+    is_whole = isinstance(begin, Found) and begin.position == place and checkpoint in (0, place)
+    if not isinstance(begin, Found) or begin.position != place:
+        begin = await search.first()
     if begin is None:
-        return head
+        return head, False
     head.begin(*begin)
     if begin.entry.kind is Kind.CHECKPOINT:
         state = await load_parts(log, begin)
+        is_whole = is_whole and state is not None
         if state is not None:
             head.restore(state)
     await catch_up(log, head, last)
-    return head
+    return head, is_whole
 
 
-async def _begin(log: ServerLog, search: Search, position: int) -> Found | None:
-    got = await log.fetch(position)
-    if got is not None and got[0] == position:
-        try:
-            return Found(position, Entry.from_bytes(got[1]))
-        except Malformed:
-            pass
-    return await search.first()
+def _checkpoint(newest: Found) -> int:
+    """Returns where the newest complete checkpoint begins: the newest entry may complete it."""
+    if newest.entry.kind is Kind.CHECKPOINT:
+        part = Part.from_bytes(newest.entry.body)
+        if part.is_last:
+            return part.first or newest.position
+    return newest.entry.checkpoint
+
+
+async def _begins_at(log: ServerLog, first: int) -> bool:
+    return (await log.ends())[0] == first
 
 
 async def load_parts(log: ServerLog, first: Found) -> bytes | None:
@@ -110,7 +139,7 @@ async def catch_up(
 
     while head.chain.seen < last:
         for _ in range(SINGLY):
-            got = await log.fetch(head.chain.seen + 1)
+            got = await _next(log, head.chain.seen + 1, last)
             if got is None:
                 # Nothing but holes up to there.
                 head.chain.skip_to(last + 1)
@@ -131,3 +160,18 @@ async def catch_up(
                         take(position, data)
         finally:
             await reader.close()
+
+
+async def _next(log: ServerLog, position: int, last: int) -> tuple[int, bytes] | None:
+    """Returns the first entry at a position or above; None where there are only holes up to `last`.
+
+    Raises:
+        ServerDown: The server has told of `last`, and does not have it yet: it may compare with
+            what it is about to store, and that is no hole.
+    """
+    got = await log.fetch(position)
+    if got is not None:
+        return got
+    if (await log.ends())[1] < last:
+        raise ServerDown("what others append is not stored yet", may_have_happened=False)
+    return await log.fetch(position)

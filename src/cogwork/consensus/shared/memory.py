@@ -10,7 +10,7 @@ from cogwork.consensus.shared.entry import Entry
 if TYPE_CHECKING:
     from cogwork.consensus.shared.server import ServerLog
 
-__all__ = ("Memory",)
+__all__ = ("Memory", "has")
 
 KEPT = 128
 """So many at most: that is some 20 KiB for a stream."""
@@ -70,11 +70,20 @@ class Memory:
         return 0
 
 
-async def _has(log: ServerLog, step: _Step) -> bool:
-    got = await log.fetch(step.position)
-    if got is None or got[0] != step.position:
+async def has(log: ServerLog, position: int, entry_id: bytes) -> bool:
+    """Tells whether a log has this very entry at a position.
+
+    Raises:
+        ServerDown: Try again later.
+    """
+    got = await log.fetch(position)
+    if got is None or got[0] != position:
         return False
     try:
-        return Entry.from_bytes(got[1]).id == step.id
+        return Entry.from_bytes(got[1]).id == entry_id
     except Malformed:
         return False
+
+
+async def _has(log: ServerLog, step: _Step) -> bool:
+    return await has(log, step.position, step.id)

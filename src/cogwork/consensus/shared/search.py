@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from cogwork.consensus.errors import Malformed
-from cogwork.consensus.shared.chain import Chain, Gap
+from cogwork.consensus.shared.chain import Chain, Gap, is_stray
 from cogwork.consensus.shared.entry import Entry
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Search:
         first, last = await self._log.ends()
         position = first
         while position <= last:
-            found = await self._at(position)
+            found = await self.at(position)
             if found is None:
                 return None
             if isinstance(found, Found):
@@ -100,24 +100,25 @@ class Search:
                 high = found.position
         return best
 
+    async def at(self, position: int) -> Found | int | None:
+        """Returns the entry at a position or above; its position alone where it cannot count."""
+        got = await self._log.fetch(position)
+        if got is None:
+            return None
+        try:
+            entry = Entry.from_bytes(got[1])
+        except Malformed:
+            return got[0]
+        return got[0] if is_stray(got[0], entry) else Found(got[0], entry)
+
     async def _anchor(self, position: int, first: int) -> Found | None:
         """Returns the last anchor up to a position."""
         oldest: Found | None = None
         while position >= first:
-            found = await self._at(position)
+            found = await self.at(position)
             if isinstance(found, Found) and found.position <= position:
                 oldest = found
                 if found.entry.previous == found.position - 1:
                     break
             position -= 1
         return oldest
-
-    async def _at(self, position: int) -> Found | int | None:
-        """Returns the entry at a position or above; its position alone where it is none of ours."""
-        got = await self._log.fetch(position)
-        if got is None:
-            return None
-        try:
-            return Found(got[0], Entry.from_bytes(got[1]))
-        except Malformed:
-            return got[0]

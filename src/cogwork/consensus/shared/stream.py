@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import struct
 from collections import OrderedDict
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
@@ -89,6 +90,7 @@ class SharedStream:
         self._retention = retention or Retention()
         self._search = Search(log)
         self._writer = Writer(log, self._search, self._clock, timeout_s)
+        self._snapshot_lock = asyncio.Lock()
         self._scans: OrderedDict[int, Scan] = OrderedDict()
         self._end: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._end_reason = "the stream was closed here"
@@ -181,13 +183,14 @@ class SharedStream:
     async def save_snapshot(self, snapshot: Snapshot) -> None:
         """Keeps an application's snapshot instead of an earlier one."""
         demand_size(snapshot)
-        bounds = await self.bounds()
-        if snapshot.offset > bounds.next:
-            raise BeyondEnd(snapshot.offset, bounds.next)
-        kept = await self.load_snapshot()
-        if kept is None or kept.offset <= snapshot.offset:
-            self._check(snapshot.offset, bounds)
-            await self._writer.snapshot(_OFFSET.pack(snapshot.offset) + snapshot.data)
+        async with self._snapshot_alone(self._timeout_s):
+            bounds = await self.bounds()
+            if snapshot.offset > bounds.next:
+                raise BeyondEnd(snapshot.offset, bounds.next)
+            kept = await self.load_snapshot()
+            if kept is None or kept.offset <= snapshot.offset:
+                self._check(snapshot.offset, bounds)
+                await self._write_snapshot(snapshot)
 
     async def load_snapshot(self) -> Snapshot | None:
         """Returns the newest snapshot."""
@@ -273,7 +276,8 @@ class SharedStream:
 
     async def _begin(self, start: Start) -> tuple[int, Snapshot | None, int]:
         """Returns the first offset, the snapshot before it, and where the stream ends now."""
-        bounds = await self._bounds()
+        snapshot = await self._load_snapshot() if start is Origin.SNAPSHOT else None
+        bounds = await self._bounds()  # as it is later: a snapshot may lie where the stream ends
         if isinstance(start, FromOffset):
             self._check(start.offset, bounds)
             return start.offset, None, bounds.next
@@ -283,11 +287,9 @@ class SharedStream:
             return bounds.next, None, bounds.next
         if start is Origin.LAST:
             return max(bounds.next - 1, bounds.first), None, bounds.next
-        if start is Origin.SNAPSHOT:
-            snapshot = await self._load_snapshot()
-            if snapshot is not None:
-                self._check(snapshot.offset, bounds)
-                return snapshot.offset, snapshot, bounds.next
+        if snapshot is not None:
+            self._check(snapshot.offset, bounds)
+            return snapshot.offset, snapshot, bounds.next
         return bounds.first, None, bounds.next
 
     @staticmethod
@@ -379,10 +381,42 @@ class SharedStream:
             found = await self._search.last_with(lambda entry: entry.offset <= before) or found
         cut = min(found.position, head.checkpoint)
         if 0 < head.snapshot < cut:
-            snapshot = await self._load_snapshot()
-            if snapshot is not None:
-                await self._writer.snapshot(_OFFSET.pack(snapshot.offset) + snapshot.data)
+            # Less than all the time there is: who waits in vain is told why.
+            async with self._snapshot_alone(self._timeout_s / 2):
+                await self._save_from(cut)
         await self._log.trim(await self._anchor(cut))
+
+    async def _save_from(self, cut: int) -> None:
+        """Writes the snapshot anew, if it would be given up with what is below a position."""
+        place = (await self._writer.refreshed()).snapshot
+        while 0 < place < cut:
+            snapshot = await self._load_snapshot()
+            found, place = place, (await self._writer.refreshed()).snapshot
+            if snapshot is None:
+                return
+            if place == found:  # else another container has saved a newer one meanwhile
+                await self._write_snapshot(snapshot)
+                return
+
+    async def _write_snapshot(self, snapshot: Snapshot) -> None:
+        await self._writer.snapshot(_OFFSET.pack(snapshot.offset) + snapshot.data)
+
+    @asynccontextmanager
+    async def _snapshot_alone(self, wait_s: float) -> AsyncGenerator[None, None]:
+        """Keeps others from writing a snapshot between a look at the newest one and a new one.
+
+        Raises:
+            Unavailable: Another one is being written, and takes long.
+        """
+        try:
+            async with asyncio.timeout(wait_s):
+                await self._snapshot_lock.acquire()
+        except TimeoutError:
+            raise Unavailable("another snapshot is still being written") from None
+        try:
+            yield
+        finally:
+            self._snapshot_lock.release()
 
     async def retain(self) -> None:
         """Gives up what retention does not keep."""
@@ -415,15 +449,39 @@ class SharedStream:
         return first
 
     async def _load_snapshot(self) -> Snapshot | None:
+        """Loads the newest snapshot; the next one where that is given up meanwhile."""
+        place = 0
+        problem: Exception | None = None
+        while (newest := await self._snapshot_place()) != place:
+            place, problem = newest, None
+            try:
+                snapshot = await self._snapshot_at(place)
+                if snapshot is not None:
+                    return snapshot
+            except (Gap, Malformed) as error:
+                problem = error
+        if problem is not None:
+            raise problem
+        return None
+
+    async def _snapshot_place(self) -> int:
+        """Returns where the newest complete snapshot begins; 0 for none."""
         last = await self._search.last()
         if last is None:
-            return None
-        position = last.entry.snapshot
+            return 0
         if last.entry.kind is Kind.SNAPSHOT:
             part = Part.from_bytes(last.entry.body)
-            position = (part.first or last.position) if part.is_last else position
-        if not position:
-            return None
+            if part.is_last:
+                return part.first or last.position
+        return last.entry.snapshot
+
+    async def _snapshot_at(self, position: int) -> Snapshot | None:
+        """Returns the snapshot that begins at a position; None where nothing does.
+
+        Raises:
+            Gap: Some of it is missing.
+            Malformed: Some of it is missing, or damaged.
+        """
         first, _ = await self._log.ends()
         found = await self._search.until(position, first)
         if found is None or found.position != position or found.entry.kind is not Kind.SNAPSHOT:

@@ -39,6 +39,7 @@ from cogwork.consensus.shared.entry import (
     pack_batches,
 )
 from cogwork.consensus.shared.loading import catch_up, load
+from cogwork.consensus.shared.memory import has
 from cogwork.consensus.shared.server import (
     Gone,
     Moved,
@@ -314,7 +315,7 @@ class Writer:
     async def _step(self) -> None:
         """Writes one entry."""
         if self._is_suspect:
-            await self._log.ends()
+            await self._look_back()
         if self._head is None:
             self._head = await load(self._log, self._search)
         head = self._head
@@ -342,6 +343,21 @@ class Writer:
         self._land(position, flight.entry)
         self._plan_checkpoint(head)
 
+    async def _look_back(self) -> None:
+        """Sees that a server that was away answers, and still has what is known of it here.
+
+        What it has lost others may have filled up again: then the positions alone tell nothing, and
+        what is sent to follow a lost entry would be in everybody's way.
+        """
+        first, last = await self._log.ends()
+        chain = self._head.chain if self._head is not None else None
+        if chain is None:
+            return
+        if last < chain.seen:
+            await self._catch_up(last)
+        elif first <= chain.position and not await has(self._log, chain.position, chain.id):
+            self._go_back(None)
+
     def _dismiss(self, flight: Flight) -> None:
         """Forgets a flight that did not happen."""
         del self._flights[flight.entry.id]
@@ -358,12 +374,13 @@ class Writer:
         head = self._head
         if head is None:
             return
-        if last < head.chain.position:
-            # The server has less than it had: it lost something. What is left counts.
-            if last == 0:
+        if last < head.chain.seen or (last == head.chain.seen and refused is not None):
+            # The server has less than it had, or something else: it lost something. What is left
+            # counts. That may be what was refused, where no entry that counts was lost.
+            if last == 0 < head.chain.position:
                 self._head = None
                 raise Gone
-            self._go_back(refused)
+            self._go_back(refused if last <= head.chain.position else None)
             return
         try:
             await catch_up(self._log, head, last, self._land)

@@ -1,0 +1,53 @@
+"""The URLs of etcd: which are taken, and that none is told of with a password."""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from typing import Any
+
+import pytest
+
+pytest.importorskip("aiohttp", reason="the extra [etcd] is not installed")
+
+from cogwork.consensus.engine import EngineContext
+from cogwork.consensus.etcd import EtcdHost
+from cogwork.consensus.etcd.gateway import Gateway
+from cogwork.consensus.shared.server import ServerDown
+
+USER = "http://root:s3cret@"
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        (USER + "127.0.0.1:99999", "127.0.0.1:99999"),
+        (USER + "127.0.0.1:23x79", "127.0.0.1:23x79"),
+        (USER + "127.0.0.1:0", "127.0.0.1:0"),
+        (USER + "[::1:2379", "[::1:2379"),
+        (USER + "", ""),
+        ("http://root:s3/cret@127.0.0.1:2379", "127.0.0.1:2379"),
+        ("http://root:s3,cret@127.0.0.1:2379", "this"),
+        ("ftp://127.0.0.1", "ftp://127.0.0.1"),
+        ("http://127.0.0.1:1,http://127.0.0.1:x", "http://127.0.0.1:x"),
+    ],
+)
+def test_a_url_that_is_none_is_refused_without_its_password(url: str, shown: str) -> None:
+    with pytest.raises(ValueError, match="url is like") as told:
+        EtcdHost(EngineContext({"url": url}))
+    assert str(told.value) == f"url is like http://localhost:2379, not {shown!r}"
+    assert "s3" not in "".join(traceback.format_exception_only(told.value))
+
+
+@pytest.mark.parametrize("call", ["ask", "watch"])
+def test_what_the_library_says_of_a_url_is_not_passed_on(call: str) -> None:
+    async def story() -> None:
+        gateway = Gateway([USER + "127.0.0.1:99999"], None, None)
+        arguments: tuple[Any, ...] = ("kv/range", {}) if call == "ask" else ({},)
+        with pytest.raises(ServerDown) as told:
+            await getattr(gateway, call)(*arguments)
+        await gateway.close()
+        assert "s3cret" not in str(told.value)
+        assert told.value.__suppress_context__, "a trace has no more of it"
+
+    asyncio.run(story())
