@@ -11,9 +11,10 @@ from text_messages import message
 from cogwork.amqp.frames import FrameReader
 from cogwork.amqp.outcomes import DeliveryState, Received
 from cogwork.amqp.performatives import Transfer, decode_performative
+from cogwork.dataplane.borrower import Borrower
 from cogwork.dataplane.core import Core
 from cogwork.dataplane.entry import CLOSEST_CODE, AddressEntry
-from cogwork.dataplane.loan import Borrower, Loan
+from cogwork.dataplane.loan import Loan
 from cogwork.dataplane.outgoing import OutgoingLink
 from cogwork.dataplane.session_end import Session
 from cogwork.dataplane.store import SETTLE_CODE, STALE_CODE, Store

@@ -8,7 +8,7 @@ from lenders import Lent, Shard, Tunnel
 from text_messages import texts
 
 from cogwork.amqp.outcomes import Accepted, Released
-from cogwork.dataplane.loan import Borrower
+from cogwork.dataplane.borrower import Borrower
 from cogwork.dataplane.store import KEEP_CODE, SETTLE_CODE, STALE_CODE
 
 

@@ -8,9 +8,10 @@ import peers
 import pytest
 
 from cogwork.amqp.message import Data, Properties, Sections, decode_sections, encode_sections
+from cogwork.dataplane.borrower import Borrower
 from cogwork.dataplane.core import Core
 from cogwork.dataplane.entry import CLOSEST_CODE, AddressEntry
-from cogwork.dataplane.loan import Borrower, Loan
+from cogwork.dataplane.loan import Loan
 from cogwork.dataplane.outgoing import OutgoingLink
 from cogwork.dataplane.session_end import Session
 from cogwork.dataplane.store import Store

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from cogwork.amqp.performatives import Attach
     from cogwork.container.mesh.lending import Lending
     from cogwork.container.mesh.loan_terms import LoanTerms
+    from cogwork.dataplane.borrower import Borrower
     from cogwork.dataplane.link import Link
-    from cogwork.dataplane.loan import Borrower, Loan
+    from cogwork.dataplane.loan import Loan
     from cogwork.nodes.queue.node import QueueNode
     from cogwork.spi.node import Subscription
 

@@ -27,7 +27,8 @@ from cogwork.container.mesh.elsewhere import Elsewhere
 from cogwork.container.mesh.loan_terms import HANDED, TAG_BYTES, terms_of
 from cogwork.container.mesh.names import BORROWER, VHOST
 from cogwork.container.mesh.shards import DURABLE_LIFE, shard_of
-from cogwork.dataplane.loan import Borrower, Loan
+from cogwork.dataplane.borrower import Borrower
+from cogwork.dataplane.loan import Loan
 from cogwork.dataplane.store import SETTLE_CODE, STALE_CODE
 from cogwork.nodes.queue.node import QueueNode
 
