@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,6 +18,14 @@ if TYPE_CHECKING:
 RED: dict[str, object] = {"colour": "red"}
 BLUE: dict[str, object] = {"colour": "blue"}
 SIZES = (1_000, 40_000, 200_000)
+
+SMALL_FRAMES = """
+[limits]
+max_frame_size_bytes = 4096
+[[address]]
+prefix = "one"
+distribution = "closest"
+"""
 
 
 @pytest.fixture(scope="module")
@@ -54,5 +63,34 @@ def test_what_waited_in_parts_goes_to_who_wants_it(url: str) -> None:
                     assert [each.body for each in await red.take(1)] == [bytes(100_000)]
                     await post
             assert busy.waiting == 1
+
+    told()
+
+
+@pytest.mark.parametrize("selector", [None, "size = 'large'"])
+def test_a_large_message_that_waits_comes_whole_whoever_takes_it(selector: str | None) -> None:
+    """It is larger than what a session may have held, and has begun before anybody had room."""
+
+    @story
+    async def told() -> None:
+        body = b"x" * 30_000_000
+        async with (
+            cogwork.testing.container(SMALL_FRAMES) as place,
+            cogwork.connect(place) as sender,
+            cogwork.connect(place) as receiver,
+            cogwork.connect(place) as other,
+            other.consume("one/a", credit=1) as busy,
+        ):
+            first = asyncio.create_task(sender.publish("one/a", b"first"))
+            await busy.take(1)
+            large = asyncio.create_task(sender.publish("one/a", body, properties={"size": "large"}))
+            await asyncio.sleep(0.5)
+            async with receiver.consume("one/a", credit=10, selector=selector) as chosen:
+                async with asyncio.timeout(20):
+                    (found,) = await chosen.take(1)
+                assert found.body == body
+                chosen.accept([found])
+                await large
+            first.cancel()
 
     told()

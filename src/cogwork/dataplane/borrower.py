@@ -289,10 +289,11 @@ class Borrower(Terminus):
                 found.append(container)
         return found
 
-    def forget_settled(self) -> None:
-        """Leaves it to shards that cannot be reached what becomes of what is settled here."""
+    def forget_settled(self, container: str) -> None:
+        """Leaves it to a shard that cannot be reached what becomes of what is settled here."""
         for tag, kept in list(self.broken.items()):
-            if self._has(kept[0]) and self.lent.find(kept[0]).settled:
+            is_its = kept[1] == container and self._has(kept[0])
+            if is_its and self.lent.find(kept[0]).settled:
                 self.close_tag(tag, ACCEPTED)
 
     def _has(self, token):

@@ -36,6 +36,7 @@ cdef class AddressEntry(CopyingEntry):
     cdef int _serve(self, Terminus link) except -1
     cdef Terminus _exempting(self, Shipment* s)
     cdef int serve_held(self) except -1
+    cdef bint _may_take_whole(self) except -1
     cdef int serve_letters(self) except -1
     cdef object _offer(self)
     cdef uint32_t ration(self, ReceivingEnd link) except? 0xffffffff

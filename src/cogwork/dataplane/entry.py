@@ -325,13 +325,26 @@ class AddressEntry(CopyingEntry):
                 continue
             self._ship_for_choice(cython.address(s), d)
             outlet = self.pick(cython.address(s))
-            if outlet is None or (not d.complete and not _takes_parts(outlet)):
+            if outlet is not None and (d.complete or _takes_parts(outlet)):
+                self.unhold()
+                self.delivered += 1
+                self._hand_over(d, outlet)
+            elif self.sender_of(d) is not None and self._may_take_whole():
+                # Not held on: of what is, the sender's session has a window for a part only.
+                self.unhold()
+                self.await_rest(d)
+            else:
                 return 0
-            self.unhold()
-            self.delivered += 1
-            self._hand_over(d, outlet)
             self.core.deliveries.release(d)
         return 0
+
+    def _may_take_whole(self):
+        """Says whether an outlet has room, and may want a delivery once it has seen all of it."""
+        outlet: Terminus
+        for outlet in self.outlets:
+            if outlet.is_ready() and not _takes_parts(outlet):
+                return True
+        return False
 
     def serve_letters(self):
         """Gives the dead letters among what is held to an outlet that makes way for them."""

@@ -35,6 +35,8 @@ cdef class HoldingEntry(Terminus):
     cdef int discard_held(self, Delivery* d) except -1
     cdef int unroutable(self, Shipment* s) except -1
     cdef object _release_held(self)
+    cdef ReceivingEnd sender_of(self, Delivery* d)
+    cdef int await_rest(self, Delivery* d) except -1
     cdef bint _has_mortal(self) noexcept
     cdef int limit_life(self, Delivery* d) except -1
     cdef int watch_life(self, Delivery* d) except -1

@@ -119,18 +119,28 @@ class HoldingEntry(Terminus):
         link: ReceivingEnd
         while self.held_first != cython.NULL:
             d = self.unhold()
-            link = self.core.resolve(d.charged_index, d.charged_generation)
-            if d.complete or link is None or link.current != d:
+            link = self.sender_of(d)
+            if link is None:
                 self.give_up(d, False)
             elif self.dead_letter is not None:
-                self.received -= 1
-                self.received_bytes -= d.size_bytes
-                self.core.deliveries.assemble(d)
+                self.await_rest(d)
             else:
                 link.current = cython.NULL
                 link.discarding = True
                 self.core.deliveries.release(d)
             self.core.deliveries.release(d)
+
+    def sender_of(self, d):
+        """Returns the link on which the rest of a delivery comes; None where there is no rest."""
+        link: ReceivingEnd = self.core.resolve(d.charged_index, d.charged_generation)
+        return None if d.complete or link is None or link.current != d else link
+
+    def await_rest(self, d):
+        """Has a delivery that was held assembled: it comes here again when it is whole."""
+        self.received -= 1
+        self.received_bytes -= d.size_bytes
+        self.core.deliveries.assemble(d)
+        return 0
 
     def give_up(self, d, is_expired):
         """Answers for a whole delivery that went nowhere: it is dead, or its sender's again."""

@@ -144,6 +144,11 @@ class Link:
         """
         self._answer = answer
 
+    @property
+    def is_put_off(self) -> bool:
+        """Whether the peer's attach is not answered yet."""
+        return self._answer is not None
+
     def answer(self) -> None:
         """Gives the answer that was put off, if there is one."""
         answer, self._answer = self._answer, None

@@ -449,7 +449,7 @@ class OutgoingLink(SendingEnd):
             self.credit = f.link_credit - under_way if f.link_credit > under_way else 0
             self.drain = f.drain
             self.became_ready()
-        if f.echo and not self.detached:
+        if f.echo and not self.detached and not self.owner.is_put_off:  # else it has no handle yet
             self.session.write_flow(self, False)
         return 0
 

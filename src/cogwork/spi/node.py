@@ -135,10 +135,14 @@ class Subscription:
     context: object = field(default=None, repr=False)
 
     def answer(self) -> None:
-        """Answers the attach that was put off; without effect where that has been done."""
+        """Answers the attach that was put off; without effect where that has been done.
+
+        Within `subscribe` it is enough: the attach is answered after that.
+        """
         if self.is_put_off:
             self.is_put_off = False
-            self.link.owner.answer()
+            if self.link.owner is not None:
+                self.link.owner.answer()
 
 
 class Node(Protocol):

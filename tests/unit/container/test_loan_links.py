@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -11,6 +12,7 @@ from cogwork.amqp.states import LinkState
 from cogwork.amqp.terminus import Source
 from cogwork.container.mesh.borrowing import OWNER, Borrowing
 from cogwork.container.mesh.lender import Lender
+from cogwork.container.mesh.lending import UNHEARD_S, Lending
 
 TAG = b"what the consumer has"
 
@@ -105,3 +107,29 @@ def test_a_shard_doubts_what_a_consumer_has_whose_container_only_leaves_the_loan
     Lender(node, subscription).stopping(link)
     assert gone == [subscription]
     assert subscription.is_cut_off is is_cut_off
+
+
+class Kept:
+    """What a consumer has of containers without a loan, all of it settled."""
+
+    def __init__(self, *containers: str) -> None:
+        self.kept = list(containers)
+
+    def containers(self) -> list[str]:
+        return self.kept
+
+    def forget_settled(self, container: str) -> None:
+        self.kept = [each for each in self.kept if each != container]
+
+
+def test_each_container_that_has_not_heard_has_a_minute_of_its_own() -> None:
+    kept = Kept("gone", "reopened")
+    consumer: Any = SimpleNamespace(borrower=kept, loans={"reopened": None}, unheard={})
+    end_unheard = partial(Lending._end_unheard, cast("Any", None), consumer)
+    end_unheard(0.0)
+    kept.kept.append("late")
+    end_unheard(UNHEARD_S - 1)
+    end_unheard(UNHEARD_S + 1)
+    assert kept.kept == ["reopened", "late"], "one is back, and one has not been away for long"
+    end_unheard(2 * UNHEARD_S + 1)
+    assert kept.kept == ["reopened"]

@@ -251,6 +251,18 @@ def test_a_link_flow_with_echo_is_answered_by_either_end(broker: Broker) -> None
     assert len(publisher.flows) == before + 1
 
 
+def test_no_flow_goes_before_an_attach_that_is_put_off(broker: Broker) -> None:
+    consumer = broker.peer().consumer("one/a")
+    (end,) = broker.links.values()
+    end.owner.put_off(list)
+    before = len(consumer.flows)
+    consumer.flow(7, echo=True)
+    assert (end.credit, len(consumer.flows)) == (7, before)
+    end.owner.answer()
+    consumer.flow(8, echo=True)
+    assert consumer.flows[-1].link_credit == 8
+
+
 def test_a_huge_window_is_granted_and_topped_up() -> None:
     """A quarter of 2**31 - 1 and four times it must not wrap."""
     broker = Broker(window=2**31 - 1)

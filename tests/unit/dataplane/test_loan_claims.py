@@ -71,7 +71,9 @@ def test_what_a_shard_never_hears_is_forgotten() -> None:
     lent.far.send("a")
     lent.tunnel.run(hears_back=False)
     lent.tunnel.cut()
-    lent.borrower.forget_settled()
+    lent.borrower.forget_settled("another")
+    assert lent.borrower.containers() == ["far"]
+    lent.borrower.forget_settled("far")
     assert lent.borrower.containers() == []
     assert lent.link.unsettled == 0
 

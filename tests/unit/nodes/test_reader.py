@@ -17,8 +17,6 @@ from cogwork.nodes.stream.start import Wish
 from cogwork.nodes.stream.tail import Tail
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
-
     from cogwork.consensus.engine import Bounds, Start
 
 BLOCK_RECORDS = 10
@@ -62,8 +60,7 @@ class Source:
         self.has_room = True
         self.reads = 0
 
-    def spawn(self, _reader: object, work: Coroutine[object, object, None]) -> None:
-        work.close()
+    def spawn(self, _reader: object, _work: object) -> None:
         self.reads += 1
 
     def note_held(self, _size_bytes: int) -> None:

@@ -126,7 +126,7 @@ class Consumer:
         cut_off: Whose loans have ended with their sessions, and when: these shards are to hear what
             has come.
         broken_since_s: Since when it has something from a shard that cannot be reached.
-        unheard_since_s: Since when such a shard may not have heard what was settled.
+        unheard: Since when a container that cannot be reached may not have heard what was settled.
         asked: Whose shards are to say what has become of items that it presents.
         asked_s: When they were asked, or told to go on.
     """
@@ -142,6 +142,6 @@ class Consumer:
     cut_off: dict[str, float] = field(default_factory=dict)
     loans: dict[str, Borrowing] = field(default_factory=dict)
     broken_since_s: float | None = None
-    unheard_since_s: float | None = None
+    unheard: dict[str, float] = field(default_factory=dict)
     asked: set[str] = field(default_factory=set)
     asked_s: float = field(default_factory=time.monotonic)

@@ -341,13 +341,11 @@ class Lending:
 
     def _end_unheard(self, consumer: Consumer, now_s: float) -> None:
         """Forgets what another container has not heard for long: it may be gone for good."""
-        if not consumer.borrower.containers():
-            consumer.unheard_since_s = None
-        elif consumer.unheard_since_s is None:
-            consumer.unheard_since_s = now_s
-        elif now_s - consumer.unheard_since_s > UNHEARD_S:
-            consumer.borrower.forget_settled()
-            consumer.unheard_since_s = None
+        away = [each for each in consumer.borrower.containers() if each not in consumer.loans]
+        consumer.unheard = {each: consumer.unheard.get(each, now_s) for each in away}
+        for container, since_s in consumer.unheard.items():
+            if now_s - since_s > UNHEARD_S:
+                consumer.borrower.forget_settled(container)
 
 
 def _forget_old(since_s: dict[str, float], before_s: float) -> None:

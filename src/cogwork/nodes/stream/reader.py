@@ -21,7 +21,7 @@ from cogwork.dataplane.stream_inbox import CAUGHT_UP_PREFIX
 from cogwork.nodes.stream.tail import block_of
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Callable, Coroutine
 
     from cogwork.consensus.engine import Engine, Snapshot
     from cogwork.dataplane.blocks import Block
@@ -72,7 +72,7 @@ class Source(Protocol):
     def has_room(self) -> bool:
         """Whether readers that do not take anything now may keep what they have read."""
 
-    def spawn(self, reader: Reader, work: Coroutine[object, object, None]) -> None:
+    def spawn(self, reader: Reader, work: Callable[[], Coroutine[object, object, None]]) -> None:
         """Runs something for a reader; what goes wrong ends its link."""
 
     def note_held(self, size_bytes: int) -> None:
@@ -136,7 +136,7 @@ class Reader:
     def start(self) -> None:
         """Finds out where to start; the stream is open."""
         self._is_busy = True
-        self.source.spawn(self, self._locate())
+        self.source.spawn(self, self._locate)
 
     def retry(self) -> None:
         """Goes on after the engine could not be reached."""
@@ -235,7 +235,7 @@ class Reader:
             link.exhaust()
         elif feed.takes(link):
             self._is_busy = True
-            self.source.spawn(self, self._read())
+            self.source.spawn(self, self._read)
 
     def _tell(self, link: OutgoingLink, feed: Feed) -> bool:
         """Sends the marker that says that it has caught up."""
@@ -276,7 +276,7 @@ class Reader:
         else:
             if not chunks:  # who was asked is behind who told of them, and may be the last to know
                 self._is_busy = False
-                self.source.spawn(self, self._pump_later())
+                self.source.spawn(self, self._pump_later)
                 return
             if not self._is_over and rereads == self._rereads:
                 self._drop()

@@ -203,13 +203,15 @@ class Readers:
         """Counts what readers hold."""
         self.held_bytes += size_bytes
 
-    def spawn(self, reader: Reader, work: Coroutine[object, object, None]) -> None:
+    def spawn(self, reader: Reader, work: Callable[[], Coroutine[object, object, None]]) -> None:
         """Runs something for a reader; what goes wrong ends its link."""
         self._run(self._guarded(reader, work))
 
-    async def _guarded(self, reader: Reader, work: Coroutine[object, object, None]) -> None:
+    async def _guarded(
+        self, reader: Reader, work: Callable[[], Coroutine[object, object, None]]
+    ) -> None:
         try:
-            await work
+            await work()
             reader.problem = None
         except StreamLost as error:
             self._end(reader, error)
