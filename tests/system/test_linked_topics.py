@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -430,18 +431,25 @@ def test_publishers_hear_nothing_of_subscribers_that_go(address: str) -> None:
 
             async with here.publisher() as publisher:
                 publishing = [asyncio.create_task(publish(publisher)) for _ in range(20)]
+                had: list[object] = []
+                draining = asyncio.create_task(_drain(stays, had))
                 for _ in range(8):
                     async with there.subscribe(address, credit=1000) as goes:
                         await goes.take(20)
-                    await stays.take(50)
+                    before = len(had)
+                    await eventually(partial(_is_longer, had, before + 50), "who stays gets more")
                 is_over = True
-                draining = asyncio.create_task(_drain(stays))
                 await asyncio.gather(*publishing)
                 draining.cancel()
 
     told()
 
 
-async def _drain(messages: cogwork.client.Subscription) -> None:
-    async for _ in messages:
-        pass
+def _is_longer(had: list[object], count: int) -> bool:
+    return len(had) > count
+
+
+async def _drain(messages: cogwork.client.Subscription, had: list[object]) -> None:
+    """Takes all that comes: who took nothing for five seconds would have to go."""
+    async for batch in messages.batches():
+        had += batch

@@ -7,7 +7,7 @@ import os
 import socket
 from contextlib import AsyncExitStack, ExitStack
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -76,11 +76,14 @@ async def test_an_error_that_is_no_utf8_is_told_and_nobody_else_waits(url: str) 
 
 
 @story
-async def test_a_call_that_was_left_before_it_came_is_not_begun(url: str) -> None:
+async def test_a_call_that_was_left_before_it_came_is_not_begun(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     begun: list[int] = []
+    heard: list[str] = []
     async with AsyncExitStack() as stack:
         mesh = await stack.enter_async_context(cogwork.connect(url))
-        callers = [await stack.enter_async_context(cogwork.connect(url)) for _ in range(4)]
+        callers = [await stack.enter_async_context(cogwork.connect(url)) for _ in range(5)]
         service = mesh.service("crowded", server="one", concurrency=1)
         release = asyncio.Event()
 
@@ -89,21 +92,40 @@ async def test_a_call_that_was_left_before_it_came_is_not_begun(url: str) -> Non
             begun.append(number)
             await release.wait()
 
+        note = service._note
+
+        def noted(name: str, *told: Any) -> None:
+            note(name, *told)
+            heard.append(name)
+
+        monkeypatch.setattr(service, "_note", noted)
         async with service:
-            calls = [
+            stays = asyncio.create_task(callers[4].call("crowded", "work", number=0))
+            await eventually(lambda: service.running == 1, "the first one runs")
+            leaving = [
                 asyncio.create_task(callers[number % 4].call("crowded", "work", number=number))
-                for number in range(12)
+                for number in range(1, 13)
             ]
-            await eventually(lambda: bool(service.waiting), "the others wait")
-            await asyncio.sleep(0.2)  # some of them in the container
-            for call in calls:
+            await eventually(lambda: service.waiting == 1, "one of the others waits there")
+            await eventually(lambda: under_way(callers) == 13, "the rest in the container")
+            for call in leaving:
                 call.cancel()
-            await asyncio.gather(*calls, return_exceptions=True)
-            await eventually(lambda: service.running == service.waiting == 0, "all have ended")
+            await asyncio.gather(*leaving, return_exceptions=True)
+            await eventually(lambda: heard.count("$cancel") == 12, "that is heard")
             release.set()
-            await callers[0].call("crowded", "work", number=12)
-            assert begun[1:] == [12]
-            await eventually(lambda: service.works.left == 0, "what was left has come")
+            await stays
+            await callers[0].call("crowded", "work", number=13)
+            assert begun == [0, 13]
+            assert service.works.left == 0, "what was left has come"
+
+
+def under_way(callers: list[cogwork.Mesh]) -> int:
+    """Counts the requests that have left their callers."""
+    routes = [caller.rpc.routed for caller in callers]
+    calls: list[Any] = [
+        call for each in routes if each.replies for call in each.replies.calls.values()
+    ]
+    return sum(call.post is not None and not call.post.queued for call in calls)
 
 
 @story
