@@ -422,14 +422,14 @@ class Inbox:
 
 async def _record_at(stream: Stream, offset: int) -> tuple[bool, Record | None]:
     """Returns whether a stream has, or had, a record at an offset; and it, where it is left."""
-    from cogwork.client.errors import LinkDetached, StreamTruncated  # noqa: PLC0415  # as it has
+    from cogwork.client import errors  # noqa: PLC0415  # whoever has a stream has loaded it
 
     try:
         async with stream.read(FromOffset(offset), credit=1) as reader:
             found = await reader.drain()
-    except StreamTruncated:
+    except errors.StreamTruncated:
         return True, None
-    except LinkDetached as error:
+    except errors.LinkDetached as error:
         if error.condition == Condition.INVALID_FIELD:  # it is above the end
             return False, None
         raise

@@ -109,7 +109,7 @@ def test_what_follows_the_file_is_the_jobs_own(
 def test_a_file_that_is_no_python_is_told_too(
     capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    from cogwork.cli.main import run  # noqa: PLC0415  # as above
+    from cogwork.cli.main import run  # noqa: PLC0415  # what it loads is what is patched
 
     file = tmp_path / "job.py"
     file.write_text('print("a"')

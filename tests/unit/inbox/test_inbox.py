@@ -3,7 +3,7 @@
 import re
 import sqlite3
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from types import ModuleType
 from typing import Any
@@ -11,24 +11,12 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from inboxes import inbox_of
 
 from cogwork.consensus.engine import FromOffset, Origin
 from cogwork.inbox import Inbox, NoTransaction, ParamStyle
 
 STREAM = "stream/orders"
-
-
-@pytest.fixture
-def database() -> Iterator[sqlite3.Connection]:
-    connection = sqlite3.connect(":memory:")
-    yield connection
-    connection.close()
-
-
-def inbox_of(database: sqlite3.Connection, consumer: str = "billing") -> Inbox:
-    inbox = Inbox(database, consumer)
-    inbox.create()
-    return inbox
 
 
 def test_what_was_committed_is_not_processed_again(database: sqlite3.Connection) -> None:

@@ -3,11 +3,12 @@
 import re
 import sqlite3
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import pytest
+from inboxes import inbox_of
 
 from cogwork.amqp.errors import DecodeError
 from cogwork.consensus.engine import FromOffset, Origin
@@ -21,19 +22,6 @@ from cogwork.inbox import (
 )
 
 STREAM = "stream/orders"
-
-
-@pytest.fixture
-def database() -> Iterator[sqlite3.Connection]:
-    connection = sqlite3.connect(":memory:")
-    yield connection
-    connection.close()
-
-
-def inbox_of(database: sqlite3.Connection, consumer: str = "billing") -> Inbox:
-    inbox = Inbox(database, consumer)
-    inbox.create()
-    return inbox
 
 
 # -- a stream that begins again
