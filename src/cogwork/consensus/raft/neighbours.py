@@ -24,6 +24,10 @@ NEIGHBOUR_BYTES = 32 * 1024 * 1024
 ROUND_TRIPS = 4
 """An election takes longer than so many round trips: it needs two, and heartbeats some more."""
 
+LATE_MAX_S = 0.025
+"""A heartbeat that comes later than what round trips rarely exceeded counts as this much later: one
+stall makes no election slow, and a line that has become slow is known for it after a few."""
+
 CHANGE_SHARE = 0.1
 """Election times change where they would by more than this."""
 
@@ -42,6 +46,7 @@ class Neighbour:
     """
 
     __slots__ = (
+        "_back_us",
         "_beat_s",
         "_echo_us",
         "_stamped_s",
@@ -63,6 +68,7 @@ class Neighbour:
         self._beat_s = -inf
         self._echo_us = 0
         self._stamped_s = now_s
+        self._back_us = 0
 
     def is_beat_due(self, now_s: float, pause_s: float) -> bool:
         """Tells whether it is to get a heartbeat."""
@@ -75,6 +81,11 @@ class Neighbour:
         election_ms = min(int(election_s * 1000), 2**32 - 1)
         return Beat(incarnation, _stamp_us(now_s), self._echo_us, held_us, election_ms)
 
+    def come_back(self, now_s: float) -> None:
+        """Takes note that it is there again: what lay there meanwhile measures nothing."""
+        self.is_absent = False
+        self._back_us = _stamp_us(now_s)
+
     def hear(self, beat: Beat, now_s: float) -> bool:
         """Takes a heartbeat; tells whether the container has started anew."""
         if beat.term < self.incarnation:
@@ -83,8 +94,9 @@ class Neighbour:
         if is_new:
             self.incarnation = beat.term
             self.round_trip = RoundTrip()
-        elif beat.echo_us:
-            self.round_trip.note((_stamp_us(now_s) - beat.echo_us - beat.held_us) / 1e6)
+        elif beat.echo_us >= max(self._back_us, 1):
+            sample_s = (_stamp_us(now_s) - beat.echo_us - beat.held_us) / 1e6
+            self.round_trip.note(min(sample_s, self.round_trip.bound_s + LATE_MAX_S))
         self._echo_us, self._stamped_s = beat.stamp_us, now_s
         self.election_s = beat.election_ms / 1000
         return is_new

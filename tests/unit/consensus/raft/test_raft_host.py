@@ -18,6 +18,7 @@ from cogwork.consensus.raft.heartbeats import Beat
 from cogwork.consensus.raft.host import RaftHost
 from cogwork.consensus.raft.membership import Membership
 from cogwork.consensus.raft.messages import Append, Heartbeat
+from cogwork.consensus.raft.neighbours import Neighbour
 from cogwork.consensus.raft.ready import LeaderChanged
 from cogwork.consensus.raft.settings import Settings
 from cogwork.consensus.raft.snapshot import Snapshot
@@ -198,6 +199,31 @@ def test_long_round_trips_make_elections_longer() -> None:
     host = lab.hosts["a"]
     assert host.election_s > 0.05 + 2 * 0.01
     assert host.election_s < 0.05 + 20 * 0.04
+
+
+@pytest.mark.parametrize("stopped_s", [0.25, 1.0, 3.0, 10.0])
+@pytest.mark.parametrize("is_leader", [True, False])
+def test_a_container_that_was_stopped_makes_no_election_longer(
+    stopped_s: float, *, is_leader: bool
+) -> None:
+    """Heartbeats lay at its door all that time, which says nothing of how long they take."""
+    lab = lab_of()
+    before_s = max(host.election_s for host in lab.hosts.values())
+    leader = lab.leader(1)
+    lab.stopped.add(leader if is_leader else next(name for name in "abc" if name != leader))
+    lab.run(stopped_s)
+    lab.stopped.clear()
+    for _ in range(10):
+        lab.run(0.1)
+        assert max(host.election_s for host in lab.hosts.values()) < before_s + 0.15
+
+
+def test_a_line_that_has_become_slow_is_known_for_it_after_a_few_heartbeats() -> None:
+    neighbour = Neighbour(0.0)
+    neighbour.hear(Beat(1, 1), 0.0)
+    for number in range(1, 9):
+        neighbour.hear(Beat(1, 1, echo_us=number * 100_000), number / 10 + 0.4)
+    assert 0.4 < neighbour.round_trip.bound_s < 1.6
 
 
 def test_containers_that_share_no_group_do_not_talk() -> None:
