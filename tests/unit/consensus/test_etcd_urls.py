@@ -39,6 +39,14 @@ def test_a_url_that_is_none_is_refused_without_its_password(url: str, shown: str
     assert "s3" not in "".join(traceback.format_exception_only(told.value))
 
 
+@pytest.mark.parametrize(
+    "url", [USER + "127.0.0.1:1", "http://127.0.0.1:1," + USER + "127.0.0.1:2"]
+)
+def test_a_user_in_two_places_is_refused(url: str) -> None:
+    with pytest.raises(ValueError, match="user stands in url, too"):
+        EtcdHost(EngineContext({"url": url, "user": "root", "password": "s3cret"}))
+
+
 @pytest.mark.parametrize("call", ["ask", "watch"])
 def test_what_the_library_says_of_a_url_is_not_passed_on(call: str) -> None:
     async def story() -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import ssl
 from typing import TYPE_CHECKING, ClassVar
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from cogwork.consensus.capabilities import Capabilities
 from cogwork.consensus.durability import Durability
 from cogwork.consensus.etcd.gateway import Gateway, head_of, octets_text, ranges_of
 from cogwork.consensus.etcd.log import EtcdLog
 from cogwork.consensus.shared.host import SharedHost, number_of, text_of
+from cogwork.consensus.shared.urls import demand_url, has_login
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -53,6 +54,8 @@ class EtcdHost(SharedHost):
         self._entry_bytes_max = int(number_of(options, "entry_bytes_max", ENTRY_BYTES_MAX))
         user = None
         if "user" in options:
+            if any(has_login(url) for url in urls):
+                raise ValueError("user stands in url, too: it is expected in one place")
             user = (text_of(options, "user", "cogwork"), text_of(options, "password", ""))
         self._gateway = Gateway(urls, _tls(options), user)
 
@@ -100,19 +103,10 @@ def _urls(text: str) -> list[str]:
     """
     urls = [each.strip() for each in text.split(",")]
     for url in urls:
-        if not _is_url(url):
-            _, is_behind, found = url.rpartition("@")
-            shown = found if is_behind or "@" not in text else "this"
-            raise ValueError(f"url is like http://localhost:2379, not {shown!r:.80}")
+        # A comma in a password has split it: the parts are no more to be told than the whole.
+        shown = "this" if "@" in text and "@" not in url else None
+        demand_url(url, ("http", "https"), "http://localhost:2379", shown)
     return [url.rstrip("/") for url in urls]
-
-
-def _is_url(url: str) -> bool:
-    try:
-        parts = urlsplit(url)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # its text may hold a password
-        return False
 
 
 def _tls(options: Mapping[str, object]) -> ssl.SSLContext | None:

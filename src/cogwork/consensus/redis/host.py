@@ -20,6 +20,7 @@ from cogwork.consensus.redis.log import RedisLog
 from cogwork.consensus.redis.reader import REQUEST_TIMEOUT_S
 from cogwork.consensus.shared.host import SharedHost, text_of
 from cogwork.consensus.shared.server import ServerRefused
+from cogwork.consensus.shared.urls import demand_url
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -74,9 +75,7 @@ class RedisHost(SharedHost):
         super().__init__(context)
         url = text_of(self.context.options, "url", "redis://localhost:6379/0")
         self._prefix = text_of(self.context.options, "prefix", "cogwork")
-        if urlsplit(url).scheme not in ("redis", "rediss", "unix"):
-            found = urlsplit(url).scheme  # and no more of it: it may hold a password
-            raise ValueError(f"url is like redis://localhost:6379/0; its scheme is {found!r:.80}")
+        demand_url(url, ("redis", "rediss", "unix"), "redis://localhost:6379/0")
         self._place = urlsplit(url).netloc.rpartition("@")[2] or urlsplit(url).path
         pool = _Pool.from_url(
             url,

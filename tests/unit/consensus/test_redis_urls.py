@@ -1,0 +1,40 @@
+"""The URLs of Redis: which are taken, and that none is told of with a password."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("redis", reason="the extra [redis] is not installed")
+
+from cogwork.consensus.engine import EngineContext
+from cogwork.consensus.redis import RedisHost
+
+USER = "redis://root:s3cret@"
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        (USER + "127.0.0.1:99999", "127.0.0.1:99999"),
+        (USER + "127.0.0.1:63x79", "127.0.0.1:63x79"),
+        (USER + "127.0.0.1:0", "127.0.0.1:0"),
+        (USER + "[::1:6379", "[::1:6379"),
+        (USER, ""),
+        ("redis://root:s3/cret@127.0.0.1:6379", "127.0.0.1:6379"),
+        ("http://127.0.0.1:6379", "http://127.0.0.1:6379"),
+        ("unix://", "unix://"),
+        ("127.0.0.1:6379", "127.0.0.1:6379"),
+    ],
+)
+def test_a_url_that_is_none_is_refused_without_its_password(url: str, shown: str) -> None:
+    with pytest.raises(ValueError, match="url is like") as told:
+        RedisHost(EngineContext({"url": url}))
+    assert str(told.value) == f"url is like redis://localhost:6379/0, not {shown!r}"
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["redis://localhost", "redis:///0", "rediss://u:p@[::1]:6379/1", "unix:///run/redis.sock"],
+)
+def test_urls_that_the_library_knows_are_taken(url: str) -> None:
+    RedisHost(EngineContext({"url": url}))
