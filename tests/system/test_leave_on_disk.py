@@ -48,7 +48,10 @@ def bodies_at(member: Member, count: int, address: str = QUEUE) -> list[int]:
 
 def leave(member: Member) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [*COGWORK, "leave", member.url, "--json"], stdout=subprocess.PIPE, text=True
+        [*COGWORK, "leave", member.url, "--json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
 
 
@@ -206,3 +209,24 @@ def test_a_kill_in_the_middle_loses_nothing(tmp_path: Path, victim: str) -> None
         assert count <= found <= count + 500
         seen = bodies_at(a, found)
         assert set(seen) == set(range(count)), "none is lost"
+
+
+def test_who_ends_while_it_leaves_has_not_left(tmp_path: Path) -> None:
+    async def story(members: dict[str, Member]) -> subprocess.CompletedProcess[str]:
+        b = members["b"]
+        async with cogwork.connect(b.url) as mesh, mesh.consume(QUEUE, credit=1) as items:
+            await anext(items)  # it waits for what becomes of this one
+            command = await asyncio.to_thread(leave, b)
+            await asyncio.to_thread(
+                within, SETTLE_TIMEOUT_S, lambda: "leaving the mesh" in b.log(), "it is leaving"
+            )
+            b.kill()
+        output, errors = await asyncio.to_thread(command.communicate, timeout=60)
+        return subprocess.CompletedProcess(command.args, command.returncode, output, errors)
+
+    with meshed(tmp_path, "ab", [("a", "b")], IN_MEMORY, head=head_of(tmp_path)) as members:
+        linked(members.values())
+        fill(members["b"], tmp_path, 10)
+        finished = asyncio.run(story(members))
+    assert (finished.returncode, finished.stdout) == (1, ""), finished.stderr
+    assert "cogwork: the container ended before it had left: " in finished.stderr

@@ -11,11 +11,12 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
+from cogwork.amqp.exceptions import CogworkError
 from cogwork.cli.certificates import certified
 from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.group import met
 from cogwork.cli.manager import Manager
-from cogwork.client import ClientError
+from cogwork.client import ClientError, Disconnected
 
 __all__ = ("leave",)
 
@@ -24,11 +25,18 @@ TYPE = "org.cogwork.mesh"
 ENDS = ("moved", "left")
 COUNTS = (*ENDS, "kept", "replicas_moved", "replicas_left")
 
+LAST_PHASES = ("links", "done")
+"""When nothing is moved any more: who goes away before has not left, but ended."""
+
 LOOK_S = 0.1
 """How often it is asked how far it is."""
 
 TELL_S = 5.0
 """How often that is said where there is no terminal to show it on."""
+
+
+class NotLeft(CogworkError):
+    """A container that was leaving ended before it had left."""
 
 
 @click.command()
@@ -87,7 +95,11 @@ async def _leave(url: str) -> dict[str, Any]:
 
 
 async def _watch(manager: Manager) -> dict[str, Any]:
-    """Shows how far it is, until it is done or the container has gone."""
+    """Shows how far it is, until it is done or the container has gone.
+
+    Raises:
+        NotLeft: It went before it was done.
+    """
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     facts: dict[str, Any] = {**dict.fromkeys(COUNTS, 0), "data_dir": None, "problem": None}
     console = Console(stderr=True)
@@ -98,9 +110,11 @@ async def _watch(manager: Manager) -> dict[str, Any]:
         while facts.get("phase") != "done":
             try:
                 known = await manager.get("READ", TYPE)
-            except ClientError:
+            except (ClientError, Disconnected):
+                _demand_left(facts)
                 break  # it stops as soon as it has left
             if known["leaving"] is None:
+                _demand_left(facts)
                 break  # another worker answers in its place
             facts = known["leaving"]
             what = "replicas" if facts["phase"] == "replicas" else "items"
@@ -111,3 +125,9 @@ async def _watch(manager: Manager) -> dict[str, Any]:
                 click.echo(f"cogwork: leaving: {moved} {what} moved, {left} to go", err=True)
             await asyncio.sleep(LOOK_S)
     return facts
+
+
+def _demand_left(facts: dict[str, Any]) -> None:
+    if facts.get("phase") not in LAST_PHASES:
+        told = f"{facts['moved']} items had moved, and {facts['left']} had not"
+        raise NotLeft(f"the container ended before it had left: {told}") from None
