@@ -315,7 +315,7 @@ class RaftHost:
     def _hear(self, container: str, known: Neighbour, now_s: float) -> None:
         known.heard_s = now_s
         if known.is_absent:
-            known.come_back(now_s)
+            known.is_absent = False
             self._tell(container, lambda group: group.greet(container, now_s))
 
     def _on_beat(self, container: str, beat: Beat, now_s: float) -> None:

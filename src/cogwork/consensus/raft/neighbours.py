@@ -46,7 +46,6 @@ class Neighbour:
     """
 
     __slots__ = (
-        "_back_us",
         "_beat_s",
         "_echo_us",
         "_stamped_s",
@@ -68,7 +67,6 @@ class Neighbour:
         self._beat_s = -inf
         self._echo_us = 0
         self._stamped_s = now_s
-        self._back_us = 0
 
     def is_beat_due(self, now_s: float, pause_s: float) -> bool:
         """Tells whether it is to get a heartbeat."""
@@ -81,11 +79,6 @@ class Neighbour:
         election_ms = min(int(election_s * 1000), 2**32 - 1)
         return Beat(incarnation, _stamp_us(now_s), self._echo_us, held_us, election_ms)
 
-    def come_back(self, now_s: float) -> None:
-        """Takes note that it is there again: what lay there meanwhile measures nothing."""
-        self.is_absent = False
-        self._back_us = _stamp_us(now_s)
-
     def hear(self, beat: Beat, now_s: float) -> bool:
         """Takes a heartbeat; tells whether the container has started anew."""
         if beat.term < self.incarnation:
@@ -94,7 +87,7 @@ class Neighbour:
         if is_new:
             self.incarnation = beat.term
             self.round_trip = RoundTrip()
-        elif beat.echo_us >= max(self._back_us, 1):
+        elif beat.echo_us:
             sample_s = (_stamp_us(now_s) - beat.echo_us - beat.held_us) / 1e6
             self.round_trip.note(min(sample_s, self.round_trip.bound_s + LATE_MAX_S))
         self._echo_us, self._stamped_s = beat.stamp_us, now_s
@@ -181,11 +174,7 @@ class Neighbours:
 
     def election_s(self, present_s: float) -> float:
         """Returns the election time to use: what the slowest of all demands."""
-        told = [
-            known.election_s
-            for container, known in self._known.items()
-            if self._close[container] and not known.is_absent
-        ]
+        told = [known.election_s for container, known in self._known.items() if not known.is_absent]
         wanted_s = max(self.measured_s(), *told, 0.0)
         wanted_s = min(wanted_s, self._settings.election_max_s)
         is_near = abs(wanted_s - present_s) <= CHANGE_SHARE * present_s
