@@ -73,6 +73,18 @@ def test_a_crash_loses_the_end_of_what_is_not_synchronised() -> None:
     assert kept == {"a", "ab", "abc"}
 
 
+def test_a_crash_often_keeps_a_hard_state_without_the_entries_behind_it() -> None:
+    kept = 0
+    for seed in range(100):
+        owner = Owner(seed)
+        owner.disk.write([("hard",), *[("entry",)] * 9])
+        assert owner.disk.seams == [1]
+        owner.disk.crash()
+        owner.open()
+        kept += len(owner.disk.records) == 1
+    assert 25 < kept < 75
+
+
 def test_a_torn_record_is_cut_off() -> None:
     torn = 0
     for seed in range(40):

@@ -260,6 +260,13 @@ def test_a_read_that_does_not_see_what_was_answered(group: Group) -> None:
         group.judge.on_read("a", 4, 3)
 
 
+def test_what_was_read_is_known_as_what_was_answered_is(group: Group) -> None:
+    group.judge.on_read("a", 0, 7)
+    assert group.judge.known_end == 7
+    group.judge.on_read("b", 0, 5)
+    assert group.judge.known_end == 7, "it had been asked for before"
+
+
 def test_snapshots_that_differ_or_go_back(group: Group) -> None:
     judge = group.judge
     group.commit(entry(1), entry(2))

@@ -42,6 +42,13 @@ MUTANTS = (
         scene="elections",
     ),
     Mutant(
+        "a hard state speaks of entries that may be torn off behind it",
+        OUTBOX + "take_write",
+        "commit = min(commit, self.durable_index)",
+        "pass",
+        scene="torn",
+    ),
+    Mutant(
         "entries that replace others are not written",
         OUTBOX + "cut",
         "self.written_index = min(self.written_index, last)",

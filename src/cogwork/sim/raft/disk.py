@@ -23,6 +23,9 @@ Record = tuple[Any, ...]
 
 SYNC_MIN_S, SYNC_MAX_S = 0.0002, 0.003
 
+SEAM_SHARE = 0.5
+"""So many crashes that meet a hard state with entries behind it keep the one alone."""
+
 
 class Damaged(Exception):
     """A record in the middle has the wrong checksum: what it said, somebody may rely on."""
@@ -115,11 +118,24 @@ class Disk:
         self._life += 1
         self._is_syncing = False
         self._on_durable, self._on_failure = _nobody, _nobody
-        kept = self._random.randint(self.durable, len(self.records))
+        if (seams := self.seams) and self._random.random() < SEAM_SHARE:
+            kept = self._random.choice(seams)
+        else:
+            kept = self._random.randint(self.durable, len(self.records))
         is_torn = kept < len(self.records) and self._random.random() < 0.5
         del self.records[kept + is_torn :]
         if is_torn:
             self.rotten.add(kept)
+
+    @property
+    def seams(self) -> list[int]:
+        """Where a hard state ends whose entries follow, and nothing of that is synchronised."""
+        kinds = [record[0] for record in self.records[self.durable :]]
+        return [
+            self.durable + at
+            for at in range(1, len(kinds))
+            if (kinds[at - 1], kinds[at]) == ("hard", "entry")
+        ]
 
     def rot(self) -> bool:
         """Damages a synchronised record that others follow; tells whether there was one."""

@@ -161,6 +161,7 @@ class Judge:
         applied: By index.
         snapshots: By index.
         answered_end: The stream was answered to be so long.
+        read_end: It was read to be so long.
         next_offset: The stream is so long.
     """
 
@@ -176,6 +177,7 @@ class Judge:
     applied: dict[int, Applied] = field(default_factory=dict)
     snapshots: dict[int, tuple[Snapshot, bytes]] = field(default_factory=dict)
     answered_end: int = 0
+    read_end: int = 0
     next_offset: int = 0
     _asked: set[tuple[bytes, int, bytes]] = field(default_factory=set)
     _given: set[bytes] = field(default_factory=set)
@@ -447,7 +449,13 @@ class Judge:
     def on_read(self, name: str, floor: int, next_offset: int) -> None:
         """A read is answered by a replica."""
         if next_offset < floor:
-            raise Broken(f"a read at {name} sees {next_offset} records of {floor} answered before")
+            raise Broken(f"a read at {name} sees {next_offset} records of {floor} known before")
+        self.read_end = max(self.read_end, next_offset)
+
+    @property
+    def known_end(self) -> int:
+        """So long anybody knows the stream to be: no read from now on may see less of it."""
+        return max(self.answered_end, self.read_end)
 
 
 def _key(batch: Batch) -> tuple[bytes, int, bytes]:

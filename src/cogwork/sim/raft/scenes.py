@@ -67,7 +67,7 @@ class Scene:
     is_hosted: bool = False
 
 
-ANYTHING = Scene(name="anything", share=60, kinds=KINDS, is_swarm=True)
+ANYTHING = Scene(name="anything", share=58, kinds=KINDS, is_swarm=True)
 
 SCENES = (
     ANYTHING,
@@ -90,6 +90,20 @@ SCENES = (
         pace=6.0,
         sizes=((3, 80), (5, 20)),
         settings={"uncommitted_entries": 1000, "uncommitted_bytes": 1_000_000},
+    ),
+    Scene(
+        name="torn",
+        share=2,
+        kinds={"torn": 8, "isolate": 5, "heal": 5, "transfer": 1},
+        moves=(10, 25),
+        pace=8.0,
+        sizes=((3, 80), (5, 20)),
+        is_busy=True,
+        settings={
+            "uncommitted_entries": 1000,
+            "uncommitted_bytes": 1_000_000,
+            "hint_entries": 1,
+        },
     ),
     Scene(
         name="members",

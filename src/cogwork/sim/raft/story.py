@@ -19,6 +19,7 @@ from cogwork.sim.raft.limits import draw_limits
 from cogwork.sim.raft.losses import lose_leaver, lose_promoter, lose_sleeper
 from cogwork.sim.raft.members import change_members, draw_members, may_return, retire
 from cogwork.sim.raft.scenes import SCENES, Scene
+from cogwork.sim.raft.torn_writes import tear_write
 from cogwork.sim.raft.world import World
 
 if TYPE_CHECKING:
@@ -296,6 +297,10 @@ class Story:
     def _figure_8(self) -> None:
         """What two of three voters have of an earlier term is overwritten."""
         play_figure_8(self.world)
+
+    def _torn(self) -> None:
+        """One crashes while it writes a hard state and entries behind it."""
+        tear_write(self.world, self._somebody())
 
     def _fresh_read(self) -> None:
         """A leader is lost as it answers, and it is read at the next one at once."""

@@ -354,7 +354,7 @@ class World:
 
     def read(self, name: str, done: Callable[[int | None], object] | None = None) -> None:
         """A client reads at a replica what is current."""
-        replica, floor = self.replicas.get(name), self.judge.answered_end
+        replica, floor = self.replicas.get(name), self.judge.known_end
         if replica is None:
             return
 
