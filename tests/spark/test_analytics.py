@@ -133,15 +133,16 @@ def test_counters_become_what_happened(spark: SparkSession, mesh: Directory) -> 
     assert all(chart.png.startswith(b"\x89PNG") for chart in charts.values())
 
 
-@pytest.mark.parametrize("sequence", [2, None])
+@pytest.mark.parametrize("has_sequence", [True, False])
 def test_what_was_counted_before_is_not_taken_for_what_happened_then(
-    spark: SparkSession, sequence: int | None
+    spark: SparkSession, *, has_sequence: bool
 ) -> None:
     """The archive begins late, and an address is among the busiest only later."""
-    beats = [
-        json.loads(heartbeat("north", at, 9_000_000 + at, sequence=sequence)["body"])
+    bodies = [
+        heartbeat("north", at, 9_000_000 + at, sequence=at // 10 + 1 if has_sequence else None)
         for at in (10, 20, 30)
     ]
+    beats = [json.loads(each["body"]) for each in bodies]
     known = {"vhost": "", "kind": "queue", "bytes_in": 0, "depth": 0, "latency_us": None}
     others = [{**known, "address": f"queue/{at}", "in": 1, "out": 1} for at in range(TOLD_MAX - 1)]
     rising = {**known, "address": "queue/rising", "in": 5_000_000, "out": 5_000_000}
@@ -168,6 +169,27 @@ def test_a_peak_is_none_where_heartbeats_are_missing(spark: SparkSession) -> Non
     found = Heartbeats(spark.createDataFrame(rows, "subject string, body binary"), HOUR_US)
     (row,) = found.containers()
     assert (row["messages_in"], row["seconds"], row["peak_in"]) == (6500, 70, 100)
+    found.close()
+
+
+def test_a_clock_that_is_set_back_makes_nothing_happen_twice(spark: SparkSession) -> None:
+    """By their times the heartbeats would interleave; and a link begins anew."""
+    beats = [(10, 1), (20, 2), (30, 3), (14, 4), (24, 5), (24, 6), (15, 9), (25, 10)]
+    bodies = []
+    for at, sequence in beats:
+        body = json.loads(heartbeat("north", at, 1_000_000 + 100 * sequence)["body"])
+        body["sequence"] = sequence + 1000
+        body["links"][0]["out"] = 100 * sequence % 500
+        bodies.append(json.dumps(body))
+    rows = [("heartbeat", bytearray(body.encode())) for body in [*bodies, bodies[0], bodies[3]]]
+    found = Heartbeats(spark.createDataFrame(rows, "subject string, body binary"), HOUR_US)
+    (row,) = found.containers()
+    assert (row["messages_in"], row["peak_in"]) == (900, 10)
+    assert row["seconds"] == pytest.approx(90, abs=0.01)
+    (address,) = found.addresses()
+    assert address["in"] == 900
+    assert [each.messages for each in found.flows()] == [450]
+    assert [row["out"] for row in found.links()] == [300 + 0 + 100 + 300 + 0]
     found.close()
 
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import time
-from typing import TYPE_CHECKING, Any
+from queue import SimpleQueue
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -17,8 +21,9 @@ from cogwork.arrow.loop_thread import loop_thread
 from cogwork.cli.main import cogwork as command
 from cogwork.cli.manager import Manager
 from cogwork.client.errors import LinkRefused
+from cogwork.client.mesh import Mesh
 from cogwork.container.reported import EXPIRY_S, REPORTS_MAX, Reported
-from cogwork.spark.listener import listen, positions_of
+from cogwork.spark.listener import PositionListener, listen, positions_of
 from cogwork.spi.management import Report
 
 if TYPE_CHECKING:
@@ -26,6 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.listener import QueryProgressEvent
 
 KIND = "org.cogwork.consumer"
 
@@ -69,7 +75,7 @@ def test_reports_expire_and_are_bounded() -> None:
 def test_positions_are_read_from_the_progress_of_a_query() -> None:
     source = {
         "description": "org.apache.spark.sql...python.PythonMicroBatchStream@5018ca65",
-        "endOffset": '{"a": 5, "b": 7}',
+        "endOffset": '{"a": 5, "b": 7, "starts/": {"b": 2}}',
         "latestOffset": {"a": 9},
         "processedRowsPerSecond": 2.0,
     }
@@ -111,6 +117,54 @@ def test_a_report_that_makes_no_sense_is_refused(
 
     with pytest.raises(LinkRefused, match=line):
         loop_thread().wait(run())
+
+
+def progress_of(query: str) -> QueryProgressEvent:
+    source = {"description": "PythonMicroBatchStream", "endOffset": {query: 1}}
+    about = {"runId": query, "id": query, "name": query, "batchId": 0, "sources": [source]}
+    event: Any = SimpleNamespace(progress=SimpleNamespace(json=json.dumps(about)))
+    return cast("QueryProgressEvent", event)
+
+
+def test_a_query_does_not_keep_another_from_being_reported(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told: SimpleQueue[str] = SimpleQueue()
+    may_end = asyncio.Event()
+
+    async def slow(operation: str, about: dict[str, Any], body: object) -> None:
+        told.put(about["name"])
+        await may_end.wait()
+
+    listener = PositionListener("amqp://nowhere")
+    monkeypatch.setattr(listener, "_manage", slow)
+    for query in ("one", "one", "two"):
+        listener.onQueryProgress(progress_of(query))
+    assert sorted(told.get(timeout=10) for _ in range(2)) == ["one one", "two two"]
+    assert told.empty(), "what is under way is not sent once more"
+    loop_thread().loop.call_soon_threadsafe(may_end.set)
+
+
+def test_queries_that_are_reported_at_once_share_a_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: list[Mesh] = []
+
+    def mesh(*given: Any, **more: Any) -> Mesh:
+        made.append(Mesh(*given, **more))
+        return made[-1]
+
+    monkeypatch.setattr("cogwork.spark.listener.Mesh", mesh)
+    with cogwork.testing.container() as url:
+        listener = PositionListener(url)
+        for query in ("one", "two"):
+            listener.onQueryProgress(progress_of(query))
+        until_s = time.monotonic() + 60
+        while len(found := consumers(url)) < 2:
+            assert time.monotonic() < until_s, found
+            time.sleep(0.05)
+        listener.close()
+    assert len(made) == 1
 
 
 def test_a_query_is_seen_while_it_runs(spark: SparkSession, url: str, tmp_path: Path) -> None:

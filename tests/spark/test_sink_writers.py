@@ -5,7 +5,9 @@ from __future__ import annotations
 import pickle
 import time
 from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
 from typing import TYPE_CHECKING
+from unittest.mock import patch
 
 import pytest
 
@@ -17,14 +19,15 @@ from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 import cogwork.sync
 import cogwork.testing
 from cogwork.spark.errors import OptionError, SinkError
+from cogwork.spark.lookback import Lookback
 from cogwork.spark.sink import producer_of, publish
 from cogwork.spark.source import CogworkSource
 from cogwork.spark.write_options import WriteOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-STREAMS = "".join(f'[[stream]]\naddress = "stream/{name}"\n' for name in "abcdef")
+STREAMS = "".join(f'[[stream]]\naddress = "stream/{name}"\n' for name in "abcdefghi")
 
 SCHEMA = StructType([StructField("address", StringType()), StructField("body", BinaryType())])
 
@@ -86,6 +89,15 @@ def test_rows_say_where_they_go(url: str) -> None:
     assert bodies(url, "c") == [b"2"]
     with pytest.raises(SinkError, match="a row has no address"):
         publish(WriteOptions(url), b"p", iter([batch(0, 1, address=[None])]))  # type: ignore[list-item]  # what is wrong
+
+
+def test_a_stream_is_the_same_by_either_spelling(url: str) -> None:
+    addresses = ["stream/g", "/stream/g", "stream/h", "stream/g", "/stream/g"]
+    for kind in (pa.string(), pa.large_string()):
+        rows = batch(0, 5).append_column("address", pa.array(addresses, kind))
+        assert publish(WriteOptions(url), b"spelt", iter([rows])).rows == 5
+    assert bodies(url, "g") == [b"0", b"1", b"3", b"4"]
+    assert bodies(url, "h") == [b"2"]
 
 
 def test_rows_that_are_refused_are_one_line_and_no_new_producer(url: str) -> None:
@@ -153,6 +165,40 @@ def test_columns_tell_which_rows_are_there(url: str) -> None:
     assert len(bodies(url, "e")) == 5
     other = WriteOptions(url, "stream/e", idempotency_columns=("key",))
     assert publish(other, b"", iter([rows(1)])).rows == 1, "other columns are another identity"
+
+
+FOREVER_US = 253_402_318_799_000_000
+"""The end of the year 9999 in New York, as databases have it for good: in UTC, Python has none."""
+
+
+@pytest.mark.parametrize(
+    "instants",
+    [
+        lambda kind: pa.array([0, FOREVER_US], kind),
+        lambda kind: pa.array([[0, 1], [0, FOREVER_US]], pa.list_(kind)),
+        lambda kind: pa.array([{"at": 0}, {"at": 1}], pa.struct([pa.field("at", kind, False)])),
+        lambda kind: pa.array([[("at", 0)], [("at", 1)]], pa.map_(pa.string(), kind)),
+    ],
+    ids=["instant", "list", "struct", "map"],
+)
+def test_an_instant_is_the_same_in_every_time_zone(
+    url: str, instants: Callable[[pa.DataType], pa.Array]
+) -> None:
+    options = WriteOptions(url, "stream/i", idempotency_columns=("at",))
+    for zone, fresh in (("UTC", 2), ("Europe/Berlin", 0), ("America/New_York", 0)):
+        rows = batch(0, 2).append_column("at", instants(pa.timestamp("us", tz=zone)))
+        assert publish(options, b"", iter([rows])).rows == fresh, zone
+
+
+def test_what_is_no_instant_keeps_its_name() -> None:
+    """Or rows that an older version has written would be written again."""
+    options = WriteOptions("amqp://nowhere", "stream/i", idempotency_columns=("n", "t"))
+    lookback = Lookback(options)
+    times = pa.array([0], pa.timestamp("us"))
+    rows = batch(0, 1).append_column("n", pa.array([7])).append_column("t", times)
+    with patch.object(Lookback, "_read", lambda _: set()):
+        (name,) = lookback.fresh(rows).column("message_id").to_pylist()
+    assert name == sha256(b"(7, datetime.datetime(1970, 1, 1, 0, 0))").hexdigest()[:32]
 
 
 def test_writers_are_sent_to_workers(url: str) -> None:

@@ -9,6 +9,9 @@ pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
 from datetime import UTC, datetime
 from itertools import pairwise
 
+from hypothesis import example, given
+from hypothesis import strategies as st
+
 from cogwork.spark.errors import OptionError
 from cogwork.spark.ranges import GRAIN, ROWS_MAX, Range, cut_all, shares
 from cogwork.spark.read_options import read_options
@@ -114,3 +117,14 @@ def test_a_limit_is_shared_by_how_far_behind_each_stream_is() -> None:
     found = shares({"a": 10**6, "b": 1, "c": 1}, 10)
     assert sum(found.values()) == 10
     assert found["b"] == found["c"] == 1, "a quiet stream does not wait for a loud one"
+
+
+@given(st.dictionaries(st.text("abcdef", max_size=2), st.integers(0, 200)), st.integers(1, 300))
+@example({"a": 5, "b": 5, "c": 5}, 14)
+@example({"a": 1, "b": 1, "c": 1, "d": 60, "e": 63}, 5)
+def test_a_share_ends_where_its_stream_does(lags: dict[str, int], limit: int) -> None:
+    found = shares(lags, limit)
+    behind = [stream for stream, lag in lags.items() if lag]
+    assert all(found[stream] <= lag for stream, lag in lags.items())
+    assert all(found[stream] >= 1 for stream in behind)
+    assert sum(found.values()) == min(max(limit, len(behind)), sum(lags.values()))

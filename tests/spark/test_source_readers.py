@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import pickle
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +9,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
 
+from filled_streams import TWO, columns, fill, manage, rows_of, source, stream_reader, trim
 from pyspark.sql.datasource import EqualTo, GreaterThanOrEqual, LessThan
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxRows
 from pyspark.sql.types import LongType, StringType, StructField, StructType
@@ -19,56 +18,18 @@ import cogwork.sync
 import cogwork.testing
 from cogwork.spark.columns import SCHEMA
 from cogwork.spark.errors import DataLoss, OptionError, SourceError
-from cogwork.spark.source import CogworkSource
+from cogwork.spark.query_offsets import STARTS, beginning_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
-    from pyspark.sql.datasource import InputPartition
     from pyspark.sql.types import DataType
-
-    from cogwork.spark.stream_source import CogworkStreamReader
-
-TWO = ("offset", "body")
 
 
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
     with cogwork.testing.container() as url:
         yield url
-
-
-def fill(url: str, stream: str, *bodies: bytes) -> None:
-    manage(url, "CREATE", stream)
-    with cogwork.sync.connect(url) as mesh:
-        mesh.stream(stream).append(bodies)
-
-
-def manage(url: str, operation: str, stream: str) -> None:
-    async def run() -> None:
-        async with cogwork.connect(url) as mesh:
-            about = {"type": "stream", "name": f"stream/{stream}"}
-            await mesh.manage(operation, about, None)
-
-    asyncio.run(run())
-
-
-def columns(names: tuple[str, ...]) -> StructType:
-    return StructType([SCHEMA[name] for name in names])
-
-
-def source(url: str, **options: str) -> CogworkSource:
-    return CogworkSource({"url": url, **options})
-
-
-def rows_of(reader: object, partitions: Sequence[InputPartition]) -> list[tuple[Any, ...]]:
-    """Reads as a worker does: what was pickled, and nothing else."""
-    sent: Any = pickle.loads(pickle.dumps(reader))
-    found = []
-    for partition in partitions:
-        for batch in sent.read(pickle.loads(pickle.dumps(partition))):
-            found += [tuple(row.values()) for row in batch.to_pylist()]
-    return found
 
 
 def read(url: str, names: tuple[str, ...] = TWO, **options: str) -> list[tuple[Any, ...]]:
@@ -169,15 +130,6 @@ def test_trimmed_records_are_an_error_or_are_left_out(url: str) -> None:
     assert read(url, stream="trimmed") == [(3, b"3"), (4, b"4")]
 
 
-def trim(url: str, stream: str, before: int) -> None:
-    async def run() -> None:
-        async with cogwork.connect(url) as mesh:
-            about = {"type": "stream", "name": f"stream/{stream}", "before": before}
-            await mesh.manage("TRIM", about)
-
-    asyncio.run(run())
-
-
 def test_filters_narrow_what_is_read(url: str) -> None:
     fill(url, "filtered", *[b"%d" % n for n in range(100)])
     reader: Any = source(url, stream="filtered", pushdown="true").reader(columns(TWO))
@@ -195,20 +147,16 @@ def test_filters_narrow_what_is_read(url: str) -> None:
 # -- streaming
 
 
-def stream_reader(url: str, **options: str) -> CogworkStreamReader:
-    return source(url, **options).streamReader(columns(TWO))
-
-
 def test_a_query_reads_trigger_by_trigger(url: str) -> None:
     fill(url, "live", *[b"%d" % n for n in range(10)])
     reader = stream_reader(url, stream="live", startingOffsets="earliest", maxOffsetsPerTrigger="4")
     start = reader.initialOffset()
     limit = reader.getDefaultReadLimit()
-    assert (start, limit) == ({"live": 0}, ReadMaxRows(4))
+    assert (start, limit) == (beginning_at({"live": 0}), ReadMaxRows(4))
     end = reader.latestOffset(start, limit)
-    assert end == {"live": 4}
+    assert end == {"live": 4, STARTS: {"live": 0}}, "no batch before it says where it starts"
     assert [row[0] for row in rows_of(reader, reader.partitions(start, end))] == [0, 1, 2, 3]
-    assert reader.latestOffset(end, ReadAllAvailable()) == {"live": 10}
+    assert reader.latestOffset(end, ReadAllAvailable()) == {"live": 10}, "one is before it"
     assert reader.reportLatestOffset() == {"live": 10}
     assert reader.partitions(end, end) == []
     reader.stop()
@@ -217,10 +165,12 @@ def test_a_query_reads_trigger_by_trigger(url: str) -> None:
 def test_without_a_place_a_query_starts_with_what_comes(url: str) -> None:
     fill(url, "latest", b"a")
     reader = stream_reader(url, stream="latest")
-    assert reader.initialOffset() == {"latest": 1}
+    assert reader.initialOffset() == beginning_at({"latest": 1})
     with cogwork.sync.connect(url) as mesh:
         mesh.stream("latest").append([b"b"])
-    assert reader.initialOffset() == {"latest": 1}, "it is asked twice, and must not move"
+    assert reader.initialOffset() == beginning_at({"latest": 1}), (
+        "it is asked twice, and must not move"
+    )
     reader.stop()
 
 
@@ -242,7 +192,7 @@ def test_available_now_ends_with_what_there_was(url: str) -> None:
     with cogwork.sync.connect(url) as mesh:
         mesh.stream("ending").append([b"c"])
     end = reader.latestOffset(reader.initialOffset(), ReadAllAvailable())
-    assert end == {"ending": 2}
+    assert end == {"ending": 2, STARTS: {"ending": 0}}
     assert reader.latestOffset(end, ReadAllAvailable()) == end
     reader.stop()
 
@@ -254,7 +204,7 @@ def test_a_new_stream_of_a_pattern_is_read_from_its_beginning(url: str) -> None:
     reader.stop()
     fill(url, "many-b", b"b")
     end = reader.latestOffset(start, ReadAllAvailable())
-    assert end == {"many-a": 1, "many-b": 1}
+    assert end == {"many-a": 1, "many-b": 1, STARTS: {"many-b": 0}}
     assert rows_of(reader, reader.partitions(start, end)) == [(0, b"b")]
     reader.stop()
 

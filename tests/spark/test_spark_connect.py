@@ -36,6 +36,8 @@ ROWS = 1000
 
 WAIT_S = 120.0
 
+COMMAND = (sys.executable, "-m", "cogwork.cli.main")
+
 CONSUMER = "org.cogwork.consumer"
 
 
@@ -80,10 +82,44 @@ def url() -> Iterator[str]:
 
 @pytest.mark.timeout(400)
 def test_a_job_runs_unchanged_over_spark_connect(server: str, url: str, tmp_path: Path) -> None:
-    status = (sys.executable, "-m", "cogwork.cli.main", "status", url, "--json")
+    status = (*COMMAND, "status", url, "--json")
     job = (str(HERE / "connect_job.py"), str(tmp_path / "checkpoint"), *status)
     told = command("pipeline", "run", "--url", url, "--remote", server, *job, place=tmp_path)
     assert told == f"{ROWS} of pyspark.sql.connect.session\n"
+
+
+FAILING = """
+import time
+
+def bad(batches):
+    raise ValueError("in a task")
+    yield from batches
+
+rows = spark.readStream.format("rate").load()
+query = rows.mapInArrow(bad, rows.schema).writeStream.format("noop").start()
+while query.isActive:
+    time.sleep(0.1)
+"""
+
+
+@pytest.mark.timeout(400)
+def test_a_query_that_fails_unseen_fails_the_job_over_spark_connect(
+    server: str, tmp_path: Path
+) -> None:
+    job = tmp_path / "job.py"
+    for asked, error in (
+        ("", f"cogwork: {job}:5: ValueError: in a task\n"),
+        ("assert 'in a task' in str(query.exception())\n", ""),
+    ):
+        job.write_text(FAILING + asked)
+        done = subprocess.run(
+            [*COMMAND, "pipeline", "run", "--remote", server, str(job)],
+            env=environment(tmp_path),
+            check=False,
+            capture_output=True,
+            text=True,
+        )
+        assert (done.stderr, done.returncode) == (error, ExitCode.ERROR if error else ExitCode.OK)
 
 
 @pytest.mark.timeout(400)
@@ -106,7 +142,7 @@ def test_ctrl_c_ends_what_runs_at_the_server(server: str, url: str, tmp_path: Pa
     options = ("--url", url, "--remote", server, "--json")
     running = subprocess.Popen(
         [
-            *(sys.executable, "-m", "cogwork.cli.main", "pipeline", "run", *options),
+            *(*COMMAND, "pipeline", "run", *options),
             *(str(HERE / "interrupted_job.py"), str(tmp_path)),
         ],
         env=environment(tmp_path),

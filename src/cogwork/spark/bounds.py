@@ -33,16 +33,21 @@ class StreamBounds:
     """Asks for the bounds of the streams that the options name. Used by one thread."""
 
     def __init__(
-        self, options: ReadOptions, monotonic_s: Callable[[], float] = time.monotonic
+        self,
+        options: ReadOptions,
+        monotonic_s: Callable[[], float] = time.monotonic,
+        fresh_s: float = FRESH_S,
     ) -> None:
         """Asks nothing yet.
 
         Args:
             options: The source's.
             monotonic_s: A clock.
+            fresh_s: How long an answer is good for.
         """
         self._options = options
         self._monotonic_s = monotonic_s
+        self._fresh_s = fresh_s
         self._timeout_s = min(FIRST_TIMEOUT_S, options.timeout_s)
         self._client = self._made_client()
         self._found: dict[str, Bounds] = {}
@@ -58,10 +63,9 @@ class StreamBounds:
         Raises:
             SourceError: There is no such stream.
         """
-        now_s = self._monotonic_s()
-        if self._found_at_s is None or now_s - self._found_at_s > FRESH_S:
+        if self._found_at_s is None or self._monotonic_s() - self._found_at_s > self._fresh_s:
             self._found = self._ask()
-            self._found_at_s = now_s
+            self._found_at_s = self._monotonic_s()  # asking may take longer than it is fresh
             self._be_patient()
         return self._found
 
@@ -106,13 +110,20 @@ class StreamBounds:
             SourceError: There is no such stream.
         """
         bounds = self.of_all()
-        starts = self.places(self._options.start)
-        ends = self.places(self._options.end)
+        starts = self.places(self._options.start, bounds)
+        ends = self.places(self._options.end, bounds)
         return [self.kept(Range(name, starts[name], ends[name]), bounds[name]) for name in bounds]
 
-    def places(self, place: Place) -> dict[str, int]:
-        """Returns the offset of a place in every stream."""
-        return {name: self._offset_of(place, name, found) for name, found in self.of_all().items()}
+    def places(self, place: Place, bounds: Mapping[str, Bounds] | None = None) -> dict[str, int]:
+        """Returns the offset of a place in every stream.
+
+        Args:
+            place: Which one.
+            bounds: What the streams hold; None asks. Whatever goes with these offsets has to be of
+                the same answer: streams grow from one to the next.
+        """
+        known = self.of_all() if bounds is None else bounds
+        return {name: self._offset_of(place, name, found) for name, found in known.items()}
 
     def _offset_of(self, place: Place, name: str, found: Bounds) -> int:
         if place.time_us is not None:
@@ -145,14 +156,17 @@ class StreamBounds:
         size_bytes = sum(int(batch.nbytes) for batch in batches)
         return max(1.0, size_bytes / max(1, until - start))
 
-    def starts_of(self, start: Mapping[str, int]) -> dict[str, int]:
+    def starts_of(self, start: Mapping[str, int], bounds: Mapping[str, Bounds]) -> dict[str, int]:
         """Returns where to go on in every stream; one that is new is read from its beginning.
+
+        Args:
+            start: Where the last batch has ended, by stream.
+            bounds: What the streams hold.
 
         Raises:
             SourceError: It is another query's.
             DataLoss: A stream is gone, has lost what would be next, or is another one by now.
         """
-        bounds = self.of_all()
         fails = self._options.fails_on_loss
         named = self._options.names
         if named and (others := sorted(start.keys() - set(named))):

@@ -4,7 +4,7 @@ Theory of operation. The job is a file of Python that is run as a program; it fi
 few functions that know the container. What it raises becomes one line that names the line of the
 file: the traceback of Spark, of its JVM and of its workers says a page of what the user cannot
 change. Streaming queries that still run at the end of the file go on until they end, or somebody
-ends the program.
+ends the program. One that failed before, and the job was not told, fails the job then.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import runpy
 import sys
 import traceback
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,15 +24,21 @@ from cogwork.spark.words import CERTIFICATES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from contextlib import AbstractContextManager
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+    from cogwork.spark.query_runs import QueryRuns
+
 __all__ = ("JobTools", "check_job", "run_job")
 
 LOOK_S = 1
 """For each of the queries in turn: one that goes on for good must not hide that another failed."""
+
+TOLD_S = 5.0
+"""How long to wait for what Spark's listener tells of queries that have ended."""
 
 
 class JobTools:
@@ -118,6 +124,8 @@ def run_job(
     arguments: Sequence[str],
     url: str,
     certificates: Certificates = NONE,
+    *,
+    runs: QueryRuns | None = None,
 ) -> None:
     """Runs a job, and waits for the queries that it leaves running.
 
@@ -127,14 +135,16 @@ def run_job(
         arguments: What it finds in `sys.argv`.
         url: Of the container.
         certificates: For TLS.
+        runs: What a listener knows of the session's queries; None where nobody listens.
 
     Raises:
-        JobFailed: The job raised something; the text says what, and where in the file.
+        JobFailed: The job raised something, or a query of it failed; the text says what, and where
+            in the file.
     """
     try:
-        with _as_program(file, arguments):
+        with _as_program(file, arguments), _watching(spark, runs):
             runpy.run_path(file, JobTools(spark, url, certificates).names(), "__main__")
-        _await_all(spark.streams.active)
+        _await_all(spark.streams.active, runs)
     except SystemExit as leaving:
         if leaving.code not in (None, 0):
             raise
@@ -142,10 +152,31 @@ def run_job(
         raise JobFailed(failure_of(error, file)) from error
 
 
-def _await_all(queries: Sequence[StreamingQuery]) -> None:
+def _watching(spark: SparkSession, runs: QueryRuns | None) -> AbstractContextManager[None]:
+    if runs is None:
+        return nullcontext()
+    from cogwork.spark.failures import watching  # noqa: PLC0415 # needs the extra
+
+    return watching(spark, runs)
+
+
+def _await_all(queries: Sequence[StreamingQuery], runs: QueryRuns | None) -> None:
     """Waits until all queries have ended, in whichever order; the first that fails ends that."""
+    _look_back(runs)
     while queries:
         queries = [each for each in queries if not each.awaitTermination(LOOK_S)]
+        _look_back(runs)
+    if runs is not None:
+        runs.wait(TOLD_S)  # the listener's thread may be behind
+        _look_back(runs)
+
+
+def _look_back(runs: QueryRuns | None) -> None:
+    """Raises what ended a query that is not active any more, where the job was not told."""
+    if runs is not None:
+        from cogwork.spark.failures import raise_untold  # noqa: PLC0415 # needs the extra
+
+        raise_untold(runs)
 
 
 @contextmanager

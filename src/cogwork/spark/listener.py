@@ -26,6 +26,7 @@ from cogwork.client.certificates import NONE, Certificates
 from cogwork.client.errors import CogworkError
 from cogwork.client.mesh import Mesh
 from cogwork.client.options import Options
+from cogwork.spark.query_offsets import positions_in
 from cogwork.spark.query_runs import QueryRuns
 from cogwork.spark.session import is_remote
 
@@ -122,9 +123,10 @@ def _offsets(value: object) -> dict[str, int] | None:
             value = json.loads(value)
         except ValueError:
             return None
-    if not isinstance(value, dict) or not all(isinstance(each, int) for each in value.values()):
+    if not isinstance(value, dict):
         return None
-    return {str(stream): offset for stream, offset in value.items()}
+    found = positions_in(value)
+    return found if all(isinstance(each, int) for each in found.values()) else None
 
 
 class PositionListener(StreamingQueryListener):
@@ -146,7 +148,8 @@ class PositionListener(StreamingQueryListener):
         self._tls = certificates.context()
         self._mesh: Mesh | None = None
         self._last: dict[str, tuple[str, int, list[Position]]] = {}
-        self._is_busy = False
+        self._connecting = asyncio.Lock()
+        self._busy: set[str] = set()
 
     # -- what Spark calls
 
@@ -173,7 +176,7 @@ class PositionListener(StreamingQueryListener):
         last = self._last.pop(str(event.runId), None)
         if last is not None:
             loop_thread().submit(self._forget(last))
-        self.runs.ended(str(event.runId))
+        self.runs.ended(str(event.runId), event.exception)
 
     def close(self) -> None:
         """Lets the connection go."""
@@ -183,11 +186,11 @@ class PositionListener(StreamingQueryListener):
 
     def _report(self, run: str) -> None:
         last = self._last.get(run)
-        if last is not None and not self._is_busy:
-            self._is_busy = True
-            loop_thread().submit(self._send(last))
+        if last is not None and run not in self._busy:  # one must not keep out another
+            self._busy.add(run)
+            loop_thread().submit(self._send(run, last))
 
-    async def _send(self, last: tuple[str, int, list[Position]]) -> None:
+    async def _send(self, run: str, last: tuple[str, int, list[Position]]) -> None:
         query, batch, positions = last
         try:
             for each in positions:
@@ -203,7 +206,7 @@ class PositionListener(StreamingQueryListener):
                 }
                 await self._manage("REPORT", about, {"records_per_s": each.records_per_s})
         finally:
-            self._is_busy = False
+            self._busy.discard(run)
 
     async def _forget(self, last: tuple[str, int, list[Position]]) -> None:
         for each in last[2]:
@@ -214,12 +217,17 @@ class PositionListener(StreamingQueryListener):
     ) -> None:
         try:
             async with asyncio.timeout(TIMEOUT_S):
-                if self._mesh is None:
-                    mesh = Mesh(self._url.split(","), Options(tls=self._tls))
-                    self._mesh = await mesh.__aenter__()
-                await self._mesh.manage(operation, about, body)
+                mesh = await self._connected()
+                await mesh.manage(operation, about, body)
         except (CogworkError, TimeoutError, OSError) as error:
             log.info("a position is not reported: %s", error)
+
+    async def _connected(self) -> Mesh:
+        async with self._connecting:  # for several queries at once
+            if self._mesh is None:
+                mesh = Mesh(self._url.split(","), Options(tls=self._tls))
+                self._mesh = await mesh.__aenter__()
+            return self._mesh
 
     async def _close(self) -> None:
         mesh, self._mesh = self._mesh, None

@@ -55,7 +55,8 @@ class Lookback:
         """
         if self._known is None:
             self._known = self._read()
-        values = [batch.column(name).to_pylist() for name in self._options.idempotency_columns]
+        keys = self._options.idempotency_columns
+        values = [_zoneless(batch.column(name)).to_pylist() for name in keys]
         ids, rows = [], []
         for row, key in enumerate(zip(*values, strict=True)):
             name = id_of(key)
@@ -97,3 +98,21 @@ class Lookback:
 def id_of(key: tuple[object, ...]) -> str:
     """Returns the message-id of a row with these values."""
     return sha256(repr(key).encode()).hexdigest()[: 2 * ID_SIZE_BYTES]
+
+
+def _zoneless(column: pa.Array) -> pa.Array:
+    """Has instants be microseconds: they come in the session's time zone, which names no row."""
+    kind = _zoneless_kind(column.type)
+    return column if kind == column.type else column.cast(kind)
+
+
+def _zoneless_kind(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_timestamp(kind):
+        return kind if kind.tz is None else pa.int64()
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_zoneless_kind(field.type)) for field in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(_zoneless_kind(kind.key_type), _zoneless_kind(kind.item_type))
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_zoneless_kind(kind.value_type)))
+    return kind

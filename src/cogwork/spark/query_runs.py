@@ -1,4 +1,4 @@
-"""The queries of a session, as Spark tells of them: which still run, and what they have done."""
+"""The queries of a session, as Spark tells of them: which run, what they did, and which failed."""
 
 from __future__ import annotations
 
@@ -34,13 +34,14 @@ class QueryRuns:
         """Knows of none yet."""
         self._changed = threading.Condition()
         self._running: dict[str, QueryRun] = {}
-        self._seen: list[QueryRun] = []
+        self._seen: dict[str, QueryRun] = {}
+        self._failures: dict[str, str] = {}
+        self._told: set[str] = set()
 
     def started(self, run: str, query: str) -> None:
         """Notes the start of one."""
         with self._changed:
-            found = self._running[run] = QueryRun(query)
-            self._seen.append(found)
+            self._running[run] = self._seen[run] = QueryRun(query)
 
     def progressed(self, progress: dict[str, Any]) -> None:
         """Notes a trigger's end, of Spark's JSON about it."""
@@ -50,11 +51,34 @@ class QueryRuns:
                 found.batches += 1
                 found.rows += int(progress.get("numInputRows") or 0)
 
-    def ended(self, run: str) -> None:
-        """Notes the end of one."""
+    def ended(self, run: str, failure: str | None = None) -> None:
+        """Notes the end of one.
+
+        Args:
+            run: Its id.
+            failure: What ended it; None where it was told to end, or had done all.
+        """
         with self._changed:
-            self._running.pop(run, None)
+            found = self._running.pop(run, None)
+            if failure is not None:
+                query = run if found is None else found.query
+                self._failures[run] = f"Query {query} terminated with exception: {failure}"
             self._changed.notify_all()
+
+    def told(self, text: str) -> None:
+        """Notes that the job was told a failure, maybe before this was.
+
+        Args:
+            text: Has the id of the run in it.
+        """
+        with self._changed:
+            self._told.update(run for run in self._seen if run in text)
+
+    def untold_failure(self) -> str | None:
+        """Returns what ended a query, where the job was not told; None where there is no such."""
+        with self._changed:
+            untold = (text for run, text in self._failures.items() if run not in self._told)
+            return next(untold, None)
 
     def wait(self, timeout_s: float) -> bool:
         """Waits until the ends of all have been told; returns whether they have been."""
@@ -64,4 +88,4 @@ class QueryRuns:
     @property
     def seen(self) -> Sequence[QueryRun]:
         """All there have been, in the order of their starts."""
-        return tuple(self._seen)
+        return tuple(self._seen.values())

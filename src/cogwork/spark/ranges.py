@@ -78,15 +78,20 @@ def shares(lags: Mapping[str, int], limit: int) -> dict[str, int]:
         lags: What each stream has.
         limit: Of all together, but that each which has something gets one.
     """
-    total = sum(lags.values())
-    if total <= limit:
+    if sum(lags.values()) <= limit:
         return dict(lags)
-    given = {}
-    left = limit
-    for stream in sorted(lags, key=lambda each: lags[each]):
-        share = lags[stream] * limit // total
-        given[stream] = min(lags[stream], max(1, min(share, left)))
-        left -= given[stream]
-    loudest = max(lags, key=lambda each: lags[each])
-    given[loudest] += max(0, left)
+    given = {stream: min(1, lag) for stream, lag in lags.items()}
+    left = max(0, limit - sum(given.values()))
+    room = {stream: lag - given[stream] for stream, lag in lags.items()}
+    total = sum(room.values())
+    if not total:
+        return given
+    for stream in lags:
+        given[stream] += room[stream] * left // total
+    # What rounding leaves over goes to the loudest, but no further than their ends.
+    left = max(0, limit - sum(given.values()))
+    for stream in sorted(lags, key=lambda each: lags[each], reverse=True):
+        more = min(left, lags[stream] - given[stream])
+        given[stream] += more
+        left -= more
     return given

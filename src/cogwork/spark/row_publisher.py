@@ -26,7 +26,7 @@ from cogwork.client.outcome import OutcomeState
 from cogwork.client.patience import outcomes_of, stuck
 from cogwork.spark.errors import SinkError
 from cogwork.spark.row_messages import encoded
-from cogwork.spark.write_options import is_stream
+from cogwork.spark.write_options import STREAMS, is_stream
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -122,6 +122,7 @@ class RowPublisher:
         addresses = batch.column("address")
         if addresses.null_count:
             raise SinkError("a row has no address, and there is no option address")
+        addresses = _spelt_alike(addresses)
         single = pc.unique(addresses).to_pylist()
         streams = [address for address in single if is_stream(address)]
         if len(streams) == len(single) == 1:
@@ -220,3 +221,11 @@ class RowPublisher:
     async def _close(self) -> None:
         if self._mesh is not None:
             await self._mesh.close()
+
+
+def _spelt_alike(addresses: pa.Array) -> pa.Array:
+    """Leaves out the slash before streams: by each spelling, rows would be numbered anew.
+
+    The stream would take those of the second spelling for repeats of the first one's.
+    """
+    return pc.replace_substring_regex(addresses, pattern=rf"^/{STREAMS}", replacement=STREAMS)

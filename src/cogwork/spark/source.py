@@ -9,6 +9,7 @@ Python.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -111,7 +112,7 @@ class CogworkReader(DataSourceReader):
 
     def partitions(self) -> list[RangePartition]:
         """Decides, on the driver, what is read."""
-        bounds = StreamBounds(self._options)
+        bounds = StreamBounds(self._options, fresh_s=math.inf)  # one answer decides a batch
         try:
             ranges = self._ranges(bounds)
         except ArrowError as error:

@@ -1,9 +1,10 @@
 """The reader of a streaming query: offsets on the driver, ranges in the workers.
 
 Theory of operation. Spark keeps, in the checkpoint, an offset for each stream: that of the record
-which is next. One process beside the driver makes all decisions; `latestOffset` says how far a
-trigger goes, by what the streams hold and what the user allows. Spark takes whatever it is told,
-backwards too: so the offset that it brings is compared with the bounds each time.
+which is next, and of the first one where no batch before says it (`query_offsets`). One process
+beside the driver makes all decisions; `latestOffset` says how far a trigger goes, by what the
+streams hold and what the user allows. Spark takes whatever it is told, backwards too: so the offset
+that it brings is compared with the bounds each time.
 
 A position is reported by the listener of the query, not by `commit`: Spark commits a batch when it
 plans the next one, and the last one never.
@@ -26,15 +27,24 @@ from cogwork.arrow import ArrowError
 from cogwork.spark.bounds import StreamBounds
 from cogwork.spark.columns import wanted_columns
 from cogwork.spark.errors import SourceError
+from cogwork.spark.query_offsets import (
+    beginning_at,
+    is_beginning,
+    offset_of,
+    positions_in,
+    starts_in,
+)
 from cogwork.spark.ranges import Range, shares
 from cogwork.spark.source import RangePartition, partitions_of, read_range
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
+    from cogwork.arrow import Bounds
+    from cogwork.spark.query_offsets import Offset
     from cogwork.spark.read_options import ReadOptions
 
 __all__ = ("CogworkStreamReader",)
@@ -57,7 +67,7 @@ class CogworkStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _forget(self) -> None:
         self._asked: StreamBounds | None = None
-        self._initial: dict[str, int] | None = None
+        self._initial: Offset | None = None
         self._target: dict[str, int] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -76,16 +86,19 @@ class CogworkStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     # -- on the driver
 
-    def initialOffset(self) -> dict[str, int]:
+    def initialOffset(self) -> Offset:
         """Returns where a query without a checkpoint starts; the same each time it is asked."""
         if self._initial is None:
             bounds = self._bounds
             try:
-                places = bounds.places(self._options.start)
-                self._initial = {
-                    name: bounds.kept(Range(name, at, at), bounds.of_all()[name]).start
-                    for name, at in places.items()
-                }
+                found = bounds.of_all()
+                places = bounds.places(self._options.start, found)
+                self._initial = beginning_at(
+                    {
+                        name: bounds.kept(Range(name, at, at), found[name]).start
+                        for name, at in places.items()
+                    }
+                )
             except ArrowError as error:
                 raise SourceError(str(error)) from error
         return self._initial
@@ -102,21 +115,42 @@ class CogworkStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Remembers what there is now: a query that ends reads this far."""
         self._target = self._heads()
 
-    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
-        """Returns how far the next trigger reads.
+    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
+        """Returns how far the next trigger reads, and from where, as far as `start` does not say.
 
         Raises:
             DataLoss: What would be next is not there.
             SourceError: A stream cannot be read.
         """
         try:
-            starts = self._bounds.starts_of(start)
-            heads = self._heads() if self._target is None else self._target
+            found = self._bounds.of_all()
+            starts = self._bounds.starts_of(positions_in(start), found)
+            heads = self._targets(found)
             lags = {name: max(0, heads.get(name, at) - at) for name, at in starts.items()}
             taken = self._limited(starts, lags, limit)
         except ArrowError as error:
             raise SourceError(str(error)) from error
-        return {name: at + taken[name] for name, at in starts.items()}
+        ends = {name: at + taken[name] for name, at in starts.items()}
+        return self._end_of(start, starts, ends)
+
+    def _targets(self, found: Mapping[str, Bounds]) -> dict[str, int]:
+        """Returns how far streams may be read: to their ends, or those that there were."""
+        if self._target is None:
+            return {name: each.next for name, each in found.items()}
+        return {
+            name: min(at, found[name].next) for name, at in self._target.items() if name in found
+        }
+
+    def _end_of(self, start: Offset, starts: dict[str, int], ends: dict[str, int]) -> Offset:
+        """Returns what Spark keeps of a batch; `start` itself where there is none to be run.
+
+        Spark compares the two as text, and would run empty batches.
+        """
+        is_first = is_beginning(start)
+        new = {name: at for name, at in starts.items() if is_first or start.get(name) != at}
+        if not new and ends == positions_in(start):
+            return start
+        return offset_of(ends, new)
 
     def reportLatestOffset(self) -> dict[str, int]:
         """Returns where the streams end, for the progress of the query."""
@@ -134,7 +168,9 @@ class CogworkStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if isinstance(limit, ReadAllAvailable):
             return lags
         if isinstance(limit, ReadMaxRows):
-            lags = shares(lags, limit.max_rows)
+            # Whatever is shared out: what is planned beyond a stream's end is never read.
+            of_each = shares(lags, limit.max_rows)
+            lags = {name: min(lag, of_each[name]) for name, lag in lags.items()}
         bytes_max = limit.max_bytes if isinstance(limit, ReadMaxBytes) else self._options.bytes_max
         if bytes_max is None:
             return lags
@@ -149,22 +185,25 @@ class CogworkStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             for name, lag in lags.items()
         }
 
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[RangePartition]:
+    def partitions(self, start: Offset, end: Offset) -> list[RangePartition]:
         """Cuts a trigger's ranges into tasks.
 
         Raises:
             DataLoss: Records of the range are gone.
         """
+        if start == end:  # the starts in it are those of an earlier batch
+            return []
         ranges = []
+        starts = positions_in(start) | starts_in(end)
         try:
             bounds = self._bounds.of_all()
-            for name, until in end.items():
+            for name, until in positions_in(end).items():
                 if name not in bounds and not self._options.fails_on_loss:
                     continue
                 found = bounds[name] if name in bounds else self._gone(name)
-                at = start.get(name, found.first)
-                if at > until and not self._options.fails_on_loss:
-                    at = found.first  # another stream of the same name
+                at = starts.get(name, found.first)
+                if at > max(until, found.next) and not self._options.fails_on_loss:
+                    at = found.first  # another stream of the same name, in an older checkpoint
                 if at < until:
                     ranges.append(self._bounds.kept(Range(name, at, until), found))
         except ArrowError as error:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql.types import StructType
 
-__all__ = ("COLUMNS", "WriteOptions", "check_rows", "is_stream", "write_options")
+__all__ = ("COLUMNS", "STREAMS", "WriteOptions", "check_rows", "is_stream", "write_options")
 
 KNOWN = (
     *("url", "address", "transactionId", "idempotencyColumns", "idempotencySeconds"),

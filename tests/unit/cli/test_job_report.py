@@ -97,7 +97,7 @@ def test_what_follows_the_file_is_the_jobs_own(
     found: list[tuple[str, ...]] = []
     monkeypatch.setattr(session, "open_session", lambda *_, **__: Session())
     monkeypatch.setattr(listener, "listen", lambda *_: Listener())
-    monkeypatch.setattr(job, "run_job", lambda *given: found.append(given[2]))
+    monkeypatch.setattr(job, "run_job", lambda *given, **_: found.append(given[2]))
     file = tmp_path / "job.py"
     file.write_text("")
     own = ("--json", "--url", "mine", "-x", "7")

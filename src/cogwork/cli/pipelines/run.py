@@ -86,7 +86,7 @@ def run(
         stack.callback(leave, spark, lambda: unlisten(spark, listener))
         stack.callback(leave, spark, lambda: _end_queries(spark))
         stack.enter_context(explained(spark, is_wanted=explain))
-        run_job(spark, file, arguments, url, certificates)
+        run_job(spark, file, arguments, url, certificates, runs=listener.runs)
 
 
 def _end_queries(spark: SparkSession) -> None:
