@@ -12,6 +12,7 @@ import cogwork
 from cogwork.amqp.types import Symbol, UInt, ULong
 from cogwork.container.mesh import move_intake
 from cogwork.container.mesh.move_way import MoveWay
+from cogwork.container.mesh.moving import BATCH
 from cogwork.nodes.queue import QueueNode
 
 from .linked import Linked, linked
@@ -231,6 +232,40 @@ async def test_one_that_leaves_too_takes_nothing_that_it_would_take_with_it(
         await send(mesh, "b", *map(cogwork.Message, range(30)))
         assert await leave(mesh, "b") is None
         assert (bodies(mesh, "a"), bodies(mesh, "c")) == ([], list(range(30)))
+
+
+@pytest.mark.parametrize("durability", ["memory", "disk"])
+@pytest.mark.parametrize(("step", "arrived"), [("opened", 0), ("prepare", 0), ("activate", BATCH)])
+@story
+async def test_a_queue_that_is_deleted_meanwhile_comes_back_nowhere(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, step: str, arrived: int, durability: str
+) -> None:
+    rule = f'[[queue]]\naddress = "{QUEUE}"\ndurability = "{durability}"\n'
+    async with linked(configuration=rule) as mesh:
+        for name in "ab":
+            head = f'data_dir = "{tmp_path}/{name}"\n'
+            await mesh.start(name, list(mesh.containers), head=head)
+        await mesh.settle()
+        await send(mesh, "b", *map(cogwork.Message, range(COUNT)))
+        url = mesh.containers["b"].endpoints[0]
+        client = await mesh.enter(cogwork.connect(url, force=True))
+        deleted: list[QueueNode] = []
+        act = getattr(MoveWay, step)
+
+        async def then_delete(way: MoveWay, *arguments: object) -> object:
+            outcome = await act(way, *arguments)
+            if not deleted:
+                deleted.append(node(mesh, "b"))
+                await client.manage("DELETE", {"type": "queue", "name": QUEUE})
+            return outcome
+
+        monkeypatch.setattr(MoveWay, step, then_delete)
+        assert await leave(mesh, "b") is None
+        assert deleted
+        assert bodies(mesh, "a") == list(range(arrived)), "what was there before stays"
+        leaving = mesh.containers["b"].leaving
+        assert leaving is not None
+        assert (leaving.facts["moved"], leaving.facts["left"]) == (arrived, 0)
 
 
 @story

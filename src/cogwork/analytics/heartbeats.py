@@ -5,7 +5,8 @@ when it came up; so what happened between two heartbeats is the difference, or t
 that is lower. Where there is no value before, the first one is all that has happened only if
 nothing was left out: the heartbeat is the incarnation's first, or the one before had room for
 whatever had been counted by then. Else the archive begins later, or the address was none of the
-busiest; when it all happened is not known then, and it counts for nothing. All is added up for each
+busiest; when it all happened is not known then, and it counts for nothing. Which heartbeat is the
+one before its sequence says, and not its time: clocks are set back. All is added up for each
 interval of the page (some seconds to an hour), so that what comes to the driver is small. Latencies
 are percentiles of a minute or two already: of several, the median is told by the mean, weighted by
 how many items there were, the others by the greatest.
@@ -54,15 +55,22 @@ TOLD_MAX = 250
 IS_FIRST = "coalesce(sequence = 1, false)"
 """Whether a heartbeat is its incarnation's first; of those of earlier versions it is not known."""
 
+TOLD_AT = "if(sequence is null, time_us, null)"
+"""What tells heartbeats apart that have no sequence: those of earlier versions."""
 
 COVERED_S = (
-    "case when sequence - {sequence} > 1 then (time_us - {time_us}) / 1000000 else interval_s end"
+    "case when not coalesce(sequence - {sequence} > 1, false) then interval_s "
+    "when time_us > {time_us} then (time_us - {time_us}) / 1000000 "
+    "else (sequence - {sequence}) * interval_s end"
 )
-"""How long a heartbeat counts: longer than its interval where some before it are missing."""
+"""How long a heartbeat counts: longer than its interval where some before it are missing. How long
+these took nobody knows where the clock was set back meanwhile: each as long as this one, then."""
 
 
 def _lag(what: str, own: str = "") -> str:
-    return f"lag({what}) over (partition by container, incarnation{own} order by time_us)"
+    """Says what the heartbeat before had; those without a sequence are told by their time."""
+    order = "coalesce(sequence, 0), time_us"
+    return f"lag({what}) over (partition by container, incarnation{own} order by {order})"
 
 
 def _rise(name: str, own: str, is_all: str) -> str:
@@ -97,7 +105,8 @@ class Heartbeats:
         self._told = (
             told.select("said.*")
             .where("container is not null")
-            .dropDuplicates(["container", "incarnation", "time_us"])
+            .selectExpr("*", f"{TOLD_AT} as told_at")
+            .dropDuplicates(["container", "incarnation", "sequence", "told_at"])
             .selectExpr(
                 "*",
                 f"{IS_FIRST} as is_first",
@@ -117,7 +126,7 @@ class Heartbeats:
         """Says what a list of the heartbeats has, and of each whether a first value is all."""
         is_told = f"{name}_before is not null" if room is None else f"{name}_before < {room}"
         return (
-            f"(select container, incarnation, time_us, is_first or {is_told} as is_all, "
+            f"(select container, incarnation, sequence, time_us, is_first or {is_told} as is_all, "
             f"inline({name}) from {{told}})"
         )
 

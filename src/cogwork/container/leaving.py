@@ -2,6 +2,9 @@
 
 Clients that there is no other place for, or that want none, go on until the end. So when all else
 has gone they get no more credit for queues, and what they have sent meanwhile is moved, too.
+
+Where one stage fails the next ones come nevertheless, and the end: a container that stayed half-way
+out would serve nobody, and whoever looks on would wait for ever. What it has then counts as left.
 """
 
 from __future__ import annotations
@@ -9,13 +12,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from cogwork.container.mesh.moving import Mover, items_of
 from cogwork.nodes.queue.node import QueueNode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from cogwork.container.balance import Balance
     from cogwork.container.cluster.departure import Departure
@@ -79,6 +83,7 @@ class Leaving:
         self._departure = departure
         self._data_dir = data_dir
         self._on_left = on_left
+        self._faults: list[str] = []
         self._movers = [Mover(mesh) for _ in self._vhosts]
         self._task: asyncio.Task[None] | None = None
 
@@ -91,7 +96,11 @@ class Leaving:
     def facts(self) -> dict[str, object]:
         """How far it is, in plain values; `kept` are those of the items left that are on disk."""
         queues = self._queues()
-        problems = [*(each.problem for each in self._movers), self._departure.problem]
+        problems = [
+            *(each.problem for each in self._movers),
+            self._departure.problem,
+            *self._faults,
+        ]
         return {
             "phase": self.phase,
             "moved": sum(each.moved for each in self._movers),
@@ -115,32 +124,54 @@ class Leaving:
         log.info("leaving the mesh")
         self._mesh.is_leaving = True
         self.phase = "clients"
-        self._balance.drain()
-        self._balance.send_away()
-        self._mesh.core.flush()
+        with self._noted("sending clients away"):
+            self._balance.drain()
+            self._balance.send_away()
+            self._mesh.core.flush()
         await self._move_items(MOVE_TIMEOUT_S)
         self.phase = "replicas"
-        await self._departure.run(REPLICAS_TIMEOUT_S)
-        await self._move_late()
+        with self._noted("moving replicas"):
+            await self._departure.run(REPLICAS_TIMEOUT_S)
+        with self._noted("having clients send no more"):
+            await self._move_late()
         self.phase = "links"
-        self._mesh.leave()
-        self._mesh.core.flush()
-        await asyncio.sleep(FAREWELL_S)
+        with self._noted("closing links"):
+            self._mesh.leave()
+            self._mesh.core.flush()
+            await asyncio.sleep(FAREWELL_S)
         self.phase = "done"
+        with self._noted("telling what has become of it"):
+            self._tell()
+        await asyncio.sleep(FAREWELL_S)
+        self._on_left()
+
+    @contextmanager
+    def _noted(self, what: str) -> Iterator[None]:
+        """Goes on where a stage fails; what went wrong is told."""
+        try:
+            yield
+        except Exception as error:  # whatever it is, the next stage comes
+            log.exception("leaving the mesh: %s failed", what)
+            self._faults.append(f"{what} failed: {error!r:.200}")
+
+    def _tell(self) -> None:
         facts = self.facts
         log.info(
             "left the mesh: %d items moved, %d left, of which %d stay on disk; %d replicas moved, "
             "%d left",
             *(facts[key] for key in ("moved", "left", "kept", "replicas_moved", "replicas_left")),
         )
-        await asyncio.sleep(FAREWELL_S)
-        self._on_left()
 
     async def _move_items(self, timeout_s: float) -> None:
         self.phase = "items"
         deadline_s = time.monotonic() + timeout_s
         both = zip(self._movers, self._vhosts, strict=True)
-        await asyncio.gather(*(mover.move_all(vhost, deadline_s) for mover, vhost in both))
+        await asyncio.gather(*(self._move_all(mover, vhost, deadline_s) for mover, vhost in both))
+
+    async def _move_all(self, mover: Mover, vhost: VirtualHost, deadline_s: float) -> None:
+        """Moves one virtual host's; where that fails the others' move on."""
+        with self._noted(f"moving the items of virtual host {vhost.name!r}"):
+            await mover.move_all(vhost, deadline_s)
 
     async def _move_late(self) -> None:
         """Moves what clients that stay have sent meanwhile, and has them send no more."""

@@ -57,6 +57,8 @@ class Known:
         near: Who can be reached.
         on_move: Called before a move is declared.
         lasts: Whether moves are not done at once.
+        silent: How often nobody answers who is asked for room.
+        asked: How often that was asked.
     """
 
     is_in_use = True
@@ -73,6 +75,8 @@ class Known:
         self.moved: list[str] = []
         self.on_move: Callable[[Declaration], None] = lambda _: None
         self.lasts = False
+        self.silent = 0
+        self.asked = 0
 
     def declare(self, kind: str, name: str, **options: Value) -> None:
         assert self.declarations.apply(Declare(kind, "", name, options)).has_changed
@@ -80,9 +84,9 @@ class Known:
     def way_to(self, container: str) -> bool:
         return container in self.near
 
-    @staticmethod
-    async def free(containers: list[str]) -> dict[str, int]:
-        return dict.fromkeys(containers, 0)
+    async def free(self, containers: list[str]) -> dict[str, int]:
+        self.asked += 1
+        return {} if self.asked <= self.silent else dict.fromkeys(containers, 0)
 
     async def move(self, declaration: Declaration, voters: list[str], learners: list[str]) -> None:
         """Has others hold it, at once unless it lasts."""
@@ -199,6 +203,31 @@ def test_a_move_that_is_not_taken_is_tried_again_and_given_up_at_last(known: Kno
     assert departure.problem is not None
     assert departure.problem.startswith("stream orders: ")
     assert "nobody leads" in departure.problem
+
+
+def test_who_does_not_answer_at_once_is_asked_again(known: Known) -> None:
+    known.declare("stream", "orders")
+    known.silent = TRIES - 1
+    departure = departed(known)
+    assert known.moved == ["orders"]
+    assert (departure.moved, departure.left, departure.problem) == (1, 0, None)
+
+
+def test_what_nobody_has_room_for_is_given_up_at_last(known: Known) -> None:
+    known.declare("stream", "orders")
+    known.silent = 100
+    departure = departed(known)
+    assert (departure.left, known.asked) == (1, TRIES)
+    assert departure.problem == f"stream orders: {NO_ROOM}"
+
+
+def test_nobody_is_asked_again_where_everybody_has_it(known: Known) -> None:
+    known.declare("stream", "orders")
+    known.tree = SimpleNamespace(costs={"a": 0, "b": 1, "c": 1})
+    known.near = {"b", "c"}
+    departure = departed(known)
+    assert (departure.left, known.asked) == (1, 1)
+    assert departure.problem == f"stream orders: {NO_ROOM}"
 
 
 def test_what_nobody_can_take_stays(known: Known) -> None:

@@ -19,7 +19,7 @@ from cogwork.nodes.queue import QueueNode
 from cogwork.spi.loopback import Loopback
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 ITEMS, BATCH = 30, 10
 
@@ -31,7 +31,8 @@ class Mesh:
         taken: How many items each has activated.
         gone: Who cannot be reached.
         forgets: Who has been started anew.
-        on_activate: Called before a container activates.
+        dies: Who goes as it is to activate.
+        nodes: The queues of the one that leaves.
     """
 
     id = "leaver"
@@ -43,6 +44,7 @@ class Mesh:
         self.gone: set[str] = set()
         self.forgets: set[str] = set()
         self.dies = containers[0]
+        self.nodes: dict[str, QueueNode] = {}
         costs = {each: at for at, each in enumerate(containers)}
         self.mesh = SimpleNamespace(routes=SimpleNamespace(tree=SimpleNamespace(costs=costs)))
 
@@ -94,14 +96,30 @@ def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def leave(
-    mesh: Mesh, *nodes: QueueNode, limit_s: float = 5.0, back_after_s: float = 60.0
+    mesh: Mesh,
+    *nodes: QueueNode,
+    limit_s: float = 5.0,
+    back_after_s: float = 60.0,
+    after: tuple[float, Callable[[], None]] | None = None,
 ) -> tuple[int, int, str | None]:
-    """Has queues' items moved; returns how many are left, and what the mover says."""
+    """Has queues' items moved; returns how many are left, and what the mover says.
+
+    Args:
+        mesh: Where to.
+        nodes: The queues.
+        limit_s: How long that may take.
+        back_after_s: When those that are gone come back.
+        after: What happens meanwhile, and when.
+    """
 
     async def run() -> tuple[int, int, str | None]:
-        asyncio.get_running_loop().call_later(back_after_s, mesh.gone.clear)
+        loop = asyncio.get_running_loop()
+        loop.call_later(back_after_s, mesh.gone.clear)
+        if after is not None:
+            loop.call_later(*after)
         mover = Mover(mesh)  # type: ignore[arg-type]  # as much as it needs
-        vhost = SimpleNamespace(nodes={node.address: node for node in nodes})
+        vhost = SimpleNamespace(nodes=mesh.nodes)
+        mesh.nodes |= {node.address: node for node in nodes}
         await mover.move_all(vhost, time.monotonic() + limit_s)  # type: ignore[arg-type]  # too
         return sum(map(items_of, nodes)), mover.moved, mover.problem
 
@@ -150,6 +168,38 @@ def test_what_one_has_forgotten_another_one_gets() -> None:
     with queue() as node:
         assert leave(mesh, node) == (0, ITEMS, None)
     assert mesh.taken == {"near": 0, "far": ITEMS}
+
+
+@pytest.mark.parametrize("in_doubt", ["redeliver", "park"])
+@pytest.mark.parametrize("after_s", [0.05, 0.3])
+def test_what_was_given_up_of_a_deleted_queue_is_nobodys(after_s: float, in_doubt: str) -> None:
+    """It is deleted while one that is gone is waited for: at first, and with others going on."""
+    mesh = Mesh("near")
+
+    def delete() -> None:
+        del mesh.nodes["queue/a"]
+        mesh.gone.clear()
+
+    with queue(in_doubt=in_doubt) as node, queue("queue/b") as other:
+        left, moved, problem = leave(mesh, node, other, after=(after_s, delete))
+        assert items_of(other) == 0
+    assert (left, moved, problem) == (ITEMS, ITEMS, None)
+    assert mesh.taken == {"near": ITEMS}
+
+
+def test_what_one_queue_has_taken_in_is_not_made_up_for_by_one_that_is_deleted() -> None:
+    mesh = Mesh("near")
+    mesh.dies = ""
+    with queue() as first, queue("queue/b") as second:
+        vhost: Any = SimpleNamespace(nodes={"queue/a": first, "queue/b": second})
+        mover = Mover(mesh)  # type: ignore[arg-type]  # as much as it needs
+        asyncio.run(mover.move_all(vhost, time.monotonic() + 5.0))
+        assert not mover.has_more_since(vhost)
+        del vhost.nodes["queue/a"]
+        assert not mover.has_more_since(vhost)
+        for _ in range(ITEMS):
+            assert second.store.put(Message("more").encode())
+        assert mover.has_more_since(vhost)
 
 
 def later(delay_ms: int) -> Message:
@@ -220,3 +270,26 @@ def test_a_queue_that_fills_as_fast_as_it_is_moved_keeps_no_other_waiting(
         left, moved, problem = leave(mesh, first, second)
     assert (left, problem) == (0, None)
     assert moved >= 2 * ITEMS
+
+
+def test_a_queue_at_which_something_fails_keeps_no_other_here(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    mesh = Mesh("near")
+    mesh.dies = ""
+    with queue() as first, queue("queue/b") as second:
+        move_queue = Mover._move_queue
+
+        async def fail(mover: Mover, vhost: Any, node: QueueNode, deadline_s: float) -> bool:
+            if node is first:
+                raise OSError("it broke")
+            return await move_queue(mover, vhost, node, deadline_s)
+
+        monkeypatch.setattr(Mover, "_move_queue", fail)
+        left, moved, problem = leave(mesh, first, second)
+    assert (left, moved) == (ITEMS, ITEMS)
+    assert problem is not None
+    assert problem.endswith("'queue/a' could not be moved: moving them failed: OSError('it broke')")
+    assert [record.message for record in caplog.records if record.exc_info] == [
+        "moving the items of 'queue/a' failed"
+    ]

@@ -27,7 +27,7 @@ AGAIN_S = 5.0
 """How often it is looked whether something has to be moved once more."""
 
 TRIES = 3
-"""So often a move is tried that the cluster does not take."""
+"""So often a move is tried that the cluster does not take, or that nobody has room for."""
 
 NO_ROOM = "every container that can be reached holds it, or has no room for it"
 
@@ -152,23 +152,28 @@ class Departure:
         target = choose(placement, outgoing, rooms, costs, self._mesh.siblings)
         if target is None and outgoing in placement.voters:
             if outgoing == self._own:  # another one may come back
-                self._note(declaration, NO_ROOM)
-                self._staying.add(number)
+                self._failed(declaration, NO_ROOM)
+                if costs.keys() <= {self._own, *placement.holders}:
+                    self._staying.add(number)  # nobody else is there to be asked again
             return
         voters = _replaced(placement.voters, outgoing, target)
         learners = _replaced(placement.learners, outgoing, target)
         try:
             await self._replication.raft.moves.move(declaration, voters, learners)
         except (ConsensusError, ValueError) as error:
-            self._note(declaration, str(error))
-            self._failures[number] += 1
-            if self._failures[number] >= TRIES:
-                self._staying.add(number)
+            self._failed(declaration, str(error))
             return
         self._problems.pop(number, None)
         if target is not None:
             rooms[target] += 1
             self._chosen[number] = target
+
+    def _failed(self, declaration: Declaration, problem: str) -> None:
+        """Notes why a replica is still here, and that it stays where it was tried often enough."""
+        self._note(declaration, problem)
+        self._failures[declaration.number] += 1
+        if self._failures[declaration.number] >= TRIES:
+            self._staying.add(declaration.number)
 
     def _note(self, declaration: Declaration, problem: str) -> None:
         self._problems[declaration.number] = f"{declaration.kind} {declaration.name}: {problem}"

@@ -19,7 +19,8 @@ asked for. A queue with partitions goes to one container as a whole, for the ord
 Items on disk go only to where the queue is on disk, too; those that nobody takes stay. An item
 that the other container can never take, as its sections are malformed where more of them is read,
 or no record there has room for it, is refused before it is given up: it stays, with the reason,
-and the others go.
+and the others go. A queue that is deleted meanwhile is left alone at once: what it held must not be
+somewhere else afterwards, but for what had been activated there before.
 """
 
 from __future__ import annotations
@@ -31,16 +32,22 @@ from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 from cogwork.container.mesh.lender import Lender
+from cogwork.container.mesh.move_batch import (
+    Batch,
+    DeletedError,
+    Stuck,
+    Unfit,
+    demand_there,
+    is_there,
+)
 from cogwork.container.mesh.move_way import (
     ForgottenError,
     FullError,
-    MovedItem,
     MoveError,
     MoveWay,
     NotTakenError,
 )
 from cogwork.container.mesh.tunnels import origin_of
-from cogwork.dataplane.past import take_away
 from cogwork.nodes.queue.node import QueueNode
 
 if TYPE_CHECKING:
@@ -80,9 +87,9 @@ def _queues(vhost: VirtualHost) -> dict[str, QueueNode]:
     }
 
 
-def _came(queues: Mapping[str, QueueNode]) -> int:
-    """Counts what queues have ever taken in."""
-    return sum(node.store.counts()["in"] for node in queues.values())
+def _came(queues: Mapping[str, QueueNode]) -> dict[QueueNode, int]:
+    """Counts what each queue has ever taken in."""
+    return {node: node.store.counts()["in"] for node in queues.values()}
 
 
 def _is_awaited(node: QueueNode) -> bool:
@@ -103,11 +110,11 @@ class Mover:
         self._mesh = mesh
         self._number = 0
         self._trouble: dict[str, str] = {}
-        self._unfit: dict[str, _Unfit] = {}
-        self._came = 0
+        self._unfit: dict[str, Unfit] = {}
+        self._came: dict[QueueNode, int] = {}
         self._no_delays: defaultdict[str, set[str]] = defaultdict(set)
         self._patience: defaultdict[str, _Patience] = defaultdict(_Patience)
-        self._stuck: list[_Stuck] = []
+        self._stuck: list[Stuck] = []
         self._stay: list[str] = []
 
     @property
@@ -127,29 +134,43 @@ class Mover:
         self._stay.clear()
         while left or self._stuck:
             for address, node in list(left.items()):
-                if not await self._move_queue(vhost, node, deadline_s):
+                if not await self._goes_on(vhost, node, deadline_s):
                     del left[address]
-            if not await self._has_more_come(left.values(), deadline_s):
+            if not await self._has_more_come(vhost, left.values(), deadline_s):
                 break
         for address, node in queues.items():
-            if unfit := self._unfit.pop(address, None):
-                node.store.enter_again(unfit.numbers)
-                self._trouble.setdefault(address, unfit.why)
-            self._say_what_stays(address, node)
+            self._end(vhost, address, node)
         self._came = _came(queues)
 
     def has_more_since(self, vhost: VirtualHost) -> bool:
         """Tells whether queues have taken anything in since their items were moved."""
-        return _came(_queues(vhost)) != self._came
+        known = self._came
+        return any(came != known.get(node, 0) for node, came in _came(_queues(vhost)).items())
 
-    async def _has_more_come(self, queues: Collection[QueueNode], deadline_s: float) -> bool:
+    def _end(self, vhost: VirtualHost, address: str, node: QueueNode) -> None:
+        """Puts back what can never be taken elsewhere, and says what stays of a queue."""
+        unfit = self._unfit.pop(address, None)
+        if not is_there(vhost, node):
+            self._trouble.pop(address, None)
+            return
+        if unfit is not None:
+            node.store.enter_again(unfit.numbers)
+            self._trouble.setdefault(address, unfit.why)
+        self._say_what_stays(address, node)
+
+    async def _has_more_come(
+        self, vhost: VirtualHost, left: Collection[QueueNode], deadline_s: float
+    ) -> bool:
         """Waits for what consumers have, what is due later, and dead letters that come to queues.
 
         Returns:
             Whether there is more to move.
         """
         until_s = min(deadline_s, time.monotonic() + STALL_S)
-        while not any(node.store.waiting or self._takes_delayed(node) for node in queues):
+        while True:
+            queues = [node for node in left if is_there(vhost, node)]
+            if any(node.store.waiting or self._takes_delayed(node) for node in queues):
+                return time.monotonic() < deadline_s
             is_pending = bool(self._stuck) or any(map(_is_awaited, queues))
             if time.monotonic() > (deadline_s if is_pending else until_s):
                 return False
@@ -157,7 +178,6 @@ class Mover:
                 return False
             await asyncio.sleep(RETRY_S)
             await self._try_stuck(deadline_s)
-        return time.monotonic() < deadline_s
 
     def _say_what_stays(self, address: str, node: QueueNode) -> None:
         stays = items_of(node)
@@ -167,6 +187,15 @@ class Mover:
             self._stay.append(f"{stays} items of {address!r} {where}{why and ': '}{why}")
             log.warning("%s", self._stay[-1])
         self._trouble.pop(address, None)
+
+    async def _goes_on(self, vhost: VirtualHost, node: QueueNode, deadline_s: float) -> bool:
+        """Does `_move_queue`; a queue at which that fails keeps no other one here."""
+        try:
+            return await self._move_queue(vhost, node, deadline_s)
+        except Exception as error:  # whatever it is, the others' items are not to be lost
+            log.exception("moving the items of %r failed", node.address)
+            self._trouble[node.address] = f"moving them failed: {error!r:.200}"
+            return False
 
     async def _move_queue(self, vhost: VirtualHost, node: QueueNode, deadline_s: float) -> bool:
         """Moves what is ready of a queue; returns False where no more of it is going to be moved.
@@ -178,6 +207,8 @@ class Mover:
         patience = _Patience()
         most = node.store.waiting  # what comes meanwhile has its turn after other queues
         while node.store.waiting and given.total() < most and time.monotonic() < deadline_s:
+            if not is_there(vhost, node):
+                return False
             if not await self._move_batch(vhost, node, given, refused, deadline_s):
                 await self._try_stuck(deadline_s)
                 if not node.is_on_disk:
@@ -193,12 +224,14 @@ class Mover:
         """Does the same for what is delayed."""
         no_delays = self._no_delays[node.address]
         while self._takes_delayed(node) and time.monotonic() < deadline_s:
+            if not is_there(vhost, node):
+                return False
             if await self._move_batch(vhost, node, given, no_delays, deadline_s, is_delayed=True):
                 continue
             if node.is_on_disk and self._patience[node.address].is_over(node.store.depth):
                 return False
             break
-        return time.monotonic() < deadline_s
+        return is_there(vhost, node) and time.monotonic() < deadline_s
 
     def _takes_delayed(self, node: QueueNode) -> bool:
         """Tells whether items are delayed that somebody may take."""
@@ -226,24 +259,27 @@ class Mover:
         What has been given up here and not been activated for sure stays aside, and the others go
         on: on disk it is not lost, and in doubt when the container is started again.
         """
-        batch: _Batch | None = None
+        batch: Batch | None = None
         failed = {each.target or "" for each in self._stuck}
-        while time.monotonic() < deadline_s:
+        while is_there(vhost, node) and time.monotonic() < deadline_s:
             target = self._target(node, given, failed, refused)
             if target is None and (node.is_on_disk or is_delayed):
                 break
-            stuck: _Stuck | None = None
+            stuck: Stuck | None = None
             try:
                 with MoveWay(self._mesh, vhost, node, target) as way:
                     await way.opened(deadline_s)
+                    demand_there(vhost, node)
                     if is_delayed and not way.takes_past:
                         raise NotTakenError(f"container {target} takes nothing that is delayed")
                     batch = batch or self._take_batch(node, is_delayed=is_delayed)
                     unfit = await way.prepare(batch.items, deadline_s)
+                    demand_there(vhost, node)
                     self._set_aside(node, batch, unfit, target)
                     node.store.tombstone(batch.numbers)
-                    stuck = _Stuck(vhost, node, target, batch)
+                    stuck = Stuck(vhost, node, target, batch)
                     await way.activate(batch.items, deadline_s)
+                    self._arrived(stuck)
             except MoveError as error:
                 self._trouble[node.address] = str(error)
                 if isinstance(error, NotTakenError):
@@ -258,10 +294,9 @@ class Mover:
                 if batch is None and not has_other:
                     break  # other queues' items may be taken
                 continue
-            self._arrived(node, batch)
             given[target or ""] += len(batch.numbers)
             return True
-        if batch is not None:
+        if batch is not None and is_there(vhost, node):
             node.store.enter_again(batch.numbers)
         return False
 
@@ -270,23 +305,23 @@ class Mover:
         target = self._target(node, Counter(), failed, refused)
         return target is not None and target not in failed
 
-    def _arrived(self, node: QueueNode, batch: _Batch) -> None:
-        node.store.moved(batch.numbers)
-        self.moved += len(batch.numbers)
-        self._trouble.pop(node.address, None)
+    def _arrived(self, stuck: Stuck) -> None:
+        stuck.give_up(stuck.batch.numbers)
+        self.moved += len(stuck.batch.numbers)
+        self._trouble.pop(stuck.node.address, None)
 
-    def _failed(self, stuck: _Stuck, error: MoveError) -> None:
+    def _failed(self, stuck: Stuck, error: MoveError) -> None:
         """Notes why items are not activated, all of them: some may be."""
         self._trouble[stuck.node.address] = str(error)
         if isinstance(error, FullError):
             first = list(stuck.batch.items)[: error.taken]
-            stuck.node.store.moved([stuck.batch.drop(each) for each in first])
+            stuck.give_up([stuck.batch.drop(each) for each in first])
             self.moved += len(first)
 
     # -- containers that go while they take items
 
     async def _is_free(
-        self, stuck: _Stuck, error: MoveError | None, deadline_s: float, *, has_other: bool
+        self, stuck: Stuck, error: MoveError | None, deadline_s: float, *, has_other: bool
     ) -> bool:
         """Waits a little for the container that has to activate items; the others go on then.
 
@@ -294,7 +329,7 @@ class Mover:
             Whether they can go to another one: with its memory it has lost what it may have had, or
             it takes no more of them, and there is another one.
         """
-        while error is not None and not isinstance(error, ForgottenError):
+        while error is not None and not isinstance(error, DeletedError | ForgottenError):
             if isinstance(error, FullError) and has_other:
                 return True
             if stuck.is_over(STALL_S) or time.monotonic() > deadline_s:
@@ -304,16 +339,18 @@ class Mover:
             error = await self._activate(stuck, deadline_s)
         return error is not None and not stuck.node.is_on_disk
 
-    async def _activate(self, stuck: _Stuck, deadline_s: float) -> MoveError | None:
+    async def _activate(self, stuck: Stuck, deadline_s: float) -> MoveError | None:
         """Has items activated; returns why they are not."""
         try:
+            demand_there(stuck.vhost, stuck.node)
             with MoveWay(self._mesh, stuck.vhost, stuck.node, stuck.target) as way:
                 await way.opened(deadline_s)
+                demand_there(stuck.vhost, stuck.node)
                 await way.activate(stuck.batch.items, deadline_s)
         except MoveError as error:
             self._failed(stuck, error)
             return error
-        self._arrived(stuck.node, stuck.batch)
+        self._arrived(stuck)
         return None
 
     async def _try_stuck(self, deadline_s: float) -> None:
@@ -327,22 +364,23 @@ class Mover:
             error = await self._activate(stuck, deadline_s)
             is_full = isinstance(error, FullError)
             is_over = stuck.has_waited if is_full else stuck.is_doubtful
-            if error is None or isinstance(error, ForgottenError) or is_over:
+            is_known = error is None or isinstance(error, DeletedError | ForgottenError)
+            if is_known or is_over:
                 self._stuck.remove(stuck)
                 if is_full or (error is not None and not stuck.node.is_on_disk):
-                    stuck.node.store.enter_again(stuck.batch.numbers)
+                    stuck.put_back()
 
     def _set_aside(
-        self, node: QueueNode, batch: _Batch, unfit: Mapping[int, str], target: str | None
+        self, node: QueueNode, batch: Batch, unfit: Mapping[int, str], target: str | None
     ) -> None:
         """Keeps what another container can never take from being offered again and again."""
         for number, why in unfit.items():
-            known = self._unfit.setdefault(node.address, _Unfit())
+            known = self._unfit.setdefault(node.address, Unfit())
             known.numbers.append(batch.drop(number))
             known.why = f"container {target} can never take them: {why}"
 
-    def _take_batch(self, node: QueueNode, *, is_delayed: bool) -> _Batch:
-        batch = _Batch(node, self._batch(node), self._number, is_delayed=is_delayed)
+    def _take_batch(self, node: QueueNode, *, is_delayed: bool) -> Batch:
+        batch = Batch(node, self._batch(node), self._number, is_delayed=is_delayed)
         self._number += len(batch.numbers)
         return batch
 
@@ -403,80 +441,6 @@ class Mover:
             ),
             default=None,
         )
-
-
-class _Batch:
-    """Items that are moved together.
-
-    Attributes:
-        items: They, by the numbers by which the other container knows them.
-    """
-
-    def __init__(self, node: QueueNode, count: int, first: int, *, is_delayed: bool) -> None:
-        taken = take_away(node.store, count, is_delayed)
-        self.items: dict[int, MovedItem] = {}
-        self._number_of: dict[int, int] = {}
-        for at, (number, *item) in enumerate(taken, first + 1):
-            self.items[at] = MovedItem._make(item)
-            self._number_of[at] = number
-
-    @property
-    def numbers(self) -> list[int]:
-        """By which the queue knows what is put aside of it."""
-        return list(self._number_of.values())
-
-    def drop(self, number: int) -> int:
-        """Takes an item out; returns the queue's number of it."""
-        del self.items[number]
-        return self._number_of.pop(number)
-
-
-class _Stuck:
-    """Items that were given up to a container that has not activated them.
-
-    Attributes:
-        vhost: Where the queue is.
-        node: The queue.
-        target: That container.
-        batch: The items.
-    """
-
-    def __init__(
-        self, vhost: VirtualHost, node: QueueNode, target: str | None, batch: _Batch
-    ) -> None:
-        self.vhost = vhost
-        self.node = node
-        self.target = target
-        self.batch = batch
-        self._since_s = time.monotonic()
-
-    def is_over(self, limit_s: float) -> bool:
-        """Tells whether that was so long ago."""
-        return time.monotonic() - self._since_s > limit_s
-
-    @property
-    def is_doubtful(self) -> bool:
-        """Whether it is waited for no longer."""
-        node = self.node
-        return (node.is_on_disk or node.store.redelivers_doubtful) and self.has_waited
-
-    @property
-    def has_waited(self) -> bool:
-        """Whether that was as long ago as a queue waits for one that may come back."""
-        return self.is_over(self.node.options.in_doubt_timeout_s)
-
-
-class _Unfit:
-    """Items of a queue that stay, as they can never be taken elsewhere.
-
-    Attributes:
-        numbers: By which the queue knows them; they are aside.
-        why: For people.
-    """
-
-    def __init__(self) -> None:
-        self.numbers: list[int] = []
-        self.why = ""
 
 
 class _Patience:
