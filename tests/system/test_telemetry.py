@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 OFTEN = "[telemetry]\nevery_s = 0.2\n"
 TIMEOUT_S = 40.0
+PASSED = 20
 
 
 async def heartbeats(
@@ -42,6 +43,11 @@ def row(beat: dict[str, Any], address: str) -> dict[str, Any]:
         (each for each in beat["addresses"] if each["address"] == address), {"in": 0, "out": 0}
     )
     return found
+
+
+def has_passed_all(beat: dict[str, Any]) -> bool:
+    """Tells whether all went out of the addresses that pass messages between containers."""
+    return all(row(beat, each)["out"] >= PASSED for each in ("unicast/x", "topic/t.x"))
 
 
 class TestOneContainer:
@@ -108,3 +114,45 @@ class TestOneContainer:
             await mesh.publish("work/jobs", b"x")
             await asyncio.sleep(0.2)
             assert told() == 1
+
+
+async def exchange(here: Mesh, there: Mesh) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Has messages go to receivers at another container; returns the heartbeats of both then."""
+    async with (
+        here.consume("unicast/x") as items,
+        here.subscribe("topic/t.#") as news,
+        there.publisher("unicast/x") as work,
+        there.publisher("topic/t.x") as told,
+    ):
+        heard = asyncio.ensure_future(anext(news))
+        while not heard.done():  # until the subscription is known there
+            await there.publish("topic/t.first", b"x")
+            await asyncio.wait((heard,), timeout=0.05)
+        for _ in range(PASSED):
+            sending = asyncio.create_task(work.send(b"x"))
+            await (await anext(items)).accept()
+            await sending
+            await told.send(b"x")
+        at_a = await heartbeats(here, has_passed_all)
+        at_b = await heartbeats(there, has_passed_all)
+    return at_a[-1], at_b[-1]
+
+
+class TestTwoContainers:
+    @story
+    async def test_what_one_passes_to_the_other_s_receivers_counts_at_both(self) -> None:
+        async with container(OFTEN, id="a") as receiving:
+            linked = f'{OFTEN}[[link]]\nurl = "{receiving}"\n'
+            async with (
+                container(linked, id="b") as sending,
+                cogwork.connect(receiving, force=True) as here,
+                cogwork.connect(sending, force=True) as there,
+            ):
+                at_a, at_b = await exchange(here, there)
+        both = ("unicast/x", "topic/t.x")
+        assert [row(at_a, each)["in"] for each in both] == [0, 0]
+        assert [row(at_a, each)["out"] for each in both] == [PASSED, PASSED]
+        assert [row(at_b, each)["in"] for each in both] == [PASSED, PASSED]
+        there_to_here = {each["address"]: each["messages"] for each in at_b["matrix"]}
+        assert [there_to_here[each] for each in both] == [PASSED, PASSED]
+        assert at_a["matrix"] == []

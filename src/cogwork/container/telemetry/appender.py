@@ -55,7 +55,8 @@ class Appender:
 
     Attributes:
         address: The stream's.
-        missed: Records that the stream has not taken.
+        missed: Records that the stream has not taken, and whose maker does not hear of it: who does
+            may append them again.
     """
 
     def __init__(self, vhost: VirtualHost, address: str, under_way_max: int) -> None:
@@ -85,7 +86,7 @@ class Appender:
     def append(
         self, messages: Sequence[bytes], on_done: Callable[[list[int]], object] | None = None
     ) -> None:
-        """Appends records in order, or counts those as missed that the stream does not take.
+        """Appends records in order; those that the stream does not take are missed, or heard of.
 
         Args:
             messages: Encoded; at most 65,536.
@@ -125,7 +126,8 @@ class Appender:
                 self._end(group, sorted(group.failed))
 
     def _end(self, group: _Group, failed: list[int]) -> None:
-        self.missed += len(failed)
+        if group.on_done is None:
+            self.missed += len(failed)
         if self._is_failing is not bool(failed):
             self._is_failing = bool(failed)
             self._tell()
@@ -135,6 +137,6 @@ class Appender:
     def _tell(self) -> None:
         """Logs once that the stream takes nothing, and once that it does again."""
         if self._is_failing:
-            log.warning("%s does not take this container's records: they are counted", self.address)
+            log.warning("%s does not take this container's records", self.address)
         else:
             log.info("%s takes this container's records again", self.address)

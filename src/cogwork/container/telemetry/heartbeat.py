@@ -78,10 +78,11 @@ class Heartbeat:
             self._told_s = now_s
         if now_s >= self._look_s or now_s >= self._due_s:
             self._look_s = now_s + LOOK_S
-            self._look()
+            self._look(now_s)
         if now_s >= self._ways_s:
             self._ways_s = now_s + LOOK_AT_WAYS_S
             self._traffic.look_at_ways(self._container.mesh)
+            self._traffic.look_at_near(self._container.vhosts, now_s)
         if now_s >= self._due_s:
             self._sequence += 1
             record = self._record(now_s)
@@ -89,12 +90,12 @@ class Heartbeat:
             self._told_s = now_s
             self._appender.append([message_of(self._head, msgspec.json.encode(record))])
 
-    def _look(self) -> None:
+    def _look(self, now_s: float) -> None:
         container = self._container
         connections = [*container.peers.connections]
         for pair in container.mesh.pairs:
             connections += (pair.control.connection, pair.data.connection)
-        self._traffic.look(container.vhosts, container.mesh, iter(connections))
+        self._traffic.look(container.vhosts, container.mesh, iter(connections), now_s)
 
     # -- the record
 

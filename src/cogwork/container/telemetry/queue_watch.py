@@ -2,10 +2,11 @@
 
 Theory of operation. The store's trail (`dataplane.trail`) notes facts; they are taken in batches, a
 batch is appended once what it says is durable in the queue, and a record that the stream does not
-take is appended again a little later. A batch that left nothing behind in the trail is a mark: it
-is written to the queue's journal when it is taken, and again when it is told, so that after a
-restart the journal knows what may not have been told. Where too much waits, nothing more is taken;
-the trail counts what it has no room for, and that count is told in its turn.
+take is appended again a little later: one batch, and once some of that was taken, those behind it.
+A batch that left nothing behind in the trail is a mark: it is written to the queue's journal when
+it is taken, and again when it is told, so that after a restart the journal knows what may not have
+been told. Where too much waits, or something was not taken, no more facts are; the trail counts
+what it has no room for, and that count is told in its turn.
 """
 
 from __future__ import annotations
@@ -40,8 +41,14 @@ BATCH, BATCH_MAX = 500, 4000
 SHARE = 8
 """Of what waits such a part is told in one turn."""
 
+HELD_MAX = 16_384
+"""Facts of one queue that were taken and are not told: what is more stays in the trail."""
+
 PAUSE_S = 1.0
 """How soon an event that was not taken is appended again."""
+
+ROOM_PAUSE_S = 0.05
+"""The same of one for which there was no room beside other queues' events."""
 
 NAMES_MAX = 4096
 """Consumers of a queue whose names are known; those that came last."""
@@ -106,6 +113,8 @@ class QueueWatch:
         self._consumers: dict[int, str] = {}
         self._nameless: dict[int, Subscription] = {}
         self._batches: deque[_Batch] = deque()
+        self._held = 0
+        self._retry: asyncio.TimerHandle | None = None
         self._pending = trail.pending
         self._mark = time.time_ns() // 1000
         self._told_missed = 0
@@ -127,7 +136,10 @@ class QueueWatch:
             # The items are another container's now: what was not told, that one tells.
             self._pending = trail.pending
             self._batches.clear()
+            self._held = 0
         self._name_consumers()
+        if self._is_held_up:
+            return False
         self._tell_missed()
         count = min(max(BATCH, trail.waiting // SHARE), BATCH_MAX, self._appender.room)
         if trail.is_empty or count <= 0:
@@ -136,9 +148,18 @@ class QueueWatch:
         mark = self._next_mark() if trail.is_empty else None
         batch = _Batch(facts, mark)
         self._batches.append(batch)
+        self._held += len(facts)
         trail.pending.append(facts)
         self._when_durable(partial(self._send, batch))
         return not trail.is_empty
+
+    @property
+    def _is_held_up(self) -> bool:
+        """Whether what was taken has to be told before more is.
+
+        What a stream rejects takes up none of the appender's room any more, but it is still here.
+        """
+        return self._held >= HELD_MAX or any(batch.failed for batch in self._batches)
 
     def _next_mark(self) -> int | None:
         journal = self._store.journal
@@ -171,23 +192,40 @@ class QueueWatch:
         if not is_durable or not facts:
             self._end(batch)
             return
+        if len(facts) > self._appender.room:
+            batch.failed = facts
+            self._plan_retry(ROOM_PAUSE_S)
+            return
         messages = render(facts, self._item, self._consumers, self._middles)
         self._appender.append(messages, partial(self._done, batch, facts))
         self._owner.flush()
 
     def _done(self, batch: _Batch, facts: list[Fact], failed: list[int]) -> None:
-        """Appends those again a little later that were not taken."""
-        if failed:
-            batch.failed = [facts[at] for at in failed]
-            asyncio.get_running_loop().call_later(PAUSE_S, self._send, batch, True)
-        else:
+        """Has those appended again that were not taken: at once where others were."""
+        if not self._is_ours(batch):
+            return
+        batch.failed = [facts[at] for at in failed]
+        if not failed:
             self._end(batch)
+        self._plan_retry(0.0 if len(failed) < len(facts) else PAUSE_S)
+
+    def _plan_retry(self, pause_s: float) -> None:
+        if self._retry is None and any(batch.failed for batch in self._batches):
+            self._retry = asyncio.get_running_loop().call_later(pause_s, self._try_again)
+
+    def _try_again(self) -> None:
+        """Appends the first batch again that failed; those behind it wait for how it goes."""
+        self._retry = None
+        batch = next((each for each in self._batches if each.failed), None)
+        if batch is not None:
+            self._send(batch, True)
 
     def _end(self, batch: _Batch) -> None:
         """Has the journal forget what was told, in order."""
-        batch.facts = []
         if not self._is_ours(batch):
             return
+        self._held -= len(batch.facts)
+        batch.facts = []
         while self._batches and self._batches[0].is_sent and not self._batches[0].facts:
             first = self._batches.popleft()
             self._pending.pop(0)

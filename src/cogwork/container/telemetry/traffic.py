@@ -2,19 +2,24 @@
 
 Theory of operation. Counters live with what they count: an address that nobody uses is forgotten,
 a link to another container is closed when it has rested. So they are looked at now and then, and
-what they have grown by is added to sums that stay. A counter that has gone is looked at one last
-time where it was known; what came and went between two looks is not counted. New names may come for
-as long as the container runs: where there are too many, the sums of what has gone are forgotten.
+what they have grown by is added to sums that stay. A counter that has gone, or has another one in
+its place, is looked at one last time where it was known; what came and went between two looks is
+not counted. New names may come for as long as the container runs: where there are too many, the
+sums of what has gone are forgotten.
+
+What comes from other containers has entries of its own, which lead to this container's receivers
+alone. It was counted as coming in where it came into the mesh; here its deliveries count.
 """
 
 from __future__ import annotations
 
 from itertools import chain, islice
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from cogwork.container.mesh.away import Away
 from cogwork.container.mesh.lender import Lender
 from cogwork.container.mesh.tunnels import origin_of
+from cogwork.dataplane.histogram import Histogram
 from cogwork.dataplane.outgoing import OutgoingLink
 from cogwork.nodes.queue import QueueNode
 
@@ -27,7 +32,7 @@ if TYPE_CHECKING:
     from cogwork.dataplane.entry import AddressEntry
     from cogwork.dataplane.store import Store
 
-__all__ = ("AddressSum", "Sums", "Traffic", "latency_of")
+__all__ = ("AddressSum", "Traffic", "latency_of")
 
 ADDRESSES_MAX = 10_000
 """Addresses that are looked at; more in one container are told apart by nobody."""
@@ -35,37 +40,114 @@ ADDRESSES_MAX = 10_000
 PAIRS_MAX = 10_000
 """Addresses, each with a container that messages went to; of more those without a link go."""
 
+WAITS_KEPT_S = 120.0
+"""Two periods of the histogram: a queue that was quiet for as long has no latency."""
+
 QUANTILES = {"p50": 50, "p90": 90, "p99": 99}
 
 
-class Sums:
-    """Counters that grow by what another counter has grown by."""
+class _Place:
+    """What counts the messages of an address: it may be another one at the next look.
 
-    __slots__ = ("_seen", "totals")
+    Attributes:
+        entry: For what comes to this container; None where nothing does.
+        near: For what other containers send, where that has an entry of its own.
+        queue: Whose attempts are the deliveries of both.
+    """
 
-    def __init__(self, count: int) -> None:
-        self.totals = [0] * count
-        self._seen: list[int] = [0] * count
+    __slots__ = ("entry", "near", "queue")
 
-    def add(self, values: tuple[int, ...]) -> None:
-        """Adds what has come since the last call."""
-        for at, value in enumerate(values):
-            self.totals[at] += value - self._seen[at]
-            self._seen[at] = value
+    def __init__(self, vhost: VirtualHost, name: str) -> None:
+        self.entry, self.near = _entries_of(vhost, name)
+        node = None if self.entry is None else vhost.nodes.get(name)
+        self.queue = node if isinstance(node, QueueNode) else None
+        if self.queue is not None or self.near is self.entry:
+            self.near = None
 
-    def restart(self) -> None:
-        """Takes note that the counter begins anew."""
-        self._seen = [0] * len(self._seen)
+    def counts_like(self, before: _Place) -> bool:
+        """Tells whether what `own` tells goes on from what it told before."""
+        return self.entry is before.entry and self.queue is before.queue
+
+    def own(self) -> tuple[int, int, int, int]:
+        """Counts messages in and out, bytes in, and first attempts."""
+        entry = self.entry
+        if entry is None:
+            return (0, 0, 0, 0)
+        out, firsts = entry.delivered, 0
+        if self.queue is not None:
+            # What a node hands on it counts itself.
+            counts = self.queue.store.counts()
+            out, firsts = counts["out"], counts["out"] - counts["redelivered"]
+        return (entry.received, out, entry.received_bytes, firsts)
+
+    @property
+    def delivered(self) -> int:
+        """Counts deliveries of what other containers sent."""
+        return 0 if self.near is None else self.near.delivered
 
 
-class AddressSum(Sums):
-    """An address's messages in and out, and bytes in."""
+class AddressSum:
+    """An address's messages in and out, and bytes in, of all that has ever counted them.
 
-    __slots__ = ("entry",)
+    Attributes:
+        totals: In, out, bytes in.
+    """
 
-    def __init__(self, entry: AddressEntry) -> None:
-        super().__init__(3)
-        self.entry = entry
+    __slots__ = ("_delivered", "_firsts_s", "_place", "_seen", "totals")
+
+    def __init__(self) -> None:
+        self.totals = [0, 0, 0]
+        self._place: _Place | None = None
+        self._seen = (0, 0, 0, 0)
+        self._delivered = 0
+        self._firsts_s = 0.0
+
+    def follows(self, near: AddressEntry) -> bool:
+        """Tells whether an entry for what other containers send is looked at."""
+        place = self._place
+        return place is not None and near in (place.near, place.entry)
+
+    def look(self, place: _Place | None, now_s: float) -> None:
+        """Adds what has come since the last call.
+
+        Args:
+            place: What counts now; None where there is nothing any more.
+            now_s: The monotonic clock.
+        """
+        before, self._place = self._place, place
+        if before is not None:
+            self._part(before, place, now_s)
+        if place is not None:
+            self._add(place, now_s)
+            self._forget_waits(place, now_s)
+
+    def _part(self, before: _Place, place: _Place | None, now_s: float) -> None:
+        """Looks one last time at what counts no more, and begins anew with what does."""
+        is_own = place is not None and place.counts_like(before)
+        is_near = place is not None and place.near is before.near
+        if not (is_own and is_near):
+            self._add(before, now_s)
+        if not is_own:
+            self._seen = (0, 0, 0, 0)
+        if not is_near:
+            self._delivered = 0
+
+    def _add(self, place: _Place, now_s: float) -> None:
+        values, delivered = place.own(), place.delivered
+        for at in range(len(self.totals)):
+            self.totals[at] += values[at] - self._seen[at]
+        self.totals[1] += delivered - self._delivered
+        if values[3] != self._seen[3]:
+            self._firsts_s = now_s
+        self._seen, self._delivered = values, delivered
+
+    def _forget_waits(self, place: _Place, now_s: float) -> None:
+        """Begins a queue's latencies anew after a rest: histograms keep old ones."""
+        if place.queue is None or now_s - self._firsts_s < WAITS_KEPT_S:
+            return
+        waits = place.queue.store.waits
+        if waits is not None and waits.count:
+            place.queue.store.waits = Histogram()
 
 
 class Traffic:
@@ -91,38 +173,51 @@ class Traffic:
         vhosts: dict[str, VirtualHost],
         mesh: MeshService,
         connections: Iterator[Connection],
+        now_s: float,
     ) -> None:
-        """Adds what has come since the last look."""
+        """Adds what has come since the last look; the clock is the monotonic one."""
         if len(self.addresses) >= ADDRESSES_MAX:
-            self._forget_addresses(vhosts)
+            self._forget_addresses(vhosts, now_s)
+        for key, known in self.addresses.items():
+            known.look(_place_of(vhosts, key), now_s)
         for vhost in vhosts.values():
-            self._look_at_addresses(vhost)
+            self._look_for_addresses(vhost, now_s)
         self.look_at_ways(mesh)
         self._look_at_connections(connections)
 
-    def _look_at_addresses(self, vhost: VirtualHost) -> None:
-        for entry in islice(_entries(vhost), ADDRESSES_MAX):
-            key = (vhost.name, entry.name)
-            known = self.addresses.get(key)
-            if known is None:
-                if len(self.addresses) >= ADDRESSES_MAX:
-                    continue
-                known = self.addresses[key] = AddressSum(entry)
-            elif known.entry is not entry:
-                known.restart()
-                known.entry = entry
-            # What a node hands on it counts itself.
-            node = vhost.nodes.get(entry.name)
-            sent = node.status().get("out", 0) if isinstance(node, QueueNode) else entry.delivered
-            known.add((entry.received, cast("int", sent), entry.received_bytes))
+    def _look_for_addresses(self, vhost: VirtualHost, now_s: float) -> None:
+        for name in islice(_names(vhost), ADDRESSES_MAX):
+            if len(self.addresses) >= ADDRESSES_MAX:
+                return
+            if (vhost.name, name) not in self.addresses:
+                self._look_at(vhost, name, now_s)
 
-    def _forget_addresses(self, vhosts: dict[str, VirtualHost]) -> None:
+    def look_at_near(self, vhosts: dict[str, VirtualHost], now_s: float) -> None:
+        """Gets to know what counts other containers' messages; that goes with their links.
+
+        Once it is known it is looked at a last time, too.
+        """
+        for vhost in vhosts.values():
+            for entry in islice(vhost.near.entries.values(), ADDRESSES_MAX):
+                known = self.addresses.get((vhost.name, entry.name))
+                if known is None or not known.follows(entry):
+                    self._look_at(vhost, entry.name, now_s)
+
+    def _look_at(self, vhost: VirtualHost, name: str, now_s: float) -> None:
+        known = self.addresses.get((vhost.name, name))
+        if known is None:
+            if len(self.addresses) >= ADDRESSES_MAX:
+                return
+            known = self.addresses[vhost.name, name] = AddressSum()
+        known.look(_Place(vhost, name), now_s)
+
+    def _forget_addresses(self, vhosts: dict[str, VirtualHost], now_s: float) -> None:
         """Gives up the sums of the addresses that have gone; they are counted, and told no more."""
-        standing = {
-            (name, entry.name) for name, vhost in vhosts.items() for entry in _entries(vhost)
-        }
-        for key in self.addresses.keys() - standing:
-            came, went, _ = self.addresses.pop(key).totals
+        gone = [key for key in self.addresses if _place_of(vhosts, key) is None]
+        for key in gone:
+            known = self.addresses.pop(key)
+            known.look(None, now_s)
+            came, went, _ = known.totals
             self.forgotten[0] += came
             self.forgotten[1] += went
 
@@ -153,10 +248,30 @@ class Traffic:
         self._connections = {it: self._connections[it] for it in standing}
 
 
-def _entries(vhost: VirtualHost) -> Iterator[AddressEntry]:
-    """Lists what counts the messages of a virtual host's addresses."""
+def _names(vhost: VirtualHost) -> Iterator[str]:
+    """Lists the addresses of a virtual host at which something counts."""
+    root, space, near = vhost.space.topic_root, vhost.space.entries, vhost.near.entries
+    yield from () if root is None else (root.name,)
+    yield from (entry.name for entry in space.values())
+    yield from (entry.name for address, entry in near.items() if address not in space)
+
+
+def _entries_of(vhost: VirtualHost, name: str) -> tuple[AddressEntry | None, AddressEntry | None]:
+    """Finds an address's entry, and the one for what other containers send."""
     root = vhost.space.topic_root
-    return chain(() if root is None else (root,), vhost.space.entries.values())
+    if root is not None and name == root.name:
+        return root, vhost.near.topic_root
+    address = name.encode()
+    return vhost.space.entries.get(address), vhost.near.entries.get(address)
+
+
+def _place_of(vhosts: dict[str, VirtualHost], key: tuple[str, str]) -> _Place | None:
+    """Finds what counts an address's messages; None where it has gone."""
+    vhost = vhosts.get(key[0])
+    place = None if vhost is None else _Place(vhost, key[1])
+    if place is None or (place.entry is None and place.near is None):
+        return None
+    return place
 
 
 def _ways(mesh: MeshService) -> Iterator[tuple[OutgoingLink, tuple[str, str]]]:
@@ -174,9 +289,9 @@ def _ways(mesh: MeshService) -> Iterator[tuple[OutgoingLink, tuple[str, str]]]:
 
 
 def latency_of(store: Store) -> dict[str, int] | None:
-    """Tells how long items waited for their first attempt; None where it is not counted."""
+    """Tells how long items waited for their first attempt; None where none did, or none counts."""
     waits = store.waits
-    if waits is None:
+    if waits is None or not waits.count:
         return None
     found = {name: waits.quantile(percent) for name, percent in QUANTILES.items()}
     # The bins are counted in whole percents: what a thousandth exceeds is the largest at worst.
