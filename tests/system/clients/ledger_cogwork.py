@@ -31,8 +31,17 @@ async def _work(url: str, queue: str, ledger: Ledger) -> None:
             batch = await _next_batch(items, end)
             if batch:
                 ledger.take((item.body, item.delivery_count) for item in batch)
-                await items.accept(batch)
-                ledger.confirm(item.body for item in batch)
+                ledger.confirm(item.body for item in await _accepted(items, batch))
+
+
+async def _accepted(items: Consumer, batch: list[cogwork.Item]) -> list[cogwork.Item]:
+    """Accepts items; returns those that are confirmed."""
+    try:
+        await items.accept(batch)
+    except cogwork.StaleAttempt as late:
+        others = {id(item) for item in late.items}
+        return [item for item in batch if id(item) not in others]
+    return batch
 
 
 async def _next_batch(items: Consumer, end: asyncio.Future[Any]) -> list[cogwork.Item]:
