@@ -247,7 +247,7 @@ def test_a_replica_that_fails_when_another_one_has_sealed_stops_alone(
             service = made.nodes["a"].service
             member = service.streams["orders"].member
             assert member is not None
-            while not made.nodes["a"].wal.holds_oldest(18):
+            while not (member.replica.state.next_offset and made.nodes["a"].wal.holds_oldest(18)):
                 await asyncio.sleep(0.01)
             monkeypatch.setattr(Member, "seal", fail)
             for group in (17, 18):
