@@ -13,7 +13,8 @@ from cogwork.consensus.raft.entries import Entry, Kind
 from cogwork.consensus.raft.membership import Membership
 from cogwork.consensus.raft.ready import HardState
 from cogwork.consensus.raft.snapshot import Snapshot
-from cogwork.sim.raft.judge import Broken, Judge, quorums_of
+from cogwork.sim.raft.judge import Broken, Judge
+from cogwork.sim.raft.shadow import quorums_of
 from cogwork.sim.raft.store import Store
 
 if TYPE_CHECKING:
@@ -260,11 +261,45 @@ def test_a_read_that_does_not_see_what_was_answered(group: Group) -> None:
         group.judge.on_read("a", 4, 3)
 
 
-def test_what_was_read_is_known_as_what_was_answered_is(group: Group) -> None:
-    group.judge.on_read("a", 0, 7)
-    assert group.judge.known_end == 7
-    group.judge.on_read("b", 0, 5)
-    assert group.judge.known_end == 7, "it had been asked for before"
+NEW = Membership(("a", "b", "d"), (), ("a", "b", "c"))
+
+
+def test_a_new_voter_that_has_not_caught_up(group: Group) -> None:
+    judge = group.judge
+    group.commit(entry(1), entry(2))
+    judge.on_change("a", Membership(NEW.voters))
+    group.write("a", entry(3))
+    with pytest.raises(Broken, match=r"makes \['a', 'b', 'd'\] voters, and \['d'\] have not .* 2"):
+        group.write("a", members(4, NEW))
+
+
+def test_a_new_voter_that_has_caught_up(group: Group) -> None:
+    group.commit(entry(1), entry(2))
+    group.judge.on_change("a", Membership(NEW.voters))
+    group.write("d", entry(1), entry(2))
+    group.write("a", entry(3))
+    group.judge.on_change("a", Membership(NEW.voters))
+    group.write("a", members(4, NEW))
+
+
+def test_most_new_voters_have_not_caught_up(group: Group) -> None:
+    group.commit(entry(1), entry(2))
+    fewer = Membership(("a", "c"), (), ("a", "b", "c"))
+    group.judge.on_change("a", Membership(fewer.voters))
+    with pytest.raises(Broken, match=r"makes \['a', 'c'\] voters, and \['c'\] have not caught up"):
+        group.write("a", members(3, fewer))
+
+
+def test_a_command_while_a_leader_hands_over(group: Group) -> None:
+    judge = group.judge
+    group.commit(entry(1))
+    judge.on_transfer("a", "b")
+    judge.on_transfer_ended("a", "c")
+    group.write("a", members(2, THREE))
+    with pytest.raises(Broken, match="a takes entry 3 while it hands over"):
+        group.write("a", entry(3))
+    judge.on_transfer_ended("a", "b")
+    group.write("a", entry(4))
 
 
 def test_snapshots_that_differ_or_go_back(group: Group) -> None:

@@ -21,6 +21,7 @@ SLOW = {
     "an answer of an old term counts",
     "the old majority is not asked in a joint membership",
     "two changes of the members at once",
+    "a read is as current as what its leader has committed",
     "a leader stays one in a higher term",
     "the next step of a change before the last one is committed",
     "who comes back stands for election before it has its log again",

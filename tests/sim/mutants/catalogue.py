@@ -156,6 +156,13 @@ MUTANTS = (
         scene="returns",
     ),
     Mutant(
+        "who comes back takes part in terms that it has forgotten",
+        CORE + "__init__",
+        "if self.floor[0] > self.term:",
+        "if False:",
+        scene="outlast",
+    ),
+    Mutant(
         "one that is not known to beat for a group is not answered when it comes back",
         RAFT + "host:RaftHost._on_beat",
         "if self._groups and beat.stamp_us:",
@@ -202,6 +209,26 @@ MUTANTS = (
         RECEPTION + "_admits",
         "core.become(Cause.HIGHER_TERM)",
         "core.leadership or core.become(Cause.HIGHER_TERM)",
+    ),
+    Mutant(
+        "who hears a leader helps another one to become it",
+        ELECTIONS + "_follows_another",
+        "return core.is_quiescent or core.now_s < core.heard_s + core.election_s",
+        "return False",
+        scene="calm",
+    ),
+    Mutant(
+        "nobody hands over to a senior",
+        LEADERSHIP + "_look_for_transfer",
+        "if senior is not None and",
+        "if False and",
+        scene="calm",
+    ),
+    Mutant(
+        "a leader that hands over takes commands",
+        LEADERSHIP + "propose",
+        "if self.transfer is not None:",
+        "if False:",
     ),
     # Replication.
     Mutant(
@@ -325,6 +352,20 @@ MUTANTS = (
         scene="members",
     ),
     Mutant(
+        "new voters need not catch up",
+        CHANGES + "_aim",
+        "elif not late and target.is_quorum(ready):",
+        "elif True:",
+        scene="members",
+    ),
+    Mutant(
+        "a new voter is waited for, but not a majority of them",
+        CHANGES + "_aim",
+        "elif not late and target.is_quorum(ready):",
+        "elif not late:",
+        scene="members",
+    ),
+    Mutant(
         "a membership stays when its entry is cut off",
         CORE + "_cut",
         "if self.membership_index >= index:",
@@ -358,6 +399,13 @@ MUTANTS = (
         LEADERSHIP + "flush",
         "core.commit >= self.first_index and",
         "",
+        scene="reads",
+    ),
+    Mutant(
+        "a read is as current as what its leader has committed",
+        LEADERSHIP + "flush",
+        "max(core.commit, self._replication.announced_index)",
+        "core.commit",
         scene="reads",
     ),
     Mutant(

@@ -150,16 +150,15 @@ class Following:
         """Commits what is durable here and at the leader, where these two are a majority.
 
         What the leader counts, its members may: an entry of its term that a majority has durable is
-        in the log of every later leader (Raft §5.4.3). The membership must be the leader's, too, so
-        it has to stand in what is known to be the same; one that the leader has appended since is
-        of no concern, as these entries come before it.
+        in the log of every later leader (Raft §5.4.3). The membership must be the leader's, too: it
+        stands before such an entry, or behind it, where nothing is of an earlier term, so that the
+        leader has written it; one that came since is of no concern, as the entry comes before it.
         """
         core = self._core
         index = min(self._leader_durable, self._matched, core.outbox.durable_index)
         if index <= core.commit or core.leader is None or self._term != core.term:
             return
-        is_known = core.membership_index <= self._matched
-        suffices = is_known and core.membership.is_quorum((core.own, core.leader))
+        suffices = core.membership.is_quorum((core.own, core.leader))
         if suffices and core.log.term(index) == core.term:
             core.commit_to(index)
 

@@ -14,7 +14,10 @@ second time, from what replicas wrote, what their disks hold and what they gave 
 - Terms and commit indices of a replica never go back; what is committed is never cut off.
 - What is delivered was asked for, once for each producer and sequence, in the producer's order.
 - What was answered is there, at that offset, after all that was answered before it was asked for.
-- A read sees all that was answered before it was asked for.
+- A read sees all that was delivered anywhere before it was asked for.
+- A new voter is one, in a joint configuration, once it has on disk what was committed when it was
+  asked for, and a majority of the new voters has.
+- A leader that hands over takes no commands until that has ended.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ from typing import TYPE_CHECKING
 
 from cogwork.consensus.raft.entries import Kind
 from cogwork.consensus.raft.membership import Membership
+from cogwork.sim.raft.shadow import Log, Shadow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -33,100 +37,16 @@ if TYPE_CHECKING:
     from cogwork.consensus.raft.entries import Entry
     from cogwork.consensus.raft.snapshot import Snapshot
     from cogwork.sim.raft.clients import Request
+    from cogwork.sim.raft.shadow import Quorums
     from cogwork.sim.raft.store import Store
 
-__all__ = ("Broken", "Judge", "Log", "Quorums", "Shadow", "quorums_of")
+__all__ = ("Broken", "Judge")
 
-MEMBERS = int(Kind.MEMBERS)
-
-Quorums = tuple[frozenset[str], ...]
-"""A majority of each set is needed: one set, or two in a joint configuration."""
-
-
-def quorums_of(membership: Membership) -> Quorums:
-    """Returns whose majorities a membership needs."""
-    halves = (frozenset(membership.voters), frozenset(membership.old_voters))
-    return tuple(half for half in halves if half)
+COMMAND, MEMBERS = int(Kind.COMMAND), int(Kind.MEMBERS)
 
 
 class Broken(AssertionError):
     """A rule does not hold."""
-
-
-class Log:
-    """One view of a replica's log: in memory, or on disk.
-
-    Attributes:
-        base: The index of the snapshot it begins with.
-        base_term: That entry's term.
-        last: The last index.
-        terms: By index.
-        quorums: Configurations in it, by index, ascending.
-    """
-
-    __slots__ = ("base", "base_term", "last", "quorums", "terms")
-
-    def __init__(self, quorums: Quorums) -> None:
-        self.base = self.base_term = self.last = 0
-        self.terms: dict[int, int] = {}
-        self.quorums: list[tuple[int, Quorums]] = [(0, quorums)]
-
-    def append(self, entry: Entry) -> None:
-        """Puts an entry at its place; what was there and behind it is gone."""
-        index = entry.index
-        self.cut(index)
-        self.terms[index] = entry.term
-        self.last = index
-        if entry.kind == MEMBERS:
-            self.quorums.append((index, quorums_of(Membership.from_bytes(entry.payload))))
-
-    def cut(self, index: int) -> None:
-        """Removes everything from an index on."""
-        if index <= self.last:
-            for gone in range(index, self.last + 1):
-                self.terms.pop(gone, None)
-            self.last = index - 1
-            while self.quorums[-1][0] >= index and len(self.quorums) > 1:
-                self.quorums.pop()
-
-    def restore(self, snapshot: Snapshot) -> None:
-        """Begins anew with a snapshot."""
-        self.terms.clear()
-        self.base = self.last = snapshot.index
-        self.base_term = snapshot.term
-        self.quorums = [(snapshot.index, quorums_of(snapshot.membership))]
-
-    def term(self, index: int) -> int | None:
-        """Returns the term of an entry."""
-        return self.base_term if index == self.base else self.terms.get(index)
-
-    def holds(self, index: int, term: int) -> bool:
-        """Tells whether an entry is in it, or in its snapshot."""
-        return index < self.base or self.term(index) == term
-
-
-class Shadow:
-    """What the judge knows of a replica.
-
-    Attributes:
-        name: Its name.
-        log: Its log.
-        disk: What its disk holds.
-        term: Its term.
-        commit: Its commit index.
-        applied: What it has applied.
-        is_leader: Whether it leads.
-        sent_term: The highest term that others have heard from it.
-    """
-
-    __slots__ = ("applied", "commit", "disk", "is_leader", "log", "name", "sent_term", "term")
-
-    def __init__(self, name: str, quorums: Quorums, disk: Store) -> None:
-        self.name = name
-        self.log = Log(quorums)
-        self.disk = disk
-        self.term = self.sent_term = self.commit = self.applied = 0
-        self.is_leader = False
 
 
 @dataclass(slots=True)
@@ -161,7 +81,6 @@ class Judge:
         applied: By index.
         snapshots: By index.
         answered_end: The stream was answered to be so long.
-        read_end: It was read to be so long.
         next_offset: The stream is so long.
     """
 
@@ -177,7 +96,6 @@ class Judge:
     applied: dict[int, Applied] = field(default_factory=dict)
     snapshots: dict[int, tuple[Snapshot, bytes]] = field(default_factory=dict)
     answered_end: int = 0
-    read_end: int = 0
     next_offset: int = 0
     _asked: set[tuple[bytes, int, bytes]] = field(default_factory=set)
     _given: set[bytes] = field(default_factory=set)
@@ -204,7 +122,7 @@ class Judge:
         for index in sorted(disk.entries_by_index):
             if index > log.base:
                 log.append(disk.entries_by_index[index])
-        shadow.is_leader = False
+        shadow.is_leader, shadow.asked, shadow.heir = False, None, ""
         shadow.commit = shadow.applied = log.base
         if disk.hard_state.term < shadow.sent_term:
             raise Broken(
@@ -240,6 +158,35 @@ class Judge:
                     f"{(before, entry.payload)}, not {known_entry}"
                 )
             log.append(entry)
+            if shadow.is_leader and term == shadow.term:
+                self._on_led_entry(shadow, entry)
+
+    def _on_led_entry(self, shadow: Shadow, entry: Entry) -> None:
+        """A leader has an entry of its own term in its log."""
+        if entry.kind == MEMBERS:
+            self._check_newcomers(shadow, Membership.from_bytes(entry.payload))
+        elif entry.kind == COMMAND and shadow.heir:
+            raise Broken(f"{shadow.name} takes entry {entry.index} while it hands over")
+
+    def _check_newcomers(self, shadow: Shadow, joint: Membership) -> None:
+        """New voters have what was committed when the change was asked for."""
+        if not joint.is_joint or shadow.asked is None:
+            return
+        target, goal = shadow.asked
+        if target.voters != joint.voters:
+            return
+        term = self.committed[goal] if goal else 0
+        others = [each for each in joint.voters if each != shadow.name]
+        late = [each for each in others if not self._has_on_disk(each, goal, term)]
+        if set(late) - set(joint.old_voters) or len(late) * 2 >= len(joint.voters):
+            raise Broken(
+                f"{shadow.name} makes {list(joint.voters)} voters, and {late} have not caught up "
+                f"to entry {goal}"
+            )
+
+    def _has_on_disk(self, name: str, index: int, term: int) -> bool:
+        shadow = self.shadows.get(name)
+        return shadow is not None and shadow.disk.has(index, term)
 
     def on_state(
         self, name: str, term: int, commit: int, *, is_leader: bool, is_candidate: bool = False
@@ -336,13 +283,8 @@ class Judge:
             )
 
     def _is_durable(self, index: int, term: int, quorums: Quorums) -> bool:
-        shadows = self.shadows
         for members in quorums:
-            having = 0
-            for name in members:
-                shadow = shadows.get(name)
-                if shadow is not None and shadow.disk.has(index, term):
-                    having += 1
+            having = sum(self._has_on_disk(name, index, term) for name in members)
             if having * 2 <= len(members):
                 return False
         return True
@@ -424,6 +366,24 @@ class Judge:
         self._places[key] = chunk.offset
         self.next_offset = chunk.next_offset
 
+    # What leaders are asked for.
+
+    def on_change(self, name: str, target: Membership) -> None:
+        """A leader has begun to change the members, or goes on with it."""
+        shadow = self.shadows[name]
+        if shadow.asked is None or shadow.asked[0] != target:
+            shadow.asked = (target, shadow.commit)
+
+    def on_transfer(self, name: str, heir: str) -> None:
+        """A leader hands over."""
+        self.shadows[name].heir = heir
+
+    def on_transfer_ended(self, name: str, heir: str) -> None:
+        """It has come to its end, or did not."""
+        shadow = self.shadows[name]
+        if shadow.heir == heir:
+            shadow.heir = ""
+
     # Clients.
 
     def on_request(self, request: Request) -> None:
@@ -449,13 +409,7 @@ class Judge:
     def on_read(self, name: str, floor: int, next_offset: int) -> None:
         """A read is answered by a replica."""
         if next_offset < floor:
-            raise Broken(f"a read at {name} sees {next_offset} records of {floor} known before")
-        self.read_end = max(self.read_end, next_offset)
-
-    @property
-    def known_end(self) -> int:
-        """So long anybody knows the stream to be: no read from now on may see less of it."""
-        return max(self.answered_end, self.read_end)
+            raise Broken(f"a read at {name} sees {next_offset} records of {floor} delivered before")
 
 
 def _key(batch: Batch) -> tuple[bytes, int, bytes]:

@@ -17,7 +17,7 @@ from cogwork.consensus.raft.heartbeats import Beat
 from cogwork.consensus.raft.membership import Membership
 from cogwork.consensus.raft.messages import Vote, VoteReply
 from cogwork.consensus.raft.pace import Pace
-from cogwork.consensus.raft.ready import ReadFailed
+from cogwork.consensus.raft.ready import ReadFailed, TransferEnded
 from cogwork.consensus.raft.roles import Role
 from cogwork.consensus.raft.snapshot import Snapshot
 from cogwork.consensus.raft.wire import decode
@@ -142,15 +142,20 @@ class Replica:
                 self._core.transfer(to, self.now_s)
             except (ConsensusError, ValueError) as error:
                 self.world.note(self.name, f"refuses to hand over to {to}: {error}")
+            else:
+                self.world.judge.on_transfer(self.name, to)
             self.settle()
 
     def change(self, voters: Sequence[str], learners: Sequence[str]) -> None:
         """Somebody wants other members."""
         if self.waiting is None:
+            target = Membership(tuple(voters), tuple(learners))
             try:
-                self._core.change(Membership(tuple(voters), tuple(learners)), self.now_s)
+                self._core.change(target, self.now_s)
             except (ConsensusError, ValueError) as error:
                 self.world.note(self.name, f"refuses the change to {voters}: {error}")
+            else:
+                self.world.judge.on_change(self.name, target)
             self.settle()
 
     def room(self) -> None:
@@ -230,7 +235,10 @@ class Replica:
         for event in ready.events:
             if isinstance(event, ReadFailed):
                 self._reads.pop(event.token)(None)
-            elif self.world.tell is not None:
+                continue
+            if isinstance(event, TransferEnded):
+                self.world.judge.on_transfer_ended(self.name, event.to)
+            if self.world.tell is not None:
                 self.world.note(self.name, repr(event))
 
     def _write(self, write: Write) -> None:

@@ -50,6 +50,7 @@ class Scene:
         snapshot_every: Likewise; 0: drawn.
         is_rough: Whether the network is bad from the beginning.
         is_hosted: Whether each of them runs on hosts.
+        is_calm_after: Whether it is looked at what leaders do when all is well again.
     """
 
     name: str
@@ -65,9 +66,10 @@ class Scene:
     snapshot_every: int = 0
     is_rough: bool = False
     is_hosted: bool = False
+    is_calm_after: bool = False
 
 
-ANYTHING = Scene(name="anything", share=58, kinds=KINDS, is_swarm=True)
+ANYTHING = Scene(name="anything", share=55, kinds=KINDS, is_swarm=True)
 
 SCENES = (
     ANYTHING,
@@ -125,6 +127,16 @@ SCENES = (
         settings={"catch_up_s": 3.0},
     ),
     Scene(
+        name="outlast",
+        share=1,
+        kinds={"outlast": 8, "restart": 1},
+        moves=(1, 4),
+        pace=1.2,
+        sizes=((3, 90), (5, 10)),
+        is_busy=True,
+        settings={"catch_up_s": 3.0},
+    ),
+    Scene(
         name="sleep",
         share=2,
         kinds={"oversleep": 5, "change": 1, "restart": 1, "pause": 1, "isolate": 1, "heal": 1},
@@ -159,6 +171,16 @@ SCENES = (
         sizes=((3, 80), (5, 20)),
         settings={"window_messages": 64, "append_entries": 2, "uncommitted_entries": 1000},
         is_rough=True,
+    ),
+    Scene(
+        name="calm",
+        share=2,
+        kinds={"crash": 3, "restart": 3, "pause": 2, "transfer": 3, "isolate": 2, "change": 2},
+        is_swarm=True,
+        moves=(1, 4),
+        sizes=((2, 10), (3, 70), (4, 10), (5, 10)),
+        settings={"senior_s": 0.3, "catch_up_s": 3.0},
+        is_calm_after=True,
     ),
     Scene(
         name="figure_8",

@@ -12,12 +12,14 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from cogwork.sim.faults import Faults
+from cogwork.sim.raft.calm import stay_calm
 from cogwork.sim.raft.clients import Client
 from cogwork.sim.raft.figure_8 import play_figure_8
 from cogwork.sim.raft.fresh_reads import read_afresh
 from cogwork.sim.raft.limits import draw_limits
 from cogwork.sim.raft.losses import lose_leaver, lose_promoter, lose_sleeper
-from cogwork.sim.raft.members import change_members, draw_members, may_return, retire
+from cogwork.sim.raft.members import change_members, draw_members, retire
+from cogwork.sim.raft.returns import leave_and_return, outlast_election
 from cogwork.sim.raft.scenes import SCENES, Scene
 from cogwork.sim.raft.torn_writes import tear_write
 from cogwork.sim.raft.world import World
@@ -107,6 +109,8 @@ class Story:
             if self._doomed:
                 break
         self.converge()
+        if scene.is_calm_after:
+            stay_calm(world)
 
     def converge(self) -> None:
         """Ends what is disturbed; then all must come to the same, and to an end.
@@ -315,42 +319,11 @@ class Story:
 
     def _return(self) -> None:
         """One leaves, gives up everything, and is back with one that has heard nothing of it."""
-        world, random = self.world, self._random
-        leader = world.leader
-        if not leader or len(world.replicas[leader].group.membership.voters) < 3:
-            return
-        if random.random() < 0.3:  # it still takes itself for the leader when it goes on
-            world.pause(leader)
-            world.after(random.uniform(0.6, 1.2), lambda: self._leave_and_return(leader))
-        else:
-            voters = world.replicas[leader].group.membership.voters
-            deaf = random.choice([voter for voter in voters if voter != leader])
-            world.separate([deaf])
-            self._leave_and_return(deaf)
+        leave_and_return(self.world)
 
-    def _leave_and_return(self, deaf: str) -> None:
-        world, random, leader = self.world, self._random, self.world.leader
-        voters = list(world.replicas[leader].group.membership.voters) if leader else []
-        others = [voter for voter in voters if voter not in (leader, deaf)]
-        if world.is_healed or leader == deaf or not others:
-            return
-        leaver = random.choice(others)
-        stay = [voter for voter in voters if voter not in (leaver, deaf)]
-        change_members(world, stay)
-
-        def come_back() -> None:
-            retire(world, leaver)
-            if not world.is_healed and may_return(world, leaver):
-                change_members(world, [*stay, leaver])
-                world.after(random.choice((0.0, 0.002, 0.02, 0.1)), meet)
-
-        def meet() -> None:
-            if not world.is_healed:
-                world.heal_network()
-                world.separate([leaver, deaf])
-                world.resume(deaf)
-
-        world.after(random.uniform(0.03, 0.4), come_back)
+    def _outlast(self) -> None:
+        """The same, with a leader that was stopped, and still has answers to hear."""
+        outlast_election(self.world)
 
     def _read(self) -> None:
         for _ in range(3):

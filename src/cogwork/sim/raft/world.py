@@ -14,9 +14,10 @@ from cogwork.sim.clock import Clock
 from cogwork.sim.raft.clients import WAY_MAX_S, WAY_MIN_S
 from cogwork.sim.raft.disk import Damaged, Disk
 from cogwork.sim.raft.hosted import HostedGroup
-from cogwork.sim.raft.judge import Broken, Judge, quorums_of
+from cogwork.sim.raft.judge import Broken, Judge
 from cogwork.sim.raft.network import Network
 from cogwork.sim.raft.replica import Replica
+from cogwork.sim.raft.shadow import quorums_of
 from cogwork.sim.raft.store import Store
 
 if TYPE_CHECKING:
@@ -354,7 +355,7 @@ class World:
 
     def read(self, name: str, done: Callable[[int | None], object] | None = None) -> None:
         """A client reads at a replica what is current."""
-        replica, floor = self.replicas.get(name), self.judge.known_end
+        replica, floor = self.replicas.get(name), self.judge.next_offset
         if replica is None:
             return
 
