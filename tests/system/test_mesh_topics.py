@@ -98,6 +98,9 @@ class Story:
             subscriber = Subscriber(member, self.chance.choice((*PATTERNS, NEWS)))
             self.subscribers.append(subscriber)
             self.present[subscriber] = asyncio.create_task(subscriber.run())
+        async with asyncio.timeout(READY_TIMEOUT_S):
+            while any(each.is_coming for each in self.present):
+                await asyncio.sleep(0.02)
         await asyncio.sleep(CONVERGED_S)
         for subscriber in self.present:
             for each in subscriber.bindings:

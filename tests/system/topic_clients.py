@@ -136,6 +136,11 @@ class Subscriber:
     def __post_init__(self) -> None:
         self.bindings = [Binding(self.pattern)]
 
+    @property
+    def is_coming(self) -> bool:
+        """Whether it is neither there yet nor gone."""
+        return self.messages is None and self.gone_s == float("inf")
+
     async def run(self) -> None:
         """Subscribes until it is cancelled or its connection is lost."""
         try:
