@@ -29,6 +29,7 @@ from cogwork.log.record import (
 )
 from cogwork.log.wal import Wal
 
+KEY = b"a secret"
 U32 = st.integers(0, 2**32 - 1)
 U64 = st.integers(0, 2**64 - 1)
 NUMBERS = st.integers(1, 2**32 - 1)
@@ -87,11 +88,11 @@ def test_the_last_whole_mark_is_found(
     durable: int, oldest: int, before: bytes, behind: bytes
 ) -> None:
     mark = Mark(durable, oldest)
-    octets = b"".join(mark.encode(lsn_of(3, len(before)), 1))
+    octets = b"".join(mark.encode(lsn_of(3, len(before)), 1, KEY))
     assert len(octets) == MARK_BYTES
-    assert find_newest_mark(before + octets + behind, 3) == mark
-    assert find_newest_mark(before + octets + behind + octets, 3) == mark
-    assert find_newest_mark(before + octets[:-1], 3) is None
+    assert find_newest_mark(before + octets + behind, 3, KEY) == mark
+    assert find_newest_mark(before + octets + behind + octets, 3, KEY) == mark
+    assert find_newest_mark(before + octets[:-1], 3, KEY) is None
 
 
 @given(st.text(min_size=1, max_size=16), NUMBERS, st.data())

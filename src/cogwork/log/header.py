@@ -9,7 +9,7 @@ from google_crc32c import extend, value
 
 from cogwork.log.errors import LogCorrupt, UnsupportedVersion
 
-__all__ = ("HeaderFormat",)
+__all__ = ("HeaderFormat", "version_of")
 
 _START = Struct(">8sHH")
 """Stays in every version: the magic, the version, the header's size."""
@@ -18,12 +18,17 @@ _CHECKSUM = Struct(">I")
 _FIELDS_AT = _START.size + _CHECKSUM.size
 
 
+def version_of(data: bytes) -> int:
+    """Returns the version of a file's format, which stands in its header."""
+    return int(_START.unpack_from(data)[1])
+
+
 class HeaderFormat(NamedTuple):
     """The header of one kind of file; the fields in it are the kind's own.
 
     Attributes:
         magic: Eight octets that no other kind begins with.
-        version: Of the file's format.
+        version: Of the file's format, as it is written; those before it are read.
         size_bytes: The header's; zeros follow the fields.
         name: The kind's, for errors.
     """
@@ -52,8 +57,8 @@ class HeaderFormat(NamedTuple):
         """
         if len(data) < self.size_bytes or data[: len(self.magic)] != self.magic:
             raise LogCorrupt(file, 0, f"this is no {self.name}")
-        _, version, _ = _START.unpack_from(data)
-        if version != self.version:
+        version = version_of(data)
+        if not 0 < version <= self.version:
             raise UnsupportedVersion(file, version, self.version)
         (checksum,) = _CHECKSUM.unpack_from(data, _START.size)
         rest = data[_FIELDS_AT : self.size_bytes]

@@ -13,8 +13,9 @@ from typing import Any
 
 from cogwork.log.directory import Directory
 from cogwork.log.errors import LogCorrupt, LogError, LogInUse
-from cogwork.log.file_header import HEADER_BYTES, VERSION, FileHeader, check_header
+from cogwork.log.file_header import HEADER_BYTES, FileHeader, check_header
 from cogwork.log.file_name import file_number
+from cogwork.log.header import version_of
 from cogwork.log.mark import KIND_END, LOG_GROUP, find_newest_mark
 from cogwork.log.position import lsn_of, number_of
 from cogwork.log.record import scan_records
@@ -79,11 +80,11 @@ def inspect_file(file: Path) -> dict[str, Any]:
         elif record.kind == KIND_END:
             is_ended = True
             break
-    mark = find_newest_mark(data, header.number)
+    mark = find_newest_mark(data, header.number, header.key)
     return {
         "file": str(file),
         "format": "write-ahead log",
-        "version": VERSION,
+        "version": version_of(data),
         "container": header.container_id,
         "number": header.number,
         "size_bytes": len(data),

@@ -8,10 +8,11 @@ a log whose process was stopped in the middle, and what comes after was never re
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from cogwork.log.errors import FileMissing, LogCorrupt
-from cogwork.log.file_header import HEADER_BYTES, FileHeader, check_header
+from cogwork.log.file_header import HEADER_BYTES, KEY_BYTES, FileHeader, check_header
 from cogwork.log.file_name import file_name, file_numbers
 from cogwork.log.mark import KIND_END, LOG_GROUP, Mark, find_newest_mark
 from cogwork.log.position import lsn_of, number_of, position_of
@@ -31,6 +32,7 @@ class Recovery:
 
     Attributes:
         mark: The newest one.
+        key: The log's; a new one where there is no log yet.
         numbers: Of all files, sorted.
         end_lsn: Where the log ends; known when all records have been read.
         last_record_end: Where the last record of a group ends; 0 where there is none.
@@ -52,11 +54,15 @@ class Recovery:
         self._container_id = container_id
         self.numbers = file_numbers(directory.names())
         self.mark = Mark(0, 1)
+        self.key = b""
         for number in reversed(self.numbers):
-            mark = find_newest_mark(self._read(number), number)
+            data, key = self._read(number)
+            self.key = self.key or key
+            mark = find_newest_mark(data, number, key)
             if mark is not None:
                 self.mark = mark
                 break
+        self.key = self.key or os.urandom(KEY_BYTES)
         self.end_lsn = lsn_of(self.mark.oldest_number, HEADER_BYTES)
         self.last_record_end = 0
 
@@ -91,7 +97,8 @@ class Recovery:
     def _records_of(self, number: int) -> Generator[Record, None, bool]:
         """Yields a file's records; returns whether the next file goes on."""
         self.end_lsn = lsn_of(number, HEADER_BYTES)
-        for record in scan_records(self._read(number), HEADER_BYTES, number):
+        data, _ = self._read(number)
+        for record in scan_records(data, HEADER_BYTES, number):
             self.end_lsn = record.end_lsn
             if record.group != LOG_GROUP:
                 self.last_record_end = record.end_lsn
@@ -100,8 +107,9 @@ class Recovery:
                 return True
         return False
 
-    def _read(self, number: int) -> bytes:
+    def _read(self, number: int) -> tuple[bytes, bytes]:
+        """Returns what a file holds, and its key."""
         name = file_name(number)
         data = self._directory.read(name)
-        check_header(data, self._directory.path_of(name), FileHeader(self._container_id, number))
-        return data
+        expected = FileHeader(self._container_id, number)
+        return data, check_header(data, self._directory.path_of(name), expected).key

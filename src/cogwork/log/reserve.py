@@ -60,16 +60,13 @@ class Reserve:
         spare: The number of a file that was to become this one, while it still has its own name.
     """
 
-    def __init__(
-        self, directory: Directory, queue: DiskQueue, container_id: str, file_bytes: int
-    ) -> None:
+    def __init__(self, directory: Directory, queue: DiskQueue, header: FileHeader) -> None:
         """Has nothing ready.
 
         Args:
             directory: Where.
             queue: Does the waiting.
-            container_id: Whose log it is.
-            file_bytes: How large a file is.
+            header: Of each file, but for its number.
         """
         self.fd: int | None = None
         self.number = 0
@@ -78,8 +75,8 @@ class Reserve:
         self.spare: int | None = None
         self._directory = directory
         self._queue = queue
-        self._container_id = container_id
-        self._file_bytes = file_bytes
+        self._header = header
+        self._file_bytes = header.size_bytes
         self._is_busy = False
         self._is_wanted = False
 
@@ -150,7 +147,7 @@ class Reserve:
             fd = directory.create(TEMPORARY_NAME)
         else:
             fd = directory.open(file_name(spare), for_writing=True)
-        header = FileHeader(self._container_id, number, self._file_bytes).encode()
+        header = self._header.numbered(number).encode()
         try:
             if spare is not None:
                 directory.rename(file_name(spare), TEMPORARY_NAME)

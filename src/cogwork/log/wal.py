@@ -21,7 +21,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from cogwork.log.errors import DiskFull, LogBusy, LogFailed, RecordTooLarge
-from cogwork.log.file_header import HEADER_BYTES
+from cogwork.log.file_header import HEADER_BYTES, FileHeader
 from cogwork.log.file_name import file_name
 from cogwork.log.flush import Flush
 from cogwork.log.flushes import Flushes
@@ -54,6 +54,16 @@ FILL_AFTER_FLUSHES = 500
 
 def _ignore(*_: object) -> None:
     """Takes notice of nothing."""
+
+
+def _locked(directory: Directory, container_id: str) -> Recovery:
+    """Locks a directory, and looks at what is in it."""
+    try:
+        directory.lock()
+        return Recovery(directory, container_id)
+    except BaseException:
+        directory.close()
+        raise
 
 
 class Wal:
@@ -111,7 +121,6 @@ class Wal:
         self._limit = 0
         self._waiting_bytes_max = waiting_bytes_max
         self._aside = aside or queue
-        self._reserve = Reserve(directory, self._aside, container_id, file_bytes)
         self._pins = Pins()
         self._files = OpenFiles(directory)
         self._parts: list[bytes] = []
@@ -134,13 +143,9 @@ class Wal:
         self._failure: LogFailed | None = None
         self._retry_s = 0.0
         self._is_open = False
-        self._recovery: Recovery | None = None
-        try:
-            directory.lock()
-            self._recovery = Recovery(directory, container_id)
-        except BaseException:
-            directory.close()
-            raise
+        self._recovery: Recovery | None = (recovery := _locked(directory, container_id))
+        header = FileHeader(container_id, 0, file_bytes, recovery.key)
+        self._reserve, self._key = Reserve(directory, self._aside, header), header.key
 
     # -- the start
 
@@ -313,7 +318,7 @@ class Wal:
 
     def _append_mark(self, kind: int) -> None:
         self._mark = Mark(self.durable_lsn, self.oldest_number)
-        self._parts += self._mark.encode(self.end_lsn, kind)
+        self._parts += self._mark.encode(self.end_lsn, kind, self._key)
         self._position += MARK_BYTES
 
     def _close_buffer(self) -> None:

@@ -1,9 +1,9 @@
-"""The formats, octet by octet: what version 1 wrote, every later program of version 1 reads."""
+"""The formats, octet by octet: what a version wrote, every later program reads."""
 
 from __future__ import annotations
 
 from cogwork.log.block import Block, encode_block
-from cogwork.log.file_header import FileHeader
+from cogwork.log.file_header import FIRST_KEY, FileHeader
 from cogwork.log.mark import KIND_MARK, Mark
 from cogwork.log.position import lsn_of
 from cogwork.log.record import encode_record
@@ -28,9 +28,20 @@ def test_the_checksum_is_that_of_the_rfc() -> None:
 
 
 def test_a_file_header() -> None:
+    start = b"cogwkwal" + bytes.fromhex("0002 0080")
+    rest = bytes.fromhex("0000000000000102 05") + b"north" + bytes(59 + 6) + b"\x04" + bytes(1)
+    rest += b"sesame!!" + bytes(23)
+    header = FileHeader("north", 0x102, 0x400, b"sesame!!")
+    assert header.encode() == start + crc32c(start + rest) + rest
+    assert FileHeader.decode(header.encode(), "x").key == b"sesame!!"
+
+
+def test_a_file_header_of_version_1_has_a_key_that_all_have() -> None:
     start = b"cogwkwal" + bytes.fromhex("0001 0080")
     rest = bytes.fromhex("0000000000000102 05") + b"north" + bytes(59 + 6) + b"\x04" + bytes(1 + 31)
-    assert FileHeader("north", 0x102, 0x400).encode() == start + crc32c(start + rest) + rest
+    header = FileHeader.decode(start + crc32c(start + rest) + rest, "x")
+    assert (header.number, header.container_id, header.size_bytes) == (0x102, "north", 0x400)
+    assert header.key == FIRST_KEY
 
 
 def test_a_record() -> None:
@@ -51,7 +62,8 @@ def test_a_mark() -> None:
     rest = bytes.fromhex("00000008 00000000 01 0000000200000080 0000000000000001 c06a3e81f4d92b57")
     lsn = lsn_of(2, 0x100)
     checksum = crc32c(lsn.to_bytes(8, "big") + rest)
-    assert b"".join(Mark(lsn_of(2, 0x80), 1).encode(lsn, KIND_MARK)) == checksum + rest
+    mark = Mark(lsn_of(2, 0x80), 1)
+    assert b"".join(mark.encode(lsn, KIND_MARK, FIRST_KEY)) == checksum + rest
 
 
 def test_a_segment_header() -> None:

@@ -10,6 +10,7 @@ import pytest
 from logs import FaultyDisk, Log
 from wal_files import file_of
 
+from cogwork.log.file_header import FIRST_KEY
 from cogwork.log.mark import KIND_MARK, MARK_BYTES, Mark
 from cogwork.log.position import lsn_of, number_of, position_of
 from cogwork.log.record import OVERHEAD_BYTES
@@ -52,8 +53,9 @@ def test_what_a_failed_disk_has_dropped_is_written_again_at_the_next_start(
     again.close()
 
 
+@pytest.mark.parametrize("is_torn", [False, True])
 @pytest.mark.parametrize("claim", ["oldest", "durable"])
-def test_a_mark_that_somebody_has_sent_is_none(tmp_path: Path, claim: str) -> None:
+def test_a_mark_that_somebody_has_sent_is_none(tmp_path: Path, claim: str, is_torn: bool) -> None:
     log = Log(tmp_path, file_bytes=FILE_BYTES)
     for number in range(5):
         log.put(b"%d" % number * 20_000)
@@ -61,14 +63,16 @@ def test_a_mark_that_somebody_has_sent_is_none(tmp_path: Path, claim: str) -> No
     number = number_of(end_lsn)
     assert number > 1
     false = Mark(0, number) if claim == "oldest" else Mark(lsn_of(number, 60_000), 1)
-    log.put(b"".join(false.encode(end_lsn + OVERHEAD_BYTES, KIND_MARK)))
+    log.put(b"".join(false.encode(end_lsn + OVERHEAD_BYTES, KIND_MARK, FIRST_KEY)))
     end = position_of(log.wal.end_lsn)
     log.abandon()
     file = file_of(tmp_path, number)
     torn = bytearray(file.read_bytes())
     torn[end - MARK_BYTES :] = bytes(len(torn) - end + MARK_BYTES)
+    if is_torn:  # the record's head did not get to the disk, what was sent did
+        torn[position_of(end_lsn) : position_of(end_lsn) + 4] = bytes(4)
     file.write_bytes(torn)
     again = Log(tmp_path, file_bytes=FILE_BYTES)
     assert [each[:1] for each in again.payloads()[:5]] == [b"0", b"1", b"2", b"3", b"4"]
-    assert len(again.payloads()) == 6
+    assert len(again.payloads()) == 5 + (not is_torn)
     again.close()

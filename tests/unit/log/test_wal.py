@@ -254,7 +254,7 @@ def test_the_log_of_another_container_is_refused(tmp_path: Path) -> None:
 def test_another_version_is_refused(tmp_path: Path) -> None:
     opened(tmp_path)
     damage(file_of(tmp_path), 9)
-    with pytest.raises(UnsupportedVersion, match="version 17"):
+    with pytest.raises(UnsupportedVersion, match="version 18"):
         Log(tmp_path)
 
 
