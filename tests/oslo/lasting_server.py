@@ -1,4 +1,4 @@
-"""Serves calls that last; says so, and runs until it is killed."""
+"""Serves calls that last; says so, and when it begins one, and runs until it is killed."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ class Endpoint:
     """Is slow."""
 
     def last(self, ctxt: object, seconds: float) -> float:
+        say("working")
         time.sleep(seconds)
         return seconds
 
@@ -27,9 +28,14 @@ def main() -> None:
     target = oslo_messaging.Target(topic="lasting", server="one")
     server = oslo_messaging.get_rpc_server(transport, target, [Endpoint()], executor="threading")
     server.start()
-    sys.stdout.write("serving\n")
-    sys.stdout.flush()
+    say("serving")
     time.sleep(120)
+
+
+def say(what: str) -> None:
+    """Tells the test how far it has come."""
+    sys.stdout.write(f"{what}\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -54,6 +54,7 @@ class RabbitMq(Server):
             "RABBITMQ_PID_FILE": str(self.directory / "pid"),
             # It has two cores at most here, and no need for busy schedulers.
             "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "+S 2:2 +sbwt none +sbwtdcpu none +sbwtdio none",
+            "RABBITMQ_CTL_ERL_ARGS": "+S 1:1 +sbwt none",
         }
 
     def run(self, *arguments: str) -> list[str]:
@@ -63,7 +64,7 @@ class RabbitMq(Server):
             env=self.environment,
             capture_output=True,
             check=True,
-            timeout=60,
+            timeout=120,
         )
         return done.stdout.decode().splitlines()
 

@@ -40,6 +40,7 @@ class Endpoint:
     def __init__(self) -> None:
         self.got: list[Any] = []
         self.go_on = threading.Event()
+        self.is_blocked = threading.Event()
 
     def add(self, ctxt: dict[str, Any], a: int, b: int) -> int:
         return a + b
@@ -48,6 +49,7 @@ class Endpoint:
         self.got.append(what)
 
     def block(self, ctxt: dict[str, Any]) -> str:
+        self.is_blocked.set()
         self.go_on.wait(30)
         return "done"
 
@@ -146,18 +148,25 @@ def test_a_long_call_is_kept_up_by_heartbeats_and_a_dead_server_is_noticed(
     with rpc(urls[0]) as here:
         script = [sys.executable, str(HERE / "lasting_server.py"), urls[1]]
         with subprocess.Popen(script, stdout=subprocess.PIPE) as server:
+            told = server.stdout
+            assert told is not None
+
+            def kill() -> None:
+                told.readline()  # it works on the next one
+                server.kill()
+
             try:
-                assert server.stdout is not None
-                assert server.stdout.readline() == b"serving\n"
+                assert told.readline() == b"serving\n"
                 calls = client(here, "lasting", timeout=60, call_monitor_timeout=2)
                 assert calls.call({}, "last", seconds=3) == 3
+                assert told.readline() == b"working\n"
                 began_s = time.monotonic()
-                timer = threading.Timer(1, server.kill)
-                timer.start()
+                killing = threading.Thread(target=kill)
+                killing.start()
                 with pytest.raises(oslo_messaging.MessagingTimeout, match="nor a heartbeat"):
                     calls.call({}, "last", seconds=60)
                 assert time.monotonic() - began_s < 20
-                timer.join()
+                killing.join()
             finally:
                 server.kill()
 
@@ -276,11 +285,16 @@ def test_a_call_fails_at_once_where_its_container_dies_and_the_next_one_takes_th
             port = here._driver._connection._mesh.endpoint.port
             mine = next(member for member in members.values() if member.port == port)
             other = next(member for member in members.values() if member is not mine)
-            timer = threading.Timer(1, mine.kill)
-            timer.start()
+
+            def kill() -> None:
+                endpoint.is_blocked.wait(30)
+                mine.kill()
+
+            killing = threading.Thread(target=kill)
+            killing.start()
             with pytest.raises(CallInterrupted, match="may have been worked on"):
                 calls.call({}, "block")
-            timer.join()
+            killing.join()
             endpoint.go_on.set()
             with rpc(f"{other.url}/") as elsewhere, serving(elsewhere, "dying", "two"):
                 assert calls.call({}, "add", a=2, b=2) == 4
@@ -300,7 +314,7 @@ def test_a_link_that_nothing_is_sent_on_is_detached(
         return sum(row["senders"] for row in rows if row["address"] == address)
 
     with (
-        rpc(urls[0], default_sender_link_timeout=1) as here,
+        rpc(urls[0], default_sender_link_timeout=5) as here,
         rpc(urls[1]) as there,
         serving(there, "idle"),
     ):

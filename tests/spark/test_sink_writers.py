@@ -45,10 +45,11 @@ def batch(first: int, count: int, **columns: list[str]) -> pa.RecordBatch:
 
 def bodies(url: str, stream: str) -> list[bytes]:
     with cogwork.sync.connect(url) as mesh, mesh.stream(stream).read("first") as reader:
-        found = []
-        while (record := reader.receive(0.3)) is not None:
-            assert isinstance(record.body, bytes)
-            found.append(record.body)
+        found: list[bytes] = []
+        while batch := reader.drain():
+            for record in batch:
+                assert isinstance(record.body, bytes)
+                found.append(record.body)
         return found
 
 

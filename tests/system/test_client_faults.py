@@ -245,7 +245,10 @@ async def test_large_messages_that_were_not_begun_are_sent_later(url: str) -> No
 
 @story
 async def test_a_call_in_flight_fails_and_the_next_one_succeeds(url: str) -> None:
+    begun = asyncio.Event()
+
     async def slowly(request: cogwork.Message) -> object:
+        begun.set()
         await asyncio.sleep(0.3 if request.body == "slow" else 0)
         return request.body
 
@@ -256,7 +259,7 @@ async def test_a_call_in_flight_fails_and_the_next_one_succeeds(url: str) -> Non
         other.serve("service/slow", slowly),
     ):
         call = asyncio.create_task(mesh.request("service/slow", "slow"))
-        await asyncio.sleep(0.1)
+        await begun.wait()
         proxy.cut()
         with pytest.raises((cogwork.Disconnected, cogwork.InDoubt)):
             await call

@@ -41,6 +41,14 @@ async def depth(mesh: cogwork.Mesh, address: str) -> int:
     return int(reply.body["depth"])
 
 
+async def has_told(mesh: cogwork.Mesh) -> None:
+    """Waits until the container knows what this client has handed to its user.
+
+    It is answered on the same connection, after that.
+    """
+    await mesh.publish("sink/here", 0)
+
+
 @asynccontextmanager
 async def consuming(
     url: str, address: str, *, credit: int
@@ -86,7 +94,7 @@ async def test_an_item_in_hand_can_be_accepted_after_a_cut(url: str) -> None:
     async with consuming(url, "work/kept", credit=1) as (proxy, mesh, other, items):
         await filled(other, "work/kept", 1)
         item = await anext(items)
-        await asyncio.sleep(0.05)  # it is marked as handed over
+        await has_told(mesh)
         proxy.cut()
         await reconnected(mesh)
         await item.accept()
@@ -98,12 +106,12 @@ async def test_an_item_in_hand_can_be_accepted_after_a_cut(url: str) -> None:
 async def test_items_of_any_size_are_kept(url: str, size_bytes: int) -> None:
     """Small ones come in runs, large ones in several frames: each has a tag of its own."""
     address = f"work/sized.{size_bytes}"
-    async with consuming(url, address, credit=20) as (proxy, _, other, items):
+    async with consuming(url, address, credit=20) as (proxy, mesh, other, items):
         async with other.publisher(address) as out:
             await out.send_batch([bytes(size_bytes)] * 20)
         held = [await anext(items) for _ in range(20)]
         assert len({item.delivery_tag for item in held}) == 20
-        await asyncio.sleep(0.05)
+        await has_told(mesh)
         proxy.cut()
         await items.accept(held)
         assert await depth(other, address) == 0
@@ -111,10 +119,10 @@ async def test_items_of_any_size_are_kept(url: str, size_bytes: int) -> None:
 
 @story
 async def test_a_claim_that_was_on_its_way_still_counts(url: str) -> None:
-    async with consuming(url, "work/claimed", credit=10) as (proxy, _, other, items):
+    async with consuming(url, "work/claimed", credit=10) as (proxy, mesh, other, items):
         await filled(other, "work/claimed", 10)
         held = [await anext(items) for _ in range(10)]
-        await asyncio.sleep(0.05)
+        await has_told(mesh)
         proxy.hold_replies()
         claims = [item.accept() for item in held[:5]]
         for item in held[5:]:
@@ -132,7 +140,7 @@ async def test_what_was_decided_while_disconnected_is_said_later(url: str) -> No
     async with consuming(url, "work/decided", credit=2) as (proxy, mesh, other, items):
         await filled(other, "work/decided", 2)
         first, second = await anext(items), await anext(items)
-        await asyncio.sleep(0.05)
+        await has_told(mesh)
         proxy.refuse(refuses=True)
         proxy.cut()
         await eventually(lambda: not mesh.is_connected, "the loss is noticed")
@@ -150,7 +158,7 @@ async def test_an_item_that_was_given_away_is_stale(url: str) -> None:
     async with consuming(url, "queue/stale", credit=3) as (proxy, mesh, other, items):
         await filled(other, "queue/stale", 3)
         mine = [await anext(items) for _ in range(3)]
-        await asyncio.sleep(0.05)
+        await has_told(mesh)
         proxy.refuse(refuses=True)
         proxy.cut()
         async with other.consume("queue/stale") as others:
@@ -171,11 +179,11 @@ async def test_an_item_that_was_given_away_is_stale(url: str) -> None:
 
 @story
 async def test_what_was_not_handed_over_goes_to_others_at_once(url: str) -> None:
-    async with consuming(url, "work/ahead", credit=10) as (proxy, _, other, items):
+    async with consuming(url, "work/ahead", credit=10) as (proxy, mesh, other, items):
         await filled(other, "work/ahead", 10)
         held = await anext(items)
         await eventually(lambda: items.waiting == 9, "the others have arrived")
-        await asyncio.sleep(0.05)
+        await has_told(mesh)
         proxy.refuse(refuses=True)
         proxy.cut()
         async with other.consume("work/ahead") as others:

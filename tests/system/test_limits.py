@@ -291,9 +291,9 @@ def test_held_bytes(tmp_path: Path) -> None:
 @pytest.mark.parametrize("sent", [b"", b"AMQP", AMQP_HEADER, b"AMQP\x03\x01\x00\x00"])
 def test_time_to_authenticate(tmp_path: Path, sent: bytes) -> None:
     with limited(tmp_path, "authentication_timeout_s = 1.0") as container:
+        started_s = time.monotonic()
         with RawPeer(container) as peer:
             peer._socket.sendall(sent)
-            started_s = time.monotonic()
             peer.said()
             assert 0.9 < time.monotonic() - started_s < BY_DEFAULT_S
         with Manager(container.url) as manager:

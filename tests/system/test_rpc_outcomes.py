@@ -69,7 +69,7 @@ async def test_a_cast_that_is_released_is_tried_again_and_never_pretends(url: st
         await mesh.cast("moody", "x", settled=False, n=1)
         assert await serving == [{"n": 1}] * 3
         serving = asyncio.create_task(moody(server, *[release] * 30))
-        with pytest.raises(cogwork.Released):
+        with pytest.raises((cogwork.Released, cogwork.InDoubt)):  # it may be out just then
             await mesh.cast("moody", "x", settled=False, timeout_s=0.5, n=1)
         serving.cancel()
         await asyncio.gather(serving, return_exceptions=True)
@@ -87,7 +87,7 @@ async def test_a_cast_that_nobody_settles_is_in_doubt(url: str) -> None:
         cogwork.connect(url) as mesh,
         server.consume(ADDRESS, confirms=False) as items,
     ):
-        casting = asyncio.create_task(mesh.cast("moody", "x", settled=False, timeout_s=0.3))
+        casting = asyncio.create_task(mesh.cast("moody", "x", settled=False, timeout_s=1.5))
         await anext(items)
         with pytest.raises(cogwork.InDoubt, match="no outcome"):
             await casting

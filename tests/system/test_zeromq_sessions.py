@@ -74,7 +74,7 @@ def test_a_service_that_reconnects_goes_on(short: Gateway) -> None:
 def test_a_lease_that_ends_takes_its_registrations_along(short: Gateway) -> None:
     before = short.status()["registrations"]
     service = short.socket()
-    service.send_multipart([b"COG1", b"HELLO", b"", b'{"lease_s": 1}'])
+    service.send_multipart([b"COG1", b"HELLO", b"", b'{"lease_s": 5}'])
     identity = json.loads(service.recv_multipart()[3])["session"].encode()
     service.send_multipart([b"COG1", b"REGISTER", identity, b'{"id": 1, "to": "leased"}'])
     assert service.recv_multipart()[1] == b"DONE"
