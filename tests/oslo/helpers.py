@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from oslo_messaging.conffixture import ConfFixture
 from cogwork.oslo.options import GROUP, OPTIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from oslo_messaging import NotificationTransport, RPCClient, RPCTransport
 
@@ -57,3 +58,15 @@ def client(
     """A client of a topic."""
     made = oslo_messaging.Target(topic=topic, **(target or {}))
     return oslo_messaging.get_rpc_client(transport, made, **options)
+
+
+def when(ready: Callable[[], object], then: Callable[[], object]) -> threading.Thread:
+    """Does something, in a thread, as soon as something else has returned."""
+
+    def work() -> None:
+        ready()
+        then()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    return thread

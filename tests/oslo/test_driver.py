@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import oslo_messaging
 import pytest
-from helpers import client, configuration, notifying, rpc
+from helpers import client, configuration, notifying, rpc, when
 from oslo_config import cfg
 from oslo_messaging.exceptions import ConfigurationError
 from system.meshes import Member, linked, meshed
@@ -150,19 +150,13 @@ def test_a_long_call_is_kept_up_by_heartbeats_and_a_dead_server_is_noticed(
         with subprocess.Popen(script, stdout=subprocess.PIPE) as server:
             told = server.stdout
             assert told is not None
-
-            def kill() -> None:
-                told.readline()  # it works on the next one
-                server.kill()
-
             try:
                 assert told.readline() == b"serving\n"
                 calls = client(here, "lasting", timeout=60, call_monitor_timeout=2)
                 assert calls.call({}, "last", seconds=3) == 3
                 assert told.readline() == b"working\n"
                 began_s = time.monotonic()
-                killing = threading.Thread(target=kill)
-                killing.start()
+                killing = when(told.readline, server.kill)  # it works on the next one
                 with pytest.raises(oslo_messaging.MessagingTimeout, match="nor a heartbeat"):
                     calls.call({}, "last", seconds=60)
                 assert time.monotonic() - began_s < 20
@@ -285,13 +279,7 @@ def test_a_call_fails_at_once_where_its_container_dies_and_the_next_one_takes_th
             port = here._driver._connection._mesh.endpoint.port
             mine = next(member for member in members.values() if member.port == port)
             other = next(member for member in members.values() if member is not mine)
-
-            def kill() -> None:
-                endpoint.is_blocked.wait(30)
-                mine.kill()
-
-            killing = threading.Thread(target=kill)
-            killing.start()
+            killing = when(lambda: endpoint.is_blocked.wait(30), mine.kill)
             with pytest.raises(CallInterrupted, match="may have been worked on"):
                 calls.call({}, "block")
             killing.join()

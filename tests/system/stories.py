@@ -62,3 +62,9 @@ async def filled(mesh: cogwork.Mesh, address: str, count: int) -> None:
     async with mesh.publisher(address) as out:
         outcomes = await out.send_batch(range(count))
     assert all(outcome.is_accepted for outcome in outcomes)
+
+
+async def connected_again(mesh: cogwork.Mesh, count: int) -> None:
+    """Waits until the mesh has its `count`th connection, with its links attached."""
+    await reconnected(mesh, count)
+    await mesh.publish("sink/here", 0)  # answered after the attaches that went before it

@@ -266,6 +266,6 @@ def test_a_log_that_is_trimmed_without_end_is_begun_again_for_a_while_only(
         monkeypatch.setattr(log, "ends", ends)
         monkeypatch.setattr(log, "fetch", lack)
         with pytest.raises(Unavailable, match="trimmed faster than it can be read"):
-            await append(SharedStream(log, timeout_s=0.3), b"more")
+            await append(SharedStream(log, timeout_s=3.0), b"more")
 
     run(story())

@@ -183,7 +183,7 @@ def test_who_waits_for_too_long_for_another_snapshot_is_told_why(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def story() -> None:
-        stream = await filled(MemoryLog(), 20, timeout_s=0.1)
+        stream = await filled(MemoryLog(), 20, timeout_s=2.0)
         goes_on = hold_the_first(monkeypatch, stream)
         first = asyncio.ensure_future(stream.save_snapshot(Snapshot(10, b"first")))
         await asyncio.sleep(0)

@@ -340,7 +340,7 @@ def test_a_server_that_refuses_what_is_appended_is_told_of_while_somebody_tries(
 def test_a_server_that_is_back_without_the_stream_is_not_said_to_be_away() -> None:
     async def story() -> None:
         log = AwayLog()
-        stream = SharedStream(log, 0.05)
+        stream = SharedStream(log, 1.0)
         await stream.append(Batch.of([b"x"]))
         log.fault = ServerDown("no answer")
         with pytest.raises(Unavailable, match="no answer"):

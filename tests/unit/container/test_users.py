@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import threading
-import time
 
 import pytest
 
@@ -140,8 +139,10 @@ def test_overload_is_refused_with_a_reason(alice: User, monkeypatch: pytest.Monk
 
 
 def test_the_event_loop_goes_on_meanwhile(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    gate = threading.Event()
+
     def slow(*_: object) -> bytes:
-        time.sleep(0.05)
+        gate.wait(10)
         return b""
 
     monkeypatch.setattr(users, "_derive", slow)
@@ -152,6 +153,8 @@ def test_the_event_loop_goes_on_meanwhile(alice: User, monkeypatch: pytest.Monke
         turns = 0
         while not task.done():
             turns += 1
+            if turns > 5:
+                gate.set()
             await asyncio.sleep(0.001)
         checker.close()
         return turns

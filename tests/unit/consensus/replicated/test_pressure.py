@@ -281,6 +281,7 @@ def test_a_grown_tail_leaves_the_last_space_to_the_log_unless_that_asks(
             assert member is not None
             replica = member.replica
             await engine.append(Batch.of([b"1"]))
+            await until(lambda: replica.state.next_offset == 1)
             assert (replica.is_sealing, replica.sealed_offset) == (False, 0)
             service.pressure.ask(member.number)
             await until(lambda: replica.sealed_offset == 1 and not replica.is_sealing)
