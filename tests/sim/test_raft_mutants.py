@@ -14,18 +14,9 @@ SOON = 200
 
 SLOW = {
     "a vote for the longer log, whatever its terms",
-    "what somebody had before it left counts when it is back",
-    "a late write speaks for entries that were cut off meanwhile",
-    "a follower counts for its leader what an earlier one had durable",
-    "a vote is given before it is durable",
     "an answer of an old term counts",
-    "the old majority is not asked in a joint membership",
-    "two changes of the members at once",
     "a read is as current as what its leader has committed",
-    "a leader stays one in a higher term",
     "the next step of a change before the last one is committed",
-    "who comes back stands for election before it has its log again",
-    "who sleeps sleeps on in a new term",
     "one that is not known to beat for a group is not answered when it comes back",
 }
 """Those that take longer; that they fit the core is seen here."""
