@@ -232,8 +232,10 @@ def test_who_comes_back_first_does_not_say_that_there_are_none(members: dict[str
     assert "the cluster's voters are a, b, c, and stay so" in a.log()
 
 
-def test_who_asks_for_schemas_alone_is_told_why_that_takes_long(members: dict[str, Member]) -> None:
+def test_who_asks_one_alone_is_told_what_that_does_not_know(members: dict[str, Member]) -> None:
     a = members["a"]
+    for kind in ("stream", "queue"):
+        assert done(kind, "list", a.url).stderr == ""
     for member in members.values():
         member.kill()
     a.start()
@@ -241,6 +243,11 @@ def test_who_asks_for_schemas_alone_is_told_why_that_takes_long(members: dict[st
     with started("schema", "list", a.url) as waiting:
         assert waiting.stderr is not None
         assert waiting.stderr.readline().startswith("cogwork: waiting: ")
+    for kind in ("stream", "queue"):
+        assert done(kind, "list", a.url).stderr == (
+            "cogwork: container a does not know yet what its cluster has declared: "
+            "it has not reached a majority of a, b, c\n"
+        )
 
 
 def test_what_cannot_be_is_in_the_way_of_nobody(members: dict[str, Member]) -> None:

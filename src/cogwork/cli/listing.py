@@ -11,13 +11,14 @@ from cogwork.cli.manager import Manager
 from cogwork.cli.reach import reach
 from cogwork.cli.rendering import jsonable
 from cogwork.cli.tables import console, table
+from cogwork.cli.visible import visible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from cogwork.client import Mesh
 
-__all__ = ("show", "show_all")
+__all__ = ("say_what_is_unknown", "show", "show_all")
 
 
 def show_all(url: str, kind: str, columns: Mapping[str, str], *, as_json: bool) -> None:
@@ -31,7 +32,9 @@ def show_all(url: str, kind: str, columns: Mapping[str, str], *, as_json: bool) 
     """
 
     async def work(mesh: Mesh) -> tuple[list[dict[str, Any]], int]:
-        return await Manager(mesh).rows(kind, () if as_json else tuple(columns))
+        manager = Manager(mesh)
+        await say_what_is_unknown(manager)
+        return await manager.rows(kind, () if as_json else tuple(columns))
 
     rows, total = reach(url, work, force=True)
     show(kind, columns, rows, total, as_json=as_json)
@@ -60,3 +63,13 @@ def show(
     screen = console()
     for part in table(f"{kind}s", columns, rows, total):
         screen.print(part)
+
+
+async def say_what_is_unknown(manager: Manager) -> None:
+    """Says on stderr where a container does not know yet all that its cluster has declared."""
+    container = await manager.get("READ", "container")
+    cluster = container["cluster"]
+    if cluster is not None and not cluster["is_current"]:
+        voters = ", ".join(cluster["voters"]) or "its voters"
+        what = f"container {container['name']} does not know yet what its cluster has declared"
+        click.echo(visible(f"cogwork: {what}: it has not reached a majority of {voters}"), err=True)

@@ -15,7 +15,7 @@ from cogwork.cli.certificates import certified
 from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.given_addresses import an_address
 from cogwork.cli.group import reach_all
-from cogwork.cli.listing import show
+from cogwork.cli.listing import say_what_is_unknown, show
 from cogwork.cli.manager import Manager
 from cogwork.cli.quantities import COUNT
 from cogwork.cli.rendering import encoded_as_json, encoded_as_text, jsonable
@@ -73,8 +73,9 @@ def list_(url: str, as_json: bool) -> None:
     """List the queues, with depth, consumers and counts."""
 
     async def work(mesh: Mesh) -> list[dict[str, Any]]:
-        attributes = () if as_json else ("vhost", *COLUMNS)
-        return (await Manager(mesh).rows("queue", attributes))[0]
+        attributes, manager = () if as_json else ("vhost", *COLUMNS), Manager(mesh)
+        await say_what_is_unknown(manager)
+        return (await manager.rows("queue", attributes))[0]
 
     async def at_all(workers: dict[str, Mesh]) -> list[dict[str, Any]]:
         found = await asyncio.gather(*map(work, workers.values()))
