@@ -12,6 +12,7 @@ from cogwork.cli.reach import reach
 from cogwork.cli.rendering import jsonable
 from cogwork.cli.tables import console, table
 from cogwork.cli.visible import visible
+from cogwork.client import PermissionDenied
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -67,7 +68,10 @@ def show(
 
 async def say_what_is_unknown(manager: Manager) -> None:
     """Says on stderr where a container does not know yet all that its cluster has declared."""
-    container = await manager.get("READ", "container")
+    try:
+        container = await manager.get("READ", "container")
+    except PermissionDenied:  # who may manage some queues need not see more
+        return
     cluster = container["cluster"]
     if cluster is not None and not cluster["is_current"]:
         voters = ", ".join(cluster["voters"]) or "its voters"
