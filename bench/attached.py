@@ -34,7 +34,7 @@ from cogwork.amqp.types import Symbol
 from cogwork.cli.loadgen.usage import ProcessUsage
 from cogwork.cli.manager import Manager
 from cogwork.cli.servers.process import free_ports
-from cogwork.dataplane.codec import encode
+from cogwork.dataplane.encoding.codec import encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -27,9 +27,9 @@ from cogwork.amqp.terminus import Source, Target
 from cogwork.cli.servers.process import free_ports
 from cogwork.client.link_end import LinkEnd
 from cogwork.client.stream_start import start_filters, start_of
-from cogwork.dataplane.drain import Drain
-from cogwork.dataplane.entry import CLOSEST_CODE, AddressEntry
-from cogwork.dataplane.incoming import IncomingLink
+from cogwork.dataplane.addresses.drain import Drain
+from cogwork.dataplane.addresses.entry import CLOSEST_CODE, AddressEntry
+from cogwork.dataplane.transport.incoming import IncomingLink
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,13 +8,13 @@ import peers
 from text_messages import text_of
 
 from cogwork.amqp.message import Data, Sections, encode_sections
+from cogwork.dataplane.addresses.entry import BALANCED_CODE, AddressEntry
 from cogwork.dataplane.core import Core
-from cogwork.dataplane.entry import BALANCED_CODE, AddressEntry
-from cogwork.dataplane.journal import Journal
-from cogwork.dataplane.journal_image import JournalImage
-from cogwork.dataplane.restoration import Checkpoint, restore
-from cogwork.dataplane.store import Store
-from cogwork.dataplane.trail import Trail
+from cogwork.dataplane.queue.journal import Journal
+from cogwork.dataplane.queue.journal_image import JournalImage
+from cogwork.dataplane.queue.restoration import Checkpoint, restore
+from cogwork.dataplane.queue.store import Store
+from cogwork.dataplane.queue.trail import Trail
 
 
 class KeptQueue:

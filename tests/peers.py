@@ -14,19 +14,19 @@ from cogwork.amqp.performatives import (
     decode_performative,
     encode_performative,
 )
-from cogwork.dataplane.incoming import IncomingLink
-from cogwork.dataplane.outgoing import OutgoingLink
-from cogwork.dataplane.session_end import Session
-from cogwork.dataplane.wire import Wire
+from cogwork.dataplane.transport.incoming import IncomingLink
+from cogwork.dataplane.transport.outgoing import OutgoingLink
+from cogwork.dataplane.transport.session_end import Session
+from cogwork.dataplane.transport.wire import Wire
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cogwork.amqp.outcomes import DeliveryState
     from cogwork.amqp.performatives import Performative
+    from cogwork.dataplane.addresses.entry import AddressEntry
     from cogwork.dataplane.core import Core
-    from cogwork.dataplane.entry import AddressEntry
-    from cogwork.dataplane.store import Store
+    from cogwork.dataplane.queue.store import Store
 
 WINDOW = 1 << 20
 

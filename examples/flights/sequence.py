@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from cogwork import Mesh
     from cogwork.client.outcome import Outcome
-    from cogwork.dataplane.dispatches import Batch
+    from cogwork.dataplane.client.dispatches import Batch
 
     Advance = Callable[[str, int], None]
 

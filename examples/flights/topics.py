@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from cogwork.client.outcome import Outcome
     from cogwork.client.publisher import Publisher
     from cogwork.client.subscription import Subscription
-    from cogwork.dataplane.dispatches import Batch
+    from cogwork.dataplane.client.dispatches import Batch
 
     Advance = Callable[[str, int], None]
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from cogwork.client.stream import Stream
     from cogwork.consensus.engine import Start
-    from cogwork.dataplane.stream_records import Record
+    from cogwork.dataplane.client.stream_records import Record
 
 __all__ = (
     "AnotherStream",

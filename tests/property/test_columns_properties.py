@@ -18,8 +18,8 @@ from record_rows import row_of
 
 from cogwork.consensus.batch import Batch, Chunk
 from cogwork.consensus.chunks import encode_chunk
-from cogwork.dataplane.columns import Columns
-from cogwork.dataplane.messages import Message
+from cogwork.dataplane.message.messages import Message
+from cogwork.dataplane.tables.columns import Columns
 
 NAMES = (
     "offset",

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from cogwork.amqp import codec as reference
 from cogwork.amqp.errors import DecodeError, EncodeError
 from cogwork.amqp.types import Array, Symbol, ULong, UShort
-from cogwork.dataplane import codec as compiled
+from cogwork.dataplane.encoding import codec as compiled
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -31,7 +31,7 @@ from cogwork.amqp.performatives import (
 from cogwork.amqp.sasl import SaslCode, SaslInit, SaslMechanisms, SaslOutcome, decode_sasl
 from cogwork.amqp.terminus import Coordinator, Durability, ExpiryPolicy, Source, Target
 from cogwork.amqp.types import Described, Symbol, ULong
-from cogwork.dataplane import composites
+from cogwork.dataplane.encoding import composites
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -21,8 +21,8 @@ from cogwork.amqp.message import (
     encode_sections,
 )
 from cogwork.amqp.types import ULong
-from cogwork.dataplane.messages import Message
-from cogwork.dataplane.sections import inspect
+from cogwork.dataplane.message.messages import Message
+from cogwork.dataplane.message.sections import inspect
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -22,7 +22,7 @@ from cogwork.consensus.replicated import member, replicas
 from cogwork.container.cluster import storage
 from cogwork.container.config import parse
 from cogwork.container.container import Container
-from cogwork.dataplane.messages import Message
+from cogwork.dataplane.message.messages import Message
 from cogwork.log.errors import LogError
 from cogwork.log.file_header import HEADER_BYTES
 from cogwork.log.mark import KIND_END, LOG_GROUP

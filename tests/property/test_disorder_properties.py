@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from cogwork.amqp.message import Data, Header, Sections, decode_sections, encode_sections
 from cogwork.amqp.outcomes import Released
+from cogwork.dataplane.addresses.entry import BALANCED_CODE, AddressEntry
 from cogwork.dataplane.core import Core
-from cogwork.dataplane.disorder import Disorder
-from cogwork.dataplane.entry import BALANCED_CODE, AddressEntry
-from cogwork.dataplane.histogram import Histogram
-from cogwork.dataplane.store import Store
+from cogwork.dataplane.queue.disorder import Disorder
+from cogwork.dataplane.queue.histogram import Histogram
+from cogwork.dataplane.queue.store import Store
 
 RING = 64 * 64
 """Numbers that the smallest ring has room for; one word of them is kept free."""

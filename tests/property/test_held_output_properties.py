@@ -8,7 +8,7 @@ import socket
 import pytest
 
 from cogwork.dataplane.core import Core
-from cogwork.dataplane.wire import Wire
+from cogwork.dataplane.transport.wire import Wire
 
 SEEDS = 200
 STEPS = 300

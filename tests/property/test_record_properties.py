@@ -19,16 +19,16 @@ from cogwork.amqp.message import (
     encode_sections,
 )
 from cogwork.amqp.types import Symbol, Timestamp, ULong
-from cogwork.dataplane.blocks import Block
+from cogwork.dataplane.addresses.entry import CLOSEST_CODE, AddressEntry
 from cogwork.dataplane.core import Core
-from cogwork.dataplane.entry import CLOSEST_CODE, AddressEntry
-from cogwork.dataplane.feed import Feed
-from cogwork.dataplane.intake import Intake, Parcel
+from cogwork.dataplane.stream.blocks import Block
+from cogwork.dataplane.stream.feed import Feed
+from cogwork.dataplane.stream.intake import Intake, Parcel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cogwork.dataplane.outgoing import OutgoingLink
+    from cogwork.dataplane.transport.outgoing import OutgoingLink
 
 OWN = tuple(
     Symbol(f"x-opt-{name}")

@@ -26,8 +26,8 @@ from cogwork.amqp.performatives import (
     encode_performative,
 )
 from cogwork.amqp.types import Symbol
-from cogwork.dataplane.codec import encode
-from cogwork.dataplane.scan import fields_of
+from cogwork.dataplane.encoding.codec import encode
+from cogwork.dataplane.transport.scan import fields_of
 
 if TYPE_CHECKING:
     from cogwork.amqp.performatives import Performative

@@ -26,12 +26,12 @@ from cogwork.amqp.message import (
     encode_sections,
 )
 from cogwork.amqp.outcomes import Modified, Received, Rejected, Released
+from cogwork.dataplane.addresses.entry import BALANCED_CODE, AddressEntry
 from cogwork.dataplane.core import Core
-from cogwork.dataplane.entry import BALANCED_CODE, AddressEntry
-from cogwork.dataplane.store import KEEP_CODE, SETTLE_CODE, STALE_CODE, Store
+from cogwork.dataplane.queue.store import KEEP_CODE, SETTLE_CODE, STALE_CODE, Store
 
 if TYPE_CHECKING:
-    from cogwork.dataplane.outgoing import OutgoingLink
+    from cogwork.dataplane.transport.outgoing import OutgoingLink
 
 RECEIVED = Received(section_number=0, section_offset=0)
 DOUBT_S = 30.0

@@ -147,7 +147,7 @@ def check_damaged(journal: KilledJournal, written: Files) -> Iterator[bool]:
     for files, start_lsn in damaged(journal, written):
         end_lsn = start_lsn + DAMAGED_BYTES
         whole = [each for each in marks if each.end_lsn <= start_lsn or end_lsn <= each.lsn]
-        newest = Mark.of(whole[-1]) if whole else Mark(0, 1)
+        newest = Mark.of(whole[-1], whole[-1].payload) if whole else Mark(0, 1)
         assert newest is not None
         number = number_of(start_lsn)
         is_read = newest.oldest_number <= number and start_lsn < last_lsns.get(number, NOWHERE_LSN)

@@ -15,7 +15,7 @@ from cogwork.audit.books import Books, keep_books
 from cogwork.audit.events import GIVEN_BACK, LAST
 from cogwork.audit.gathering import Division, find, gather
 from cogwork.audit.judging import Settings, judge
-from cogwork.dataplane.disorder import Disorder
+from cogwork.dataplane.queue.disorder import Disorder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

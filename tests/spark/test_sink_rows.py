@@ -21,7 +21,7 @@ from pyspark.sql.types import (
 
 from cogwork.amqp.errors import EncodeError
 from cogwork.amqp.types import Symbol
-from cogwork.dataplane.messages import Message
+from cogwork.dataplane.message.messages import Message
 from cogwork.spark.errors import OptionError
 from cogwork.spark.row_messages import FIELDS, encoded
 from cogwork.spark.write_options import write_options

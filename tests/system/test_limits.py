@@ -30,7 +30,7 @@ from cogwork.amqp.performatives import (
 )
 from cogwork.amqp.terminus import Source, Target
 from cogwork.container.users import hash_password
-from cogwork.dataplane.codec import decode, encode
+from cogwork.dataplane.encoding.codec import decode, encode
 
 from .manager import Manager
 from .served import Served, served, within

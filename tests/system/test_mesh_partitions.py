@@ -14,7 +14,7 @@ from cogwork.container.config import parse
 from cogwork.container.container import Container
 from cogwork.container.mesh import partitions
 from cogwork.container.mesh.move_intake import KeptAside, MoveIntake
-from cogwork.dataplane.past import take_away
+from cogwork.dataplane.queue.past import take_away
 from cogwork.io.loop import EventLoop
 from cogwork.nodes.queue import QueueNode
 

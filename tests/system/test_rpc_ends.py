@@ -13,7 +13,7 @@ import pytest
 
 import cogwork
 from cogwork.client.rpc.errors import ReplyTooLarge
-from cogwork.dataplane.messages import Message
+from cogwork.dataplane.message.messages import Message
 from cogwork.testing import container
 
 from .stories import eventually, story

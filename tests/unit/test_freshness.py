@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cogwork import freshness
-from cogwork.dataplane import decoder
+from cogwork.dataplane.encoding import decoder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -74,4 +74,4 @@ def test_what_was_never_built_is_refused(package: Path, monkeypatch: pytest.Monk
 
 
 def test_the_decoder_of_this_tree_is_fresh() -> None:
-    assert freshness.load("cogwork.dataplane.decoder") is decoder
+    assert freshness.load("cogwork.dataplane.encoding.decoder") is decoder

@@ -13,8 +13,8 @@ import pytest
 from cogwork.amqp.codec import encode
 from cogwork.amqp.errors import DecodeError, EncodeError, ProtocolError
 from cogwork.amqp.types import Described, Symbol, ULong
-from cogwork.dataplane.messages import Message
-from cogwork.dataplane.sections import inspect
+from cogwork.dataplane.message.messages import Message
+from cogwork.dataplane.message.sections import inspect
 
 
 def test_a_message_arrives_as_it_was_sent() -> None:

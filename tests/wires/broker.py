@@ -6,14 +6,19 @@ from typing import TYPE_CHECKING, Any, cast
 
 from cogwork.amqp.errors import AmqpError, Condition
 from cogwork.amqp.performatives import Attach, Open, ReceiverSettleMode, Role, SenderSettleMode
+from cogwork.dataplane.addresses.entry import (
+    BALANCED_CODE,
+    CLOSEST_CODE,
+    MULTICAST_CODE,
+    AddressEntry,
+)
+from cogwork.dataplane.addresses.port import Port
+from cogwork.dataplane.addresses.space import AddressSpace
 from cogwork.dataplane.connection import Connection
 from cogwork.dataplane.connection_settings import ConnectionSettings
 from cogwork.dataplane.core import Core
-from cogwork.dataplane.entry import BALANCED_CODE, CLOSEST_CODE, MULTICAST_CODE, AddressEntry
-from cogwork.dataplane.incoming import IncomingLink
-from cogwork.dataplane.outgoing import OutgoingLink
-from cogwork.dataplane.port import Port
-from cogwork.dataplane.space import AddressSpace
+from cogwork.dataplane.transport.incoming import IncomingLink
+from cogwork.dataplane.transport.outgoing import OutgoingLink
 
 from .peer import Peer
 
@@ -24,8 +29,8 @@ if TYPE_CHECKING:
     from cogwork.amqp.types import Symbol
     from cogwork.dataplane.link import Link
     from cogwork.dataplane.session import SessionEndpoint
-    from cogwork.dataplane.session_end import Session
     from cogwork.dataplane.terminus import Terminus
+    from cogwork.dataplane.transport.session_end import Session
 
 
 DISTRIBUTIONS = {"all": MULTICAST_CODE, "one": CLOSEST_CODE, "least": BALANCED_CODE}

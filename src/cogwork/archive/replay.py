@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from cogwork.client import Mesh
     from cogwork.client.outcome import Outcome
     from cogwork.client.publisher import Publisher
-    from cogwork.dataplane.dispatches import Batch
+    from cogwork.dataplane.client.dispatches import Batch
 
 __all__ = ("Plan", "Replayed", "plan_of", "replay", "sent_before")
 

@@ -11,10 +11,10 @@ import pyarrow as pa
 from cogwork.arrow.cut import ROWS_MAX, SIZE_MAX_BYTES, limit_of
 from cogwork.arrow.schema import schema_of
 from cogwork.consensus.replicated.outbox import OWN_MARK
-from cogwork.dataplane.columns import Columns
+from cogwork.dataplane.tables.columns import Columns
 
 if TYPE_CHECKING:
-    from cogwork.dataplane.column import Column, Presence, Room
+    from cogwork.dataplane.tables.column import Column, Presence, Room
 
 __all__ = ("batch_of", "columns_from")
 

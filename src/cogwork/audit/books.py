@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from cogwork.audit.items import NEVER
 from cogwork.audit.judging import COUNTED, COUNTS, PLACED, Settings
-from cogwork.dataplane.disorder import Disorder
+from cogwork.dataplane.queue.disorder import Disorder
 from cogwork.spark.worker import keep_loaded
 
 if TYPE_CHECKING:

@@ -38,7 +38,7 @@ from cogwork.audit.items import (
     brought_together,
     packed,
 )
-from cogwork.dataplane.map_numbers import MapNumbers
+from cogwork.dataplane.tables.map_numbers import MapNumbers
 from cogwork.spark.worker import keep_loaded
 
 if TYPE_CHECKING:

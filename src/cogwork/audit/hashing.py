@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from cogwork.arrow.places import place_of, plain
-from cogwork.dataplane.hashes import SEED, hash_numbers, hash_texts
+from cogwork.dataplane.tables.hashes import SEED, hash_numbers, hash_texts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cogwork.client.stream import Stream
     from cogwork.client.stream_publisher import StreamPublisher
     from cogwork.client.stream_reader import StreamReader
-    from cogwork.dataplane.stream_records import Record, Records
+    from cogwork.dataplane.client.stream_records import Record, Records
 
 __all__ = ("StreamLine",)
 

@@ -13,7 +13,7 @@ from cogwork.client.outcome import OutcomeState, outcome_of
 
 if TYPE_CHECKING:
     from cogwork.client import Publisher
-    from cogwork.dataplane.dispatches import Post
+    from cogwork.dataplane.client.dispatches import Post
 
 __all__ = ("Posted", "Stalled")
 

@@ -18,7 +18,7 @@ from cogwork.cli.reach import reach
 from cogwork.cli.tables import console, table
 from cogwork.cli.unknown_commands import HelpfulGroup
 from cogwork.cli.unopened import explained
-from cogwork.dataplane.messages import Message
+from cogwork.dataplane.message.messages import Message
 from cogwork.schema.errors import InvalidAddress
 from cogwork.schema.events import decode_event
 from cogwork.schema.registry import SCHEMAS, demand_pattern

@@ -45,10 +45,10 @@ from cogwork.client.stream_publisher import StreamPublisher
 from cogwork.client.stream_reader import StreamReader
 from cogwork.client.subscription import Subscription
 from cogwork.consensus.engine import Snapshot
-from cogwork.dataplane.items import Item
-from cogwork.dataplane.messages import Message
-from cogwork.dataplane.posting_errors import BacklogFull, MessageTooLarge
-from cogwork.dataplane.stream_records import Record, Records
+from cogwork.dataplane.client.items import Item
+from cogwork.dataplane.client.posting_errors import BacklogFull, MessageTooLarge
+from cogwork.dataplane.client.stream_records import Record, Records
+from cogwork.dataplane.message.messages import Message
 
 __all__ = (
     "AuthenticationError",

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from cogwork.amqp.terminus import COPY, Source
 from cogwork.client.receiver import Receiver, checked_credit, filters_of
-from cogwork.dataplane.inbox import Inbox
-from cogwork.dataplane.messages import Message
+from cogwork.dataplane.client.inbox import Inbox
+from cogwork.dataplane.message.messages import Message
 
 if TYPE_CHECKING:
     from cogwork.client.mesh import Mesh

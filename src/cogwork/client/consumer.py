@@ -14,18 +14,18 @@ from cogwork.amqp.terminus import Source
 from cogwork.amqp.types import Symbol
 from cogwork.client.errors import InDoubt, stale
 from cogwork.client.receiver import Receiver, checked_credit, filters_of
-from cogwork.dataplane.codec import encode
-from cogwork.dataplane.incoming import IncomingLink
-from cogwork.dataplane.items import Item, ItemInbox
+from cogwork.dataplane.client.items import Item, ItemInbox
+from cogwork.dataplane.encoding.codec import encode
+from cogwork.dataplane.transport.incoming import IncomingLink
 
 if TYPE_CHECKING:
     from types import TracebackType
 
     from cogwork.amqp.outcomes import DeliveryState
     from cogwork.client.mesh import Mesh
-    from cogwork.dataplane.claims import Claim
+    from cogwork.dataplane.client.claims import Claim
     from cogwork.dataplane.link import Link
-    from cogwork.dataplane.session_end import Session
+    from cogwork.dataplane.transport.session_end import Session
 
 __all__ = ("Consumer",)
 

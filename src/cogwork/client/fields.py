@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from inspect import signature
 from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack
 
-from cogwork.dataplane.messages import Message
+from cogwork.dataplane.message.messages import Message
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

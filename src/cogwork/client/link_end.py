@@ -23,14 +23,14 @@ from cogwork.client.errors import (
     detachment,
     refusal,
 )
-from cogwork.dataplane.outgoing import OutgoingLink
+from cogwork.dataplane.transport.outgoing import OutgoingLink
 
 if TYPE_CHECKING:
     from cogwork.amqp.performatives import Role
     from cogwork.client.mesh import Mesh
     from cogwork.client.url import Endpoint
     from cogwork.dataplane.link import Link
-    from cogwork.dataplane.session_end import Session
+    from cogwork.dataplane.transport.session_end import Session
 
 __all__ = ("LEFT_PAUSE_S", "LinkEnd", "has_more")
 

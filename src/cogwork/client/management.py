@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 from cogwork.amqp.errors import AmqpError, Condition
 from cogwork.amqp.types import Symbol
 from cogwork.client.errors import refusal
-from cogwork.dataplane.messages import Message
+from cogwork.dataplane.message.messages import Message
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

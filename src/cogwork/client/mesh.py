@@ -33,8 +33,8 @@ from cogwork.client.senders import Senders
 from cogwork.client.stream import Stream
 from cogwork.client.subscription import Subscription
 from cogwork.client.url import endpoints_of
+from cogwork.dataplane.client.flusher import Flusher
 from cogwork.dataplane.core import Core
-from cogwork.dataplane.flusher import Flusher
 from cogwork.io.turn import Turn
 
 if TYPE_CHECKING:
@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     from cogwork.client.rpc.options import RpcOptions
     from cogwork.client.uplink import Uplink
     from cogwork.client.url import Endpoint
-    from cogwork.dataplane.messages import Message
-    from cogwork.dataplane.wire import Wire
+    from cogwork.dataplane.message.messages import Message
+    from cogwork.dataplane.transport.wire import Wire
     from cogwork.io.turn import Waiter
 
 __all__ = ("REQUEST_TIMEOUT_S", "Mesh", "connect")

@@ -13,8 +13,8 @@ from cogwork.amqp.outcomes import Modified as ModifiedState
 from cogwork.amqp.outcomes import Rejected as RejectedState
 from cogwork.amqp.types import Described, Symbol
 from cogwork.client.errors import ClientError, InDoubt, Rejected, Released
-from cogwork.dataplane.codec import decode
-from cogwork.dataplane.outbox import ACCEPTED_CODE, IN_DOUBT_CODE
+from cogwork.dataplane.client.outbox import ACCEPTED_CODE, IN_DOUBT_CODE
+from cogwork.dataplane.encoding.codec import decode
 
 __all__ = (
     "NO_CONNECTION",

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cogwork.client.errors import ClientError
     from cogwork.client.outcome import Outcome
     from cogwork.client.publisher import Publisher
-    from cogwork.dataplane.dispatches import Batch
+    from cogwork.dataplane.client.dispatches import Batch
 
 __all__ = ("outcomes_of", "stuck")
 

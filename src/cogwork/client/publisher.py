@@ -20,8 +20,8 @@ from cogwork.client.outcome import (
     outcome_of,
     unsent,
 )
-from cogwork.dataplane.outbox import Outbox
-from cogwork.dataplane.outgoing import OutgoingLink
+from cogwork.dataplane.client.outbox import Outbox
+from cogwork.dataplane.transport.outgoing import OutgoingLink
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from cogwork.amqp.types import Symbol
     from cogwork.client.mesh import Mesh
-    from cogwork.dataplane.dispatches import Batch, Post
+    from cogwork.dataplane.client.dispatches import Batch, Post
     from cogwork.dataplane.link import Link
 
 __all__ = ("OnDoubt", "Publisher")

@@ -11,9 +11,9 @@ from cogwork.amqp.terminus import Source, Target
 from cogwork.amqp.types import Described, Symbol, UInt
 from cogwork.client.checks import checked_address
 from cogwork.client.link_end import LinkEnd
-from cogwork.dataplane.entry import CLOSEST_CODE, AddressEntry
-from cogwork.dataplane.incoming import IncomingLink
-from cogwork.dataplane.messages import Message
+from cogwork.dataplane.addresses.entry import CLOSEST_CODE, AddressEntry
+from cogwork.dataplane.message.messages import Message
+from cogwork.dataplane.transport.incoming import IncomingLink
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from cogwork.amqp.outcomes import DeliveryState
     from cogwork.client.mesh import Mesh
-    from cogwork.dataplane.inbox import Inbox
+    from cogwork.dataplane.client.inbox import Inbox
     from cogwork.dataplane.link import Link
 
 __all__ = ("BATCH_MAX", "Receiver", "checked_credit", "filters_of")

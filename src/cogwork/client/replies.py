@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cogwork.client.mesh import Mesh
     from cogwork.client.publisher import Publisher
     from cogwork.client.senders import Senders
-    from cogwork.dataplane.messages import Message
+    from cogwork.dataplane.message.messages import Message
 
 __all__ = ("CONDITION", "DESCRIPTION", "Replies")
 

@@ -7,8 +7,8 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING
 
 from cogwork.client.receiver import Receiver
-from cogwork.dataplane.inbox import Inbox
-from cogwork.dataplane.messages import Message
+from cogwork.dataplane.client.inbox import Inbox
+from cogwork.dataplane.message.messages import Message
 
 if TYPE_CHECKING:
     from cogwork.amqp.terminus import Source

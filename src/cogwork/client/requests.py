@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from cogwork.client.mesh import Mesh
     from cogwork.client.senders import Senders
-    from cogwork.dataplane.messages import Message
+    from cogwork.dataplane.message.messages import Message
 
 __all__ = ("REQUEST_TIMEOUT_S", "Requests")
 

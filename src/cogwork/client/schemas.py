@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
     from cogwork.client.mesh import Mesh
     from cogwork.client.stream_reader import StreamReader
-    from cogwork.dataplane.messages import Message
-    from cogwork.dataplane.stream_records import Record
+    from cogwork.dataplane.client.stream_records import Record
+    from cogwork.dataplane.message.messages import Message
 
 __all__ = ("Schemas",)
 

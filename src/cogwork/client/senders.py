@@ -23,7 +23,7 @@ from cogwork.client.publisher import Publisher
 if TYPE_CHECKING:
     from cogwork.amqp.errors import AmqpError
     from cogwork.client.mesh import Mesh
-    from cogwork.dataplane.messages import Message
+    from cogwork.dataplane.message.messages import Message
 
 __all__ = ("Senders",)
 

@@ -12,14 +12,14 @@ from cogwork.amqp.errors import CogworkError, Condition
 from cogwork.client.consumer import Consumer
 from cogwork.client.fields import message_of
 from cogwork.client.replies import CONDITION, DESCRIPTION
-from cogwork.dataplane.messages import Message
+from cogwork.dataplane.message.messages import Message
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
     from cogwork.client.mesh import Mesh
-    from cogwork.dataplane.items import Item
+    from cogwork.dataplane.client.items import Item
 
 __all__ = ("Service",)
 

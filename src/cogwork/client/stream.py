@@ -14,13 +14,13 @@ from cogwork.client.stream_publisher import StreamPublisher
 from cogwork.client.stream_reader import StreamReader
 from cogwork.client.stream_start import StreamStart, start_of
 from cogwork.consensus.engine import Origin, Snapshot
-from cogwork.dataplane.messages import Message
+from cogwork.dataplane.message.messages import Message
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
 
     from cogwork.client.mesh import Mesh
-    from cogwork.dataplane.stream_records import Records
+    from cogwork.dataplane.client.stream_records import Records
 
 __all__ = ("OnTruncated", "Stream")
 

@@ -12,14 +12,14 @@ from cogwork.client.checks import demand_seconds
 from cogwork.client.fields import MessageFields, batch_of, message_of
 from cogwork.client.outcome import outcome_of
 from cogwork.client.publisher import Publisher
-from cogwork.dataplane.stream_outbox import StreamOutbox
+from cogwork.dataplane.client.stream_outbox import StreamOutbox
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from cogwork.client.mesh import Mesh
     from cogwork.client.outcome import Outcome
-    from cogwork.dataplane.dispatches import Batch, Post
+    from cogwork.dataplane.client.dispatches import Batch, Post
 
 __all__ = ("StreamPublisher",)
 

@@ -14,8 +14,8 @@ from cogwork.client.errors import LinkRefused, RecordsLost
 from cogwork.client.receiver import BATCH_MAX, Receiver, checked_credit, filters_of
 from cogwork.client.stream_start import start_filters
 from cogwork.consensus.engine import FromOffset, Origin
-from cogwork.dataplane.stream_inbox import StreamInbox
-from cogwork.dataplane.stream_records import Record, Records
+from cogwork.dataplane.client.stream_inbox import StreamInbox
+from cogwork.dataplane.client.stream_records import Record, Records
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -11,8 +11,8 @@ from cogwork.amqp.performatives import SenderSettleMode
 from cogwork.amqp.terminus import Source
 from cogwork.client.errors import CallTimeout, Disconnected, InDoubt, LinkDetached, Released
 from cogwork.client.receiver import Receiver, checked_credit, filters_of
-from cogwork.dataplane.inbox import Inbox
-from cogwork.dataplane.messages import Message
+from cogwork.dataplane.client.inbox import Inbox
+from cogwork.dataplane.message.messages import Message
 
 if TYPE_CHECKING:
     from cogwork.client.mesh import Mesh

@@ -18,7 +18,7 @@ from cogwork.amqp.types import Symbol, UInt
 from cogwork.client.errors import AuthenticationError, ConnectError, connection_error
 from cogwork.client.link_end import LEFT_PAUSE_S, LinkEnd, has_more
 from cogwork.client.redirection import Redirected, redirection_of
-from cogwork.dataplane.composites import encode
+from cogwork.dataplane.encoding.composites import encode
 from cogwork.dataplane.host import DiallingSide
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from cogwork.dataplane.connection import Connection
     from cogwork.dataplane.link import Link
     from cogwork.dataplane.session import SessionEndpoint
-    from cogwork.dataplane.session_end import Session
+    from cogwork.dataplane.transport.session_end import Session
     from cogwork.io.pump import SocketPump, StreamPump
 
 __all__ = ("Uplink",)

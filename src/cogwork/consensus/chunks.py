@@ -10,7 +10,7 @@ Compiled: each append passes here on every replica.
 """
 
 import cython
-from cython.cimports.cogwork.dataplane.octets import (
+from cython.cimports.cogwork.dataplane.encoding.octets import (
     bytes_from,
     load_u32,
     load_u64,

@@ -19,9 +19,9 @@ from cogwork.container.gateways.inside import Inside
 from cogwork.container.overdue import POLICY_CODES
 from cogwork.container.reply_addresses import REPLY_PREFIX
 from cogwork.container.source_terms import demand_kept, demand_known_mode, expiry_of, mode_of
-from cogwork.dataplane.checked import CheckedLink
-from cogwork.dataplane.incoming import IncomingLink
-from cogwork.dataplane.outgoing import OutgoingLink
+from cogwork.dataplane.addresses.checked import CheckedLink
+from cogwork.dataplane.transport.incoming import IncomingLink
+from cogwork.dataplane.transport.outgoing import OutgoingLink
 from cogwork.nodes.stream import StreamNode
 from cogwork.router.addresses import Distribution
 from cogwork.spi.node import Node, Refused, Subscription
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from cogwork.container.clients import ClientContext
     from cogwork.container.settings import Limits
     from cogwork.container.virtual_host import VirtualHost
-    from cogwork.dataplane.entry import AddressEntry
+    from cogwork.dataplane.addresses.entry import AddressEntry
     from cogwork.dataplane.link import Link
     from cogwork.router.addresses import AddressRule
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from cogwork.amqp.errors import AmqpError
 from cogwork.amqp.types import Symbol
 from cogwork.container.gathered import Gathered
+from cogwork.dataplane.addresses.port import Port
 from cogwork.dataplane.link import Link
-from cogwork.dataplane.port import Port
 from cogwork.spi.effects import Detach, Publish, Report, Send, Settle
 
 if TYPE_CHECKING:

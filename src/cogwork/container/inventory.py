@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from cogwork.container.attachments import Attachment
     from cogwork.container.container import Container
     from cogwork.container.virtual_host import VirtualHost
+    from cogwork.dataplane.addresses.entry import AddressEntry
     from cogwork.dataplane.connection import Connection
-    from cogwork.dataplane.entry import AddressEntry
     from cogwork.dataplane.link import Link
     from cogwork.dataplane.session import SessionEndpoint
     from cogwork.spi.management import Collection, Row

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from cogwork.dataplane.port import Port
+from cogwork.dataplane.addresses.port import Port
 
 if TYPE_CHECKING:
     from cogwork.container.virtual_host import VirtualHost

@@ -11,9 +11,9 @@ from cogwork.router.addresses import SlowSubscriber
 
 if TYPE_CHECKING:
     from cogwork.dataplane.core import Core
-    from cogwork.dataplane.incoming import IncomingLink
     from cogwork.dataplane.link import Link
-    from cogwork.dataplane.outgoing import OutgoingLink
+    from cogwork.dataplane.transport.incoming import IncomingLink
+    from cogwork.dataplane.transport.outgoing import OutgoingLink
 
 __all__ = ("POLICY_CODES", "detach_overdue")
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from cogwork.dataplane.outgoing import OutgoingLink
+from cogwork.dataplane.transport.outgoing import OutgoingLink
 
 if TYPE_CHECKING:
     from cogwork.container.clients import ClientContext
     from cogwork.container.settings import Right
+    from cogwork.dataplane.addresses.entry import AddressEntry
     from cogwork.dataplane.connection import Connection
-    from cogwork.dataplane.entry import AddressEntry
 
 __all__ = ("ClientRequester",)
 

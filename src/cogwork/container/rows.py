@@ -16,8 +16,8 @@ from cogwork.amqp.performatives import Role
 from cogwork.container.attachments import Attachment
 from cogwork.container.gateways.inside import NoSocket
 from cogwork.container.memory import resident_bytes
-from cogwork.dataplane.entry import BALANCED_CODE, CLOSEST_CODE, MULTICAST_CODE
-from cogwork.dataplane.outgoing import OutgoingLink
+from cogwork.dataplane.addresses.entry import BALANCED_CODE, CLOSEST_CODE, MULTICAST_CODE
+from cogwork.dataplane.transport.outgoing import OutgoingLink
 from cogwork.nodes.queue import QueueNode
 from cogwork.nodes.topic import TopicNode
 from cogwork.plugins import PLUGIN_FAULTS
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from cogwork.container.clients import ClientContext
     from cogwork.container.container import Container
     from cogwork.container.virtual_host import VirtualHost
+    from cogwork.dataplane.addresses.entry import AddressEntry
     from cogwork.dataplane.connection import Connection
-    from cogwork.dataplane.entry import AddressEntry
-    from cogwork.dataplane.incoming import IncomingLink
     from cogwork.dataplane.link import Link
     from cogwork.dataplane.session import SessionEndpoint
+    from cogwork.dataplane.transport.incoming import IncomingLink
     from cogwork.spi.management import Row
     from cogwork.spi.node import Node
 

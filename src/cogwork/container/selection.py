@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import Condition, ProtocolError
-from cogwork.dataplane.messages import Message
+from cogwork.dataplane.message.messages import Message
 from cogwork.router.selectors import SelectorSyntaxError, compile_selector, section_lookup
 from cogwork.spi.node import Refused
 

@@ -22,8 +22,8 @@ from cogwork.container.mesh import view as mesh_view
 from cogwork.container.reported import Reported
 from cogwork.container.requester import ClientRequester
 from cogwork.container.stream_declarations import StreamDeclarations, demand_topics
-from cogwork.dataplane.incoming import IncomingLink
-from cogwork.dataplane.outgoing import OutgoingLink
+from cogwork.dataplane.transport.incoming import IncomingLink
+from cogwork.dataplane.transport.outgoing import OutgoingLink
 from cogwork.nodes.management.consumers import CONSUMER
 from cogwork.nodes.topic import TopicNode
 from cogwork.spi.management import BAD_REQUEST, FORBIDDEN, NOT_FOUND, UNAUTHORIZED, ManagementError

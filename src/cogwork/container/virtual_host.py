@@ -14,9 +14,14 @@ from typing import TYPE_CHECKING
 from cogwork.amqp.errors import Condition, ProtocolError
 from cogwork.container.hosted_nodes import HostedNodes, demand_visible
 from cogwork.container.reply_addresses import REPLY_PREFIX
-from cogwork.dataplane.entry import BALANCED_CODE, CLOSEST_CODE, MULTICAST_CODE, AddressEntry
-from cogwork.dataplane.messages import Message
-from cogwork.dataplane.space import AddressSpace
+from cogwork.dataplane.addresses.entry import (
+    BALANCED_CODE,
+    CLOSEST_CODE,
+    MULTICAST_CODE,
+    AddressEntry,
+)
+from cogwork.dataplane.addresses.space import AddressSpace
+from cogwork.dataplane.message.messages import Message
 from cogwork.nodes.queue import QueueNode
 from cogwork.nodes.queue.dead_letters import dead_letter
 from cogwork.nodes.stream import StreamNode
@@ -39,7 +44,7 @@ if TYPE_CHECKING:
     from cogwork.container.mesh.reach import Reach
     from cogwork.container.schemas.service import Schemas
     from cogwork.dataplane.core import Core
-    from cogwork.dataplane.outgoing import OutgoingLink
+    from cogwork.dataplane.transport.outgoing import OutgoingLink
     from cogwork.spi.audits import Audits
     from cogwork.spi.effects import Effect
     from cogwork.spi.engines import Engines

@@ -4,6 +4,9 @@ from pathlib import Path
 
 from cogwork import freshness
 
-for _declaration in sorted(Path(__file__).parent.glob("*.pxd")):
+_HERE = Path(__file__).parent
+
+for _declaration in sorted(_HERE.rglob("*.pxd")):
     if _declaration.with_suffix(".py").exists():  # the others are all inline: there is no module
-        freshness.load(f"cogwork.dataplane.{_declaration.stem}")
+        _parts = _declaration.relative_to(_HERE).with_suffix("").parts
+        freshness.load(".".join(("cogwork.dataplane", *_parts)))

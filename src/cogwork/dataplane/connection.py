@@ -35,10 +35,10 @@ from cogwork.amqp.sasl import (
 )
 from cogwork.amqp.states import CONNECTION_OVER, ConnectionState, Event, connection_step
 from cogwork.amqp.types import Symbol
-from cogwork.dataplane.composites import decode, encode
+from cogwork.dataplane.encoding.composites import decode, encode
 from cogwork.dataplane.fitting import fitting
 from cogwork.dataplane.sessions import Sessions
-from cogwork.dataplane.wire import Wire
+from cogwork.dataplane.transport.wire import Wire
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,11 +46,11 @@ if TYPE_CHECKING:
     from cogwork.dataplane.connection_settings import ConnectionSettings
     from cogwork.dataplane.core import Core
     from cogwork.dataplane.host import Host, Transport
-    from cogwork.dataplane.incoming import IncomingLink
-    from cogwork.dataplane.outgoing import OutgoingLink
-    from cogwork.dataplane.relayed import RelayedSession
     from cogwork.dataplane.session import SessionEndpoint
-    from cogwork.dataplane.session_end import Session
+    from cogwork.dataplane.transport.incoming import IncomingLink
+    from cogwork.dataplane.transport.outgoing import OutgoingLink
+    from cogwork.dataplane.transport.relayed import RelayedSession
+    from cogwork.dataplane.transport.session_end import Session
 
 __all__ = ("Connection",)
 

@@ -1,10 +1,10 @@
 cimport cython
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
-from cogwork.dataplane.deliveries cimport Deliveries
+from cogwork.dataplane.transport.deliveries cimport Deliveries
 from cogwork.dataplane.due cimport Due
-from cogwork.dataplane.fanouts cimport Branches, Fanouts
+from cogwork.dataplane.addresses.fanouts cimport Branches, Fanouts
 from cogwork.dataplane.registry cimport Registry
-from cogwork.dataplane.shipment cimport Verdict
+from cogwork.dataplane.transport.shipment cimport Verdict
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
 from cogwork.dataplane.terminus cimport Terminus
 

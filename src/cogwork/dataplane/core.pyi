@@ -1,7 +1,7 @@
 from collections.abc import Callable
 
-from cogwork.dataplane.outgoing import OutgoingLink
-from cogwork.dataplane.wire import Wire
+from cogwork.dataplane.transport.outgoing import OutgoingLink
+from cogwork.dataplane.transport.wire import Wire
 
 SOURCE_HASH: str
 

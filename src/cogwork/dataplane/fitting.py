@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from cogwork.amqp.errors import AmqpError, FrameTooLarge
 from cogwork.amqp.frames import FRAME_HEADER_BYTES
 from cogwork.amqp.performatives import Attach, Close, Detach, End, Open
-from cogwork.dataplane.composites import encode
+from cogwork.dataplane.encoding.composites import encode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from cogwork.amqp.outcomes import DeliveryState
     from cogwork.amqp.terminus import Coordinator, Source, Target
     from cogwork.amqp.types import Symbol
-    from cogwork.dataplane.incoming import IncomingLink
-    from cogwork.dataplane.outgoing import OutgoingLink
     from cogwork.dataplane.session import SessionEndpoint
+    from cogwork.dataplane.transport.incoming import IncomingLink
+    from cogwork.dataplane.transport.outgoing import OutgoingLink
 
 __all__ = ("Link",)
 

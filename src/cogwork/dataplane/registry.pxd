@@ -1,6 +1,6 @@
 cimport cython
 from libc.stdint cimport uint32_t, uint64_t
-from cogwork.dataplane.shipment cimport NOWHERE, Verdict
+from cogwork.dataplane.transport.shipment cimport NOWHERE, Verdict
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
 from cogwork.dataplane.terminus cimport SETTLE, Terminus
 

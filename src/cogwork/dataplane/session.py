@@ -18,7 +18,7 @@ from cogwork.amqp.performatives import (
 )
 from cogwork.amqp.states import SESSION_OVER, Event, SessionState, session_step
 from cogwork.dataplane.link import Link
-from cogwork.dataplane.session_end import Session
+from cogwork.dataplane.transport.session_end import Session
 
 if TYPE_CHECKING:
     from cogwork.amqp.types import Symbol

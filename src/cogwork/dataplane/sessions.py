@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cogwork.dataplane.relayed import RelayedSession
 from cogwork.dataplane.session import SessionEndpoint
+from cogwork.dataplane.transport.relayed import RelayedSession
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,7 +1,7 @@
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from cogwork.dataplane.due cimport Due
-from cogwork.dataplane.octets cimport octets_of
-from cogwork.dataplane.shipment cimport Piece, Shipment, Verdict, fill_shipment
+from cogwork.dataplane.encoding.octets cimport octets_of
+from cogwork.dataplane.transport.shipment cimport Piece, Shipment, Verdict, fill_shipment
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
 
 # What a source answers to an outcome: it is not final; settle it; it came too late.

@@ -1,7 +1,7 @@
 """Where deliveries go to, or come from."""
 
 import cython
-from cython.cimports.cogwork.dataplane.shipment import fill_verdict
+from cython.cimports.cogwork.dataplane.transport.shipment import fill_verdict
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 

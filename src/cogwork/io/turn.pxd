@@ -1,5 +1,5 @@
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
-from cogwork.dataplane.wire cimport Wire
+from cogwork.dataplane.transport.wire cimport Wire
 
 cdef class Turn
 cdef class Waiter

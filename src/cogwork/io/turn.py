@@ -16,7 +16,7 @@ import asyncio
 import cython
 from cython.cimports.cogwork.dataplane.source_hash import COGWORK_SOURCE_HASH
 from cython.cimports.cogwork.dataplane.system import clock_s
-from cython.cimports.cogwork.dataplane.wire import Wire
+from cython.cimports.cogwork.dataplane.transport.wire import Wire
 
 __all__ = ("SOURCE_HASH", "Turn", "Waiter")
 

@@ -3,7 +3,7 @@ from collections.abc import Callable, Generator
 from contextvars import Context
 from typing import Any, Generic, TypeVar
 
-from cogwork.dataplane.wire import Wire
+from cogwork.dataplane.transport.wire import Wire
 
 SOURCE_HASH: str
 

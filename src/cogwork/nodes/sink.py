@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cogwork.dataplane.drain import Drain
-from cogwork.dataplane.entry import CLOSEST_CODE, AddressEntry
+from cogwork.dataplane.addresses.drain import Drain
+from cogwork.dataplane.addresses.entry import CLOSEST_CODE, AddressEntry
 from cogwork.spi.node import Refused
 
 if TYPE_CHECKING:

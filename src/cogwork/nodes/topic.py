@@ -14,8 +14,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import Condition
-from cogwork.dataplane.entry import MULTICAST_CODE, AddressEntry
-from cogwork.dataplane.outgoing import OutgoingLink
+from cogwork.dataplane.addresses.entry import MULTICAST_CODE, AddressEntry
+from cogwork.dataplane.transport.outgoing import OutgoingLink
 from cogwork.router.topics import PatternTooLongError, TopicTrie
 from cogwork.spi.node import Refused
 

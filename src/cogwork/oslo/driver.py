@@ -12,7 +12,7 @@ import oslo_messaging
 from oslo_messaging._drivers import base
 
 from cogwork.amqp.terminus import COPY, MOVE
-from cogwork.dataplane.messages import Message
+from cogwork.dataplane.message.messages import Message
 from cogwork.oslo import wire
 from cogwork.oslo.connection import Connection
 from cogwork.oslo.green import original

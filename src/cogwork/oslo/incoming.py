@@ -9,7 +9,7 @@ from oslo_messaging._drivers import base
 from oslo_messaging.exceptions import MessageDeliveryFailure
 
 from cogwork.amqp.errors import CogworkError
-from cogwork.dataplane.messages import Message
+from cogwork.dataplane.message.messages import Message
 from cogwork.oslo import wire
 from cogwork.oslo.plan import Plan
 from cogwork.oslo.sending import Sending
@@ -17,7 +17,7 @@ from cogwork.oslo.sending import Sending
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cogwork.dataplane.items import Item
+    from cogwork.dataplane.client.items import Item
     from cogwork.oslo.connection import Connection
 
 __all__ = ("Incoming", "Notification", "RpcRequest")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from cogwork.amqp.types import Symbol
-    from cogwork.dataplane.items import Item
+    from cogwork.dataplane.client.items import Item
     from cogwork.oslo.addresses import Addresser
     from cogwork.oslo.connection import Connection
     from cogwork.oslo.incoming import Notification, RpcRequest

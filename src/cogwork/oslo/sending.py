@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     import asyncio
 
     from cogwork.client.publisher import Publisher
-    from cogwork.dataplane.dispatches import Post
-    from cogwork.dataplane.messages import Message
+    from cogwork.dataplane.client.dispatches import Post
+    from cogwork.dataplane.message.messages import Message
     from cogwork.oslo.connection import Connection
     from cogwork.oslo.plan import Plan
     from cogwork.oslo.replies import Replies

@@ -13,7 +13,7 @@ from oslo_messaging._drivers import common
 from oslo_serialization import jsonutils
 
 if TYPE_CHECKING:
-    from cogwork.dataplane.messages import Message
+    from cogwork.dataplane.message.messages import Message
 
 __all__ = (
     "Request",

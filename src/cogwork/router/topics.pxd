@@ -1,8 +1,8 @@
 cimport cython
 from libc.stdint cimport uint16_t, uint32_t, uint64_t
 from cpython.object cimport PyObject
-from cogwork.dataplane.interest cimport Interest
-from cogwork.dataplane.octets cimport octets
+from cogwork.dataplane.addresses.interest cimport Interest
+from cogwork.dataplane.encoding.octets cimport octets
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
 from cogwork.router.branches cimport NOWHERE, ROOT, Branch, Branches, find, is_leaf
 from cogwork.router.words cimport Words, resized

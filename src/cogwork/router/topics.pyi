@@ -1,4 +1,4 @@
-from cogwork.dataplane.interest import Interest
+from cogwork.dataplane.addresses.interest import Interest
 
 SOURCE_HASH: str
 CACHE_LIMIT: int

@@ -3,7 +3,7 @@ from libc.stdint cimport uint64_t
 from libc.stdlib cimport realloc
 from libc.string cimport memchr
 
-from cogwork.dataplane.octets cimport octets
+from cogwork.dataplane.encoding.octets cimport octets
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
 
 cdef extern from *:

@@ -9,7 +9,7 @@ from cogwork.schema.errors import InvalidBody
 from cogwork.schema.events import ADDRESS_LENGTH_MAX, VERSION_MAX
 
 if TYPE_CHECKING:
-    from cogwork.dataplane.messages import Message
+    from cogwork.dataplane.message.messages import Message
 
 __all__ = ("ADDRESS_ANNOTATION", "VERSION_ANNOTATION", "content_of", "name_of", "version_of")
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from cogwork.arrow.places import place_of, plain
-from cogwork.dataplane.rows import RowEncoder
+from cogwork.dataplane.tables.rows import RowEncoder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

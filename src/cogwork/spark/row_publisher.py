@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from cogwork.client.outcome import Outcome
     from cogwork.client.publisher import Publisher
-    from cogwork.dataplane.dispatches import Batch
+    from cogwork.dataplane.client.dispatches import Batch
     from cogwork.spark.write_options import WriteOptions
 
 __all__ = ("RowPublisher",)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cogwork.dataplane.store import Store
+    from cogwork.dataplane.queue.store import Store
     from cogwork.spi.node import Subscription
 
 __all__ = ("Audits", "Watch")

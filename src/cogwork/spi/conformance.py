@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from cogwork.dataplane.entry import AddressEntry
+from cogwork.dataplane.addresses.entry import AddressEntry
 from cogwork.spi.loopback import Loopback
 from cogwork.spi.node import Refused
 

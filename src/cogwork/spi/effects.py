@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from cogwork.amqp.types import Symbol
-    from cogwork.dataplane.ends import LinkEnd
-    from cogwork.dataplane.entry import AddressEntry
+    from cogwork.dataplane.addresses.entry import AddressEntry
     from cogwork.dataplane.terminus import Terminus
+    from cogwork.dataplane.transport.ends import LinkEnd
     from cogwork.spi.management import OnOutcome
 
 __all__ = ("ACCEPTED", "Detach", "Effect", "Publish", "Report", "Send", "Settle")

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from cogwork.dataplane.partitions import PartitionedInlet
-    from cogwork.dataplane.store import Store
+    from cogwork.dataplane.addresses.partitions import PartitionedInlet
+    from cogwork.dataplane.queue.store import Store
 
 __all__ = ("JournalHandle", "Journals", "ReplicaHandle")
 

@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, Self
 
 from cogwork.amqp.performatives import Flow, encode_performative
 from cogwork.amqp.terminus import Source
-from cogwork.dataplane.codec import encode
+from cogwork.dataplane.addresses.port import Port
 from cogwork.dataplane.core import Core
-from cogwork.dataplane.messages import Message
-from cogwork.dataplane.outgoing import OutgoingLink
-from cogwork.dataplane.port import Port
-from cogwork.dataplane.session_end import Session
-from cogwork.dataplane.wire import Wire
+from cogwork.dataplane.encoding.codec import encode
+from cogwork.dataplane.message.messages import Message
+from cogwork.dataplane.transport.outgoing import OutgoingLink
+from cogwork.dataplane.transport.session_end import Session
+from cogwork.dataplane.transport.wire import Wire
 from cogwork.spi.effects import Detach, Effect, Publish, Send, Settle
 from cogwork.spi.node import NodeContext, Subscription
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from cogwork.dataplane.incoming import IncomingLink
+    from cogwork.dataplane.transport.incoming import IncomingLink
     from cogwork.spi.node import NodeFactory
 
 __all__ = ("Loopback",)

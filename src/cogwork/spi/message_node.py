@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import AmqpError, Condition, ProtocolError
 from cogwork.amqp.outcomes import Rejected
-from cogwork.dataplane.codec import encode
-from cogwork.dataplane.entry import CLOSEST_CODE, MULTICAST_CODE, AddressEntry
-from cogwork.dataplane.messages import Message
-from cogwork.dataplane.port import Port
+from cogwork.dataplane.addresses.entry import CLOSEST_CODE, MULTICAST_CODE, AddressEntry
+from cogwork.dataplane.addresses.port import Port
+from cogwork.dataplane.encoding.codec import encode
+from cogwork.dataplane.message.messages import Message
 from cogwork.plugins import PLUGIN_FAULTS
 from cogwork.spi.effects import ACCEPTED, Effect, Publish, Report, Send, Settle
 

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from cogwork.amqp.outcomes import DeliveryState
     from cogwork.amqp.terminus import Source
     from cogwork.amqp.types import Symbol
+    from cogwork.dataplane.addresses.entry import AddressEntry
     from cogwork.dataplane.core import Core
-    from cogwork.dataplane.entry import AddressEntry
-    from cogwork.dataplane.outgoing import OutgoingLink
+    from cogwork.dataplane.transport.outgoing import OutgoingLink
     from cogwork.spi.audits import Audits
     from cogwork.spi.effects import Effect
     from cogwork.spi.engines import Engines

@@ -10,8 +10,8 @@ from cogwork.client.checks import demand_seconds
 from cogwork.client.fields import batch_of
 from cogwork.client.on_thread import OnThread
 from cogwork.client.publisher import Publisher as AsyncPublisher
-from cogwork.dataplane.items import Item
-from cogwork.dataplane.messages import Message
+from cogwork.dataplane.client.items import Item
+from cogwork.dataplane.message.messages import Message
 from cogwork.sync.loop_thread import LoopThread, on_loop
 
 if TYPE_CHECKING:

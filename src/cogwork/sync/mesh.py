@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cogwork.client.fields import MessageFields
     from cogwork.client.mesh import Mesh as AsyncMesh
     from cogwork.client.publisher import OnDoubt
-    from cogwork.dataplane.messages import Message
+    from cogwork.dataplane.message.messages import Message
 
 __all__ = ("Mesh", "connect")
 

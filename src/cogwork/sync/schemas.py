@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
     from cogwork.client.fields import MessageFields
     from cogwork.client.schemas import Schemas as AsyncSchemas
-    from cogwork.dataplane.messages import Message
+    from cogwork.dataplane.message.messages import Message
     from cogwork.schema import Registered
     from cogwork.sync.loop_thread import LoopThread
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cogwork.client.stream import Stream as AsyncStream
     from cogwork.client.stream_start import StreamStart
     from cogwork.consensus.engine import Snapshot
-    from cogwork.dataplane.stream_records import Record
+    from cogwork.dataplane.client.stream_records import Record
 
 __all__ = ("Stream",)
 

@@ -15,7 +15,7 @@ from cogwork.arrow.envelope import (
     range_filters,
     range_of,
 )
-from cogwork.dataplane.messages import Message
+from cogwork.dataplane.message.messages import Message
 
 WANTED = Range(3, 9, ("offset", "body"))
 

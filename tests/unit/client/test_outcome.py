@@ -9,7 +9,7 @@ from cogwork.amqp.outcomes import Modified, Rejected
 from cogwork.amqp.types import Symbol
 from cogwork.client import errors
 from cogwork.client.outcome import OutcomeState, outcome_of
-from cogwork.dataplane.codec import encode
+from cogwork.dataplane.encoding.codec import encode
 
 
 def test_accepted_is_no_error() -> None:

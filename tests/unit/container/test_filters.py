@@ -9,7 +9,7 @@ import pytest
 from cogwork.amqp.types import Described, Symbol
 from cogwork.container.filters import read_filters, selector_of
 from cogwork.container.selection import selection
-from cogwork.dataplane.messages import Message
+from cogwork.dataplane.message.messages import Message
 from cogwork.spi.node import Refused
 
 SELECTOR = Described(Symbol("apache.org:selector-filter:string"), "a = 1")

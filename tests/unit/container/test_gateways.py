@@ -9,7 +9,7 @@ import pytest
 
 from cogwork.container.config import parse
 from cogwork.container.container import Container
-from cogwork.dataplane.messages import Message
+from cogwork.dataplane.message.messages import Message
 from cogwork.spi.door import Code
 from cogwork.spi.gateway import GatewayError
 

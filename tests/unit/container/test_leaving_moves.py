@@ -14,7 +14,7 @@ from cogwork.amqp.types import Symbol, UInt
 from cogwork.container.mesh import moving
 from cogwork.container.mesh.move_way import ForgottenError, MoveError
 from cogwork.container.mesh.moving import Mover, items_of
-from cogwork.dataplane.messages import Message
+from cogwork.dataplane.message.messages import Message
 from cogwork.nodes.queue import QueueNode
 from cogwork.spi.loopback import Loopback
 

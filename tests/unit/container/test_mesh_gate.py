@@ -15,17 +15,17 @@ from cogwork.amqp.performatives import Attach, Role
 from cogwork.amqp.terminus import Source, Target
 from cogwork.container.mesh.gate import Gate
 from cogwork.container.mesh.names import FROM, MOVE
+from cogwork.dataplane.addresses.entry import BALANCED_CODE, AddressEntry
 from cogwork.dataplane.core import Core
-from cogwork.dataplane.entry import BALANCED_CODE, AddressEntry
-from cogwork.dataplane.outgoing import OutgoingLink
+from cogwork.dataplane.transport.outgoing import OutgoingLink
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cogwork.container.mesh.service import MeshService
     from cogwork.container.virtual_host import VirtualHost
-    from cogwork.dataplane.incoming import IncomingLink
     from cogwork.dataplane.link import Link
+    from cogwork.dataplane.transport.incoming import IncomingLink
 
 ATTACHES = {
     "lends": Attach(name="x", handle=0, role=Role.RECEIVER, source=Source(address="work/x")),

@@ -10,8 +10,8 @@ from wires import Peer
 
 from cogwork.amqp.errors import DecodeError
 from cogwork.container.config import parse
-from cogwork.dataplane.messages import Message
-from cogwork.dataplane.port import Port
+from cogwork.dataplane.addresses.port import Port
+from cogwork.dataplane.message.messages import Message
 from cogwork.nodes.queue import QueueNode
 from cogwork.nodes.queue.dead_letters import origin_of
 

@@ -13,9 +13,9 @@ from cogwork.container.telemetry import queue_watch
 from cogwork.container.telemetry.appender import Appender, head_of, message_of
 from cogwork.container.telemetry.queue_watch import PAUSE_S, QueueWatch
 from cogwork.dataplane.core import Core
-from cogwork.dataplane.messages import Message
-from cogwork.dataplane.store import Store
-from cogwork.dataplane.trail import Trail
+from cogwork.dataplane.message.messages import Message
+from cogwork.dataplane.queue.store import Store
+from cogwork.dataplane.queue.trail import Trail
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -15,11 +15,11 @@ from cogwork.container.cluster.queue_replicas import shard_of_queue
 from cogwork.container.cluster.replicated_queue import ReplicatedQueue
 from cogwork.container.journals import durable_queue
 from cogwork.container.journals.journals import QueueJournals
+from cogwork.dataplane.addresses.entry import CLOSEST_CODE, AddressEntry
+from cogwork.dataplane.addresses.partitions import PartitionedInlet
 from cogwork.dataplane.core import Core
-from cogwork.dataplane.entry import CLOSEST_CODE, AddressEntry
-from cogwork.dataplane.messages import Message
-from cogwork.dataplane.partitions import PartitionedInlet
-from cogwork.dataplane.store import Store
+from cogwork.dataplane.message.messages import Message
+from cogwork.dataplane.queue.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -18,15 +18,15 @@ from cogwork.container.schemas import checker as checking
 from cogwork.container.schemas import judge as judging
 from cogwork.container.schemas.checker import Checker
 from cogwork.container.schemas.guards import Guards
-from cogwork.dataplane.codec import decode
 from cogwork.dataplane.core import Core
-from cogwork.dataplane.messages import Message
+from cogwork.dataplane.encoding.codec import decode
+from cogwork.dataplane.message.messages import Message
 from cogwork.schema import Registry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cogwork.dataplane.checked import CheckedLink
+    from cogwork.dataplane.addresses.checked import CheckedLink
 
 RULES = """
 [[schema]]

@@ -13,7 +13,7 @@ from cogwork.container.addressing import table_of
 from cogwork.container.config import parse
 from cogwork.container.schemas import follower as following
 from cogwork.container.schemas.follower import Follower
-from cogwork.dataplane.messages import Message
+from cogwork.dataplane.message.messages import Message
 from cogwork.schema import SCHEMAS, Registry
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from cogwork.container.telemetry import heartbeat, traffic
 from cogwork.container.telemetry.heartbeat import Heartbeat
 from cogwork.container.telemetry.settings import Telemetry
 from cogwork.container.telemetry.traffic import WAITS_KEPT_S, Traffic, latency_of
-from cogwork.dataplane.histogram import Histogram
-from cogwork.dataplane.port import Port
+from cogwork.dataplane.addresses.port import Port
+from cogwork.dataplane.queue.histogram import Histogram
 from cogwork.nodes.queue import QueueNode
 
 if TYPE_CHECKING:

@@ -11,19 +11,19 @@ from text_messages import message
 from cogwork.amqp.frames import FrameReader
 from cogwork.amqp.outcomes import DeliveryState, Received
 from cogwork.amqp.performatives import Transfer, decode_performative
-from cogwork.dataplane.borrower import Borrower
+from cogwork.dataplane.addresses.entry import CLOSEST_CODE, AddressEntry
 from cogwork.dataplane.core import Core
-from cogwork.dataplane.entry import CLOSEST_CODE, AddressEntry
-from cogwork.dataplane.loan import Loan
-from cogwork.dataplane.outgoing import OutgoingLink
-from cogwork.dataplane.session_end import Session
-from cogwork.dataplane.store import SETTLE_CODE, STALE_CODE, Store
-from cogwork.dataplane.wire import Wire
+from cogwork.dataplane.queue.borrower import Borrower
+from cogwork.dataplane.queue.loan import Loan
+from cogwork.dataplane.queue.store import SETTLE_CODE, STALE_CODE, Store
+from cogwork.dataplane.transport.outgoing import OutgoingLink
+from cogwork.dataplane.transport.session_end import Session
+from cogwork.dataplane.transport.wire import Wire
 
 ACCEPTED, REJECTED = 0x24, 0x25
 RECEIVED = Received(section_number=0, section_offset=0)
 if TYPE_CHECKING:
-    from cogwork.dataplane.output import WireOwner
+    from cogwork.dataplane.transport.output import WireOwner
 
 WINDOW = 1 << 20
 

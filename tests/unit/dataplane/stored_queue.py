@@ -9,9 +9,9 @@ import peers
 from text_messages import message, text_of
 
 from cogwork.amqp.outcomes import Received
+from cogwork.dataplane.addresses.entry import BALANCED_CODE, AddressEntry
 from cogwork.dataplane.core import Core
-from cogwork.dataplane.entry import BALANCED_CODE, AddressEntry
-from cogwork.dataplane.store import Store
+from cogwork.dataplane.queue.store import Store
 
 RECEIVED = Received(section_number=0, section_offset=0)
 

@@ -6,9 +6,9 @@ import pytest
 from wires import BLOCK, DROP_OLDEST, Broker, Consumer, Publisher
 
 from cogwork.amqp.outcomes import Accepted, DeliveryState, Modified, Rejected, Released
-from cogwork.dataplane.entry import MULTICAST_CODE, AddressEntry
-from cogwork.dataplane.lost_branch import LostBranch
-from cogwork.dataplane.outgoing import OutgoingLink
+from cogwork.dataplane.addresses.entry import MULTICAST_CODE, AddressEntry
+from cogwork.dataplane.addresses.lost_branch import LostBranch
+from cogwork.dataplane.transport.outgoing import OutgoingLink
 
 IN_DOUBT = Modified(delivery_failed=True)
 BIG = b"x" * 200_000

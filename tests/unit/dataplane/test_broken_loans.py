@@ -7,7 +7,7 @@ from lenders import RECEIVED, Lent
 from text_messages import texts
 
 from cogwork.amqp.outcomes import Accepted, Rejected
-from cogwork.dataplane.store import KEEP_CODE, SETTLE_CODE, STALE_CODE
+from cogwork.dataplane.queue.store import KEEP_CODE, SETTLE_CODE, STALE_CODE
 
 
 def test_after_a_break_what_is_sent_again_is_recognised(lent: Lent) -> None:

@@ -10,17 +10,17 @@ from wires import Broker
 
 from cogwork.amqp.errors import AmqpError, Condition
 from cogwork.amqp.outcomes import Accepted, Rejected, Released
-from cogwork.dataplane.checked import CheckedLink
-from cogwork.dataplane.checkpoint import Checkpoint
-from cogwork.dataplane.codec import encode
-from cogwork.dataplane.messages import Message
+from cogwork.dataplane.addresses.checked import CheckedLink
+from cogwork.dataplane.addresses.checkpoint import Checkpoint
+from cogwork.dataplane.encoding.codec import encode
+from cogwork.dataplane.message.messages import Message
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cogwork.dataplane.entry import AddressEntry
-    from cogwork.dataplane.incoming import IncomingLink
+    from cogwork.dataplane.addresses.entry import AddressEntry
     from cogwork.dataplane.link import Link
+    from cogwork.dataplane.transport.incoming import IncomingLink
 
 KIB = 1024
 ERROR = AmqpError(condition=Condition.INVALID_FIELD, description="it is bad")

@@ -10,9 +10,9 @@ from kept_queues import KeptQueue
 
 from cogwork.amqp.message import Header
 from cogwork.amqp.types import Symbol, UInt
-from cogwork.dataplane.journal import Journal
-from cogwork.dataplane.journal_image import JournalImage
-from cogwork.dataplane.restoration import restore
+from cogwork.dataplane.queue.journal import Journal
+from cogwork.dataplane.queue.journal_image import JournalImage
+from cogwork.dataplane.queue.restoration import restore
 
 DELAY = Symbol("x-opt-delivery-delay")
 

@@ -7,7 +7,7 @@ import pytest
 from wires import Broker
 
 from cogwork.amqp.outcomes import Accepted, Released
-from cogwork.dataplane.entry import AddressEntry
+from cogwork.dataplane.addresses.entry import AddressEntry
 
 SHORT_S = 0.02
 

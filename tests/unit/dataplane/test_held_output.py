@@ -7,11 +7,11 @@ from unittest.mock import Mock
 
 import pytest
 
+from cogwork.dataplane.addresses.entry import MULTICAST_CODE, AddressEntry
+from cogwork.dataplane.addresses.port import Port
 from cogwork.dataplane.core import Core
-from cogwork.dataplane.entry import MULTICAST_CODE, AddressEntry
-from cogwork.dataplane.messages import Message
-from cogwork.dataplane.port import Port
-from cogwork.dataplane.wire import Wire
+from cogwork.dataplane.message.messages import Message
+from cogwork.dataplane.transport.wire import Wire
 
 
 class Owner:

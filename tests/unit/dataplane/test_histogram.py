@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cogwork.dataplane.histogram import Histogram
+from cogwork.dataplane.queue.histogram import Histogram
 
 
 def test_nothing_counted_is_zero() -> None:

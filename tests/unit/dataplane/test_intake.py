@@ -13,17 +13,17 @@ from cogwork.amqp.message import Data, Header, Sections, decode_sections, encode
 from cogwork.amqp.outcomes import Accepted, Rejected, Released
 from cogwork.amqp.types import Symbol, Timestamp, UInt, ULong
 from cogwork.consensus.batch import unpack
-from cogwork.dataplane.blocks import Block
+from cogwork.dataplane.addresses.entry import CLOSEST_CODE, MULTICAST_CODE, AddressEntry
 from cogwork.dataplane.core import Core
-from cogwork.dataplane.entry import CLOSEST_CODE, MULTICAST_CODE, AddressEntry
-from cogwork.dataplane.feed import Feed
-from cogwork.dataplane.intake import CaptureOutlet, Intake, Parcel
+from cogwork.dataplane.stream.blocks import Block
+from cogwork.dataplane.stream.feed import Feed
+from cogwork.dataplane.stream.intake import CaptureOutlet, Intake, Parcel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cogwork.amqp.outcomes import DeliveryState
-    from cogwork.dataplane.outgoing import OutgoingLink
+    from cogwork.dataplane.transport.outgoing import OutgoingLink
 
 ACCEPTED, REJECTED, RELEASED = 0x24, 0x25, 0x26
 PRODUCER, SEQUENCE = Symbol("x-opt-producer"), Symbol("x-opt-sequence")

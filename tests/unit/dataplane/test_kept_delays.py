@@ -11,7 +11,7 @@ from kept_queues import KeptQueue
 from cogwork.amqp.message import Header, Properties
 from cogwork.amqp.performatives import Transfer
 from cogwork.amqp.types import Symbol, UInt
-from cogwork.dataplane.store import KEEP_CODE
+from cogwork.dataplane.queue.store import KEEP_CODE
 
 
 @pytest.fixture

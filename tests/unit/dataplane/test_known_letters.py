@@ -8,7 +8,7 @@ from kept_queues import KeptQueue
 from cogwork.amqp.message import Annotations, decode_sections
 from cogwork.amqp.outcomes import Accepted
 from cogwork.amqp.types import Symbol
-from cogwork.dataplane.letters import Letters
+from cogwork.dataplane.queue.letters import Letters
 
 LETTERS_MAX = 16_384
 

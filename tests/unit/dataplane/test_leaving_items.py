@@ -12,8 +12,8 @@ from cogwork.amqp.errors import AmqpError
 from cogwork.amqp.message import Header, Properties, decode_sections
 from cogwork.amqp.outcomes import Modified, Rejected
 from cogwork.amqp.types import Symbol, UInt
-from cogwork.dataplane.past import take_away
-from cogwork.dataplane.restoration import restore
+from cogwork.dataplane.queue.past import take_away
+from cogwork.dataplane.queue.restoration import restore
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from kept_queues import KeptQueue
 
 from cogwork.amqp.message import Header
 from cogwork.amqp.types import Symbol, UInt
-from cogwork.dataplane.entry import CLOSEST_CODE, AddressEntry
-from cogwork.dataplane.partitions import PartitionedInlet
+from cogwork.dataplane.addresses.entry import CLOSEST_CODE, AddressEntry
+from cogwork.dataplane.addresses.partitions import PartitionedInlet
 
 LETTER = {
     Symbol("x-opt-dead-letter-reason"): "expired",

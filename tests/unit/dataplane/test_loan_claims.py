@@ -11,7 +11,7 @@ from cogwork.amqp.errors import AmqpError
 from cogwork.amqp.message import decode_sections
 from cogwork.amqp.outcomes import Accepted, DeliveryState, Modified, Rejected, Released
 from cogwork.amqp.types import Symbol
-from cogwork.dataplane.store import STALE_CODE
+from cogwork.dataplane.queue.store import STALE_CODE
 
 # -- claims
 

@@ -12,7 +12,7 @@ from cogwork.amqp.codec import encode
 from cogwork.amqp.message import Header, Properties, decode_sections
 from cogwork.amqp.outcomes import Modified
 from cogwork.amqp.types import Symbol, UInt
-from cogwork.dataplane.store import SETTLE_CODE
+from cogwork.dataplane.queue.store import SETTLE_CODE
 
 if TYPE_CHECKING:
     import peers

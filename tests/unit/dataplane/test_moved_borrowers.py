@@ -8,8 +8,8 @@ from lenders import Lent, Shard, Tunnel
 from text_messages import texts
 
 from cogwork.amqp.outcomes import Accepted, Released
-from cogwork.dataplane.borrower import Borrower
-from cogwork.dataplane.store import KEEP_CODE, SETTLE_CODE, STALE_CODE
+from cogwork.dataplane.queue.borrower import Borrower
+from cogwork.dataplane.queue.store import KEEP_CODE, SETTLE_CODE, STALE_CODE
 
 
 class Moved:

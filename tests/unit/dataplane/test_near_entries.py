@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cogwork.amqp.outcomes import Accepted, Released
-from cogwork.dataplane.entry import BALANCED_CODE, CLOSEST_CODE, AddressEntry
-from cogwork.dataplane.outgoing import OutgoingLink
+from cogwork.dataplane.addresses.entry import BALANCED_CODE, CLOSEST_CODE, AddressEntry
+from cogwork.dataplane.transport.outgoing import OutgoingLink
 
 if TYPE_CHECKING:
     from wires import Broker, Consumer

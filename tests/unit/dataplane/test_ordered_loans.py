@@ -8,17 +8,17 @@ import peers
 import pytest
 
 from cogwork.amqp.message import Data, Properties, Sections, decode_sections, encode_sections
-from cogwork.dataplane.borrower import Borrower
+from cogwork.dataplane.addresses.entry import CLOSEST_CODE, AddressEntry
 from cogwork.dataplane.core import Core
-from cogwork.dataplane.entry import CLOSEST_CODE, AddressEntry
-from cogwork.dataplane.loan import Loan
-from cogwork.dataplane.outgoing import OutgoingLink
-from cogwork.dataplane.session_end import Session
-from cogwork.dataplane.store import Store
-from cogwork.dataplane.wire import Wire
+from cogwork.dataplane.queue.borrower import Borrower
+from cogwork.dataplane.queue.loan import Loan
+from cogwork.dataplane.queue.store import Store
+from cogwork.dataplane.transport.outgoing import OutgoingLink
+from cogwork.dataplane.transport.session_end import Session
+from cogwork.dataplane.transport.wire import Wire
 
 if TYPE_CHECKING:
-    from cogwork.dataplane.output import WireOwner
+    from cogwork.dataplane.transport.output import WireOwner
 
 WINDOW = 1 << 20
 

@@ -12,16 +12,16 @@ from cogwork.amqp.outcomes import Modified, Released
 from cogwork.client.errors import ClientError, InDoubt
 from cogwork.client.errors import Released as NotTaken
 from cogwork.client.outcome import Outcome, outcome_of
+from cogwork.dataplane.client.flusher import Flusher
+from cogwork.dataplane.client.stream_outbox import StreamOutbox
 from cogwork.dataplane.core import Core
-from cogwork.dataplane.flusher import Flusher
-from cogwork.dataplane.messages import Message
-from cogwork.dataplane.outgoing import OutgoingLink
-from cogwork.dataplane.stream_outbox import StreamOutbox
+from cogwork.dataplane.message.messages import Message
+from cogwork.dataplane.transport.outgoing import OutgoingLink
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cogwork.dataplane.dispatches import Batch, Post
+    from cogwork.dataplane.client.dispatches import Batch, Post
 
 STREAM = "stream/orders"
 NEVER = 3600.0

@@ -9,19 +9,19 @@ import pytest
 from peers import Peer
 
 from cogwork.amqp.outcomes import Released
+from cogwork.dataplane.client.flusher import Flusher
+from cogwork.dataplane.client.outbox import ACCEPTED_CODE
+from cogwork.dataplane.client.stream_outbox import StreamOutbox
 from cogwork.dataplane.core import Core
-from cogwork.dataplane.flusher import Flusher
-from cogwork.dataplane.messages import Message
-from cogwork.dataplane.outbox import ACCEPTED_CODE
-from cogwork.dataplane.outgoing import OutgoingLink
-from cogwork.dataplane.stream_outbox import StreamOutbox
+from cogwork.dataplane.message.messages import Message
+from cogwork.dataplane.transport.outgoing import OutgoingLink
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from peers import Arrival
 
-    from cogwork.dataplane.dispatches import Batch, Post
+    from cogwork.dataplane.client.dispatches import Batch, Post
 
 STEPS = 120
 

@@ -13,11 +13,11 @@ from kept_queues import KeptQueue
 from cogwork.amqp.message import Data, Properties, Sections, decode_sections, encode_sections
 from cogwork.amqp.outcomes import Accepted, Released
 from cogwork.amqp.types import ULong
+from cogwork.dataplane.addresses.entry import CLOSEST_CODE, AddressEntry
+from cogwork.dataplane.addresses.partitions import COUNT_MAX, PartitionedInlet
 from cogwork.dataplane.core import Core
-from cogwork.dataplane.entry import CLOSEST_CODE, AddressEntry
-from cogwork.dataplane.outgoing import OutgoingLink
-from cogwork.dataplane.partitions import COUNT_MAX, PartitionedInlet
-from cogwork.dataplane.store import Store
+from cogwork.dataplane.queue.store import Store
+from cogwork.dataplane.transport.outgoing import OutgoingLink
 
 COUNT = 8
 QUIET_S = 5.0

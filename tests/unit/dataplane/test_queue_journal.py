@@ -9,7 +9,7 @@ from text_messages import text_of
 from cogwork.amqp.errors import AmqpError
 from cogwork.amqp.outcomes import Accepted, Rejected
 from cogwork.amqp.types import Symbol
-from cogwork.dataplane.journal_image import JournalImage
+from cogwork.dataplane.queue.journal_image import JournalImage
 
 
 @pytest.fixture

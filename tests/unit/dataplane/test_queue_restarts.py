@@ -12,8 +12,8 @@ from text_messages import text_of
 from cogwork.amqp.message import Header, Properties, decode_sections
 from cogwork.amqp.outcomes import Modified, Received, Released
 from cogwork.amqp.types import Symbol, UInt
-from cogwork.dataplane.restoration import restore
-from cogwork.dataplane.store import KEEP_CODE, SETTLE_CODE, STALE_CODE
+from cogwork.dataplane.queue.restoration import restore
+from cogwork.dataplane.queue.store import KEEP_CODE, SETTLE_CODE, STALE_CODE
 
 if TYPE_CHECKING:
     from peers import Arrival, Peer

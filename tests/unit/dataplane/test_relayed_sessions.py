@@ -23,7 +23,7 @@ from cogwork.amqp.performatives import (
 )
 from cogwork.amqp.terminus import Source, Target
 from cogwork.amqp.types import Symbol
-from cogwork.dataplane.relayed import relay
+from cogwork.dataplane.transport.relayed import relay
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cogwork.dataplane.outgoing import OutgoingLink
+from cogwork.dataplane.transport.outgoing import OutgoingLink
 
 if TYPE_CHECKING:
     from wires import Broker, Consumer

@@ -9,7 +9,7 @@ from cogwork.amqp.errors import AmqpError
 from cogwork.amqp.message import Header, decode_sections
 from cogwork.amqp.outcomes import Accepted, Modified, Rejected
 from cogwork.amqp.types import Symbol
-from cogwork.dataplane.store import KEEP_CODE, SETTLE_CODE, STALE_CODE
+from cogwork.dataplane.queue.store import KEEP_CODE, SETTLE_CODE, STALE_CODE
 
 # -- attempts that fail
 

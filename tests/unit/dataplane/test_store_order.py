@@ -12,7 +12,7 @@ from text_messages import texts
 from cogwork.amqp.message import Header, Properties, decode_sections
 from cogwork.amqp.outcomes import Modified, Released
 from cogwork.amqp.types import Symbol, Timestamp, UInt, ULong
-from cogwork.dataplane.store import KEEP_CODE, SETTLE_CODE
+from cogwork.dataplane.queue.store import KEEP_CODE, SETTLE_CODE
 
 if TYPE_CHECKING:
     from peers import Arrival

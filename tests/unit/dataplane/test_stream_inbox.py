@@ -13,23 +13,23 @@ from peers import Peer
 
 from cogwork.amqp.types import ULong
 from cogwork.consensus.batch import Batch
-from cogwork.dataplane.blocks import Block
+from cogwork.dataplane.addresses.entry import CLOSEST_CODE, AddressEntry
+from cogwork.dataplane.client.flusher import Flusher
+from cogwork.dataplane.client.stream_inbox import StreamInbox
+from cogwork.dataplane.client.stream_records import Records
 from cogwork.dataplane.core import Core
-from cogwork.dataplane.entry import CLOSEST_CODE, AddressEntry
-from cogwork.dataplane.feed import Feed
-from cogwork.dataplane.flusher import Flusher
-from cogwork.dataplane.incoming import IncomingLink
-from cogwork.dataplane.messages import Message
-from cogwork.dataplane.outgoing import OutgoingLink
-from cogwork.dataplane.stream_inbox import StreamInbox
-from cogwork.dataplane.stream_records import Records
+from cogwork.dataplane.message.messages import Message
+from cogwork.dataplane.stream.blocks import Block
+from cogwork.dataplane.stream.feed import Feed
+from cogwork.dataplane.transport.incoming import IncomingLink
+from cogwork.dataplane.transport.outgoing import OutgoingLink
 from cogwork.io.turn import Turn
 from cogwork.nodes.stream.reader import marker_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
 
-    from cogwork.dataplane.stream_records import Record
+    from cogwork.dataplane.client.stream_records import Record
 
 FIRST = 1000
 PRODUCER = b"who made them"

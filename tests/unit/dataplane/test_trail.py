@@ -10,9 +10,9 @@ from kept_queues import KeptQueue
 from cogwork.amqp.message import Sections, Value, encode_sections
 from cogwork.amqp.outcomes import Accepted, DeliveryState, Modified, Released
 from cogwork.dataplane.core import Core
-from cogwork.dataplane.journal_image import JournalImage
-from cogwork.dataplane.store import Store
-from cogwork.dataplane.trail import OUTCOMES, Trail
+from cogwork.dataplane.queue.journal_image import JournalImage
+from cogwork.dataplane.queue.store import Store
+from cogwork.dataplane.queue.trail import OUTCOMES, Trail
 
 ALL = 1000
 

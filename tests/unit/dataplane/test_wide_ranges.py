@@ -10,10 +10,10 @@ from wires import Broker, frame
 
 from cogwork.amqp.performatives import Disposition, ReceiverSettleMode, Role
 from cogwork.amqp.terminus import Source, Target
-from cogwork.dataplane.entry import CLOSEST_CODE, AddressEntry
-from cogwork.dataplane.flusher import Flusher
-from cogwork.dataplane.incoming import IncomingLink
-from cogwork.dataplane.items import Item, ItemInbox
+from cogwork.dataplane.addresses.entry import CLOSEST_CODE, AddressEntry
+from cogwork.dataplane.client.flusher import Flusher
+from cogwork.dataplane.client.items import Item, ItemInbox
+from cogwork.dataplane.transport.incoming import IncomingLink
 
 WIDE = 2**27
 """Deliveries; to look for each of them takes seconds."""

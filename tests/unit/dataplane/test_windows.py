@@ -4,7 +4,7 @@ from wires import Broker, frame
 
 from cogwork.amqp.errors import Condition
 from cogwork.amqp.performatives import Transfer
-from cogwork.dataplane.session_end import Session
+from cogwork.dataplane.transport.session_end import Session
 
 
 def test_no_more_transfers_than_the_consumers_window(broker: Broker) -> None:

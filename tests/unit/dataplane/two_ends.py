@@ -9,12 +9,12 @@ from wires import Broker
 from cogwork.amqp.performatives import Open, Role
 from cogwork.amqp.sasl import ANONYMOUS, PLAIN, SaslCode, SaslInit, SaslResponse
 from cogwork.amqp.terminus import Source, Target
+from cogwork.dataplane.addresses.entry import CLOSEST_CODE, AddressEntry
+from cogwork.dataplane.addresses.port import Port
 from cogwork.dataplane.connection import Connection
 from cogwork.dataplane.connection_settings import ConnectionSettings
-from cogwork.dataplane.entry import CLOSEST_CODE, AddressEntry
-from cogwork.dataplane.incoming import IncomingLink
-from cogwork.dataplane.outgoing import OutgoingLink
-from cogwork.dataplane.port import Port
+from cogwork.dataplane.transport.incoming import IncomingLink
+from cogwork.dataplane.transport.outgoing import OutgoingLink
 
 if TYPE_CHECKING:
     from cogwork.amqp.errors import AmqpError

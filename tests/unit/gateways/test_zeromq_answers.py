@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
-from cogwork.dataplane.messages import Message
+from cogwork.dataplane.message.messages import Message
 from cogwork.gateways.zeromq.answers import Answers
 from cogwork.gateways.zeromq.asked import AskedStreams
 from cogwork.gateways.zeromq.calls import Call, Calls

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cogwork.dataplane.messages import Message
+from cogwork.dataplane.message.messages import Message
 from cogwork.gateways.zeromq.calls import UNDER_WAY_MAX, Call, Calls, Deadlines
 from cogwork.gateways.zeromq.errors import Fault
 from cogwork.spi.door import Code

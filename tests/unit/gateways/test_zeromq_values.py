@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from cogwork.amqp.types import Described, Symbol, Timestamp, UInt
-from cogwork.dataplane.messages import Message
+from cogwork.dataplane.message.messages import Message
 from cogwork.gateways.zeromq.codec import JSON, MESSAGEPACK, codec_for, codec_of
 from cogwork.gateways.zeromq.errors import Fault
 from cogwork.gateways.zeromq.frames import MAGIC, parse

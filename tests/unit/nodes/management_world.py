@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from cogwork.amqp.errors import Condition
 from cogwork.amqp.message import Properties, Sections, Value, decode_sections, encode_sections
+from cogwork.dataplane.addresses.port import Port
 from cogwork.dataplane.core import Core
-from cogwork.dataplane.port import Port
 from cogwork.nodes.management import ManagementNode
 from cogwork.spi.effects import Effect, Send
 from cogwork.spi.management import ContainerView, ManagementError, OnOutcome, Row

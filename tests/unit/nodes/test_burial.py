@@ -10,7 +10,7 @@ from text_messages import text_of
 
 from cogwork.amqp.message import Header, decode_sections
 from cogwork.amqp.types import UInt
-from cogwork.dataplane.restoration import restore
+from cogwork.dataplane.queue.restoration import restore
 from cogwork.nodes.queue import burial as burial_module
 from cogwork.nodes.queue.burial import Burial
 from cogwork.nodes.queue.dead_letters import LETTER_ID
@@ -19,7 +19,7 @@ from cogwork.spi.effects import Report, Send
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from cogwork.dataplane.store import Store
+    from cogwork.dataplane.queue.store import Store
     from cogwork.spi.effects import Effect
 
 

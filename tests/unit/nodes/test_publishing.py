@@ -9,7 +9,7 @@ import pytest
 
 from cogwork.consensus.engine import Appended
 from cogwork.consensus.errors import Busy
-from cogwork.dataplane.messages import Message
+from cogwork.dataplane.message.messages import Message
 from cogwork.nodes.stream.publishing import ACCEPTED, REJECTED, RELEASED, Publishing
 
 if TYPE_CHECKING:

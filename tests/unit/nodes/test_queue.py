@@ -12,7 +12,7 @@ import pytest
 from cogwork.amqp.message import Sections, decode_sections
 from cogwork.amqp.terminus import COPY, Source
 from cogwork.dataplane.core import Core
-from cogwork.dataplane.store import Store
+from cogwork.dataplane.queue.store import Store
 from cogwork.nodes.queue import QueueNode, QueueOptions
 from cogwork.spi.conformance import NodeConformance
 from cogwork.spi.loopback import Loopback

@@ -16,7 +16,7 @@ import pytest
 from cogwork.client.rpc import Unserialisable
 from cogwork.client.rpc.codec import codec_for, codec_named, unserialisable
 from cogwork.client.rpc.method import Method, WrongArgumentsError
-from cogwork.dataplane.messages import Message
+from cogwork.dataplane.message.messages import Message
 
 NAMES = ("amqp", "json", "msgpack", "protobuf")
 NOW = dt.datetime(2026, 11, 22, 5, 0, 0, 123000, tzinfo=dt.UTC)

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from cogwork.dataplane.messages import Message
+from cogwork.dataplane.message.messages import Message
 from cogwork.schema import InvalidBody, Registry, numbers
 from cogwork.schema.bodies import name_of, version_of
 from cogwork.schema.events import Unregistered

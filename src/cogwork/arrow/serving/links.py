@@ -16,8 +16,8 @@ from cogwork.arrow.envelope import ADDRESS_PREFIX, BEYOND_END, encode_batch, ran
 from cogwork.arrow.errors import ArrowError, BeyondEnd, StreamTruncated, UnknownStream
 from cogwork.arrow.schema import columns_of
 from cogwork.arrow.serving.records import Records
-from cogwork.dataplane.feed import Feed
-from cogwork.dataplane.outgoing import OutgoingLink
+from cogwork.dataplane.stream.feed import Feed
+from cogwork.dataplane.transport.outgoing import OutgoingLink
 from cogwork.spi.node import Refused
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from cogwork.arrow.envelope import Range
     from cogwork.arrow.serving.asker import Asker
     from cogwork.arrow.serving.frames import Told
-    from cogwork.dataplane.columns import Columns
+    from cogwork.dataplane.tables.columns import Columns
 
 __all__ = ("Records",)
 

@@ -21,7 +21,7 @@ from cogwork.log.segment_footer import SEGMENT_FOOTER_BYTES, SegmentFooter
 from cogwork.log.segment_index import INDEX_ENTRY_BYTES, SegmentIndex
 
 if TYPE_CHECKING:
-    from cogwork.dataplane.columns import Columns
+    from cogwork.dataplane.tables.columns import Columns
 
 __all__ = ("Segments",)
 

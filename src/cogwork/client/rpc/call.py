@@ -11,8 +11,8 @@ from cogwork.client.rpc.wire import END, ERROR, HEARTBEAT, PART, error_of
 if TYPE_CHECKING:
     from cogwork.client.rpc.targets import Target
     from cogwork.client.rpc.wheel import Wheel
-    from cogwork.dataplane.dispatches import Post
-    from cogwork.dataplane.messages import Message
+    from cogwork.dataplane.client.dispatches import Post
+    from cogwork.dataplane.message.messages import Message
     from cogwork.io.turn import Waiter
 
 __all__ = ("Call", "NotSent")

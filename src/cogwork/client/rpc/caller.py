@@ -32,7 +32,7 @@ from cogwork.client.rpc.route import Route
 from cogwork.client.rpc.sending import send
 from cogwork.client.rpc.wheel import Wheel
 from cogwork.client.rpc.wire import CANCEL, HEARTBEAT_S, KEY
-from cogwork.dataplane.messages import Message
+from cogwork.dataplane.message.messages import Message
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,12 +6,12 @@ import logging
 from typing import TYPE_CHECKING, Protocol
 
 from cogwork.amqp.errors import CogworkError
-from cogwork.dataplane.posting_errors import BacklogFull
+from cogwork.dataplane.client.posting_errors import BacklogFull
 
 if TYPE_CHECKING:
     from cogwork.client.mesh import Mesh
     from cogwork.client.publisher import Publisher
-    from cogwork.dataplane.messages import Message
+    from cogwork.dataplane.message.messages import Message
 
 __all__ = ("Outlet", "RoutedOutlet")
 

@@ -19,14 +19,14 @@ from cogwork.client.rpc.codec import codec_for
 from cogwork.client.rpc.conversion import converted
 from cogwork.client.rpc.errors import BadReply, ServerLost, Unreachable
 from cogwork.client.rpc.wire import CREDIT, CREDIT_MAX, END, ERROR, MORE, PART, error_of
-from cogwork.dataplane.messages import Message
+from cogwork.dataplane.message.messages import Message
 
 if TYPE_CHECKING:
     from cogwork.client.rpc.caller import Caller
     from cogwork.client.rpc.replies import Replies
     from cogwork.client.rpc.request import Request
     from cogwork.client.rpc.targets import Target
-    from cogwork.dataplane.dispatches import Post
+    from cogwork.dataplane.client.dispatches import Post
     from cogwork.io.turn import Waiter
 
 __all__ = ("WINDOW", "Parts")

@@ -10,7 +10,7 @@ from cogwork.client.reply_source import ReplySource
 
 if TYPE_CHECKING:
     from cogwork.client.mesh import Mesh
-    from cogwork.dataplane.messages import Message
+    from cogwork.dataplane.message.messages import Message
 
 __all__ = ("Pending", "Replies")
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from cogwork.amqp.errors import EncodeError
 from cogwork.client.checks import demand_seconds
 from cogwork.client.rpc.codec import unserialisable
-from cogwork.dataplane.messages import Message
+from cogwork.dataplane.message.messages import Message
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from cogwork.client.errors import InDoubt, Released
 from cogwork.client.rpc.errors import Unreachable
-from cogwork.dataplane.messages import Message
+from cogwork.dataplane.message.messages import Message
 
 if TYPE_CHECKING:
     from cogwork.client.options import Retry

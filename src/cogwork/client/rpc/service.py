@@ -39,8 +39,8 @@ from cogwork.client.rpc.wire import (
 )
 from cogwork.client.rpc.work import BEATS, Work
 from cogwork.client.rpc.works import Works
-from cogwork.dataplane.messages import Message
-from cogwork.dataplane.posting_errors import MessageTooLarge
+from cogwork.dataplane.client.posting_errors import MessageTooLarge
+from cogwork.dataplane.message.messages import Message
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from cogwork.client.rpc.direct.options import Direct
     from cogwork.client.rpc.options import RpcOptions
     from cogwork.client.rpc.outlet import Outlet
-    from cogwork.dataplane.inbox import Inbox
+    from cogwork.dataplane.client.inbox import Inbox
 
 __all__ = ("Service",)
 

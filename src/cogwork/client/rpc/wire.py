@@ -14,7 +14,7 @@ from cogwork.amqp.types import Symbol
 from cogwork.client.errors import CallFailed
 from cogwork.client.replies import CONDITION, DESCRIPTION
 from cogwork.client.rpc.errors import CONDITIONS, REMOTE_ERROR, RemoteError
-from cogwork.dataplane.messages import Message
+from cogwork.dataplane.message.messages import Message
 
 if TYPE_CHECKING:
     from cogwork.amqp.message import MessageId

@@ -22,8 +22,8 @@ from cogwork.client.rpc.wire import (
     error_reply,
     refusal_reply,
 )
-from cogwork.dataplane.messages import Message
-from cogwork.dataplane.posting_errors import MessageTooLarge
+from cogwork.dataplane.client.posting_errors import MessageTooLarge
+from cogwork.dataplane.message.messages import Message
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from cogwork.client.rpc.method import Method
     from cogwork.client.rpc.outlet import Outlet
     from cogwork.client.rpc.service import Service
-    from cogwork.dataplane.inbox import Inbox
+    from cogwork.dataplane.client.inbox import Inbox
 
 __all__ = ("Work",)
 

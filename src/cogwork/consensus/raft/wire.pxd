@@ -1,7 +1,7 @@
 cimport cython
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
-from cogwork.dataplane.octets cimport octets, store_u32, store_u64
+from cogwork.dataplane.encoding.octets cimport octets, store_u32, store_u64
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
 
 cdef enum:

@@ -9,7 +9,7 @@ Compiled: each entry passes here twice, and its answers and commits as often.
 """
 
 import cython
-from cython.cimports.cogwork.dataplane.octets import bytes_from, load_u32, load_u64
+from cython.cimports.cogwork.dataplane.encoding.octets import bytes_from, load_u32, load_u64
 from cython.cimports.cpython.buffer import (
     PyBUF_SIMPLE,
     PyBuffer_Release,

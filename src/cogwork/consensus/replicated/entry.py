@@ -6,7 +6,12 @@ then come the commands, packed like the records of a batch.
 
 import cython
 from cython.cimports.cogwork.consensus.chunks import read_command
-from cython.cimports.cogwork.dataplane.octets import bytes_from, load_u32, load_u64, octets_of
+from cython.cimports.cogwork.dataplane.encoding.octets import (
+    bytes_from,
+    load_u32,
+    load_u64,
+    octets_of,
+)
 
 __all__ = ("SOURCE_HASH", "decode_entry", "encode_entry")
 

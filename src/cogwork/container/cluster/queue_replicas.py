@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from cogwork.container.cluster.moves import Moves
     from cogwork.container.journals.journals import QueueJournals
     from cogwork.container.virtual_host import VirtualHost
+    from cogwork.dataplane.addresses.partitions import PartitionedInlet
     from cogwork.dataplane.core import Core
-    from cogwork.dataplane.partitions import PartitionedInlet
-    from cogwork.dataplane.store import Store
+    from cogwork.dataplane.queue.store import Store
 
 __all__ = ("KIND", "QueueReplicas", "shard_of_queue")
 

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from cogwork.consensus.engine import Appended
     from cogwork.consensus.replicated.engine import RaftEngine, RaftSubscription
     from cogwork.container.cluster.queue_replicas import QueueReplicas
-    from cogwork.dataplane.partitions import PartitionedInlet
-    from cogwork.dataplane.store import Store
+    from cogwork.dataplane.addresses.partitions import PartitionedInlet
+    from cogwork.dataplane.queue.store import Store
 
 __all__ = ("OWNER_LOST", "ReplicatedQueue")
 

@@ -13,13 +13,13 @@ from cogwork.amqp.redirect import FORCE
 from cogwork.amqp.terminus import Source, Target
 from cogwork.amqp.types import Described, Symbol
 from cogwork.container.gateways.inlet import DoorInlet
-from cogwork.dataplane.codec import decode
+from cogwork.dataplane.addresses.port import Port
 from cogwork.dataplane.connection import Connection
 from cogwork.dataplane.connection_settings import ConnectionSettings
 from cogwork.dataplane.core import Core
+from cogwork.dataplane.encoding.codec import decode
 from cogwork.dataplane.host import DiallingSide
-from cogwork.dataplane.outgoing import OutgoingLink
-from cogwork.dataplane.port import Port
+from cogwork.dataplane.transport.outgoing import OutgoingLink
 
 if TYPE_CHECKING:
     from cogwork.amqp.errors import AmqpError
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from cogwork.container.gateways.pipe import MemoryPipe
     from cogwork.dataplane.link import Link
     from cogwork.dataplane.session import SessionEndpoint
-    from cogwork.dataplane.session_end import Session
+    from cogwork.dataplane.transport.session_end import Session
     from cogwork.spi.door import Inlet, Receiver, Sender
 
 __all__ = ("GatewayDoor",)

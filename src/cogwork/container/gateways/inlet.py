@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from cogwork.amqp.performatives import Role, SenderSettleMode
 from cogwork.amqp.terminus import Source, Target
-from cogwork.dataplane.entry import CLOSEST_CODE, AddressEntry
-from cogwork.dataplane.incoming import IncomingLink
-from cogwork.dataplane.port import Port
+from cogwork.dataplane.addresses.entry import CLOSEST_CODE, AddressEntry
+from cogwork.dataplane.addresses.port import Port
+from cogwork.dataplane.transport.incoming import IncomingLink
 from cogwork.spi.door import Arrival, Code
 
 if TYPE_CHECKING:

@@ -7,16 +7,16 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from cogwork.container.journals.records import Begin
-from cogwork.dataplane.journal import Journal
-from cogwork.dataplane.journal_image import JournalImage
-from cogwork.dataplane.restoration import Checkpoint, restore
+from cogwork.dataplane.queue.journal import Journal
+from cogwork.dataplane.queue.journal_image import JournalImage
+from cogwork.dataplane.queue.restoration import Checkpoint, restore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from cogwork.container.journals.records import Replayed
     from cogwork.dataplane.core import Core
-    from cogwork.dataplane.store import Store
+    from cogwork.dataplane.queue.store import Store
 
 __all__ = ("DurableQueue",)
 

@@ -39,8 +39,8 @@ from cogwork.container.mesh.shards import DURABLE_LIFE, shard_of
 from cogwork.container.settings import QueueOptions
 from cogwork.container.shape import keys_at
 from cogwork.container.tickets import Ticket, Tickets
-from cogwork.dataplane.refusals import DISK_FAILED
-from cogwork.dataplane.restoration import Checkpoint
+from cogwork.dataplane.queue.refusals import DISK_FAILED
+from cogwork.dataplane.queue.restoration import Checkpoint
 from cogwork.log.errors import LogError, UnreadableRecord
 from cogwork.log.file_name import file_name
 from cogwork.log.position import number_of, position_of
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from cogwork.container.journals.durable_queue import DurableQueue
     from cogwork.container.virtual_host import VirtualHost
     from cogwork.dataplane.core import Core
-    from cogwork.dataplane.store import Store
+    from cogwork.dataplane.queue.store import Store
     from cogwork.log.errors import LogFailed
     from cogwork.log.record import Record
     from cogwork.log.wal import Wal

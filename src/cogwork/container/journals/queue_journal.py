@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from cogwork.container.journals.durable_queue import DurableQueue
 from cogwork.container.journals.records import END
-from cogwork.dataplane.refusals import fault
-from cogwork.dataplane.store import Store
-from cogwork.dataplane.trail import Trail
+from cogwork.dataplane.queue.refusals import fault
+from cogwork.dataplane.queue.store import Store
+from cogwork.dataplane.queue.trail import Trail
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from cogwork.dataplane.journal_image import JournalImage
+from cogwork.dataplane.queue.journal_image import JournalImage
 
 __all__ = ("BEGIN", "CHANGES", "END", "FIRST_GROUP", "GONE", "PART", "Begin", "Replayed")
 

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from cogwork.container.cluster.replicated_queue import ReplicatedQueue
     from cogwork.container.journals.journals import QueueJournals
     from cogwork.container.journals.queue_journal import QueueJournal
-    from cogwork.dataplane.partitions import PartitionedInlet
-    from cogwork.dataplane.store import Store
+    from cogwork.dataplane.addresses.partitions import PartitionedInlet
+    from cogwork.dataplane.queue.store import Store
 
 __all__ = ("VhostJournals",)
 

@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cogwork.amqp.errors import AmqpError
-    from cogwork.dataplane.entry import AddressEntry
+    from cogwork.dataplane.addresses.entry import AddressEntry
     from cogwork.dataplane.link import Link
-    from cogwork.dataplane.outgoing import OutgoingLink
+    from cogwork.dataplane.transport.outgoing import OutgoingLink
 
 __all__ = ("Away", "Opener")
 

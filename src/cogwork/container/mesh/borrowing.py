@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from cogwork.amqp.outcomes import Accepted
 from cogwork.amqp.states import LinkState
-from cogwork.dataplane.refusals import STALE_STATE
+from cogwork.dataplane.queue.refusals import STALE_STATE
 
 if TYPE_CHECKING:
     from cogwork.amqp.errors import AmqpError
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from cogwork.amqp.performatives import Attach
     from cogwork.container.mesh.lending import Lending
     from cogwork.container.mesh.loan_terms import LoanTerms
-    from cogwork.dataplane.borrower import Borrower
     from cogwork.dataplane.link import Link
-    from cogwork.dataplane.loan import Loan
+    from cogwork.dataplane.queue.borrower import Borrower
+    from cogwork.dataplane.queue.loan import Loan
     from cogwork.nodes.queue.node import QueueNode
     from cogwork.spi.node import Subscription
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from cogwork.container.mesh.away import Away
-    from cogwork.dataplane.lost_branch import LostBranch
+    from cogwork.dataplane.addresses.lost_branch import LostBranch
     from cogwork.dataplane.terminus import Terminus
 
 __all__ = ("Branch",)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cogwork.container.mesh.branch import Branch
-from cogwork.dataplane.lost_branch import LostBranch
+from cogwork.dataplane.addresses.lost_branch import LostBranch
 from cogwork.nodes.topic import TopicNode
 from cogwork.spi.node import Refused
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from cogwork.dataplane.core import Core
     from cogwork.dataplane.link import Link
     from cogwork.dataplane.session import SessionEndpoint
-    from cogwork.dataplane.session_end import Session
+    from cogwork.dataplane.transport.session_end import Session
 
 __all__ = (
     "SETTINGS",

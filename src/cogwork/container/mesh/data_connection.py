@@ -6,15 +6,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cogwork.container.mesh.connection import SETTINGS, MeshConnection
-from cogwork.dataplane.incoming import IncomingLink
-from cogwork.dataplane.loan import Loan
+from cogwork.dataplane.queue.loan import Loan
+from cogwork.dataplane.transport.incoming import IncomingLink
 
 if TYPE_CHECKING:
     from cogwork.amqp.performatives import Attach
     from cogwork.container.mesh.connection import Owner
     from cogwork.dataplane.link import Link
-    from cogwork.dataplane.outgoing import OutgoingLink
-    from cogwork.dataplane.session_end import Session
+    from cogwork.dataplane.transport.outgoing import OutgoingLink
+    from cogwork.dataplane.transport.session_end import Session
 
 __all__ = ("DataConnection",)
 

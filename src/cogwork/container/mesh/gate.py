@@ -19,8 +19,8 @@ from cogwork.container.mesh.missed import let_go, read_missed
 from cogwork.container.mesh.move_intake import MoveIntake
 from cogwork.container.mesh.names import BORROWER, MISSED, MOVE, VHOST
 from cogwork.container.mesh.tunnels import origin_of
-from cogwork.dataplane.incoming import IncomingLink
-from cogwork.dataplane.outgoing import OutgoingLink
+from cogwork.dataplane.transport.incoming import IncomingLink
+from cogwork.dataplane.transport.outgoing import OutgoingLink
 from cogwork.nodes.queue.node import QueueNode
 from cogwork.spi.node import Refused, Subscription
 

@@ -27,9 +27,9 @@ from cogwork.container.mesh.elsewhere import Elsewhere
 from cogwork.container.mesh.loan_terms import HANDED, TAG_BYTES, terms_of
 from cogwork.container.mesh.names import BORROWER, VHOST
 from cogwork.container.mesh.shards import DURABLE_LIFE, shard_of
-from cogwork.dataplane.borrower import Borrower
-from cogwork.dataplane.loan import Loan
-from cogwork.dataplane.store import SETTLE_CODE, STALE_CODE
+from cogwork.dataplane.queue.borrower import Borrower
+from cogwork.dataplane.queue.loan import Loan
+from cogwork.dataplane.queue.store import SETTLE_CODE, STALE_CODE
 from cogwork.nodes.queue.node import QueueNode
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from cogwork.amqp.outcomes import Received
 from cogwork.amqp.types import Symbol, UInt, ULong
 from cogwork.container.filters import selector_of
 from cogwork.container.mesh.names import FRAME_BYTES
-from cogwork.dataplane.codec import encode
+from cogwork.dataplane.encoding.codec import encode
 
 if TYPE_CHECKING:
     from collections.abc import Collection

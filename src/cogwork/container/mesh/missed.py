@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from cogwork.amqp.errors import AmqpError
 from cogwork.amqp.extensions import MESSAGES_MISSED
 from cogwork.container.attachments import Attachment
-from cogwork.dataplane.entry import MULTICAST_CODE
-from cogwork.dataplane.lost_branch import LostBranch
-from cogwork.dataplane.outgoing import OutgoingLink
+from cogwork.dataplane.addresses.entry import MULTICAST_CODE
+from cogwork.dataplane.addresses.lost_branch import LostBranch
+from cogwork.dataplane.transport.outgoing import OutgoingLink
 from cogwork.nodes.topic import TopicNode
 from cogwork.spi.node import Refused
 

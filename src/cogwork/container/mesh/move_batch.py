@@ -10,7 +10,7 @@ import time
 from typing import TYPE_CHECKING
 
 from cogwork.container.mesh.move_way import MovedItem, MoveError
-from cogwork.dataplane.past import take_away
+from cogwork.dataplane.queue.past import take_away
 
 if TYPE_CHECKING:
     from cogwork.container.virtual_host import VirtualHost

@@ -21,10 +21,10 @@ from cogwork.container.mesh.move_way import (
     TICKS,
 )
 from cogwork.container.mesh.names import DURABILITY, MOVE, PAST
-from cogwork.dataplane.codec import encode
-from cogwork.dataplane.entry import CLOSEST_CODE, AddressEntry
-from cogwork.dataplane.incoming import IncomingLink
-from cogwork.dataplane.port import Port
+from cogwork.dataplane.addresses.entry import CLOSEST_CODE, AddressEntry
+from cogwork.dataplane.addresses.port import Port
+from cogwork.dataplane.encoding.codec import encode
+from cogwork.dataplane.transport.incoming import IncomingLink
 from cogwork.spi.node import Refused
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ __all__ = ("MoveIntake",)
 WINDOW = 1000
 
 Past = tuple[float, float, int, int]
-"""What an item has been through; see `cogwork.dataplane.past`."""
+"""What an item has been through; see `cogwork.dataplane.queue.past`."""
 
 KeptAside = tuple[bytes, int, Past | None]
 """An item's message, and its format; its past, where that is known."""

@@ -21,9 +21,9 @@ from cogwork.amqp.performatives import Role
 from cogwork.amqp.terminus import Source, Target
 from cogwork.amqp.types import Described, ULong
 from cogwork.container.mesh.names import DURABILITY, MOVE, PAST, VHOST
-from cogwork.dataplane.codec import decode
-from cogwork.dataplane.outgoing import OutgoingLink
-from cogwork.dataplane.port import Port
+from cogwork.dataplane.addresses.port import Port
+from cogwork.dataplane.encoding.codec import decode
+from cogwork.dataplane.transport.outgoing import OutgoingLink
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterable, Mapping
@@ -82,7 +82,7 @@ class MovedItem(NamedTuple):
         format: The message's.
         message: As it would be delivered now.
         original: As it came.
-        past: What it has been through since; see `cogwork.dataplane.past`.
+        past: What it has been through since; see `cogwork.dataplane.queue.past`.
     """
 
     format: int

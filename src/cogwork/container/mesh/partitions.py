@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from cogwork.container.mesh.reach import Reach
     from cogwork.container.mesh.service import MeshService
     from cogwork.container.virtual_host import VirtualHost
-    from cogwork.dataplane.outgoing import OutgoingLink
-    from cogwork.dataplane.partitions import PartitionedInlet
+    from cogwork.dataplane.addresses.partitions import PartitionedInlet
+    from cogwork.dataplane.transport.outgoing import OutgoingLink
     from cogwork.spi.node import Node
 
 __all__ = ("Partitions",)

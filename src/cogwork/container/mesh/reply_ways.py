@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cogwork.container.reply_addresses import REPLY_PREFIX, container_of
-from cogwork.dataplane.entry import CLOSEST_CODE, AddressEntry
-from cogwork.dataplane.outgoing import OutgoingLink
+from cogwork.dataplane.addresses.entry import CLOSEST_CODE, AddressEntry
+from cogwork.dataplane.transport.outgoing import OutgoingLink
 
 if TYPE_CHECKING:
     from cogwork.container.mesh.reach import Reach

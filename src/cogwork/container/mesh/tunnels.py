@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from cogwork.amqp.errors import AmqpError, Condition
 from cogwork.container.mesh.away import Away
 from cogwork.container.mesh.names import FROM, HOPS, HOPS_MAX, INCARNATION, NUMBER, TO
-from cogwork.dataplane.outgoing import OutgoingLink
-from cogwork.dataplane.relayed import relay
+from cogwork.dataplane.transport.outgoing import OutgoingLink
+from cogwork.dataplane.transport.relayed import relay
 from cogwork.router.mesh.bounds import CONTAINERS_MAX
 
 if TYPE_CHECKING:

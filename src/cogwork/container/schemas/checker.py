@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from cogwork.container.schemas.guards import IGNORE
 from cogwork.container.schemas.judge import failed, judge
-from cogwork.dataplane.checkpoint import Checkpoint
+from cogwork.dataplane.addresses.checkpoint import Checkpoint
 from cogwork.schema.errors import TooCostly
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from cogwork.container.schemas.guards import Guards
-    from cogwork.dataplane.checked import CheckedLink
+    from cogwork.dataplane.addresses.checked import CheckedLink
     from cogwork.dataplane.core import Core
     from cogwork.schema import Registry
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import CogworkError
 from cogwork.consensus.engine import CaughtUp, Origin, Snapshot
-from cogwork.dataplane.messages import Message
+from cogwork.dataplane.message.messages import Message
 from cogwork.nodes.stream.options import StreamOptions
 from cogwork.schema import SCHEMAS, Registry, SchemaError
 from cogwork.schema.bodies import content_of

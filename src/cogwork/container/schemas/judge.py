@@ -8,8 +8,8 @@ from cogwork.amqp.errors import AmqpError, CogworkError, Condition
 from cogwork.amqp.outcomes import Rejected
 from cogwork.amqp.types import Symbol
 from cogwork.container.schemas.guards import ENFORCE
-from cogwork.dataplane.codec import encode
-from cogwork.dataplane.messages import Message
+from cogwork.dataplane.encoding.codec import encode
+from cogwork.dataplane.message.messages import Message
 from cogwork.schema import InvalidBody, InvalidSchema
 from cogwork.schema.bodies import content_of
 from cogwork.schema.errors import TooCostly

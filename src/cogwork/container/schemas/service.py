@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from cogwork.container.settings import Schema
     from cogwork.container.virtual_host import VirtualHost
-    from cogwork.dataplane.checkpoint import Checkpoint
+    from cogwork.dataplane.addresses.checkpoint import Checkpoint
 
 __all__ = ("CheckThreads", "Schemas")
 

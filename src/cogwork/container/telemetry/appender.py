@@ -6,8 +6,8 @@ import logging
 from typing import TYPE_CHECKING
 
 from cogwork.container.outgoing import ACCEPTED, RECEIVED
-from cogwork.dataplane.messages import Message
-from cogwork.dataplane.port import Port
+from cogwork.dataplane.addresses.port import Port
+from cogwork.dataplane.message.messages import Message
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from cogwork.amqp.errors import CogworkError
 from cogwork.container.telemetry.appender import Appender
 from cogwork.container.telemetry.queue_watch import QueueWatch
-from cogwork.dataplane.histogram import Histogram
-from cogwork.dataplane.trail import Trail
+from cogwork.dataplane.queue.histogram import Histogram
+from cogwork.dataplane.queue.trail import Trail
 from cogwork.router.patterns import address_words, takes
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from cogwork.container.telemetry.settings import Audit
     from cogwork.container.virtual_host import VirtualHost
-    from cogwork.dataplane.store import Store
+    from cogwork.dataplane.queue.store import Store
 
 __all__ = ("Audits", "HostAudits")
 

@@ -20,17 +20,17 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cogwork.container.telemetry.appender import head_of, message_of
-from cogwork.dataplane.codec import encode
+from cogwork.dataplane.encoding.codec import encode
 from cogwork.dataplane.link import Link
-from cogwork.dataplane.trail import render
+from cogwork.dataplane.queue.trail import render
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cogwork.container.telemetry.appender import Appender
     from cogwork.container.telemetry.audits import Audits
-    from cogwork.dataplane.store import Store
-    from cogwork.dataplane.trail import Fact, Trail
+    from cogwork.dataplane.queue.store import Store
+    from cogwork.dataplane.queue.trail import Fact, Trail
     from cogwork.spi.node import Subscription
 
 __all__ = ("QueueWatch",)

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 from cogwork.container.mesh.away import Away
 from cogwork.container.mesh.lender import Lender
 from cogwork.container.mesh.tunnels import origin_of
-from cogwork.dataplane.histogram import Histogram
-from cogwork.dataplane.outgoing import OutgoingLink
+from cogwork.dataplane.queue.histogram import Histogram
+from cogwork.dataplane.transport.outgoing import OutgoingLink
 from cogwork.nodes.queue import QueueNode
 
 if TYPE_CHECKING:
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
     from cogwork.container.mesh.service import MeshService
     from cogwork.container.virtual_host import VirtualHost
+    from cogwork.dataplane.addresses.entry import AddressEntry
     from cogwork.dataplane.connection import Connection
-    from cogwork.dataplane.entry import AddressEntry
-    from cogwork.dataplane.store import Store
+    from cogwork.dataplane.queue.store import Store
 
 __all__ = ("AddressSum", "Traffic", "latency_of")
 

@@ -22,7 +22,7 @@ from cogwork.gateways.zeromq.outlet import Outlet
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cogwork.dataplane.messages import Message
+    from cogwork.dataplane.message.messages import Message
     from cogwork.gateways.zeromq.registration import Registration
     from cogwork.spi.door import Door, Sender
 

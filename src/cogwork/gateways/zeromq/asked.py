@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import CogworkError
-from cogwork.dataplane.messages import Message
+from cogwork.dataplane.message.messages import Message
 from cogwork.gateways.zeromq.calls import Deadlines
 from cogwork.gateways.zeromq.errors import Code, Fault
 from cogwork.gateways.zeromq.translation import (

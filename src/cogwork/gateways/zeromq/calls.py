@@ -17,7 +17,7 @@ from cogwork.spi.door import Code as Outcome
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from cogwork.dataplane.messages import Message
+    from cogwork.dataplane.message.messages import Message
     from cogwork.gateways.zeromq.asked import AskedStream
     from cogwork.gateways.zeromq.lane import Lane
     from cogwork.gateways.zeromq.session import Session

@@ -16,7 +16,7 @@ from cogwork.spi.door import Code as Outcome
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cogwork.dataplane.messages import Message
+    from cogwork.dataplane.message.messages import Message
     from cogwork.gateways.zeromq.frames import Frames
     from cogwork.gateways.zeromq.gateway import ZeromqGateway
     from cogwork.gateways.zeromq.lane import Lane

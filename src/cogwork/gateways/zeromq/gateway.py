@@ -38,7 +38,7 @@ from cogwork.spi.gateway import GatewayListenError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from cogwork.dataplane.messages import Message
+    from cogwork.dataplane.message.messages import Message
     from cogwork.spi.door import Door, Sender
     from cogwork.spi.gateway import GatewayContext, Watch
 

@@ -11,7 +11,7 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import CogworkError
-from cogwork.dataplane.messages import Message
+from cogwork.dataplane.message.messages import Message
 from cogwork.gateways.zeromq.calls import Call
 from cogwork.gateways.zeromq.errors import Code, Fault
 from cogwork.gateways.zeromq.values import plain, written

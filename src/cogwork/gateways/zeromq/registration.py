@@ -13,7 +13,7 @@ import logging
 from typing import TYPE_CHECKING, NamedTuple
 
 from cogwork.amqp.errors import CogworkError
-from cogwork.dataplane.messages import Message
+from cogwork.dataplane.message.messages import Message
 from cogwork.gateways.zeromq.errors import Code
 from cogwork.gateways.zeromq.kind import Kind
 from cogwork.gateways.zeromq.served import stream_of

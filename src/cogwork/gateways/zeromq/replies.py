@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import CogworkError
-from cogwork.dataplane.messages import Message
+from cogwork.dataplane.message.messages import Message
 from cogwork.gateways.zeromq.errors import Code
 from cogwork.gateways.zeromq.translation import (
     CANCEL,

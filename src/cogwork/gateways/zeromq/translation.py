@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cogwork.dataplane.messages import Message
+from cogwork.dataplane.message.messages import Message
 from cogwork.gateways.zeromq.codec import codec_for
 from cogwork.gateways.zeromq.errors import Code, Fault
 from cogwork.gateways.zeromq.values import plain

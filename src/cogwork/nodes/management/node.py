@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, cast
 from cogwork.amqp.errors import AmqpError, Condition, ProtocolError
 from cogwork.amqp.message import Properties, Sections, Value
 from cogwork.amqp.outcomes import Rejected
-from cogwork.dataplane.codec import encode
-from cogwork.dataplane.entry import CLOSEST_CODE, AddressEntry
-from cogwork.dataplane.messages import Message
-from cogwork.dataplane.port import Port
+from cogwork.dataplane.addresses.entry import CLOSEST_CODE, AddressEntry
+from cogwork.dataplane.addresses.port import Port
+from cogwork.dataplane.encoding.codec import encode
+from cogwork.dataplane.message.messages import Message
 from cogwork.nodes.management.operations import Operations
 from cogwork.nodes.management.request import Reply, Request
 from cogwork.spi.effects import ACCEPTED, Send

@@ -19,7 +19,7 @@ from cogwork.spi.effects import Report, Send
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from cogwork.dataplane.store import Store
+    from cogwork.dataplane.queue.store import Store
     from cogwork.spi.effects import Effect
 
 __all__ = ("Burial",)

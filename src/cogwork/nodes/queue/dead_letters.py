@@ -16,7 +16,7 @@ from cogwork.amqp.errors import AmqpError, DecodeError, ProtocolError
 from cogwork.amqp.message import Header
 from cogwork.amqp.outcomes import Rejected
 from cogwork.amqp.types import Described, Symbol, UInt, ULong
-from cogwork.dataplane.codec import decode, encode
+from cogwork.dataplane.encoding.codec import decode, encode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 from cogwork.amqp.errors import Condition
 from cogwork.amqp.outcomes import Accepted
 from cogwork.amqp.terminus import COPY
-from cogwork.dataplane.credit import CreditingEnd
-from cogwork.dataplane.entry import CLOSEST_CODE, AddressEntry
-from cogwork.dataplane.partitions import PartitionedInlet
-from cogwork.dataplane.store import SETTLE_CODE, STALE_CODE, Store
+from cogwork.dataplane.addresses.entry import CLOSEST_CODE, AddressEntry
+from cogwork.dataplane.addresses.partitions import PartitionedInlet
+from cogwork.dataplane.queue.store import SETTLE_CODE, STALE_CODE, Store
+from cogwork.dataplane.transport.credit import CreditingEnd
 from cogwork.nodes.queue.burial import Burial
 from cogwork.nodes.queue.dead_letters import dead_letter
 from cogwork.nodes.queue.options import QueueOptions

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from cogwork.amqp.errors import Condition
-from cogwork.dataplane.partitions import COUNT_MAX as PARTITIONS_MAX
+from cogwork.dataplane.addresses.partitions import COUNT_MAX as PARTITIONS_MAX
 from cogwork.spi.node import Refused
 
 if TYPE_CHECKING:

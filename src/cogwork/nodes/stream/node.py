@@ -27,9 +27,9 @@ from cogwork.consensus.errors import (
     Unavailable,
     reason_of,
 )
-from cogwork.dataplane.entry import CLOSEST_CODE, AddressEntry
-from cogwork.dataplane.flusher import Flusher
-from cogwork.dataplane.intake import CaptureOutlet, Intake
+from cogwork.dataplane.addresses.entry import CLOSEST_CODE, AddressEntry
+from cogwork.dataplane.client.flusher import Flusher
+from cogwork.dataplane.stream.intake import CaptureOutlet, Intake
 from cogwork.nodes.stream.options import StreamOptions, name_of
 from cogwork.nodes.stream.outage import Outage
 from cogwork.nodes.stream.publishing import Publishing
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from cogwork.amqp.types import Symbol
     from cogwork.consensus.batch import Chunk
     from cogwork.consensus.engine import Bounds, Engine, PromptEngine
-    from cogwork.dataplane.intake import Parcel
+    from cogwork.dataplane.stream.intake import Parcel
     from cogwork.spi.effects import Effect
     from cogwork.spi.node import NodeContext, Subscription
 

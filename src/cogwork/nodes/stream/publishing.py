@@ -49,14 +49,14 @@ from cogwork.consensus.errors import (
     Unknown,
     reason_of,
 )
-from cogwork.dataplane.codec import encode
-from cogwork.dataplane.messages import Message
+from cogwork.dataplane.encoding.codec import encode
+from cogwork.dataplane.message.messages import Message
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from cogwork.consensus.engine import Appended, Engine
-    from cogwork.dataplane.intake import Parcel
+    from cogwork.dataplane.stream.intake import Parcel
 
 __all__ = ("Publishing",)
 

@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING, Protocol
 from cogwork.amqp.types import Symbol, ULong
 from cogwork.consensus.engine import FromOffset, FromTime, Origin
 from cogwork.consensus.errors import BeyondEnd, RecordsLost, Truncated
-from cogwork.dataplane.messages import Message
-from cogwork.dataplane.stream_inbox import CAUGHT_UP_PREFIX
+from cogwork.dataplane.client.stream_inbox import CAUGHT_UP_PREFIX
+from cogwork.dataplane.message.messages import Message
 from cogwork.nodes.stream.tail import block_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from cogwork.consensus.engine import Engine, Snapshot
-    from cogwork.dataplane.blocks import Block
-    from cogwork.dataplane.feed import Feed
-    from cogwork.dataplane.outgoing import OutgoingLink
+    from cogwork.dataplane.stream.blocks import Block
+    from cogwork.dataplane.stream.feed import Feed
+    from cogwork.dataplane.transport.outgoing import OutgoingLink
     from cogwork.nodes.stream.start import Wish
     from cogwork.nodes.stream.tail import Tail
     from cogwork.spi.node import Subscription

@@ -23,7 +23,7 @@ from cogwork.consensus.errors import (
     Unavailable,
     reason_of,
 )
-from cogwork.dataplane.feed import Feed
+from cogwork.dataplane.stream.feed import Feed
 from cogwork.nodes.stream.reader import Reader
 from cogwork.nodes.stream.start import wish_of
 from cogwork.spi.effects import Detach
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from cogwork.consensus.engine import Engine
     from cogwork.dataplane.core import Core
-    from cogwork.dataplane.outgoing import OutgoingLink
+    from cogwork.dataplane.transport.outgoing import OutgoingLink
     from cogwork.nodes.stream.tail import Tail
     from cogwork.spi.node import Emit, Subscription
 

@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections import deque
 from typing import TYPE_CHECKING
 
-from cogwork.dataplane.blocks import Block
+from cogwork.dataplane.stream.blocks import Block
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -21,7 +21,7 @@ from cogwork.client.rpc.direct.meeting import GONE, WHO, matchmaker, server_and_
 from cogwork.client.rpc.direct.options import is_loopback
 from cogwork.client.rpc.direct.peer import Peer
 from cogwork.client.url import parse_url
-from cogwork.dataplane.messages import Message
+from cogwork.dataplane.message.messages import Message
 
 if TYPE_CHECKING:
     from cogwork.client.mesh import Mesh

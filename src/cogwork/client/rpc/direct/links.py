@@ -11,12 +11,12 @@ from cogwork.amqp.performatives import Role
 from cogwork.amqp.terminus import Source, Target
 from cogwork.client.errors import Disconnected
 from cogwork.client.outcome import Outcome, outcome_of
-from cogwork.dataplane.entry import CLOSEST_CODE, AddressEntry
-from cogwork.dataplane.inbox import Inbox
-from cogwork.dataplane.incoming import IncomingLink
-from cogwork.dataplane.outbox import Outbox
-from cogwork.dataplane.outgoing import OutgoingLink
-from cogwork.dataplane.posting_errors import BacklogFull
+from cogwork.dataplane.addresses.entry import CLOSEST_CODE, AddressEntry
+from cogwork.dataplane.client.inbox import Inbox
+from cogwork.dataplane.client.outbox import Outbox
+from cogwork.dataplane.client.posting_errors import BacklogFull
+from cogwork.dataplane.transport.incoming import IncomingLink
+from cogwork.dataplane.transport.outgoing import OutgoingLink
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from cogwork.client.mesh import Mesh
     from cogwork.client.rpc.outlet import Outlet
     from cogwork.dataplane.link import Link
-    from cogwork.dataplane.messages import Message
+    from cogwork.dataplane.message.messages import Message
 
 __all__ = ("DirectLinks",)
 

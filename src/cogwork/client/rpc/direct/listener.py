@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from cogwork.client.mesh import Mesh
     from cogwork.client.rpc.direct.options import Direct
     from cogwork.client.rpc.outlet import Outlet
-    from cogwork.dataplane.inbox import Inbox
+    from cogwork.dataplane.client.inbox import Inbox
     from cogwork.dataplane.link import Link
 
 __all__ = ("DirectListener",)

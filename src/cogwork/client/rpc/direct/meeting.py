@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from cogwork.dataplane.messages import Message
+from cogwork.dataplane.message.messages import Message
 
 if TYPE_CHECKING:
     from cogwork.client.rpc.options import RpcOptions

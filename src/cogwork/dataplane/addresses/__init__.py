@@ -1,0 +1,1 @@
+"""Addresses and what they hold; copies for many; termini within the process."""

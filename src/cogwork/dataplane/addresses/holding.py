@@ -1,0 +1,243 @@
+"""What an address holds while no consumer has room, and what becomes of a message that nobody takes."""
+
+import cython
+from cython.cimports.cogwork.dataplane.encoding.octets import bytes_from, octets, octets_of
+from cython.cimports.cogwork.dataplane.message.header import (
+    HEADER_SIZE_MAX,
+    Header,
+    clear_header,
+    read_header,
+)
+from cython.cimports.cogwork.dataplane.transport.deliveries import join
+from cython.cimports.cogwork.dataplane.transport.delivery import Chunk, is_over, ship
+from cython.cimports.cogwork.dataplane.transport.shipment import (
+    ACCEPTED,
+    RELEASED,
+    Verdict,
+    fill_verdict,
+)
+from cython.cimports.libc.stdint import uint8_t, uint32_t
+from cython.cimports.libc.string import memcpy
+
+SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
+
+
+class HoldingEntry(Terminus):
+    """An address without its outlets: deliveries in a chain, the oldest first.
+
+    Attributes:
+        ttl_s: How long any of them may wait at most; 0 leaves it to the messages.
+    """
+
+    def unroutable(self, s):
+        """Answers for a message that nobody is there to take."""
+        accepted: cython.bint = self.distribution == MULTICAST and not self.release_unmatched
+        if self.dead_letter is not None:
+            accepted = self._bury(s, "unroutable")
+        if accepted:
+            self.unmatched += 1
+        elif s.settled:
+            self.dropped += 1
+        else:
+            self.released += 1
+        return self._answer(s, ACCEPTED if accepted else RELEASED)
+
+    def expire(self, s):
+        """Answers for a message that waited longer than it may."""
+        self.expired += 1
+        if self.dead_letter is None:
+            return self._answer(s, RELEASED)
+        return self._answer(s, ACCEPTED if self._bury(s, "expired") else RELEASED)
+
+    def _bury(self, s, reason):
+        """Makes a dead letter of a message; one that cannot be made leaves it its sender's."""
+        try:
+            made: cython.bint = self.dead_letter(self, bytes_from(s.data, s.size), reason)
+        except Exception as error:
+            self.core.tell_fault(self, error)
+            return False
+        return made
+
+    def _answer(self, s, code):
+        verdict: Verdict
+        if not s.settled:
+            fill_verdict(cython.address(verdict), code, None)
+            self.core.answer(s.source_index, s.source_generation, s.token, cython.address(verdict))
+        return 0
+
+    def hold(self, d):
+        """Adds a delivery, and notes when its time is over."""
+        d.refs += 1
+        d.next = cython.NULL
+        self.watch_life(d)
+        if self.held_last == cython.NULL:
+            self.held_first = d
+        else:
+            self.held_last.next = d
+        self.held_last = d
+        self.held += 1
+        return 0
+
+    def watch_life(self, d):
+        """Has a whole delivery given up when its time is over, should it still be held then."""
+        self.limit_life(d)
+        if d.expires_s and not self.is_expiring:
+            self.is_expiring = True
+            self.core.expiring.append(self)
+        return 0
+
+    def has_waiting(self):
+        return self.held_first != cython.NULL
+
+    def unhold(self):
+        """Takes the oldest one out; the caller releases it."""
+        d: cython.pointer(Delivery) = self.held_first
+        self.held_first = d.next
+        if self.held_first == cython.NULL:
+            self.held_last = cython.NULL
+        d.next = cython.NULL
+        self.held -= 1
+        return d
+
+    def discard_held(self, d):
+        """Takes a delivery that was given up out of what is held, if it is there."""
+        at: cython.pointer(Delivery) = self.held_first
+        before: cython.pointer(Delivery) = cython.NULL
+        while at != cython.NULL and at != d:
+            before = at
+            at = at.next
+        if at == cython.NULL:
+            return 0
+        if before == cython.NULL:
+            self.held_first = d.next
+        else:
+            before.next = d.next
+        if self.held_last == d:
+            self.held_last = before
+        d.next = cython.NULL
+        self.held -= 1
+        return self.core.deliveries.release(d)
+
+    def _release_held(self):
+        """Answers for what was held for consumers that have all gone: it was never forwarded."""
+        d: cython.pointer(Delivery)
+        link: ReceivingEnd
+        while self.held_first != cython.NULL:
+            d = self.unhold()
+            link = self.sender_of(d)
+            if link is None:
+                self.give_up(d, False)
+            elif self.dead_letter is not None:
+                self.await_rest(d)
+            else:
+                link.current = cython.NULL
+                link.discarding = True
+                self.core.deliveries.release(d)
+            self.core.deliveries.release(d)
+
+    def sender_of(self, d):
+        """Returns the link on which the rest of a delivery comes; None where there is no rest."""
+        link: ReceivingEnd = self.core.resolve(d.charged_index, d.charged_generation)
+        return None if d.complete or link is None or link.current != d else link
+
+    def await_rest(self, d):
+        """Has a delivery that was held assembled: it comes here again when it is whole."""
+        self.received -= 1
+        self.received_bytes -= d.size_bytes
+        self.core.deliveries.assemble(d)
+        return 0
+
+    def give_up(self, d, is_expired):
+        """Answers for a whole delivery that went nowhere: it is dead, or its sender's again."""
+        s: Shipment
+        joined: bytes = join(d)
+        ship(cython.address(s), d, octets_of(joined))
+        if is_expired:
+            self.expire(cython.address(s))
+        else:
+            self.unroutable(cython.address(s))
+        return 0
+
+    def limit_life(self, d):
+        """Notes when a whole delivery that has to wait is over: by its own ttl, or the address's."""
+        header: Header
+        parted: uint8_t[HEADER_SIZE_MAX]
+        ttl_s: cython.double = self.ttl_s
+        chunk: cython.pointer(Chunk) = d.first
+        data: octets
+        size: uint32_t
+        if not d.complete or chunk == cython.NULL:
+            return 0
+        data, size = chunk.data, chunk.size
+        if size < HEADER_SIZE_MAX and chunk.next != cython.NULL:
+            data, size = parted, begin(chunk, parted, HEADER_SIZE_MAX)
+        clear_header(cython.address(header))
+        if size > 3 and data[0] == 0 and data[1] == 0x53 and data[2] == 0x70:
+            read_header(data, 3, size, cython.address(header))
+        if header.has_ttl and (ttl_s == 0.0 or header.ttl_ms * 0.001 < ttl_s):
+            ttl_s = header.ttl_ms * 0.001
+        if header.has_ttl or ttl_s > 0.0:
+            d.expires_s = self.core.now + ttl_s
+        return 0
+
+    def expire_held(self):
+        """Gives up what is over by now; returns whether something else may be over yet.
+
+        All of it is taken out first: what is given up may come back to this very address.
+        """
+        d: cython.pointer(Delivery) = self.held_first
+        following: cython.pointer(Delivery)
+        staying: cython.pointer(Delivery) = cython.NULL
+        over: cython.pointer(Delivery) = cython.NULL
+        last: cython.pointer(Delivery) = cython.NULL
+        while d != cython.NULL:
+            following = d.next
+            if is_over(d, self.core.now):
+                if staying == cython.NULL:
+                    self.held_first = following
+                else:
+                    staying.next = following
+                if last == cython.NULL:
+                    over = d
+                else:
+                    last.next = d
+                last = d
+                d.next = cython.NULL
+                self.held -= 1
+            else:
+                staying = d
+            d = following
+        self.held_last = staying
+        while over != cython.NULL:
+            following = over.next
+            over.next = cython.NULL
+            self.give_up(over, True)
+            self.core.deliveries.release(over)
+            over = following
+        self.is_expiring = self._has_mortal()
+        return self.is_expiring
+
+    def _has_mortal(self):
+        """Says whether anything that is held is over some day."""
+        d: cython.pointer(Delivery) = self.held_first
+        while d != cython.NULL:
+            if d.expires_s != 0.0:
+                return True
+            d = d.next
+        return False
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+def begin(
+    chunk: cython.pointer(Chunk), into: cython.pointer(uint8_t), size_max: uint32_t
+) -> uint32_t:
+    """Copies the first octets of a message that is in parts; returns how many."""
+    size: uint32_t = 0
+    part: uint32_t
+    while chunk != cython.NULL and size < size_max:
+        part = min(chunk.size, size_max - size)
+        memcpy(into + size, chunk.data, part)
+        size += part
+        chunk = chunk.next
+    return size

@@ -1,0 +1,1 @@
+"""A client's sending and receiving."""

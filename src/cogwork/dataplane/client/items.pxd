@@ -1,0 +1,51 @@
+from libc.stdint cimport uint32_t, uint64_t
+
+from cogwork.dataplane.client.claims cimport Claim
+from cogwork.dataplane.transport.session_end cimport Session
+from cogwork.dataplane.client.inbox cimport Inbox
+from cogwork.dataplane.client.marks cimport Marks
+from cogwork.dataplane.message.messages cimport Message
+from cogwork.dataplane.transport.shipment cimport Shipment
+from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
+
+# What the client knows of an item: not handed over; handed over; accepted, but not yet confirmed;
+# settled for good; taken from us.
+cdef enum:
+    WAITING = 0
+    HELD = 1
+    CLAIMED = 2
+    SETTLED = 3
+    STALE = 4
+
+cdef class Item
+cdef class ItemInbox
+
+
+cdef class Item(Message):
+    cdef ItemInbox inbox
+    cdef readonly bytes delivery_tag
+    cdef uint32_t delivery_id
+    cdef uint32_t epoch
+    cdef int phase
+    cdef int code
+    cdef bytes state
+    cdef Claim claim
+
+
+cdef class ItemInbox(Inbox):
+    cdef readonly bint marks_received
+    cdef readonly Py_ssize_t claimed
+    cdef uint32_t epoch
+    cdef Marks marks
+    cdef dict open_items
+    cdef dict earlier
+    cdef object on_stale
+    cdef list stale
+    cdef list claim_waiters
+    cdef int mark(self, Item item) except -1
+    cdef Session session(self)
+    cdef int settle(self, Item item, int code, bytes state, Claim claim) except -1
+    cdef int say(self, Item item) except -1
+    cdef int answer(self, Item item, bint is_stale) except -1
+    cdef list take_open(self, uint32_t first, uint32_t last)
+    cdef int revoke_waiting(self, uint32_t first, uint32_t last) except -1

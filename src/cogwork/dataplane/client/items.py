@@ -1,0 +1,471 @@
+"""Items: messages that the application settles, and the inbox that keeps them from link to link.
+
+Theory of operation. An accept is a claim: it is sent unsettled (rcv-settle-mode second, AMQP 1.0
+§2.6.12), and stands once the owner has settled it. Until then, and while the application holds an
+item, the inbox knows it by its delivery-id; when the link breaks, by its delivery-tag. The next
+attach presents these tags (§2.6.13); the owner resumes the deliveries under new ids, and what was
+decided in the meantime is said then. What the owner does not resume is stale.
+
+An item that the application holds for longer than the current turn is marked `received`, so that
+the owner knows which ones may have been worked on. Marks and settlements go out in ranges.
+"""
+
+from __future__ import annotations
+
+import cython
+from cython.cimports.cogwork.dataplane.client.claims import Claim, new_claim
+from cython.cimports.cogwork.dataplane.client.flusher import Flusher  # noqa: TC002  # compiled
+from cython.cimports.cogwork.dataplane.client.inbox import Inbox
+from cython.cimports.cogwork.dataplane.client.marks import Marks
+from cython.cimports.cogwork.dataplane.encoding.octets import bytes_from, octets_of
+from cython.cimports.cogwork.dataplane.message.contents import fill
+from cython.cimports.cogwork.dataplane.source_hash import COGWORK_SOURCE_HASH
+from cython.cimports.cogwork.dataplane.transport.scan import state_code
+from cython.cimports.cogwork.dataplane.transport.shipment import (
+    ACCEPTED,
+    MODIFIED,
+    REJECTED,
+    RELEASED,
+)
+from cython.cimports.cpython.bytes import PyBytes_GET_SIZE
+from cython.cimports.libc.stdint import uint32_t, uint64_t
+
+from cogwork.amqp.errors import AmqpError, LocalProtocolError
+from cogwork.amqp.outcomes import Accepted, Modified, Received, Rejected
+from cogwork.amqp.types import Symbol
+from cogwork.dataplane.encoding.codec import encode
+
+__all__ = ("SOURCE_HASH", "Item", "ItemInbox")
+
+SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
+
+ENTRY_BYTES = cython.declare(cython.Py_ssize_t, 12)
+"""What an entry of an unsettled map takes beside the tag: the constructors and the state."""
+
+STALE_KEPT = cython.declare(cython.Py_ssize_t, 1_000)
+"""Stale items that nobody awaited, kept to be reported by `confirmed`."""
+
+STAGES = {WAITING: "waiting", HELD: "held", CLAIMED: "claimed", SETTLED: "settled", STALE: "stale"}
+
+
+@cython.cfunc
+def claim_for(inbox: ItemInbox, count: cython.Py_ssize_t) -> Claim:
+    return new_claim(inbox.create_future, inbox.on_stale, count)
+
+
+class Item(Message):
+    """A message that the application has to settle: accept, release, reject or modify it, once.
+
+    Each of the four acts at once. What it returns may be awaited: an accept to learn that it
+    stands, the others for the look of it.
+
+    Attributes:
+        delivery_tag: Names this attempt.
+    """
+
+    @property
+    def stage(self) -> str:
+        """Returns `held`, `claimed`, `settled` or `stale`."""
+        return STAGES[self.phase]
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing is left to be done with it."""
+        return self.phase >= SETTLED
+
+    def accept(self) -> Claim:
+        """Claims the item as processed; awaiting the result returns once the claim stands.
+
+        Raises:
+            LocalProtocolError: The item was settled before.
+            StaleAttempt: When awaited: somebody else has, or had, the item.
+        """
+        claim: Claim = claim_for(self.inbox, 1)
+        if self.phase == STALE:
+            claim.answer(self, True)
+            return claim
+        self.inbox.settle(self, ACCEPTED, None, claim)
+        return claim
+
+    def accept_nowait(self) -> None:
+        """Claims the item as processed, and goes on; the consumer's `flush` tells of stale ones.
+
+        Raises:
+            LocalProtocolError: The item was settled before.
+        """
+        self.inbox.settle(self, ACCEPTED, None, None)
+
+    def release(self) -> Claim:
+        """Gives the item back as if it had never been sent.
+
+        Raises:
+            LocalProtocolError: The item was settled before.
+        """
+        self.inbox.settle(self, RELEASED, None, None)
+        return claim_for(self.inbox, 0)
+
+    def reject(self, reason: object = "", condition: str = "amqp:precondition-failed") -> Claim:
+        """Refuses the item for good: its queue dead-letters it.
+
+        Args:
+            reason: Why, for people; an exception will do.
+            condition: Why, for programs.
+
+        Raises:
+            LocalProtocolError: The item was settled before.
+        """
+        error = AmqpError(condition=Symbol(condition), description=str(reason) or None)
+        self.inbox.settle(self, REJECTED, encode(Rejected(error=error).to_described()), None)
+        return claim_for(self.inbox, 0)
+
+    def modify(
+        self,
+        failed: bool = False,
+        undeliverable_here: bool = False,
+        annotations: dict | None = None,
+    ) -> Claim:
+        """Gives the item back, changed.
+
+        Args:
+            failed: Whether to count this as a failed attempt.
+            undeliverable_here: Whether this consumer must not get it again.
+            annotations: Message annotations that are merged into its own, for who gets it next.
+
+        Raises:
+            LocalProtocolError: The item was settled before.
+        """
+        state = Modified(
+            delivery_failed=failed,
+            undeliverable_here=undeliverable_here,
+            message_annotations=(
+                None if annotations is None else {Symbol(k): v for k, v in annotations.items()}
+            ),
+        )
+        self.inbox.settle(self, MODIFIED, encode(state.to_described()), None)
+        return claim_for(self.inbox, 0)
+
+
+class ItemInbox(Inbox):
+    """The inbox of a consumer.
+
+    Attributes:
+        marks_received: Whether the owner wants to know which items were handed over.
+        claimed: Counts accepts that are not confirmed.
+    """
+
+    def __init__(
+        self, flusher: Flusher, create_future: object, window: int, on_stale: object
+    ) -> None:
+        """Starts without a link.
+
+        Args:
+            flusher: Of the core.
+            create_future: Makes what a task waits for.
+            window: Items that may be on their way, waiting or held; at least 1.
+            on_stale: Makes the exception for a list of stale items.
+        """
+        Inbox.__init__(self, flusher, create_future, window)
+        self.on_stale = on_stale
+        self.marks = Marks()
+        self.open_items = {}
+        self.earlier = {}
+        self.stale = []
+        self.claim_waiters = []
+        self.epoch = 1
+
+    # -- arrivals
+
+    def admit(self, s):
+        item: Item
+        tag: bytes = bytes_from(s.tag, s.tag_size)
+        if self.earlier:
+            item = self.earlier.pop(tag, None)
+            if item is not None:
+                self.resume(item, cython.cast(uint32_t, s.token))
+                return None
+        item = cython.cast(Item, Item.__new__(Item))
+        fill(item, self.payload(s))
+        item.inbox = self
+        item.delivery_tag = tag
+        item.delivery_id = cython.cast(uint32_t, s.token)
+        item.epoch = self.epoch
+        item.phase = SETTLED if s.settled else WAITING
+        return item
+
+    def resume(self, item: Item, delivery_id: int) -> None:
+        """Goes on with an item of an earlier link, under its new delivery-id."""
+        item.delivery_id = delivery_id
+        item.epoch = self.epoch
+        self.open_items[delivery_id] = item
+        if item.code:
+            self.say(item)
+
+    def hand(self, message):
+        item: Item = message
+        if item.phase != WAITING:
+            return 0
+        item.phase = HELD
+        self.held += 1
+        self.open_items[item.delivery_id] = item
+        return self.mark(item) if self.marks_received else 0
+
+    # -- marks
+
+    def mark(self, item):
+        if self.marks.extends(item.delivery_id):
+            return 0
+        self.marks.begin(self.session(), item.delivery_id)
+        self.bell.mark_dirty()
+        return self.flusher.later()
+
+    def session(self):
+        return None if self.link is None else self.link.session
+
+    def on_batch(self, port: object) -> None:
+        """Wakes whoever waits for what arrived, and marks what was handed over."""
+        self.wake()
+        self.marks.write(self.session())
+
+    # -- settling
+
+    def settle(self, item, code, state, claim):
+        if item.phase == STALE:
+            self.report(item)
+            return 0
+        if item.phase != HELD:
+            if item.phase == SETTLED and item.code == 0:
+                item.code = code  # it came settled: there is nobody to tell
+                return 0 if claim is None else claim.answer(item, False)
+            raise LocalProtocolError("an item can be settled only once")
+        if self.is_over:
+            raise LocalProtocolError("the consumer that this item came by is closed")
+        item.code = code
+        item.state = state
+        item.claim = claim
+        item.phase = CLAIMED
+        self.held -= 1
+        self.claimed += 1
+        if item.epoch == self.epoch and self.link is not None:
+            self.say(item)
+        return self.flusher.later()
+
+    def say(self, item):
+        """Tells the owner; all but an accept is settled with that."""
+        if self.marks.due.open:
+            self.marks.spare(self.session(), item.delivery_id)
+        self.reply(item.delivery_id, item.code, item.state)
+        if item.code != ACCEPTED or not self.link.settles_second:
+            del self.open_items[item.delivery_id]
+            self.answer(item, False)
+        self.top_up()
+        return 0
+
+    def answer(self, item, is_stale):
+        """Ends an item, as the owner says."""
+        if item.phase == CLAIMED:
+            self.claimed -= 1
+        elif item.phase == HELD:
+            self.held -= 1
+        item.phase = STALE if is_stale else SETTLED
+        if item.claim is not None:
+            item.claim.answer(item, is_stale)
+            item.claim = None
+        elif is_stale and item.code == ACCEPTED:
+            self.report(item)
+        if self.claim_waiters and self.claimed == 0:
+            waiters: list = self.claim_waiters
+            self.claim_waiters = []
+            for waiter in waiters:
+                if not waiter.done():
+                    waiter.set_result(None)
+        return 0
+
+    def report(self, item: Item) -> None:
+        """Keeps a stale item that nobody waits for, for `confirmed`."""
+        if len(self.stale) < STALE_KEPT:
+            self.stale.append(item)
+
+    def confirm(self, first: int, last: int, state: bytes) -> None:
+        """Takes in what the owner settled.
+
+        Args:
+            first: The first delivery-id.
+            last: The last one.
+            state: The delivery state encoded; empty where there is none.
+        """
+        item: Item
+        code: cython.int = (
+            state_code(octets_of(state), cython.cast(uint32_t, PyBytes_GET_SIZE(state)))
+            if state
+            else 0
+        )
+        at: uint32_t = first
+        end: uint32_t = last
+        if end - at > 0x7FFFFFFF:
+            return
+        settled: list = self.take_open(at, end)
+        for item in settled:
+            self.answer(item, code != ACCEPTED and (code != 0 or item.phase != CLAIMED))
+        if cython.cast(uint32_t, len(settled)) <= end - at and self.waiting:
+            self.revoke_waiting(first, last)
+        self.top_up()
+
+    def take_open(self, first, last):
+        """Takes out the items of a range of delivery-ids; a wide range costs no more than they are."""
+        span: uint32_t = last - first
+        step: uint32_t
+        delivery_id: uint32_t
+        found: list = []
+        if span < cython.cast(uint64_t, len(self.open_items)):
+            for step in range(span + 1):
+                delivery_id = first + step
+                item = self.open_items.pop(delivery_id, None)
+                if item is not None:
+                    found.append(item)
+            return found
+        for key in list(self.open_items):
+            delivery_id = key
+            if delivery_id - first <= span:
+                found.append(self.open_items.pop(key))
+        return found
+
+    def revoke_waiting(self, first, last):
+        """Forgets what the owner took back before it was handed over."""
+        self.ready = self.ready[self.at :] + self.arrivals
+        self.arrivals = []
+        self.at = 0
+        self.ready = [
+            item
+            for item in self.ready
+            if cython.cast(Item, item).delivery_id - first > last - first
+        ]
+        return 0
+
+    def accept_all(self, items: list) -> Claim:
+        """Claims items as processed; awaiting the result returns once all claims stand.
+
+        Args:
+            items: What a batch handed over.
+        """
+        item: Item
+        claim: Claim = claim_for(self, len(items))
+        for item in items:
+            if item.phase == STALE:
+                claim.answer(item, True)
+            else:
+                self.settle(item, ACCEPTED, None, claim)
+        return claim
+
+    async def confirmed(self) -> None:
+        """Waits until no accept is unconfirmed.
+
+        Raises:
+            StaleAttempt: Some of those that nobody awaited were too late.
+            CogworkError: The link ended for good before all were confirmed.
+        """
+        while self.claimed and not self.is_over:
+            waiter = self.create_future()
+            self.claim_waiters.append(waiter)
+            await waiter
+        stale, self.stale = self.stale, []
+        if stale:
+            raise self.on_stale(stale)
+        if self.claimed and self.failure is not None:
+            raise self.failure
+
+    def release_waiting(self) -> None:
+        """Gives back what was not handed over."""
+        item: Item
+        while self.refill():
+            item = self.ready[self.at]
+            self.at += 1
+            if self.link is not None and item.phase == WAITING:
+                self.reply(item.delivery_id, RELEASED, None)
+
+    # -- links come and go
+
+    @property
+    def has_earlier(self) -> bool:
+        """Whether items of an earlier link are still open."""
+        return bool(self.earlier)
+
+    def unsettled_map(self, size_bytes_max: int) -> dict:
+        """Returns the tags that the next attach presents, with what was decided (§2.6.13).
+
+        Args:
+            size_bytes_max: What the map may take of the attach's frame; items that do not fit
+                will not be resumed.
+        """
+        presented: dict = {}
+        held = Received(section_number=0, section_offset=0)
+        for tag, item in self.earlier.items():
+            size_bytes_max -= len(tag) + ENTRY_BYTES
+            if size_bytes_max < 0:
+                break
+            presented[tag] = Accepted() if cython.cast(Item, item).code == ACCEPTED else held
+        return presented
+
+    def start(self) -> None:
+        """Gives the link its first credit; what is resumed takes credit too."""
+        used: uint32_t = self.held
+        window: uint32_t = used if self.is_stopped else max(self.window, used)
+        self.link.grant(window - used + len(self.earlier))
+        self.wake()
+        self.flusher.later()
+
+    def answered(self, marks_received: bool, known: dict | None) -> None:
+        """Learns what the owner says in its attach.
+
+        Args:
+            marks_received: Whether it wants marks.
+            known: What it knows of the tags that were presented: an outcome, or None for what it
+                is going to resume; None where it says nothing.
+        """
+        item: Item
+        self.marks_received = marks_received
+        if known is None:
+            return
+        for tag in list(self.earlier):
+            state = known.get(tag, STALE)
+            if state is None or type(state) is Received:
+                continue
+            item = self.earlier.pop(tag)
+            self.answer(item, type(state) is not Accepted or item.code != ACCEPTED)
+
+    def detach(self) -> None:
+        """The link has ended: what was not handed over is the owner's again."""
+        item: Item
+        self.link = None
+        self.marks.forget()
+        self.drop_waiting()
+        for item in self.open_items.values():
+            self.earlier[item.delivery_tag] = item
+        self.open_items.clear()
+        self.epoch += 1
+        self.drained()
+
+    def expire(self) -> None:
+        """Gives up the items of earlier links that were not resumed: they are stale."""
+        earlier: dict = self.earlier
+        self.earlier = {}
+        for item in earlier.values():
+            self.answer(item, True)
+        self.top_up()
+        self.flusher.later()
+
+    def close(self, failure: object = None) -> None:
+        """Ends the iteration; items that are held can no longer be settled."""
+        item: Item
+        for item in [*self.open_items.values(), *self.earlier.values()]:
+            if item.claim is not None:
+                item.claim.failure = failure
+                item.claim.waiting = 1
+                item.claim.answer(item, False)
+                item.claim = None
+        self.open_items.clear()
+        self.earlier.clear()
+        Inbox.close(self, failure)
+        for waiter in self.claim_waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+        self.claim_waiters = []

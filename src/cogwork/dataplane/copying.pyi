@@ -1,7 +1,0 @@
-from cogwork.dataplane.holding import HoldingEntry
-
-SOURCE_HASH: str
-
-class CopyingEntry(HoldingEntry):
-    @property
-    def delivered(self) -> int: ...

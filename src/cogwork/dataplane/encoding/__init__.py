@@ -1,0 +1,1 @@
+"""Values and composites, to bytes and back."""

@@ -1,0 +1,1 @@
+"""A message's sections, and `Message`."""

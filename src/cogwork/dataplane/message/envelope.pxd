@@ -1,0 +1,35 @@
+from libc.stdint cimport int64_t, uint8_t, uint32_t
+
+from cogwork.dataplane.message.header cimport Header
+from cogwork.dataplane.encoding.octets cimport octets
+from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
+
+# What to look for besides the header.
+cdef enum:
+    WANTS_DELAY = 1
+    WANTS_MESSAGE_ID = 2
+    WANTS_GROUP_ID = 4
+    WANTS_LETTER_ID = 8
+
+# What a dead letter's id takes.
+cdef enum:
+    LETTER_ID_BYTES = 16
+
+# What a message says of its own storing; borrowed from the message's bytes.
+cdef struct Envelope:
+    Header header
+    int64_t delay_ms
+    int64_t delivery_time_ms
+    octets message_id
+    uint32_t message_id_size
+    octets group_id
+    uint32_t group_id_size
+    octets letter_id
+    uint32_t letter_start
+    uint32_t letter_end
+    bint is_moved
+    bint is_dead_letter
+    bint is_overflow
+
+cdef void clear_envelope(Envelope* e) noexcept nogil
+cdef int read_envelope(octets p, int64_t size, int wants, Envelope* e) noexcept nogil

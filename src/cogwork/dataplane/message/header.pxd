@@ -1,0 +1,22 @@
+from libc.stdint cimport int64_t, uint8_t, uint32_t
+
+from cogwork.dataplane.encoding.octets cimport octets, store_uint
+from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
+
+cdef enum:
+    DEFAULT_PRIORITY = 4
+    HEADER_SIZE_MAX = 32
+
+# A message's header section; `size_bytes` is what it takes in the message that it was read from.
+cdef struct Header:
+    bint durable
+    bint has_ttl
+    bint first_acquirer
+    uint8_t priority
+    uint32_t ttl_ms
+    uint32_t delivery_count
+    uint32_t size_bytes
+
+cdef void clear_header(Header* header) noexcept nogil
+cdef int64_t read_header(octets p, int64_t at, int64_t end, Header* header) noexcept nogil
+cdef uint32_t write_header(uint8_t* p, const Header* header) noexcept nogil

@@ -1,0 +1,13 @@
+from cogwork.dataplane.queue.ledger import Ledger
+
+SOURCE_HASH: str
+
+class Admission(Ledger):
+    policy: str
+    def put(
+        self,
+        message: bytes,
+        message_format: int = 0,
+        past: tuple[float, float, int, int] | None = None,
+    ) -> bool: ...
+    def flaw_of(self, message: bytes, message_format: int) -> str | None: ...

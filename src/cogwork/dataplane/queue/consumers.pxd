@@ -1,0 +1,32 @@
+cimport cython
+from libc.stdint cimport uint32_t
+
+from cogwork.dataplane.transport.outgoing cimport OutgoingLink
+from cogwork.dataplane.queue.ready cimport Cursor
+from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
+from cogwork.dataplane.queue.stored cimport Hands
+
+
+@cython.final
+cdef class Consumer:
+    cdef readonly OutgoingLink link
+    cdef Hands hands
+    cdef Cursor cursor
+    cdef bint is_selective
+    cdef bint is_browser
+    cdef bint is_far
+    cdef bint marks_received
+    cdef bint is_active
+    cdef uint32_t serial
+    cdef list resumed
+    cdef Consumer next
+    cdef Consumer prev
+
+
+@cython.final
+cdef class Round:
+    cdef Consumer turn
+    cdef uint32_t count
+    cdef int enter(self, Consumer consumer) except -1
+    cdef int leave(self, Consumer consumer) except -1
+    cdef Consumer next_ready(self)

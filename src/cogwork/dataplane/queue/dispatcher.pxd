@@ -1,0 +1,57 @@
+cimport cython
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
+
+from cogwork.dataplane.queue.chain cimport Node
+from cogwork.dataplane.queue.consumers cimport Consumer, Round
+from cogwork.dataplane.transport.outgoing cimport OutgoingLink
+from cogwork.dataplane.queue.ledger cimport Ledger
+from cogwork.dataplane.queue.ready cimport Ready
+from cogwork.dataplane.queue.shelf cimport Shelf
+from cogwork.dataplane.transport.shipment cimport Shipment
+from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
+from cogwork.dataplane.queue.stored cimport Group, Item
+
+
+@cython.final
+cdef class Dispatcher:
+    cdef Ledger ledger
+    cdef Shelf shelf
+    cdef Ready ready
+    cdef uint32_t shard
+    cdef dict consumers
+    cdef list browsers
+    cdef list departed
+    cdef dict by_serial
+    cdef Consumer last_held
+    cdef Round round
+    cdef Round far
+    cdef Round _round_of(self, Consumer consumer)
+    cdef int _offer_to(self, Round round, Item* item) except -1
+    cdef int _serve_round(self, Round round) except -1
+    cdef uint32_t next_serial
+    cdef bint is_unfinished
+    cdef uint64_t sent
+    cdef uint64_t redelivered
+    cdef int add(self, OutgoingLink link, bint marks_received, bint is_browser, bint is_far) except -1
+    cdef int remove(self, OutgoingLink link) except -1
+    cdef int on_ready(self, OutgoingLink link) except -1
+    cdef int hold(self, uint32_t serial) except -1
+    cdef int offer(self, Item* item) except -1
+    cdef int serve(self) except -1
+    cdef int serve_one(self, Consumer consumer) except -1
+    cdef int unlend(self, OutgoingLink link) except -1
+    cdef int _unlend(self, Consumer consumer) except -1
+    cdef uint32_t serial_of(self, OutgoingLink link) except? 0
+    cdef list holders(self)
+    cdef int take_back(self, uint32_t serial) except -1
+    cdef set lent_to(self)
+    cdef int sweep_departed(self) except -1
+    cdef int resume(self, OutgoingLink link, uint64_t number, uint32_t attempt, bint is_handed, bint is_there) except -1
+    cdef Item* next_for(self, Consumer consumer) except? NULL
+    cdef Item* next_by_cursor(self, Consumer consumer) except? NULL
+    cdef Item* next_parked(self, Consumer consumer) except? NULL
+    cdef bint suits(self, Item* item, Consumer consumer) except -1
+    cdef int deliver(self, Item* item, Consumer consumer) except -1
+    cdef int ship(self, Item* item, Consumer consumer, Shipment* s) except -1
+    cdef int resend(self, Consumer consumer) except -1
+    cdef int browse(self, Consumer browser) except -1

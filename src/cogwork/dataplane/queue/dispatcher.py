@@ -1,0 +1,442 @@
+"""Who gets what: a store's consumers, and the items on their way to them.
+
+Theory of operation. As long as consumers have credit and nothing is in the way, a new item goes out
+within the same call, to the next one in the round that takes it; else items wait until a consumer's
+credit comes. A selective consumer has a cursor, so that it looks at each item once; a browser gets
+copies. The delivery-tag names the attempt: shard, item and attempt, 16 octets.
+"""
+
+import cython
+from cython.cimports.cogwork.dataplane.encoding.octets import store_u32
+from cython.cimports.cogwork.dataplane.queue.chain import is_empty
+from cython.cimports.cogwork.dataplane.queue.packer import describe
+from cython.cimports.cogwork.dataplane.queue.stock import is_shut, pack
+from cython.cimports.cogwork.dataplane.queue.stored import (
+    ACQUIRED,
+    EXCLUDED,
+    HANDED,
+    LENT,
+    MARKS,
+    OUT,
+    PARKED,
+    PRESETTLED,
+    READY,
+    number_of,
+)
+from cython.cimports.cogwork.dataplane.terminus import KEEP, REFUSE, SETTLE
+
+SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
+
+SCAN_MAX = cython.declare(uint32_t, 2048)
+"""Items that one selective consumer looks at in one go; it goes on with the next tick."""
+
+
+class Dispatcher:
+    """Feeds the links of a store's consumers from its shelf."""
+
+    def __init__(self, ledger: Ledger, shard: uint32_t):
+        """Feeds nobody.
+
+        Args:
+            ledger: The store, to which the consumers answer.
+            shard: Its number among the stores of its queue.
+        """
+        self.ledger = ledger
+        self.shelf = ledger.shelf
+        self.ready = ledger.shelf.ready
+        self.shard = shard
+        self.consumers = {}
+        self.browsers = []
+        self.departed = []
+        self.by_serial = {}
+        self.round = Round()
+        self.far = Round()
+
+    # -- consumers come and go
+
+    def add(self, link, marks_received, is_browser, is_far):
+        """Feeds a link from now on; one that is far only with what no other can take."""
+        consumer: Consumer = Consumer()
+        consumer.link = link
+        consumer.marks_received = marks_received
+        consumer.is_browser = is_browser
+        consumer.is_far = is_far
+        consumer.is_selective = link.selector is not None or link.no_local
+        self.next_serial += 1
+        consumer.serial = self.next_serial
+        consumer.cursor.rewinds = not is_browser
+        if is_browser or consumer.is_selective:
+            self.ready.add_cursor(cython.address(consumer.cursor))
+        if is_browser:
+            self.browsers.append(consumer)
+        self.consumers[link] = consumer
+        self.by_serial[consumer.serial] = consumer
+        link.feeder = self.ledger
+        if link.credit:
+            self.on_ready(link)
+        return 0
+
+    def remove(self, link):
+        """Feeds a link no more; what is out at it stays so until it is settled or detached."""
+        consumer: Consumer = self.consumers.pop(link, None)
+        if consumer is None:
+            return 0
+        if link.feeder is self.ledger:
+            link.feeder = None
+        self._round_of(consumer).leave(consumer)
+        self.shelf.groups.abandon(cython.address(consumer.hands))
+        self.ready.remove_cursor(cython.address(consumer.cursor))
+        if consumer.is_browser:
+            self.browsers.remove(consumer)
+        # While an item is out its node is linked with the consumer's: keep that in memory.
+        self.departed.append(consumer)
+        return self.ledger.ring()
+
+    def unlend(self, link):
+        """Treats what is out at another container's consumer as at one of this one's, that goes."""
+        consumer: Consumer = self.consumers.get(link)
+        return 0 if consumer is None else self._unlend(consumer)
+
+    def _unlend(self, consumer):
+        node: cython.pointer(Node) = consumer.hands.out.next
+        while node != cython.address(consumer.hands.out):
+            cython.cast(cython.pointer(Item), node).flags &= ~LENT
+            node = node.next
+        return 0
+
+    def holders(self):
+        """Lists the consumers: link, whether it is far, whether anything is out at it."""
+        consumer: Consumer
+        found: list = []
+        for consumer in self.consumers.values():
+            is_holding: cython.bint = not is_empty(cython.address(consumer.hands.out))
+            found.append((consumer.link, consumer.is_far, is_holding))
+        return found
+
+    def serial_of(self, link):
+        """Says what a consumer is known by also when its link has gone."""
+        consumer: Consumer = self.consumers.get(link)
+        return 0 if consumer is None else consumer.serial
+
+    def take_back(self, serial):
+        """Gives back what was sent to another container's consumer, and has not arrived there.
+
+        That consumer has a new link, on which it said what it has: that has been resumed, and what
+        else is unseen was on the way when the old link broke.
+        """
+        consumer: Consumer
+        node: cython.pointer(Node) = self.shelf.doubtful.next
+        item: cython.pointer(Item)
+        for consumer in self.departed:
+            if consumer.serial == serial:
+                self._unlend(consumer)
+        while node != cython.address(self.shelf.doubtful):
+            item = cython.cast(cython.pointer(Item), node)
+            node = node.next
+            if item.consumer == serial and item.flags & LENT:
+                self.ledger.end_lease(item)
+        return 0
+
+    def lent_to(self):
+        """Returns the numbers of those that have gone and for which `take_back` may find items."""
+        found: set = {cython.cast(Consumer, each).serial for each in self.departed}
+        node: cython.pointer(Node) = self.shelf.doubtful.next
+        item: cython.pointer(Item)
+        while node != cython.address(self.shelf.doubtful):
+            item = cython.cast(cython.pointer(Item), node)
+            node = node.next
+            if item.flags & LENT and not item.flags & HANDED:
+                found.add(item.consumer)
+        return found
+
+    def sweep_departed(self):
+        """Loses what is still out at links that have gone, and was not answered for by them."""
+        departed: list = self.departed
+        consumer: Consumer
+        node: cython.pointer(Node)
+        if not departed:
+            return 0
+        self.departed = []
+        for consumer in departed:
+            node = consumer.hands.out.next
+            while consumer.link.detached and node != cython.address(consumer.hands.out):
+                self.ledger.lose(cython.cast(cython.pointer(Item), node))
+                node = consumer.hands.out.next
+            if not is_empty(cython.address(consumer.hands.out)):
+                self.departed.append(consumer)
+            else:
+                self.by_serial.pop(consumer.serial, None)
+        return 0
+
+    def hold(self, serial):
+        """Holds what is said to a consumer until what happened is durable."""
+        consumer: Consumer = self.last_held
+        if consumer is None or consumer.serial != serial:
+            consumer = self.by_serial.get(serial)
+            if consumer is None:
+                return self.ledger.core.hold_all()
+            self.last_held = consumer
+        return consumer.link.session.wire.hold()
+
+    def resume(self, link, number, attempt, is_handed, is_there):
+        """Gives a consumer an attempt that it has from an earlier link, where that goes on.
+
+        It is sent again, unless it is there on this link. Returns KEEP; SETTLE where its claim was confirmed, REFUSE where it was overtaken.
+        """
+        consumer: Consumer = self.consumers[link]
+        item: cython.pointer(Item) = self.ledger.in_hand(number, attempt)
+        if self.ledger.journal is not None:
+            link.session.wire.hold()
+        if item == cython.NULL:
+            return SETTLE if self.ledger.commits.has(number, attempt) else REFUSE
+        # A new stamp: what the old link may still say of this item finds nothing.
+        self.shelf.slots.stamp(item)
+        self.shelf.rebind(item, cython.address(consumer.hands))
+        item.consumer = consumer.serial
+        if is_handed or not consumer.is_far:
+            # Another container may also ask for what its consumer's application has not seen.
+            item.flags |= HANDED
+        if not is_there:
+            consumer.resumed.append(number)
+        return KEEP
+
+    def on_ready(self, link):
+        """Gives a consumer what it has new credit for."""
+        consumer: Consumer = self.consumers.get(link)
+        if consumer is None:
+            return 0
+        if is_shut(self.ledger):
+            return 0
+        self.shelf.restore()
+        if consumer.is_browser:
+            return self.browse(consumer)
+        if consumer.resumed:
+            self.resend(consumer)
+        if link.is_ready():
+            self._round_of(consumer).enter(consumer)
+            return self.serve_one(consumer)
+        return 0
+
+    # -- choosing who gets what
+
+    def offer(self, item):
+        """Gives a new item to the next consumer in the round that takes it."""
+        consumer: Consumer
+        if self.browsers:
+            for consumer in list(self.browsers):
+                self.browse(consumer)
+        if self.round.count == 0 and self.far.count == 0:
+            return 0
+        if self.shelf.is_stirred() or is_shut(self.ledger):
+            return self.ledger.ring()
+        if item.state == PARKED:
+            if item.group.holder != cython.NULL:
+                self.serve_one(cython.cast(Consumer, item.group.holder.owner))
+            return 0
+        if item.state != READY or self._offer_to(self.round, item):
+            return 0
+        self._offer_to(self.far, item)
+        return 0
+
+    def _round_of(self, consumer):
+        return self.far if consumer.is_far else self.round
+
+    def _offer_to(self, round, item):
+        """Gives a new item to the next consumer of a round that takes it; returns whether one did."""
+        consumer: Consumer
+        tried: uint32_t = 0
+        while tried < round.count:
+            consumer = round.next_ready()
+            if consumer is None:
+                return 0
+            if self.suits(item, consumer):
+                self.deliver(item, consumer)
+                return 1
+            if self.ready.next_unseen(cython.address(consumer.cursor)) == item:
+                self.ready.saw(cython.address(consumer.cursor), item)
+            tried += 1
+        return 0
+
+    def serve(self):
+        """Gives what is ready to the consumers in turn, until none of them can take any."""
+        consumer: Consumer
+        if is_shut(self.ledger):
+            return 0
+        self.shelf.restore()
+        for consumer in list(self.browsers):
+            self.browse(consumer)
+        self._serve_round(self.round)
+        return self._serve_round(self.far)
+
+    def _serve_round(self, round):
+        consumer: Consumer
+        item: cython.pointer(Item)
+        idle: uint32_t = 0
+        while idle < round.count:
+            consumer = round.next_ready()
+            if consumer is None:
+                return 0
+            item = self.next_for(consumer)
+            if item == cython.NULL:
+                idle += 1
+                continue
+            idle = 0
+            self.deliver(item, consumer)
+        return 0
+
+    def serve_one(self, consumer):
+        """Gives one consumer what it can take."""
+        item: cython.pointer(Item)
+        while consumer.is_active and consumer.link.is_ready():
+            item = self.next_for(consumer)
+            if item == cython.NULL:
+                break
+            self.deliver(item, consumer)
+        return 0
+
+    def next_for(self, consumer):
+        """Finds the item that a consumer is to get next; NULL where there is none for it."""
+        item: cython.pointer(Item) = cython.NULL
+        left: uint32_t
+        while True:
+            if not is_empty(cython.address(consumer.hands.wanting)):
+                item = self.next_parked(consumer)
+            if item == cython.NULL and consumer.is_selective:
+                item = self.next_by_cursor(consumer)
+            elif item == cython.NULL:
+                left = SCAN_MAX
+                item = self.ready.front()
+                while item != cython.NULL and left and not self.suits(item, consumer):
+                    item = self.ready.after(item)
+                    left -= 1
+                if left == 0:  # it does not look again and again at all that it has refused
+                    consumer.is_selective = True
+                    self.ready.add_cursor(cython.address(consumer.cursor))
+                    item = self.next_by_cursor(consumer)
+            if item == cython.NULL or item.expires_s == 0.0 or item.expires_s > self.ledger.now():
+                return item
+            self.ledger.expire_one(item)
+            item = cython.NULL
+
+    def next_parked(self, consumer):
+        """Finds the next item of a group that only this consumer may get now."""
+        node: cython.pointer(Node) = consumer.hands.wanting.next
+        item: cython.pointer(Item)
+        while node != cython.address(consumer.hands.wanting):
+            item = cython.cast(
+                cython.pointer(Item), cython.cast(cython.pointer(Group), node).parked.next
+            )
+            if self.suits(item, consumer):
+                return item
+            node = node.next
+        return cython.NULL
+
+    def next_by_cursor(self, consumer):
+        left: uint32_t = SCAN_MAX
+        item: cython.pointer(Item) = self.ready.next_unseen(cython.address(consumer.cursor))
+        while item != cython.NULL:
+            if self.suits(item, consumer):
+                return item
+            self.ready.saw(cython.address(consumer.cursor), item)
+            left -= 1
+            if left == 0:
+                self.is_unfinished = True
+                return cython.NULL
+            item = self.ready.next_unseen(cython.address(consumer.cursor))
+        return cython.NULL
+
+    def suits(self, item, consumer):
+        """Says whether a consumer may have an item, and wants it."""
+        s: Shipment
+        if item.flags & EXCLUDED and consumer.serial in self.ledger.exclusions[number_of(item)]:
+            return False
+        if not consumer.is_selective:
+            return True
+        describe(item, cython.address(s))
+        return not consumer.link.refuses(cython.address(s))
+
+    # -- sending
+
+    def deliver(self, item, consumer):
+        """Sends an item as a new attempt. The item may be gone when this returns."""
+        s: Shipment
+        self.shelf.hand_out(item, cython.address(consumer.hands))
+        item.attempt += 1
+        item.consumer = consumer.serial
+        pack(self.ledger, item, cython.address(s))
+        if item.attempt > 1:
+            self.redelivered += 1
+        elif self.ledger.waits is not None:
+            self.ledger.waits.add(waited_us(item.stored_s, self.ledger.now()))
+        item.flags &= ~(HANDED | LENT | MARKS | PRESETTLED)
+        item.flags |= ACQUIRED
+        if consumer.marks_received:
+            item.flags |= MARKS
+        if consumer.is_far:
+            item.flags |= LENT
+        if consumer.link.presettles:
+            item.flags |= PRESETTLED
+        if self.ledger.journal is not None:
+            self.ledger.journal.out(item)
+        if self.ledger.trail is not None:
+            self.ledger.trail.handed(item)
+        return self.ship(item, consumer, cython.address(s))
+
+    def ship(self, item, consumer, s):
+        """Sends an item's newest attempt, under its tag."""
+        tag: uint8_t[16]
+        s.source_index = self.ledger.index
+        s.source_generation = self.ledger.generation
+        s.token = self.shelf.slots.stamp(item)
+        s.tag = tag
+        s.tag_size = 16
+        store_u32(tag, self.shard)
+        store_u32(tag + 4, item.birth)
+        store_u32(tag + 8, item.slot)
+        store_u32(tag + 12, item.attempt)
+        self.sent += 1
+        if self.ledger.journal is not None:
+            consumer.link.session.wire.hold()
+        return consumer.link.take(s)
+
+    def resend(self, consumer):
+        """Sends attempts that a consumer has from an earlier link, so that it can settle them."""
+        s: Shipment
+        item: cython.pointer(Item)
+        while consumer.resumed and consumer.link.is_ready():
+            item = self.shelf.slots.find(consumer.resumed.pop(0))
+            if item == cython.NULL or item.state != OUT or item.consumer != consumer.serial:
+                continue
+            pack(self.ledger, item, cython.address(s))
+            self.ship(item, consumer, cython.address(s))
+        return 0
+
+    def browse(self, browser):
+        """Sends copies of what a browser has not seen."""
+        s: Shipment
+        left: uint32_t = SCAN_MAX
+        item: cython.pointer(Item)
+        while browser.link.is_ready():
+            item = self.ready.next_unseen(cython.address(browser.cursor))
+            if item == cython.NULL:
+                return 0
+            if left == 0:
+                self.is_unfinished = True
+                return 0
+            self.ready.saw(cython.address(browser.cursor), item)
+            left -= 1
+            if not self.suits(item, browser):
+                continue
+            pack(self.ledger, item, cython.address(s))
+            if self.ledger.journal is not None:
+                browser.link.session.wire.hold()
+            browser.link.take(cython.address(s))
+        return 0
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def waited_us(from_s: cython.double, to_s: cython.double) -> uint64_t:
+    """Says how long something has waited; the clock may stand for a batch, and is never behind."""
+    return cython.cast(uint64_t, (to_s - from_s) * 1e6) if to_s > from_s else 0

@@ -1,0 +1,48 @@
+cimport cython
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+
+from cogwork.dataplane.queue.letters cimport Letters
+from cogwork.dataplane.encoding.octets cimport octets
+from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
+
+
+@cython.final
+cdef class KeptItem:
+    cdef readonly uint64_t number
+    cdef readonly uint64_t sequence
+    cdef readonly uint64_t stored_ms
+    cdef readonly uint64_t expires_ms
+    cdef readonly uint64_t due_ms
+    cdef readonly uint32_t format
+    cdef readonly uint32_t attempt
+    cdef readonly uint32_t failures
+    cdef readonly int priority
+    cdef readonly bint ages
+    cdef readonly bint is_out
+    cdef readonly str reason
+    cdef readonly bytes error
+    cdef readonly bytes message
+
+
+@cython.final
+cdef class JournalImage:
+    cdef readonly dict items
+    cdef readonly object commits
+    cdef readonly Letters letters
+    cdef dict sightings
+    cdef Py_ssize_t seen_max
+    cdef public uint32_t birth_base
+    cdef readonly uint64_t sequence_max
+    cdef readonly uint64_t held_partitions
+    cdef public bint is_audited
+    cdef readonly list untold
+    cdef dict marks
+    cdef int _settle(self, uint64_t number, uint32_t attempt, int outcome) except -1
+    cdef int _done(self, uint64_t number) except -1
+    cdef int _tell(self, uint64_t mark) except -1
+    cdef int64_t _apply_one(self, octets p, int64_t size) except -1
+    cdef int64_t _apply_mark(self, octets p, int64_t size) except -1
+    cdef int _put(self, octets p, uint32_t size) except -1
+    cdef int64_t _bury(self, octets p, int64_t size) except -1
+    cdef int _note_seen(self, KeptItem item) except -1
+    cdef int _saw(self, uint64_t seen_ms, bytes message_id) except -1

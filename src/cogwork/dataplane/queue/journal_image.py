@@ -1,0 +1,281 @@
+"""What a queue's records add up to: its items as they were when the last record was written."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import cython
+from cython.cimports.cogwork.dataplane.encoding.octets import (
+    bytes_from,
+    load_u16,
+    load_u32,
+    load_u64,
+    octets_of,
+)
+from cython.cimports.cogwork.dataplane.message.envelope import (
+    LETTER_ID_BYTES,
+    WANTS_MESSAGE_ID,
+    Envelope,
+    read_envelope,
+)
+from cython.cimports.cogwork.dataplane.queue.commits import COMMITS
+from cython.cimports.cogwork.dataplane.queue.journal import (
+    AGES_MARK,
+    BACK,
+    BACK_BYTES,
+    COMMITTED,
+    COMMITTED_BYTES,
+    DEAD,
+    DEAD_BYTES,
+    DONE,
+    DONE_BYTES,
+    GATHERED,
+    GATHERED_BYTES,
+    HELD,
+    HELD_BYTES,
+    KEEPS_PLACE,
+    LETTER,
+    LETTER_BYTES,
+    OUT_AGAIN,
+    OUT_BYTES,
+    PUT,
+    PUT_BYTES,
+    SEEN,
+    SEEN_BYTES,
+    SETTLED,
+    SETTLED_BYTES,
+    TOLD,
+    TOLD_BYTES,
+)
+from cython.cimports.cogwork.dataplane.queue.letters import Letters
+from cython.cimports.cogwork.dataplane.queue.trail import SAID_ACCEPTED, SAID_NOTHING, said_of
+
+__all__ = ("SOURCE_HASH", "JournalImage", "KeptItem")
+
+SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
+
+UNTOLD_MAX = cython.declare(cython.Py_ssize_t, 250_000)
+"""Settlements that an audit may be told of after a restart; the newest count."""
+
+
+class KeptItem:
+    """An item as the records tell it.
+
+    Attributes:
+        number: For life.
+        sequence: Its place in the queue, or among the delayed.
+        stored_ms: When it came, by the wall clock.
+        expires_ms: When its time is over; 0 for never.
+        due_ms: Until when it was delayed; 0 where it was not.
+        format: The message's.
+        attempt: The newest.
+        failures: Attempts that failed.
+        priority: Its level.
+        ages: Whether its message has a ttl.
+        is_out: Whether that attempt goes on.
+        reason: Why it is dead; None while it is not.
+        error: The outcome of who rejected it, encoded; empty where nobody did.
+        message: Encoded.
+    """
+
+
+class JournalImage:
+    """A queue's items, made of its records.
+
+    Attributes:
+        items: By number.
+        commits: What was confirmed last: numbers and attempts.
+        letters: The dead letters of other queues that were taken last.
+        birth_base: Above what any item's number was made of.
+        sequence_max: The highest place in the queue.
+        held_partitions: Those of a queue that containers share which were held here, as bits.
+        is_audited: Whether an audit wants to be told what was settled.
+        untold: What was settled and may not have been told to it: number, attempt and outcome.
+    """
+
+    def __init__(self, seen_max: int = 0):
+        """Is empty.
+
+        Args:
+            seen_max: How many message-ids are wanted.
+        """
+        self.items = {}
+        self.commits = deque(maxlen=COMMITS)
+        self.letters = Letters()
+        self.sightings = {}
+        self.seen_max = seen_max
+        self.untold = []
+        self.marks = {}
+
+    @property
+    def seen(self) -> list:
+        """The newest message-ids with the times when they were seen last, oldest first."""
+        found: list = sorted((seen_ms, each) for each, seen_ms in self.sightings.items())
+        return found[max(0, len(found) - self.seen_max) :]
+
+    def apply(self, payload: bytes) -> None:
+        """Applies the records of a turn.
+
+        Raises:
+            ValueError: It is no such payload.
+        """
+        at: int64_t = 0
+        size: int64_t = len(payload)
+        taken: int64_t
+        while at < size:
+            taken = self._apply_one(octets_of(payload) + at, size - at)
+            if taken == 0:
+                raise ValueError(f"no record of a queue at octet {at} of {size}")
+            at += taken
+
+    def _apply_one(self, p, size):
+        """Applies a record; returns what it takes, 0 where it is none."""
+        kind: cython.int = p[0]
+        message_size: uint32_t
+        item: KeptItem
+        if kind == PUT and size >= PUT_BYTES:
+            message_size = load_u32(p + 47)
+            if size - PUT_BYTES < message_size:
+                return 0
+            self._put(p, message_size)
+            return PUT_BYTES + cython.cast(int64_t, message_size)
+        if kind == OUT_AGAIN and size >= OUT_BYTES:
+            item = self.items.get(load_u64(p + 1))
+            if item is not None:
+                item.attempt = load_u32(p + 9)
+                item.is_out = True
+            return OUT_BYTES
+        if kind == DONE and size >= DONE_BYTES:
+            self._done(load_u64(p + 1))
+            return DONE_BYTES
+        if kind == COMMITTED and size >= COMMITTED_BYTES:
+            self.items.pop(load_u64(p + 1), None)
+            self._settle(load_u64(p + 1), load_u32(p + 9), SAID_ACCEPTED)
+            self.commits.append((load_u64(p + 1), load_u32(p + 9)))
+            return COMMITTED_BYTES
+        if kind == BACK and size >= BACK_BYTES:
+            item = self.items.get(load_u64(p + 1))
+            if item is not None:
+                item.attempt = load_u32(p + 9)
+                item.failures = load_u32(p + 13)
+                item.is_out = False
+            return BACK_BYTES
+        if kind == SEEN and size >= SEEN_BYTES:
+            message_size = load_u16(p + 9)
+            if size - SEEN_BYTES < message_size:
+                return 0
+            self._saw(load_u64(p + 1), bytes_from(p + SEEN_BYTES, message_size))
+            return SEEN_BYTES + cython.cast(int64_t, message_size)
+        if kind == HELD and size >= HELD_BYTES:
+            self.held_partitions = load_u64(p + 1)
+            return HELD_BYTES
+        if kind == LETTER and size >= LETTER_BYTES:
+            self.letters.remember(bytes_from(p + 1, LETTER_ID_BYTES))
+            return LETTER_BYTES
+        if kind == DEAD and size >= DEAD_BYTES:
+            return self._bury(p, size)
+        return self._apply_mark(p, size)
+
+    def _apply_mark(self, p, size):
+        """Applies a record of what an audit is told; returns what it takes, 0 where it is none."""
+        kind: cython.int = p[0]
+        if kind == GATHERED and size >= GATHERED_BYTES:
+            self.is_audited = True
+            self.marks[load_u64(p + 1)] = len(self.untold)
+            return GATHERED_BYTES
+        if kind == TOLD and size >= TOLD_BYTES:
+            self._tell(load_u64(p + 1))
+            return TOLD_BYTES
+        if kind == SETTLED and size >= SETTLED_BYTES:
+            self._settle(load_u64(p + 1), load_u32(p + 9), p[13])
+            return SETTLED_BYTES
+        return 0
+
+    def _settle(self, number, attempt, outcome):
+        """Keeps what was settled until the audit has been told."""
+        dropped: cython.Py_ssize_t
+        if not self.is_audited:
+            return 0
+        self.untold.append((number, attempt, outcome))
+        if len(self.untold) > UNTOLD_MAX:
+            dropped = len(self.untold) // 2
+            del self.untold[:dropped]
+            self.marks = {mark: max(at - dropped, 0) for mark, at in self.marks.items()}
+        return 0
+
+    def _done(self, number):
+        item: KeptItem = self.items.pop(number, None)
+        if item is not None and item.reason is None:
+            self._settle(number, item.attempt, SAID_NOTHING)
+        return 0
+
+    def _tell(self, mark):
+        """Forgets what was settled before a mark; the audit has been told."""
+        at: object = self.marks.get(mark)
+        if at is None:
+            return 0
+        del self.untold[:at]
+        self.marks = {each: left - at for each, left in self.marks.items() if each > mark}
+        return 0
+
+    def _bury(self, p, size):
+        why: int64_t = p[13]
+        error_size: int64_t = load_u32(p + 14)
+        item: KeptItem
+        if size - DEAD_BYTES < why + error_size:
+            return 0
+        item = self.items.get(load_u64(p + 1))
+        if item is not None:
+            item.failures = load_u32(p + 9)
+            item.reason = bytes_from(p + DEAD_BYTES, why).decode("ascii", "replace")
+            item.error = bytes_from(p + DEAD_BYTES + why, error_size)
+            item.is_out = False
+            self._settle(item.number, item.attempt, said_of(item.reason))
+        return DEAD_BYTES + why + error_size
+
+    def _put(self, p, size):
+        item: KeptItem = KeptItem.__new__(KeptItem)
+        known: KeptItem
+        birth: uint32_t
+        item.number = load_u64(p + 1)
+        item.sequence = load_u64(p + 9)
+        item.stored_ms = load_u64(p + 17)
+        item.expires_ms = load_u64(p + 25)
+        item.due_ms = load_u64(p + 33)
+        item.format = load_u32(p + 41)
+        item.priority = min(p[45], 9)
+        item.ages = p[46] & AGES_MARK
+        item.message = bytes_from(p + PUT_BYTES, size)
+        known = self.items.get(item.number)
+        if known is not None and p[46] & KEEPS_PLACE:
+            item.sequence, item.due_ms = known.sequence, known.due_ms
+        self.items[item.number] = item
+        birth = cython.cast(uint32_t, item.number >> 32)
+        self.birth_base = max(self.birth_base, birth + 1)
+        self.sequence_max = max(self.sequence_max, item.sequence)
+        if self.seen_max:
+            self._note_seen(item)
+        return 0
+
+    def _note_seen(self, item):
+        e: Envelope
+        if item.format != 0:
+            return 0
+        if (
+            read_envelope(
+                octets_of(item.message), len(item.message), WANTS_MESSAGE_ID, cython.address(e)
+            )
+            >= 0
+            and e.message_id != cython.NULL
+        ):
+            self._saw(item.stored_ms, bytes_from(e.message_id, e.message_id_size))
+        return 0
+
+    def _saw(self, seen_ms, message_id):
+        """Remembers an id once, however often an account names it: as seen, and with its item."""
+        if self.seen_max == 0:
+            return 0
+        self.sightings[message_id] = max(seen_ms, self.sightings.get(message_id, 0))
+        if len(self.sightings) >= 2 * self.seen_max:
+            self.sightings = {each: at_ms for at_ms, each in self.seen}
+        return 0

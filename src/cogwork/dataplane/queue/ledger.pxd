@@ -1,0 +1,37 @@
+from libc.stdint cimport uint32_t, uint64_t
+
+from cogwork.dataplane.queue.commits cimport Commits
+from cogwork.dataplane.queue.histogram cimport Histogram
+from cogwork.dataplane.queue.shelf cimport Shelf
+from cogwork.dataplane.transport.shipment cimport Verdict
+from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
+from cogwork.dataplane.queue.stock cimport Stock
+from cogwork.dataplane.queue.stored cimport Item
+from cogwork.dataplane.queue.timers cimport Timer, TimerHeap
+
+
+cdef class Ledger(Stock):
+    cdef public double in_doubt_timeout_s
+    cdef public bint redelivers_doubtful
+    cdef Commits commits
+    cdef TimerHeap deadlines
+    cdef public Histogram waits
+    cdef readonly uint64_t accepted
+    cdef readonly uint64_t rejected
+    cdef readonly uint64_t released
+    cdef readonly uint64_t modified
+    cdef readonly uint64_t doubted
+    cdef readonly uint64_t parked
+    cdef readonly uint64_t stale_claims
+    cdef Item* in_hand(self, uint64_t number, uint32_t attempt) noexcept
+    cdef int conclude(self, Item* item, Verdict* verdict) except -1
+    cdef int hold_consumer(self, Item* item) except -1
+    cdef int commit(self, Item* item) except -1
+    cdef int modify(self, Item* item, Verdict* verdict) except -1
+    cdef Item* annotate(self, Item* item, Verdict* verdict) except NULL
+    cdef int stale(self, Verdict* verdict) except -1
+    cdef int lose(self, Item* item) except -1
+    cdef int end_lease(self, Item* item) except -1
+    cdef int end_doubt(self, Item* item) except -1
+    cdef int pass_time(self, double now_s) except -1
+    cdef bint is_at_rest(self) noexcept

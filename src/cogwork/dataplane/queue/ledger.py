@@ -1,0 +1,298 @@
+"""What becomes of the items that are out: claims, failed attempts, doubts.
+
+Theory of operation. Each time an item goes out is an attempt. An accept is a claim: the first one of
+the newest attempt is committed and frees the item, any other is stale and refused. Where a consumer
+vanishes, an item that its application has is in doubt: it waits for that attempt's claim by another
+way, then the policy decides.
+"""
+
+import cython
+from cython.cimports.cogwork.dataplane.encoding.octets import octets_of
+from cython.cimports.cogwork.dataplane.queue.annotations import annotated
+from cython.cimports.cogwork.dataplane.queue.stored import (
+    DOUBT,
+    HANDED,
+    LENT,
+    MARKS,
+    OUT,
+    PRESETTLED,
+    number_of,
+)
+from cython.cimports.cogwork.dataplane.queue.trail import (
+    SAID_ACCEPTED,
+    SAID_MODIFIED,
+    SAID_RELEASED,
+)
+from cython.cimports.cogwork.dataplane.terminus import KEEP, REFUSE, SETTLE
+from cython.cimports.cogwork.dataplane.transport.scan import read_modified
+from cython.cimports.cogwork.dataplane.transport.shipment import (
+    ACCEPTED,
+    LOST,
+    MODIFIED,
+    RECEIVED,
+    REJECTED,
+    fill_verdict,
+    state_of,
+)
+
+SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
+
+LEASE_S = cython.declare(cython.double, 10.0)
+"""So long an item stays with a consumer of another container while the way there is broken."""
+
+REJECTED_BY_CONSUMER, IN_DOUBT = "rejected", "in-doubt"
+"""Why an item is dead, for what a consumer said or did not say."""
+
+
+class Ledger(Stock):
+    """A stock, and what is said of each attempt.
+
+    Attributes:
+        in_doubt_timeout_s: How long an item in doubt waits for its claim.
+        redelivers_doubtful: Whether it is then delivered again, marked; else it is parked with the
+            dead, or stays in doubt where these are not kept.
+        waits: How long items waited for their first attempt, in microseconds; None counts nothing.
+    """
+
+    def __init__(self, core):
+        """Holds nothing, and expects nothing.
+
+        Args:
+            core: The core it belongs to.
+        """
+        Stock.__init__(self, core)
+        self.commits = Commits()
+        self.deadlines = TimerHeap()
+        self.in_doubt_timeout_s = 30.0
+
+    # -- what consumers say
+
+    def resolve_outcome(self, token, verdict):
+        item: cython.pointer(Item) = self.shelf.slots.current(token)
+        if item == cython.NULL:
+            return self.stale(verdict)
+        return self.conclude(item, verdict)
+
+    def stale(self, verdict):
+        """Answers what comes too late: only a claim is refused, nobody waits for the others."""
+        if verdict.code != ACCEPTED:
+            return SETTLE
+        self.stale_claims += 1
+        return REFUSE
+
+    def conclude(self, item, verdict):
+        """Applies what was said of an item's newest attempt (AMQP 1.0 §3.4)."""
+        if self.journal is not None and verdict.code != LOST:
+            self.hold_consumer(item)
+        if verdict.code == ACCEPTED:
+            return self.commit(item)
+        if verdict.code == RECEIVED and not verdict.settled:
+            item.flags |= HANDED
+            return KEEP
+        if verdict.code == MODIFIED:
+            self.modify(item, verdict)
+        elif verdict.code == REJECTED:
+            self.rejected += 1
+            self.bury(item, REJECTED_BY_CONSUMER, state_of(verdict))
+        elif verdict.code == LOST:
+            self.lose(item)
+        else:
+            if self.trail is not None:
+                self.trail.settled(item, SAID_RELEASED)
+            self.released += 1
+            self.give_back(item)
+        return SETTLE
+
+    def commit(self, item):
+        """Confirms a claim: the item is done with."""
+        self.accepted += 1
+        if self.trail is not None:
+            self.trail.settled(item, SAID_ACCEPTED)
+        if self.trail is not None or item.flags & (HANDED | LENT | MARKS):
+            self.commits.add(number_of(item), item.attempt)
+            if self.journal is not None:
+                self.journal.committed(number_of(item), item.attempt)
+        elif self.journal is not None:
+            self.journal.done(number_of(item))
+        self.discard(item)
+        return SETTLE
+
+    def hold_consumer(self, item):
+        """Holds what is said to an item's consumer until what happened is durable."""
+        return self.core.hold_all()
+
+    def modify(self, item, verdict):
+        failed: cython.bint = False
+        undeliverable: cython.bint = False
+        self.modified += 1
+        if self.trail is not None:
+            self.trail.settled(item, SAID_MODIFIED)
+        read_modified(
+            verdict.state,
+            verdict.state_size,
+            cython.address(failed),
+            cython.address(undeliverable),
+        )
+        if undeliverable:
+            self.exclude(item)
+        item = self.annotate(item, verdict)
+        return self.fail(item) if failed else self.give_back(item)
+
+    def annotate(self, item, verdict):
+        """Adds a consumer's annotations to an item's message; returns where the item is now."""
+        message: bytes = None
+        size: uint32_t
+        if item.format == 0:
+            message = annotated(item.data, item.size, verdict.state, verdict.state_size)
+        if message is None:
+            return item
+        size = cython.cast(uint32_t, len(message))
+        if self.journal is not None and size > self.journal.message_bytes_max:
+            return item
+        item = self.shelf.rewrite(item, octets_of(message), size)
+        if self.journal is not None:
+            self.journal.put_again(item)
+            self.journal.back(item)
+            self.journal.out(item)
+        return item
+
+    def in_hand(self, number, attempt):
+        """Finds an item whose newest attempt is this one and still open; NULL where it is not."""
+        item: cython.pointer(Item) = self.shelf.slots.find(number)
+        if item == cython.NULL or item.attempt != attempt:
+            return cython.NULL
+        return item if item.state == DOUBT or item.state == OUT else cython.NULL
+
+    def claim(self, item: int, attempt: int, code: int = 0x24, state: bytes = None) -> int:
+        """Applies an outcome that came by an item's tag instead of over its link.
+
+        Args:
+            item: The tag's second part.
+            attempt: The tag's third part.
+            code: The outcome's descriptor code; accepted where none is given.
+            state: The outcome encoded, where it says more than its code.
+
+        Returns:
+            SETTLE_CODE, or STALE_CODE where the claim comes too late. A claim that was confirmed
+            before is confirmed again, for as long as that is remembered.
+        """
+        verdict: Verdict
+        found: cython.pointer(Item) = self.in_hand(item, attempt)
+        fill_verdict(cython.address(verdict), code, state)
+        if found == cython.NULL:
+            if code == ACCEPTED and self.commits.has(item, attempt):
+                return SETTLE
+            self.stale(cython.address(verdict))
+            return REFUSE
+        found.flags |= HANDED
+        return self.conclude(found, cython.address(verdict))
+
+    # -- consumers that vanished
+
+    def lose(self, item):
+        """Sets aside an item that its consumer's application may have; gives back any other.
+
+        One at a consumer of another container is set aside in any case: the way there may have
+        broken while the consumer goes on, and says that it has it. Its container lets go of it
+        before the time is over; then it counts as seen.
+        """
+        timeout_s: cython.double = self.in_doubt_timeout_s
+        if is_unseen(item):
+            if not item.flags & LENT:
+                return self.give_back(item)
+            timeout_s = LEASE_S
+        self.doubted += 1
+        self.shelf.doubt(item)
+        item.due_s = self.now() + timeout_s
+        if timeout_s <= 0.0:
+            return self.end_doubt(item)
+        self.deadlines.push(item.due_s, number_of(item))
+        return 0
+
+    def end_lease(self, item):
+        """Gives back an item in doubt that its consumer's application certainly has not had."""
+        return self.give_back(item) if is_unseen(item) else 0
+
+    def end_doubt(self, item):
+        """Decides over an item for which no claim has come."""
+        if is_unseen(item) and not item.flags & LENT:
+            return self.give_back(item)
+        if self.redelivers_doubtful:
+            return self.fail(item)
+        self.parked += 1
+        if self.keeps_dead:
+            return self.bury(item, IN_DOUBT, None)
+        # With nowhere to park it the item stays in doubt: it may be claimed yet, and is not lost.
+        return self.shelf.loosen(item)
+
+    def is_at_rest(self):
+        """Says whether nothing here waits for a time, or for being put in order or buried."""
+        shelf: Shelf = self.shelf
+        if shelf.expiries.count or shelf.delays.count or self.deadlines.count:
+            return False
+        if shelf.is_stirred() or self.exceptions or self.graves:
+            return False
+        if has_values(shelf.disorder.histogram):
+            return False
+        return self.waits is None or not has_values(self.waits)
+
+    def pass_time(self, now_s):
+        """Decides over items that have been in doubt for too long; ends a period of what counts."""
+        timer: Timer
+        item: cython.pointer(Item)
+        self.shelf.disorder.histogram.turn(now_s)
+        if self.waits is not None:
+            self.waits.turn(now_s)
+        while self.deadlines.pop_due(now_s, cython.address(timer)):
+            item = self.shelf.slots.find(timer.number)
+            if item != cython.NULL and item.state == DOUBT and item.due_s == timer.due_s:
+                self.end_doubt(item)
+        return 0
+
+    # -- for people
+
+    def counts(self) -> dict:
+        """Counts the items by where they stand, and what has become of others so far."""
+        shelf: Shelf = self.shelf
+        disorder: Histogram = shelf.disorder.histogram
+        return {
+            "depth": shelf.depth,
+            "bytes": shelf.size_bytes,
+            "ready": shelf.ready.count + shelf.returned_count,
+            "waiting-for-group": shelf.groups.parked_count,
+            "delayed": shelf.delayed_count,
+            "unsettled": shelf.out_count,
+            "in-doubt": shelf.doubt_count,
+            "leaving": shelf.aside_count,
+            "groups": shelf.groups.count,
+            "accepted": self.accepted,
+            "released": self.released,
+            "modified": self.modified,
+            "rejected": self.rejected,
+            "expired": self.expired,
+            "delivery-count-exceeded": self.exceeded,
+            "doubted": self.doubted,
+            "doubts-parked": self.parked,
+            "dropped": self.dropped,
+            "stale-claims": self.stale_claims,
+            "removed": self.removed,
+            "disorder-p50": disorder.quantile(50),
+            "disorder-p99": disorder.quantile(99),
+            "disorder-maximum": disorder.maximum,
+        }
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def is_unseen(item: cython.pointer(Item)) -> cython.bint:
+    """Says whether its consumer's application has certainly not had an item."""
+    return (item.flags & (MARKS | PRESETTLED)) != 0 and not item.flags & HANDED
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def has_values(histogram: Histogram) -> cython.bint:
+    """Says whether there are values of the latest period, which ends by time."""
+    return histogram.latest.bins[0] != 0 or histogram.latest.maximum != 0

@@ -1,0 +1,17 @@
+from typing import Final
+
+from cogwork.dataplane.queue.histogram import Histogram
+from cogwork.dataplane.queue.stock import Stock
+
+SOURCE_HASH: str
+REJECTED_BY_CONSUMER: Final[str]
+IN_DOUBT: Final[str]
+
+class Ledger(Stock):
+    in_doubt_timeout_s: float
+    redelivers_doubtful: bool
+    waits: Histogram | None
+    def claim(
+        self, item: int, attempt: int, code: int = 0x24, state: bytes | None = None
+    ) -> int: ...
+    def counts(self) -> dict[str, int]: ...

@@ -1,0 +1,41 @@
+cimport cython
+from libc.stdint cimport uint16_t, uint32_t, uint64_t
+
+from cogwork.dataplane.queue.chain cimport Node, link_before
+from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
+from cogwork.dataplane.queue.stored cimport PRIORITIES, READY, Item
+
+# How far a selective consumer or a browser has looked, for each priority.
+cdef struct Cursor:
+    Item* at[PRIORITIES]
+    uint64_t seen[PRIORITIES]
+    bint rewinds
+
+
+@cython.final
+cdef class Ready:
+    cdef Node[PRIORITIES] rows
+    cdef uint16_t occupied
+    cdef readonly uint32_t count
+    cdef Cursor** cursors
+    cdef uint32_t cursors_count
+    cdef void leave(self, Item* item) noexcept
+    cdef void merge(self, Item** items, uint32_t count) noexcept
+    cdef Item* front(self) noexcept
+    cdef Item* oldest(self) noexcept
+    cdef Item* after(self, Item* item) noexcept
+    cdef int add_cursor(self, Cursor* cursor) except -1
+    cdef void remove_cursor(self, Cursor* cursor) noexcept
+    cdef Item* next_unseen(self, Cursor* cursor) noexcept
+    cdef void saw(self, Cursor* cursor, Item* item) noexcept
+    cdef void _insert(self, Item* item, Node* following) noexcept
+
+    # Places an item behind all others of its priority.
+    cdef inline void append(self, Item* item) noexcept:
+        self._insert_before(item, &self.rows[item.priority])
+
+    cdef inline void _insert_before(self, Item* item, Node* following) noexcept:
+        item.state = READY
+        link_before(&item.node, following)
+        self.occupied |= 1 << item.priority
+        self.count += 1

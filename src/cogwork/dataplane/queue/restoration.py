@@ -1,0 +1,285 @@
+"""A queue's items written down anew, and made again of what was written down.
+
+Theory of operation. After a restart an item whose attempt had begun is in doubt, with that attempt:
+its consumer may come back with its tag. All others are ready in their old order, or delayed for as
+long as they still were. New items get numbers that no item has had before, so that no old tag names
+a new item.
+
+A checkpoint first writes what is known of items that are no more, then goes through the items slot
+by slot, some in each turn, while the queue goes on: what comes into being or changes behind it is in
+the records of the turns since it began.
+"""
+
+from collections import deque
+from operator import attrgetter
+
+import cython
+from cython.cimports.cogwork.dataplane.encoding.octets import octets_of
+from cython.cimports.cogwork.dataplane.message.envelope import Envelope, read_envelope
+from cython.cimports.cogwork.dataplane.queue.chain import Node, clear, is_empty
+from cython.cimports.cogwork.dataplane.queue.journal import cogwork_wall_offset_s
+from cython.cimports.cogwork.dataplane.queue.recent import cogwork_hash
+from cython.cimports.cogwork.dataplane.queue.shelf import is_away
+from cython.cimports.cogwork.dataplane.queue.stored import (
+    ACQUIRED,
+    AGES,
+    ASIDE,
+    DELAYED,
+    HANDED,
+    PARKED,
+    READY,
+    number_of,
+)
+from cython.cimports.cogwork.dataplane.system import clock_s
+
+__all__ = ("SOURCE_HASH", "Checkpoint", "restore")
+
+SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
+
+
+def restore(store: Store, image: JournalImage) -> None:
+    """Fills an empty store with what was written down.
+
+    Args:
+        store: Without consumers and without a journal yet.
+        image: What the records add up to.
+    """
+    restoration: Restoration = Restoration(store)
+    restoration.run(image)
+
+
+def _in_order(items: list) -> list:
+    """Orders items as they stood: behind what came before their delay was over, where they had one.
+
+    That a delay is over is not written down, so such an item has no place of its own.
+    """
+    kept: KeptItem
+    found: list = []
+    standing: list = sorted((each for each in items if not each.due_ms), key=attrgetter("sequence"))
+    delayed: object = deque(
+        sorted((each for each in items if each.due_ms), key=attrgetter("due_ms", "sequence"))
+    )
+    for kept in standing:
+        while delayed and cython.cast(KeptItem, delayed[0]).due_ms < kept.stored_ms:
+            found.append(delayed.popleft())
+        found.append(kept)
+    found.extend(delayed)
+    return found
+
+
+class Restoration:
+    """Makes items again."""
+
+    def __init__(self, store: Store):
+        """Makes none yet.
+
+        Args:
+            store: Where they belong.
+        """
+        self.store = store
+        self.wall_offset_s = cogwork_wall_offset_s()
+        self.now_s = clock_s()
+        clear(cython.address(self.ghost.out))
+        clear(cython.address(self.ghost.held))
+        clear(cython.address(self.ghost.wanting))
+
+    def run(self, image: JournalImage) -> None:
+        """Makes all of them."""
+        store: Store = self.store
+        kept: KeptItem
+        now_ms: uint64_t = cython.cast(uint64_t, (self.now_s + self.wall_offset_s) * 1000.0)
+        # A log takes its time to be read: doubts are not to begin in the past.
+        store.ticked_s = max(store.ticked_s, self.now_s)
+        for kept in _in_order(list(image.items.values())):
+            # What has gone out was due: no clock that was set back has it wait once more. Of what
+            # was given to another container before it was due that is not known; it waits on.
+            is_kept: cython.bint = not kept.is_out or store.redelivers_doubtful
+            self._restore(kept, kept.due_ms > now_ms and kept.attempt == 0 and is_kept)
+        self._doubt()
+        store.shelf.slots.settle(image.birth_base)
+        if store.trail is not None:
+            store.trail.sequence_base = store.journal.sequence_base if store.journal else 0
+            store.trail.recall(image.untold)
+        for number, attempt in image.commits:
+            store.commits.add(number, attempt)
+        for letter in image.letters.remembered():
+            store.letters.remember(letter)
+        if store.recent is not None:
+            for seen_ms, message_id in image.seen:
+                seen_s: cython.double = min(self._at(seen_ms), self.now_s)
+                if not store.recent.saw(octets_of(message_id), len(message_id), seen_s):
+                    store.recent.remember(seen_s)
+
+    def _restore(self, kept, is_delayed):
+        store: Store = self.store
+        e: Envelope
+        item: cython.pointer(Item) = store.shelf.slots.make_again(
+            kept.number, octets_of(kept.message), cython.cast(uint32_t, len(kept.message))
+        )
+        store.shelf.depth += 1
+        store.shelf.size_bytes += item.size
+        item.format = kept.format
+        item.priority = kept.priority
+        item.attempt = 1 if kept.is_out and kept.attempt == 0 else kept.attempt
+        item.failures = kept.failures
+        item.stored_s = min(self._at(kept.stored_ms), self.now_s)
+        if kept.ages:
+            item.flags |= AGES
+        if (
+            item.format == 0
+            and read_envelope(item.data, item.size, store.wants, cython.address(e)) >= 0
+        ):
+            # The levels may have been others when it came.
+            item.priority = store.levels[e.header.priority]
+            if e.group_id_size:
+                item.group_key = cogwork_hash(e.group_id, e.group_id_size) | 1
+        if kept.reason is not None:
+            return self._bury(item, kept)
+        if kept.expires_ms:
+            store.shelf.expire_at(item, self._when(kept, kept.expires_ms))
+        if is_delayed:
+            if item.attempt:  # as what is in doubt at a consumer is delivered again
+                item.failures += 1
+                item.flags |= ACQUIRED
+            return store.shelf.delay(item, self._when(kept, kept.due_ms))
+        store.shelf.enter(item)
+        if item.attempt:
+            item.flags |= ACQUIRED
+            store.shelf.disorder.lose(item.sequence)
+        if kept.is_out:
+            # Marked until `_doubt`, which needs all of its group to stand in order first.
+            item.flags |= HANDED
+        return 0
+
+    def _bury(self, item, kept):
+        """Puts an item aside again whose dead letter has not been accepted.
+
+        Where the dead have no address any more, nobody would ever accept it: then it is no more.
+        """
+        store: Store = self.store
+        item.group_key = 0
+        store.shelf.enter(item)
+        if not store.keeps_dead:
+            store.dropped += 1
+            return store.forget(item)
+        store.shelf.put_aside(item)
+        return store.lay_out(item, kept.reason, kept.error or None)
+
+    def _doubt(self):
+        """Puts into doubt what was out at somebody."""
+        store: Store = self.store
+        slot: uint32_t = 0
+        item: cython.pointer(Item)
+        node: cython.pointer(Node)
+        while True:
+            item = store.shelf.slots.next_item(cython.address(slot))
+            if item == cython.NULL:
+                break
+            if item.flags & HANDED and (item.state == READY or item.state == PARKED):
+                store.shelf.hand_out(item, cython.address(self.ghost))
+        while not is_empty(cython.address(self.ghost.out)):
+            node = self.ghost.out.next
+            store.lose(cython.cast(cython.pointer(Item), node))
+        self._stand_back()
+        return 0
+
+    def _stand_back(self):
+        """Has what came back before the end wait, where others of its group were still out."""
+        store: Store = self.store
+        slot: uint32_t = 0
+        item: cython.pointer(Item)
+        while True:
+            item = store.shelf.slots.next_item(cython.address(slot))
+            if item == cython.NULL:
+                return 0
+            if item.state == READY and item.group != cython.NULL and item.group.out > 0:
+                store.shelf.stand_back(item)
+
+    def _when(self, kept, wall_ms):
+        """Says the same of what an item waits for: no longer than when it came, if clocks jumped."""
+        waits_s: cython.double = cython.cast(cython.double, wall_ms) - kept.stored_ms
+        return min(self._at(wall_ms), self.now_s + max(waits_s, 0.0) * 0.001)
+
+    def _at(self, wall_ms):
+        """Says when something is by the monotonic clock."""
+        return wall_ms * 0.001 - self.wall_offset_s
+
+
+class Checkpoint:
+    """Writes a queue's items down anew, part by part.
+
+    Attributes:
+        is_finished: Whether all is written.
+    """
+
+    def __init__(self, store: Store):
+        """Begins.
+
+        Args:
+            store: One with a journal.
+        """
+        self.store = store
+        self.scratch = Journal(store.core, store.journal.sequence_base)
+        self.scratch.is_dirty = True
+        self.seen = list(store.journal.seen or ())
+        for number, attempt in store.commits.remembered():
+            self.scratch.committed(number, attempt)
+        for letter in store.letters.remembered():
+            self.scratch.letter(octets_of(letter))
+        if store.trail is not None:
+            self.scratch.gathered(0)
+            for number, attempt, outcome in store.trail.untold():
+                self.scratch.settled(number, attempt, outcome)
+        if store.journal.held_partitions:
+            self.scratch.hold_partitions(store.journal.held_partitions)
+
+    @property
+    def birth_base(self) -> int:
+        """Above what any item's number so far was made of."""
+        return self.store.shelf.slots.highest_stamp() + 1
+
+    def next_part(self, size_bytes: int) -> bytes:
+        """Returns the records of the next items; `is_finished` says whether they were the last.
+
+        All that the store's journal had must have gone to the log before.
+
+        Args:
+            size_bytes: About as much at once.
+        """
+        item: cython.pointer(Item)
+        size: uint64_t = size_bytes
+        while self._has_room(size) and self.seen_at < len(self.seen):
+            seen_ms, message_id = self.seen[self.seen_at]
+            self.scratch.saw(seen_ms, message_id)
+            self.seen_at += 1
+        while self._has_room(size):
+            item = self.store.shelf.slots.next_item(cython.address(self.slot))
+            if item == cython.NULL:
+                self.is_finished = True
+                break
+            self._write(item)
+        parts: list = self.scratch.parts
+        self.scratch.parts = []
+        parts.append(self.scratch.cut())
+        return b"".join(parts)
+
+    def _has_room(self, size):
+        """Says whether more belongs to a part; what was cut off is enough for one."""
+        return len(self.scratch.parts) == 0 and self.scratch.size < size
+
+    def _write(self, item):
+        """Writes an item, and what is behind it."""
+        grave: object = self.store.graves.get(number_of(item)) if item.state == ASIDE else None
+        is_delayed: cython.bint = item.state == DELAYED or (
+            item.state == ASIDE and item.due_s != 0.0
+        )
+        self.scratch.put(item)
+        if item.attempt and is_delayed:
+            self.scratch.out(item)  # another container may have it
+        elif item.attempt:
+            self.scratch.back(item)
+        if is_away(item) and (item.state != ASIDE or item.flags & HANDED):
+            self.scratch.out(item)
+        if grave is not None:
+            self.scratch.dead(item, cython.cast(str, grave[0]).encode(), grave[1])
+        return 0

@@ -1,0 +1,94 @@
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+
+from cogwork.dataplane.addresses.port cimport Port
+from cogwork.dataplane.terminus cimport Terminus
+from cogwork.dataplane.core cimport Core
+from cogwork.dataplane.queue.journal cimport Journal
+from cogwork.dataplane.encoding.octets cimport octets
+from cogwork.dataplane.queue.packer cimport Packer, describe
+from cogwork.dataplane.queue.shelf cimport Shelf
+from cogwork.dataplane.transport.shipment cimport Shipment
+from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
+from cogwork.dataplane.queue.stored cimport ACQUIRED, AGES, Item
+from cogwork.dataplane.queue.trail cimport Trail
+
+
+cdef class Stock(Terminus):
+    cdef readonly Core core
+    cdef readonly Shelf shelf
+    cdef public Journal journal
+    cdef public Trail trail
+    cdef public object handler
+    cdef public double ttl_s
+    cdef public uint32_t maximum_length
+    cdef public uint64_t maximum_bytes
+    cdef public uint32_t maximum_delivery_count
+    cdef public bint keeps_dead
+    cdef Port bell
+    cdef Packer packer
+    cdef double ticked_s
+    cdef list exceptions
+    cdef dict unsent
+    cdef dict graves
+    cdef dict exclusions
+    cdef bint has_refused
+    cdef readonly uint64_t expired
+    cdef readonly uint64_t exceeded
+    cdef readonly uint64_t dropped
+    cdef readonly uint64_t removed
+    cdef int ring(self) except -1
+    cdef double now(self) noexcept
+    cdef int make_room(self) except -1
+    cdef int do_without(self, octets data, uint32_t size, uint32_t format) except -1
+    cdef int exclude(self, Item* item) except -1
+    cdef int fail(self, Item* item) except -1
+    cdef int give_back(self, Item* item) except -1
+    cdef int drop_one(self, Item* item) except -1
+    cdef int expire(self, double now_s) except -1
+    cdef int expire_one(self, Item* item) except -1
+    cdef int bury(self, Item* item, str reason, bytes error) except -1
+    cdef int lay_out(self, Item* item, str reason, bytes error) except -1
+    cdef Item* put_aside_as(self, uint64_t number) noexcept
+    cdef int mourn(self, str reason, octets data, uint32_t size, bytes error, uint32_t failures) except -1
+    cdef int remove(self, Item* item) except -1
+    cdef int forget(self, Item* item) except -1
+    cdef int discard(self, Item* item) except -1
+    cdef int drop_all(self) except -1
+    cdef Item* next_ready(self) except? NULL
+    cdef int part_with(self, Item* item) except -1
+    cdef bytes message_of(self, Item* item)
+    cdef object _facts(self, Item* item)
+
+
+# Describes an item as it is to be sent now.
+cdef inline int pack(Stock stock, Item* item, Shipment* s) except -1:
+    describe(item, s)
+    if item.flags & (ACQUIRED | AGES):
+        return stock.packer.refresh(item, stock.now(), s)
+    return 0
+
+# Says whether changes cannot be written down now: nothing is to be taken or given.
+cdef inline bint is_shut(Stock stock) noexcept:
+    return stock.journal is not None and not stock.journal.is_open
+
+# Says whether there is room on the disk for more.
+cdef inline bint can_write(Journal journal) noexcept:
+    return journal.is_open and not journal.is_low and not journal.is_failed
+
+# Says whether as much is on its way elsewhere as the stock may hold.
+cdef inline bint is_choked(Stock stock) noexcept:
+    if stock.maximum_length and stock.shelf.aside_count >= stock.maximum_length:
+        return True
+    return stock.maximum_bytes != 0 and stock.shelf.aside_bytes >= stock.maximum_bytes
+
+# Says whether no dead letter goes in any more, either.
+cdef inline bint is_crammed(Stock stock) noexcept:
+    cdef Shelf shelf = stock.shelf
+    if stock.maximum_length and shelf.depth + shelf.aside_count >= 3 * stock.maximum_length:
+        return True
+    return stock.maximum_bytes != 0 and shelf.size_bytes + shelf.aside_bytes >= 3 * stock.maximum_bytes
+
+cdef inline bint is_full(Stock stock) noexcept:
+    if stock.maximum_length and stock.shelf.depth >= stock.maximum_length:
+        return True
+    return stock.maximum_bytes != 0 and stock.shelf.size_bytes >= stock.maximum_bytes

@@ -1,0 +1,66 @@
+from collections.abc import Container
+from typing import Final, Protocol
+
+from cogwork.dataplane.addresses.entry import AddressEntry
+from cogwork.dataplane.addresses.port import Port
+from cogwork.dataplane.core import Core
+from cogwork.dataplane.queue.admission import Admission
+from cogwork.dataplane.queue.ledger import IN_DOUBT as IN_DOUBT
+from cogwork.dataplane.queue.ledger import REJECTED_BY_CONSUMER as REJECTED_BY_CONSUMER
+from cogwork.dataplane.queue.stock import DROPPED as DROPPED
+from cogwork.dataplane.queue.stock import EXCEEDED as EXCEEDED
+from cogwork.dataplane.queue.stock import EXPIRED as EXPIRED
+from cogwork.dataplane.transport.outgoing import OutgoingLink
+
+SOURCE_HASH: str
+KEEP_CODE: Final[int]
+SETTLE_CODE: Final[int]
+STALE_CODE: Final[int]
+
+class StoreHandler(Protocol):
+    """Called once after each batch in which items died."""
+
+    def on_batch(self, store: Store) -> None: ...
+
+class Store(Admission):
+    handler: StoreHandler | None
+    inlet: AddressEntry | None
+    near_inlet: AddressEntry | None
+    def __init__(
+        self,
+        core: Core,
+        shard: int = 0,
+        *,
+        priorities: int = 10,
+        delays: bool = True,
+        is_ordered: bool = False,
+        deduplication_window_s: float = 0.0,
+        deduplication_count: int = 100_000,
+    ) -> None: ...
+    @property
+    def shard(self) -> int: ...
+    def reopen(self) -> None: ...
+    def add_consumer(
+        self,
+        link: OutgoingLink,
+        marks_received: bool = False,
+        is_browser: bool = False,
+        is_far: bool = False,
+    ) -> None: ...
+    def remove_consumer(self, link: OutgoingLink, is_over: bool = True) -> None: ...
+    def serial_of(self, link: OutgoingLink) -> int: ...
+    def take_back(self, serial: int) -> None: ...
+    def lent_to(self) -> set[int]: ...
+    def resume(
+        self,
+        link: OutgoingLink,
+        tags: list[bytes],
+        handed: Container[bytes] = (),
+        is_there: bool = False,
+    ) -> list[int]: ...
+    def holders(self) -> list[tuple[OutgoingLink, bool, bool]]: ...
+    def clear(self) -> None: ...
+    def tick(self, now_s: float) -> None: ...
+    @property
+    def is_idle(self) -> bool: ...
+    def on_batch(self, port: Port) -> None: ...

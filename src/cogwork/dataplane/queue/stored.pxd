@@ -1,0 +1,77 @@
+# What a shelf stores: items, the groups that they have, the hands that they are in.
+
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
+
+from cogwork.dataplane.queue.chain cimport Node
+
+cdef enum:
+    PRIORITIES = 10
+
+# Where an item stands.
+cdef enum:
+    READY = 0
+    PARKED = 1
+    DELAYED = 2
+    RETURNED = 3
+    OUT = 4
+    DOUBT = 5
+    ASIDE = 6
+
+# What is known of an item, as bits of `flags`. A loose one is in doubt for so long that the others of
+# its group go on without it.
+cdef enum:
+    ACQUIRED = 1
+    HANDED = 2
+    MARKS = 4
+    EXCLUDED = 8
+    AGES = 16
+    PRESETTLED = 32
+    LENT = 64
+    LOOSE = 128
+
+# One message, with its bytes behind it; the node comes first, so that a list's nodes are items. Its
+# sequence is its place in the queue; while it is delayed, that among all that ever were.
+cdef struct Item:
+    Node node
+    uint64_t sequence
+    uint64_t group_key
+    Group* group
+    double stored_s
+    double expires_s
+    double due_s
+    uint32_t slot
+    uint32_t birth
+    uint32_t attempt
+    uint32_t failures
+    uint32_t size
+    uint32_t format
+    uint32_t origin
+    uint32_t consumer
+    uint32_t pins
+    uint8_t priority
+    uint8_t state
+    uint8_t flags
+    uint8_t data[1]
+
+# Items with one ordering key; the node comes first. At most one of them stands among the ready.
+cdef struct Group:
+    Node node
+    Node parked
+    Node* hint
+    Hands* holder
+    Item* head
+    Group* next
+    uint64_t key
+    uint32_t out
+    uint32_t count
+
+# One consumer's end: what is out at it, the groups it holds, and those that wait for it alone.
+cdef struct Hands:
+    void* owner
+    Node out
+    Node held
+    Node wanting
+
+# The number that an item has for life.
+cdef inline uint64_t number_of(Item* item) noexcept nogil:
+    return (<uint64_t>item.birth << 32) | item.slot

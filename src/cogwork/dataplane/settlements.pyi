@@ -1,6 +1,0 @@
-from cogwork.dataplane.wire import Channel
-
-SOURCE_HASH: str
-
-class Settlements(Channel):
-    def write_settlements(self) -> None: ...

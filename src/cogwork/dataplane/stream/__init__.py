@@ -1,0 +1,1 @@
+"""A stream's messages, coming in and going out."""

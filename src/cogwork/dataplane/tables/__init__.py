@@ -1,0 +1,1 @@
+"""Records as columns for Arrow, and rows of tables as messages."""

@@ -1,0 +1,36 @@
+from collections.abc import Iterable
+from mmap import mmap
+
+from cogwork.dataplane.client.stream_records import Records
+from cogwork.dataplane.tables.column import Column
+
+SOURCE_HASH: str
+
+class Columns:
+    start: int
+    next: int
+    limit: int
+    held_bytes: int
+    malformed: int
+    is_full: bool
+    offset: Column | None
+    time: Column | None
+    producer: Column | None
+    sequence: Column | None
+    address: Column | None
+    subject: Column | None
+    message_id: Column | None
+    correlation_id: Column | None
+    reply_to: Column | None
+    content_type: Column | None
+    properties: Column | None
+    keys: Column | None
+    values: Column | None
+    body: Column | None
+    def __init__(
+        self, names: Iterable[str], start: int, limit: int, size_max: int, own_mark: bytes
+    ) -> None: ...
+    def go_on(self, before: Columns) -> None: ...
+    def add_chunk(self, data: bytes | memoryview, at: int = 0, end: int = -1) -> bool: ...
+    def add_blocks(self, data: bytes | memoryview | mmap, at: int, end: int) -> int: ...
+    def add_records(self, records: Records, at: int) -> int: ...

@@ -1,0 +1,113 @@
+"""How a receiving end gives credit: for what is neither unsettled nor held, and wanted by consumers."""
+
+import cython
+from cython.cimports.cogwork.dataplane.addresses.holding import MULTICAST
+
+SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
+
+
+class CreditingEnd(ReceivingEnd):
+    """The end of a link on which the peer sends, as far as credit and windows go.
+
+    Attributes:
+        window: Deliveries that may be unsettled or held; 0 leaves credit to `grant`.
+        limit: The furthest delivery-count the peer was ever told it may reach.
+    """
+
+    def start_at(self, delivery_count: int) -> None:
+        """Takes over where its sender starts to count (AMQP 1.0 §2.7.3, initial-delivery-count)."""
+        self.delivery_count = delivery_count
+        self.limit = delivery_count
+        if self.credit:
+            self.flow_later()
+
+    def grant(self, credit: int, drain: bool = False) -> None:
+        """Sets the credit to `credit`, as one that counts its own messages does."""
+        self.credit = credit
+        self.drain = drain
+        self.flow_later()
+
+    def top_up(self):
+        """Gives credit for what is neither unsettled nor held, half of the window at a time."""
+        used: uint32_t = self.unsettled + self.charged
+        target: uint32_t = self.window - used if self.window > used else 0
+        # What is due anyway carries as much as there is.
+        quantum: uint32_t = 1 if self.flow_due or self.session.flow_due else self.window >> 1
+        ration: uint32_t
+        entry: AddressEntry = self.entry
+        if self.window == 0 or self.detached:
+            return 0
+        if entry is not None and entry.distribution != MULTICAST:
+            if not entry.offered:
+                return self._take_back_credit()
+            if target < self.credit + quantum:
+                return 0
+            ration = entry.ration(self)
+            if ration < target:
+                entry.rationed = True
+                target = ration
+                quantum = min(quantum, ration >> 1)
+        if target > self.credit and target - self.credit >= quantum:
+            self.credit = target
+            return self.flow_later()
+        return 0
+
+    def _take_back_credit(self):
+        if self.credit:
+            self.credit = 0
+            self.flow_later()
+        return 0
+
+    def open_credit(self) -> None:
+        """Gives the first credit, once the attach has been answered."""
+        self.top_up()
+
+    def end_credit(self) -> None:
+        """Takes back the credit, and tops it up no more; what is under way already is taken."""
+        self.window = 0
+        self._take_back_credit()
+
+    def flow_later(self):
+        if not self.flow_due and not self.detached:
+            self.flow_due = True
+            self.session.links_due.append(self)
+            self.session.mark_dirty()
+        return 0
+
+    def promise(self):
+        """Notes the furthest delivery-count the peer was ever told it may reach.
+
+        Where credit is taken back, transfers may be under way already: they are taken, as AMQP 1.0
+        §2.6.7 lets a receiver do.
+        """
+        limit: uint32_t = self.delivery_count + self.credit
+        if cython.cast(cython.int, limit - self.limit) > 0:
+            self.limit = limit
+
+    def on_flow(self, f):
+        passed: uint32_t
+        if f.has_delivery_count:
+            passed = f.delivery_count - self.delivery_count
+            if 0 < passed <= self.credit:
+                self.delivery_count += passed
+                self.credit -= passed
+        if f.echo:
+            self.flow_later()
+        if self.drain and self.credit == 0:
+            self.drain = False
+            if self.owner is not None:
+                self.owner.on_drained(self)
+        return 0
+
+    def hold(self, size_bytes):
+        self.held_bytes += size_bytes
+        self.session.held_bytes += size_bytes
+        return 0
+
+    def let_go(self, size_bytes):
+        self.held_bytes -= size_bytes
+        self.session.held_bytes -= size_bytes
+        return self.session.replenish()
+
+    def may_send(self):
+        return self.session.incoming_window > 0

@@ -1,0 +1,59 @@
+# A delivery that waits, and the frames that wait for it.
+
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
+
+from cogwork.dataplane.encoding.octets cimport octets
+from cogwork.dataplane.transport.shipment cimport Shipment
+
+# One frame's payload, waiting until every outlet that still needs it has passed it on.
+cdef struct Chunk:
+    Chunk* next
+    uint32_t size
+    uint32_t refs
+    uint8_t data[1]
+
+# A delivery that could not be passed on at once, or that has more than one frame.
+cdef struct Delivery:
+    Delivery* next
+    Chunk* first
+    Chunk* last
+    uint64_t size_bytes
+    uint64_t token
+    double expires_s
+    uint32_t refs
+    uint32_t charges
+    uint32_t source_index
+    uint32_t source_generation
+    uint32_t charged_index
+    uint32_t charged_generation
+    uint32_t format
+    uint32_t origin
+    bint settled
+    bint complete
+    bint aborted
+    bint assembled
+    bint begun
+
+# Describes a delivery as a shipment again; `data` is all of it in one piece.
+cdef inline void ship(Shipment* s, const Delivery* d, octets data) noexcept nogil:
+    s.data = data
+    s.size = <uint32_t>d.size_bytes
+    s.format = d.format
+    s.settled = d.settled
+    s.source_index = d.source_index
+    s.source_generation = d.source_generation
+    s.token = d.token
+    s.tag = NULL
+    s.tag_size = 0
+    s.origin = d.origin
+    s.via_index = d.charged_index
+    s.via_generation = d.charged_generation
+
+# Says whether a delivery has waited longer than it may.
+cdef inline bint is_over(const Delivery* d, double now_s) noexcept nogil:
+    return d.expires_s != 0.0 and d.expires_s <= now_s
+
+cdef inline bint is_single_frame(const Delivery* d, uint32_t room) noexcept nogil:
+    if not d.complete or d.aborted or d.first == NULL:
+        return False
+    return d.first.next == NULL and d.first.size <= room

@@ -1,0 +1,500 @@
+"""The sending end of a link: what the peer's credit allows goes out, the rest waits in its queue.
+
+Deliveries wait here where a multicast's subscriber is slow, or where a delivery of many frames cuts
+through. The chunks of a delivery are shared by all outlets; each counts the outlets that still need
+it, and those that need none are always the first ones, so freeing is trimming the head.
+"""
+
+import cython
+from cython.cimports.cogwork.dataplane.encoding.octets import octets_of, store_uint
+from cython.cimports.cogwork.dataplane.terminus import ship_from
+from cython.cimports.cogwork.dataplane.transport.delivery import is_over, is_single_frame, ship
+from cython.cimports.cogwork.dataplane.transport.delivery_ring import (
+    ring_append,
+    ring_at,
+    ring_drop_first,
+    ring_take_second,
+)
+from cython.cimports.cogwork.dataplane.transport.sending import frame_room
+from cython.cimports.cogwork.dataplane.transport.session_end import Session
+from cython.cimports.cogwork.dataplane.transport.shipment import (
+    ACCEPTED,
+    LOST,
+    RELEASED,
+    RUN_MAX,
+    Piece,
+    Verdict,
+    fill_verdict,
+)
+from cython.cimports.libc.stdlib import free
+
+SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
+
+
+class OutgoingLink(SendingEnd):
+    """A link on which this side sends: the peer's credit, and a queue for what must wait.
+
+    Attributes:
+        is_branch: Whether it leads to another container, not to a consumer.
+        cost: Of the way to its consumers; 0 where they are this container's own.
+        drains_late: Whether its feeder ends a drain, by `exhaust`, and not the lack of deliveries.
+    """
+
+    def __init__(self, session: Session, handle: int, presettles: bool = False, next_tag: int = 0):
+        """Makes the sending end of a link.
+
+        Args:
+            session: The session it is attached on.
+            handle: The handle this side sends its transfers with.
+            presettles: Whether every delivery is sent settled (snd-settle-mode 1).
+            next_tag: The first delivery-tag's number.
+        """
+        self.core = session.core
+        self.session = session
+        self.handle = handle
+        self.presettles = presettles
+        self.next_tag = next_tag
+        self.backlog_bytes_max = 4 * 1024 * 1024
+        self.core.register(self)
+        self.make_template()
+
+    def __dealloc__(self):
+        free(self.queue.slots)
+
+    def head(self):
+        return ring_at(cython.address(self.queue), 0)
+
+    @property
+    def queue_count(self) -> int:
+        """How many deliveries wait."""
+        return self.queue.count
+
+    def is_ready(self):
+        return self.queue.count == 0 and self.can_start()
+
+    def put_available(self, p):
+        return store_uint(p, self.queue.count)
+
+    def add_to(self, totals):
+        totals.links += 1
+        totals.unsettled += self.unsettled
+        totals.backlog_bytes += self.backlog_bytes
+        totals.queued += self.queue.count
+        return 0
+
+    def outstanding(self):
+        return self.unsettled + self.queue.count
+
+    @property
+    def is_midway(self) -> bool:
+        """Says whether a delivery has been sent in part."""
+        return self.started
+
+    @property
+    def waits_for(self):
+        """Names the link whose sender leaves others waiting here, or None.
+
+        That is one with a delivery under way of which all that came was sent on, that could send
+        more, and behind which there are deliveries of others.
+        """
+        d: cython.pointer(Delivery)
+        link: ReceivingEnd
+        if not self.queue.count or not self.started or self.cursor != cython.NULL:
+            return None
+        d = self.head()
+        if d.complete:
+            return None
+        if self.queue.count == 1 and (self.feeder is None or not self.feeder.has_waiting()):
+            return None
+        link = self.core.resolve(d.charged_index, d.charged_generation)
+        return link if link is not None and link.may_send() else None
+
+    def pardon(self) -> None:
+        """Takes back that its backlog is too large: that is another's fault."""
+        self.overdue = False
+
+    def take_run(self, s, pieces, count):
+        room: uint32_t = frame_room(self)
+        index: uint32_t
+        size_bytes: uint64_t = 0
+        if self.queue.count or not self.can_start():
+            return 0
+        count = self.run_limit(count)
+        for index in range(count):
+            if pieces[index].size > room:
+                count = index
+                break
+            size_bytes += pieces[index].size
+        if count == 0:
+            return Terminus.take_run(self, s, pieces, 1)
+        self.write_run(s, pieces, count, size_bytes)
+        if self.presettles and not s.settled:
+            for index in range(count):
+                self._answer(s.source_index, s.source_generation, pieces[index].token, ACCEPTED)
+        return count
+
+    def take(self, s):
+        sent: uint32_t
+        if s.size <= frame_room(self):
+            self.write_first(s, s.data, s.size, False)
+            sent = s.size
+        else:
+            # The first frame goes out in any case: only the shipment knows the delivery-tag.
+            sent = frame_room(self)
+            self.write_first(s, s.data, sent, True)
+            sent = self.send_rest(s, sent)
+        if sent < s.size:
+            return self.queue_rest(s, sent)
+        if self.presettles and not s.settled:
+            self._answer(s.source_index, s.source_generation, s.token, ACCEPTED)
+        return 0
+
+    def send_parts(self, port, token: int, parts: tuple, settled: bool) -> bool:
+        """Sends a message as `send` does, whose octets follow each other in several objects."""
+        s: Shipment
+        size: uint64_t = 0
+        sent: uint32_t
+        rest: bytes
+        for part in parts:
+            if type(part) is not bytes:
+                raise TypeError(f"a part of a message is bytes, not {part!r}")
+            size += cython.cast(uint64_t, len(part))
+        if not self.is_ready():
+            return False
+        ship_from(cython.address(s), port, token, b"", settled)
+        s.size = cython.cast(uint32_t, size)
+        sent = self.write_parts(cython.address(s), parts)
+        if sent < s.size:
+            rest = b"".join(parts)
+            s.data = octets_of(rest)
+            self.queue_rest(cython.address(s), sent)
+        elif self.presettles and not s.settled:
+            self._answer(s.source_index, s.source_generation, s.token, ACCEPTED)
+        return True
+
+    def queue_rest(self, s, sent):
+        """Keeps what the peer's window did not let go of a message that has been begun."""
+        d: cython.pointer(Delivery) = self.core.deliveries.make(s)
+        d.complete = True
+        self.core.deliveries.append(d, s.data + sent, s.size - sent)
+        self.enqueue(d)
+        self.started = True
+        self.cursor = d.first
+        self.cursor_offset = 0
+        return self.core.deliveries.release(d)
+
+    def _answer(self, index, generation, token, code):
+        verdict: Verdict
+        fill_verdict(cython.address(verdict), code, None)
+        return self.core.answer(index, generation, token, cython.address(verdict))
+
+    # -- the queue of what must wait
+
+    def push(self, d):
+        """Queues a delivery with all the chunks it has, and sends what can be sent."""
+        self.enqueue(d)
+        self.pump()
+        return 0
+
+    def enqueue(self, d):
+        chunk: cython.pointer(Chunk) = d.first
+        if not ring_append(cython.address(self.queue), d):
+            raise MemoryError("no room for a longer queue")
+        d.refs += 1
+        if self.backlog_bytes == 0:
+            self.blocked_since_s = self.core.now
+        while chunk != cython.NULL:
+            chunk.refs += 1
+            self.backlog_bytes += chunk.size
+            chunk = chunk.next
+        return 0
+
+    def pump(self):
+        """Sends from the queue's head for as long as the peer takes it."""
+        while self.queue.count and not self.detached:
+            if not self.started and is_over(self.head(), self.core.now):
+                self._drop_head()
+                continue
+            if self.queue.count > 1 and self.pump_run():
+                continue
+            if self.pump_head(self.head()) == 0:
+                return 0
+            self.pop()
+        return 0
+
+    def pump_run(self):
+        """Sends deliveries of one frame and one source from the queue's head in one go.
+
+        Returns how many it sent.
+        """
+        s: Shipment
+        pieces: Piece[RUN_MAX]
+        d: cython.pointer(Delivery) = self.head()
+        room: uint32_t = frame_room(self)
+        room_bytes: uint64_t = cython.cast(uint64_t, self.core.congested_at_bytes)
+        size_bytes: uint64_t = 0
+        count: uint32_t = 0
+        limit: uint32_t
+        index: uint32_t
+        if self.started or not self.can_start():
+            return 0
+        limit = self.run_limit(min(self.queue.count, cython.cast(uint32_t, RUN_MAX)))
+        ship(cython.address(s), d, cython.NULL)
+        while count < limit and size_bytes <= room_bytes:
+            d = ring_at(cython.address(self.queue), count)
+            if (
+                not is_single_frame(d, room)
+                or d.settled != s.settled
+                or d.format != 0
+                or d.expires_s
+                or d.source_index != s.source_index
+                or d.source_generation != s.source_generation
+            ):
+                break
+            pieces[count].data = d.first.data
+            pieces[count].size = d.first.size
+            pieces[count].token = d.token
+            size_bytes += d.first.size
+            count += 1
+        if count < 2:
+            return 0
+        self.write_run(cython.address(s), pieces, count, size_bytes)
+        self.blocked_since_s = self.core.now
+        for index in range(count):
+            self.pop()
+        return count
+
+    def pump_head(self, d):
+        """Sends the head delivery's chunks; returns 1 once it is done with."""
+        chunk: cython.pointer(Chunk)
+        if d.aborted:
+            if self.started:
+                if not self.may_go_on():
+                    return 0
+                self.write_more(cython.NULL, 0, False, True)
+            return 1
+        if not self.started:
+            self.cursor = d.first
+            self.cursor_offset = 0
+        while self.cursor != cython.NULL:
+            chunk = self.cursor
+            if (
+                self.send_piece(d, chunk.data, chunk.size, d.complete and chunk.next == cython.NULL)
+                == 0
+            ):
+                return 0
+            self.cursor = chunk.next
+            self.cursor_offset = 0
+            chunk.refs -= 1
+            self.backlog_bytes -= chunk.size
+            self.blocked_since_s = self.core.now
+            if chunk.next == cython.NULL and d.complete:
+                self.core.deliveries.trim(d)
+                return 1
+            self.core.deliveries.trim(d)
+        return 0
+
+    def send_piece(self, d, data, size, last):
+        """Sends `data` from `cursor_offset` on in the peer's frames; returns 1 once all is sent."""
+        s: Shipment
+        room: uint32_t = frame_room(self)
+        count: uint32_t
+        more: cython.bint
+        if not self.started:
+            if not self.can_start():
+                return 0
+            ship(cython.address(s), d, cython.NULL)
+            count = min(size, room)
+            more = not (last and count == size)
+            self.started = True
+            self.started_id = self.session.next_delivery_id
+            self.cursor_offset = count
+            self.write_first(cython.address(s), data, count, more)
+            if not more or count == size:
+                return 1
+        while True:
+            if not self.may_go_on():
+                return 0
+            count = min(size - self.cursor_offset, room)
+            more = not (last and self.cursor_offset + count == size)
+            self.write_more(data + self.cursor_offset, count, more, False)
+            self.cursor_offset += count
+            if self.cursor_offset == size:
+                return 1
+
+    def abandon(self, d):
+        """Forgets a delivery whose sender gave it up; the peer is told in its turn."""
+        if not d.settled:
+            if not self.started or self.presettles or self.head() != d:
+                self._answer(d.source_index, d.source_generation, d.token, LOST)
+            elif self.session.sent.forget(self.started_id):
+                self.unsettled -= 1
+                self._answer(d.source_index, d.source_generation, d.token, LOST)
+        return self.became_ready()
+
+    def stream(self, d, data, size, begun):
+        """Sends a frame that has just arrived, where this outlet has passed all before it.
+
+        `begun` says whether the delivery had frames before.
+
+        Returns 0 when it is done with the frame; 1 when it needs it kept; 2 when it needs it kept
+        and has to go on from it.
+        """
+        if self.detached:
+            return 0
+        if self.head() != d:
+            return 1
+        if self.cursor != cython.NULL or (not self.started and begun):
+            return 1
+        self.cursor_offset = 0
+        self.blocked_since_s = self.core.now
+        if self.send_piece(d, data, size, d.complete):
+            if d.complete:
+                self.pop()
+                self.became_ready()
+            return 0
+        return 2 if self.started else 1
+
+    def pop(self):
+        """Takes the head off the queue once it was sent, or was aborted."""
+        d: cython.pointer(Delivery) = self.head()
+        if self.presettles and not d.settled and not d.aborted:
+            self._answer(d.source_index, d.source_generation, d.token, ACCEPTED)
+        return self.remove_head()
+
+    def remove_head(self):
+        """Takes the head off the queue with the chunks that were kept for it."""
+        d: cython.pointer(Delivery) = self.head()
+        chunk: cython.pointer(Chunk) = self.cursor if self.started else d.first
+        ring_drop_first(cython.address(self.queue))
+        while chunk != cython.NULL:
+            chunk.refs -= 1
+            self.backlog_bytes -= chunk.size
+            chunk = chunk.next
+        self.started = False
+        self.cursor = cython.NULL
+        self.cursor_offset = 0
+        if d.charges and self.feeder is None and self.policy == BLOCK:
+            self.core.deliveries.uncharge(d)
+        self.core.deliveries.trim(d)
+        return self.core.deliveries.release(d)
+
+    def apply_policy(self, d):
+        """Charges a publisher for a slow subscriber, or makes that one pay, as its policy says."""
+        if self.policy == BLOCK:
+            self.core.deliveries.charge(d)
+        elif self.policy == DROP_OLDEST:
+            while self.backlog_bytes > self.backlog_bytes_max and self.queue.count > 1:
+                self._drop_oldest()
+            return 0
+        if self.backlog_bytes > self.backlog_bytes_max and not self.overdue:
+            self.overdue = True
+            self.core.overdue.append(self)
+        return 0
+
+    def _drop_head(self):
+        """Drops a delivery that waited here longer than it may; a sender owes it to nobody now."""
+        d: cython.pointer(Delivery) = self.head()
+        if not d.settled:
+            self._answer(d.source_index, d.source_generation, d.token, ACCEPTED)
+        self.dropped += 1
+        return self.remove_head()
+
+    def _drop_oldest(self):
+        """Drops the oldest delivery that was not started."""
+        d: cython.pointer(Delivery) = self.head()
+        if self.started:
+            d = ring_take_second(cython.address(self.queue))
+        else:
+            ring_drop_first(cython.address(self.queue))
+        self._forget_queued(d)
+        self.dropped += 1
+
+    def drop_unsettled(self) -> None:
+        """Drops what senders wait for in vain, with all before it; what has begun to leave stays."""
+        count: uint32_t = self.queue.count
+        kept: uint32_t = 1 if self.started else 0
+        while count > kept and ring_at(cython.address(self.queue), count - 1).settled:
+            count -= 1
+        while count > kept:
+            self._drop_oldest()
+            count -= 1
+
+    def _forget_queued(self, d):
+        chunk: cython.pointer(Chunk) = d.first
+        while chunk != cython.NULL:
+            chunk.refs -= 1
+            self.backlog_bytes -= chunk.size
+            chunk = chunk.next
+        if not d.settled and not d.aborted:
+            self._answer(d.source_index, d.source_generation, d.token, ACCEPTED)
+        if not d.complete:
+            self._leave(d)
+        self.core.deliveries.trim(d)
+        self.core.deliveries.release(d)
+
+    def _leave(self, d):
+        """Takes this outlet off a delivery that is still arriving."""
+        link: ReceivingEnd = self.core.resolve(d.charged_index, d.charged_generation)
+        if link is not None and link.current == d and link.current_outlets is not None:
+            link.current_outlets = [o for o in link.current_outlets if o is not self]
+
+    # -- the peer's credit
+
+    def on_flow(self, f):
+        under_way: uint32_t = self.delivery_count
+        if f.has_link_credit:
+            if f.has_delivery_count:
+                under_way -= f.delivery_count
+            self.credit = f.link_credit - under_way if f.link_credit > under_way else 0
+            self.drain = f.drain
+            self.became_ready()
+        if f.echo and not self.detached and not self.owner.is_put_off:  # else it has no handle yet
+            self.session.write_flow(self, False)
+        return 0
+
+    def relieve(self):
+        self.stalled = False
+        return 0 if self.detached else self.became_ready()
+
+    def became_ready(self):
+        """Goes on with the queue, then lets whoever feeds this link give it more."""
+        if self.queue.count:
+            self.pump()
+        if self.feeder is not None and self.queue.count == 0 and not self.detached:
+            self.feeder.on_ready(self)
+        return 0 if self.drains_late else self.finish_drain()
+
+    def exhaust(self) -> None:
+        """Says that there is nothing more to send at once, where whoever feeds the link knows it."""
+        self.finish_drain()
+
+    def finish_drain(self):
+        """Uses up what credit is left, as a drain asks for (AMQP 1.0 §2.6.7)."""
+        if not self.drain or self.detached or (self.queue.count and (self.credit or self.started)):
+            return 0
+        if self.credit:
+            self.delivery_count += self.credit
+            self.credit = 0
+        self.session.write_flow(self, False)
+        self.drain = False
+        return 0
+
+    def detach(self) -> None:
+        """Ends the link: what was sent and not settled is in doubt, what waits is released."""
+        d: cython.pointer(Delivery)
+        if self.detached:
+            return
+        self.detached = True
+        if self.unsettled:
+            self.session.lose_link(self.index)
+        while self.queue.count:
+            d = self.head()
+            if not d.settled and not d.aborted:
+                if not self.started:
+                    self._answer(d.source_index, d.source_generation, d.token, RELEASED)
+                elif self.presettles:
+                    self._answer(d.source_index, d.source_generation, d.token, LOST)
+            self.remove_head()
+        self.unsettled = 0
+        self.core.unregister(self)
