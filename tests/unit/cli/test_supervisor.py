@@ -25,7 +25,7 @@ TIMING = Timing(start_s=20.0, stop_s=20.0, pause_s=0.02, pause_max_s=0.08)
 WAITS_S = 20.0
 
 GOOD = """
-import os, signal, sys
+import os, signal, sys, time
 def on_signal(number, frame):
     with open(sys.argv[1], "a") as file:
         file.write(signal.Signals(number).name + "\\n")
@@ -35,7 +35,7 @@ for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
     signal.signal(number, on_signal)
 print(os.getpid(), flush=True)
 while True:
-    signal.pause()
+    time.sleep(0.1)
 """
 ENDS_AT_ONCE = "import sys; sys.exit(3)"
 IS_KILLED = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
@@ -53,7 +53,7 @@ sys.stdin.read()
 open(sys.argv[1], "w").close()
 """
 DIES_TWICE = """
-import os, sys, signal
+import os, signal, sys, time
 with open(sys.argv[1], "a") as file:
     file.write("x")
 print("here", flush=True)
@@ -61,7 +61,7 @@ if os.path.getsize(sys.argv[1]) <= 2:
     sys.exit(9)
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
 while True:
-    signal.pause()
+    time.sleep(0.1)
 """
 
 
@@ -283,15 +283,22 @@ def test_workers_notice_that_their_supervisor_has_gone(tmp_path: Path) -> None:
 
 
 HAS_LEFT = f"""
-import sys, time
+import signal, sys, time
+signal.signal(signal.SIGUSR1, lambda *_: sys.exit({LEFT}))
 print("here", flush=True)
-time.sleep(0.5)
-sys.exit({LEFT})
+while True:
+    time.sleep(0.1)
 """
+
+
+def leave(workers: list[WorkerProcess]) -> None:
+    for each in workers:
+        each.signal(signal.SIGUSR1)
 
 
 def test_one_that_has_left_is_not_started_again(tmp_path: Path) -> None:
     async def story(supervisor: Supervisor) -> None:
+        leave(supervisor.workers[1:])
         keeper = supervisor.workers[1].keeper
         await true(keeper.done)
         await asyncio.sleep(5 * TIMING.pause_max_s)
@@ -306,6 +313,6 @@ def test_it_ends_when_all_have_left() -> None:
     async def main() -> ExitCode:
         commands = {"n.0": command(HAS_LEFT), "n.1": command(HAS_LEFT)}
         async with asyncio.timeout(WAITS_S):
-            return await Supervisor(commands, TIMING).run(lambda _: None)
+            return await Supervisor(commands, TIMING).run(leave)
 
     assert asyncio.run(main()) is ExitCode.OK

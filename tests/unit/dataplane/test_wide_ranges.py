@@ -73,9 +73,9 @@ def test_a_confirmation_of_all_that_ever_may_be_costs_what_is_held() -> None:
     items = holder.take(5)
     for item in items[:3]:
         item.accept_nowait()
-    before_s = time.monotonic()
+    before_s = time.process_time()
     holder.inbox.confirm(0, WIDE, ACCEPTED)
-    assert time.monotonic() - before_s < LONG_S
+    assert time.process_time() - before_s < LONG_S
     assert [item.stage for item in items] == ["settled"] * 5
     assert holder.inbox.claimed == holder.inbox.held == 0
     holder.publisher.send(MESSAGE)
@@ -103,9 +103,9 @@ def test_dispositions_of_what_was_never_sent_cost_nothing() -> None:
     session = peer.connection.sessions[0].end
     assert session.unsettled == 0
     said = frame(Disposition(role=Role.RECEIVER, first=0, last=2**31 - 1, settled=True))
-    before_s = time.monotonic()
+    before_s = time.process_time()
     peer.wire.feed(said * 50_000)
-    assert time.monotonic() - before_s < LONG_S
+    assert time.process_time() - before_s < LONG_S
     publisher.send(b"y")
     assert consumer.arrivals[-1].body == b"y"
     assert session.unsettled == 1

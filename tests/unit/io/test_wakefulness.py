@@ -55,11 +55,11 @@ def test_processors_may_sleep_after_some_looks_without_work(device: Path) -> Non
 
 def test_what_this_process_uses_is_what_counts(device: Path) -> None:
     wakefulness = Wakefulness(str(device))
-    end_s = time.process_time() + 0.05
-    while time.process_time() < end_s:
-        pass
-    wakefulness.look()
-    assert wakefulness.is_held
+    while not wakefulness.is_held:  # its processor may be another's for a while
+        end_s = time.process_time() + 0.05
+        while time.process_time() < end_s:
+            pass
+        wakefulness.look()
     looks = 0
     while wakefulness.is_held:
         time.sleep(0.02)
