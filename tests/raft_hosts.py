@@ -132,7 +132,7 @@ class Lab:
                         self.applied[name, number].append(entry.payload)
                 self.events.extend((name, number, event) for event in each.events)
             if ready.number:
-                host.persisted(ready.number)
+                host.persisted(ready.number, self.now_s)
             self.reports += ready.reports
             self.strangers |= ready.strangers
             for to, parts in ready.frames:

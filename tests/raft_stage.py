@@ -177,7 +177,7 @@ class Stage:
     def _sync(self, member: Member) -> None:
         number = member.disk.sync()
         if member.group is not None and number:
-            member.group.persisted(number)
+            member.group.persisted(number, self.now_s)
 
     def _tell(self, line: str, message: Message) -> None:
         if type(message).__name__ not in self.hides:

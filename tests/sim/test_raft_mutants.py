@@ -14,6 +14,7 @@ SOON = 200
 
 SLOW = {
     "a vote for the longer log, whatever its terms",
+    "a vote of an earlier term counts",
     "an answer of an old term counts",
     "a read is as current as what its leader has committed",
     "the next step of a change before the last one is committed",

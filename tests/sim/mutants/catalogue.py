@@ -218,6 +218,14 @@ MUTANTS = (
         scene="calm",
     ),
     Mutant(
+        "a candidate does not wait for slow disks",
+        ELECTIONS + "_hurry",
+        "share = min(2.0 ** max(0, core.candidacies - HASTY_TRIES), longest)",
+        "share = 1.0",
+        scene="slow",
+        more=((ELECTIONS + "on_hardened", "min(votes_s, longest_s)", "0.0"),),
+    ),
+    Mutant(
         "nobody hands over to a senior",
         LEADERSHIP + "_look_for_transfer",
         "if senior is not None and",

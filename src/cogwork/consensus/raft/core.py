@@ -89,6 +89,8 @@ class Core:
         reads: Index and token of reads that wait to be applied.
         events: To be handed out.
         leader_changes: When leaders changed.
+        candidacies: How often this member has stood for election since it knew a leader.
+        hardening_s: When term or vote was last handed to the disk.
     """
 
     def __init__(
@@ -128,6 +130,8 @@ class Core:
         self.reads: list[tuple[int, object]] = []
         self.events: list[Event] = []
         self.leader_changes = LeaderChanges()
+        self.candidacies = 0
+        self.hardening_s = now_s
         self.floor = recovered.floor
         if self.floor[0] > self.term:
             # What it did in earlier terms it has forgotten: it takes no part in them any more.
@@ -178,6 +182,7 @@ class Core:
     def cast(self, vote: str | None) -> None:
         """Votes in this term, once."""
         self.vote = vote
+        self.hardening_s = self.now_s
         self.outbox.harden()
 
     def become(self, cause: Cause) -> None:
@@ -200,6 +205,7 @@ class Core:
             self.leader = leader
             self.events.append(LeaderChanged(leader, self.term))
             if leader is not None:
+                self.candidacies = 0
                 self.leader_changes.note(self.now_s)
 
     def report(self, text: str) -> None:

@@ -21,6 +21,13 @@ HASTE_SHARE = 0.6
 """By so much of the election time a candidate waits less until it tries again: nobody leads, the
 answers take a few round trips, and only two candidates must not meet again and again."""
 
+HASTY_TRIES = 2
+"""With each candidacy more it waits twice as long: a term has to get to two disks, one after the
+other, before a vote counts, and these may be slow."""
+
+DISKS_SHARE = 2.0
+"""So many times as long as its own disk has taken a candidate waits for votes, at least."""
+
 
 class Elections:
     """The elections of one member, as candidate and as voter."""
@@ -39,10 +46,13 @@ class Elections:
         core = self._core
         if core.now_s < core.heard_s + core.timeout_s or core.is_quiescent:
             return
-        core.restart_timer()
+        if core.leader is None and not core.outbox.is_hard_durable:
+            core.heard_s = core.now_s  # what it asks, or answers, has not even been sent
+            return
         core.set_leader(None)
+        core.restart_timer()
         if core.is_voter:
-            core.timeout_s -= HASTE_SHARE * core.election_s
+            self._hurry()
             core.become(Cause.TIMEOUT)
             self._votes = Votes()
             self._votes.note(core.own, is_granted=True)
@@ -56,15 +66,32 @@ class Elections:
         core = self._core
         core.enter_term(core.term + 1, vote=core.own)
         core.become(Cause.TIMEOUT_NOW if is_transfer else Cause.WON)
+        core.candidacies += 1
         core.restart_timer()
-        core.timeout_s -= HASTE_SHARE * core.election_s
+        self._hurry()
         self._votes = Votes()
         self._ask(core.term, is_transfer=is_transfer)
 
-    def review(self) -> None:
-        """Counts a candidate's own vote, once it is durable."""
+    def _hurry(self) -> None:
+        """Has a candidate wait less than a follower, but not again and again."""
         core = self._core
-        if core.role is Role.CANDIDATE and core.outbox.is_hard_durable:
+        longest = core.settings.election_max_s / core.settings.election_s
+        share = min(2.0 ** max(0, core.candidacies - HASTY_TRIES), longest)
+        core.timeout_s = share * (core.timeout_s - HASTE_SHARE * core.election_s)
+
+    def on_hardened(self) -> None:
+        """Takes note that term and vote are durable: a candidate's own vote counts.
+
+        What it asks, and what a voter answers, is sent only now, and as long as its own disk has
+        taken another one's may take for the vote.
+        """
+        core = self._core
+        if core.leader is None:
+            core.heard_s = core.now_s
+        if core.role is Role.CANDIDATE:
+            longest_s = core.settings.election_max_s
+            votes_s = DISKS_SHARE * (core.now_s - core.hardening_s)
+            core.timeout_s = max(core.timeout_s, min(votes_s, longest_s))
             self._votes.note(core.own, is_granted=True)
             self._count()
 

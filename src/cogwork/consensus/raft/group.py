@@ -185,11 +185,14 @@ class Group:
         core.now_s = max(core.now_s, now_s)
         self._reception.take(sender, message)
 
-    def persisted(self, number: int) -> None:
+    def persisted(self, number: int, now_s: float) -> None:
         """Takes note that all writes up to one are durable; it may come late, or twice."""
         core = self._core
+        core.advance(now_s)
+        was_durable = core.outbox.is_hard_durable
         core.outbox.persisted(number)
-        self._elections.review()
+        if not was_durable and core.outbox.is_hard_durable:
+            self._elections.on_hardened()
         if core.leadership is not None:
             core.leadership.persisted()
         else:

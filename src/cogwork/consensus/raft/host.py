@@ -461,15 +461,16 @@ class RaftHost:
         """How much is on its way to the disk."""
         return self._unpersisted.size_bytes
 
-    def persisted(self, number: int) -> None:
+    def persisted(self, number: int, now_s: float) -> None:
         """Takes note that the writes of all turns up to one are durable."""
+        self._now_s = self._clock.read(now_s, self._wake_s)
         for group, opened, write in self._unpersisted.take(number):
             if self._groups.get(group) is opened and group not in self._failed:
                 self._persist(group, opened, write)
 
     def _persist(self, number: int, group: Group, write: int) -> None:
         try:
-            group.persisted(write)
+            group.persisted(write, self._now_s)
             if number not in self._touched and group.has_news:
                 self._touched[number] = None
         except Exception as error:  # what is durable of the others is to be told

@@ -235,7 +235,7 @@ class RaftService:
     def durable(self, lsn: int) -> None:
         """Takes note that the write-ahead log is durable up to a place."""
         if number := self._writing.durable(lsn):
-            self._host.persisted(number)
+            self._host.persisted(number, self.now_s())
         if self._writing.is_waiting:
             self._turns.soon()
         else:

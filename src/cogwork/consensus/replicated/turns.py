@@ -143,7 +143,7 @@ class Turns:
 
     def _write(self) -> None:
         if number := self._writing.flush():
-            self._host.persisted(number)
+            self._host.persisted(number, self._service.now_s())
 
     def _tick(self, now_s: float) -> None:
         self._switchboard.tick(now_s)

@@ -107,9 +107,9 @@ class HostedGroup:
         """Refuses a snapshot."""
         self._host.refuse_snapshot(NUMBER, snapshot)
 
-    def persisted(self, number: int) -> None:
+    def persisted(self, number: int, now_s: float) -> None:
         """Takes note that writes are durable."""
-        self._host.persisted(number)
+        self._host.persisted(number, now_s)
 
     def ready(self) -> Ready:
         """Returns what is to be done; its messages are frames."""

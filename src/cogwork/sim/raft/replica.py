@@ -283,7 +283,7 @@ class Replica:
             else:
                 newest = number
         if newest is not None:
-            self._core.persisted(newest)
+            self._core.persisted(newest, self.now_s)
         self.settle()
 
     def _when_failed(self) -> None:

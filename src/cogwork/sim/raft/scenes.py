@@ -51,6 +51,8 @@ class Scene:
         is_rough: Whether the network is bad from the beginning.
         is_hosted: Whether each of them runs on hosts.
         is_calm_after: Whether it is looked at what leaders do when all is well again.
+        syncs_s: Each synchronisation of all disks takes one of these longer, in the end, too; none:
+            disks are quick where nothing disturbs.
     """
 
     name: str
@@ -67,9 +69,10 @@ class Scene:
     is_rough: bool = False
     is_hosted: bool = False
     is_calm_after: bool = False
+    syncs_s: tuple[float, ...] = ()
 
 
-ANYTHING = Scene(name="anything", share=55, kinds=KINDS, is_swarm=True)
+ANYTHING = Scene(name="anything", share=54, kinds=KINDS, is_swarm=True)
 
 SCENES = (
     ANYTHING,
@@ -92,6 +95,22 @@ SCENES = (
         pace=6.0,
         sizes=((3, 80), (5, 20)),
         settings={"uncommitted_entries": 1000, "uncommitted_bytes": 1_000_000},
+    ),
+    Scene(
+        name="slow",
+        share=1,
+        kinds={"crash": 3, "restart": 3, "blink": 2, "isolate": 3, "heal": 3, "power": 1}
+        | {"transfer": 2, "weather": 1},
+        moves=(2, 6),
+        pace=1.0,
+        settings={
+            "election_max_s": 3.0,
+            "append_entries": 64,
+            "append_bytes": 100_000,
+            "window_messages": 64,
+            "window_bytes": 1_000_000,
+        },
+        syncs_s=(0.1, 0.15, 0.2, 0.3, 0.5),
     ),
     Scene(
         name="torn",

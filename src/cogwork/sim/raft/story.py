@@ -36,6 +36,10 @@ LEADERLESS_S = 5.0
 """After healing nobody leads for so long: it takes the longest time-out, on a slow clock, and a
 few elections that nobody wins. A learner's time-out takes longer."""
 
+SYNCS_OF_ELECTION, SYNCS = 6, 40
+"""Where disks are slow in the end, too, these take so many synchronisations longer: an election
+takes three, to bring a member up to date some more."""
+
 STEP_S = 0.1
 
 MINORITY_SHARE = 0.2
@@ -77,7 +81,8 @@ class Story:
         size = random.choices([n for n, _ in scene.sizes], [share for _, share in scene.sizes])[0]
         limits = draw_limits(random, scene.settings, scene.snapshot_every)
         is_hosted = random.random() < HOSTED_SHARE or scene.is_hosted
-        self.world = World(random, size, limits, is_hosted=is_hosted, tell=tell)
+        sync_s = random.choice(scene.syncs_s) if scene.syncs_s else 0.0
+        self.world = World(random, size, limits, is_hosted=is_hosted, sync_s=sync_s, tell=tell)
         self.counts: Counter[str] = Counter([f"scene {scene.name}"])
         self._random = random
         self._doomed: tuple[str, ...] = ()
@@ -148,17 +153,19 @@ class Story:
     def _wait(self) -> None:
         world = self.world
         end_s, answered = 0.0, -1
+        leaderless_s = LEADERLESS_S + SYNCS_OF_ELECTION * world.sync_s
+        convergence_s = CONVERGENCE_S + SYNCS * world.sync_s
         led_s = world.clock.now_s
         while not world.is_converged():
             if world.leader:
                 led_s = world.clock.now_s
-            elif world.clock.now_s >= led_s + LEADERLESS_S:
-                raise world.broken(f"nobody has led for {LEADERLESS_S} s, though all is well")
+            elif world.clock.now_s >= led_s + leaderless_s:
+                raise world.broken(f"nobody has led for {leaderless_s} s, though all is well")
             # A client that is unlucky has to ask again and again, and has been answered meanwhile.
             if answered != (answered := sum(client.answered for client in world.clients)):
-                end_s = world.clock.now_s + CONVERGENCE_S
+                end_s = world.clock.now_s + convergence_s
             if world.clock.now_s >= end_s:
-                raise world.broken(f"it has not converged after {CONVERGENCE_S} s: {world.why()}")
+                raise world.broken(f"it has not converged after {convergence_s} s: {world.why()}")
             world.run(STEP_S)
 
     def _add_client(self, number: int) -> None:

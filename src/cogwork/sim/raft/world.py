@@ -64,6 +64,7 @@ class World:
         limits: How small it is.
         first_membership: Whom the group begins with.
         is_hosted: Whether replicas run on a `RaftHost`.
+        sync_s: Each synchronisation of a disk takes so much longer, where nothing disturbs.
         is_healed: Whether what disturbs has come to its end.
         steps: How many things have happened.
         tell: Takes the lines of a trace.
@@ -76,6 +77,7 @@ class World:
         limits: Limits,
         *,
         is_hosted: bool = False,
+        sync_s: float = 0.0,
         tell: Callable[[str], object] | None = None,
     ) -> None:
         """Makes one of some replicas.
@@ -85,6 +87,7 @@ class World:
             size: How many replicas there are at first.
             limits: How small it is.
             is_hosted: Whether replicas run on a `RaftHost`.
+            sync_s: Each synchronisation of a disk takes so much longer.
             tell: Takes the lines of a trace.
         """
         self.random = random
@@ -92,6 +95,7 @@ class World:
         self.clock = Clock()
         self.limits = limits
         self.is_hosted = is_hosted
+        self.sync_s = sync_s
         self.network = Network(self.clock, random, self._deliver)
         self.disks: dict[str, Disk] = {}
         self.replicas: dict[str, Replica] = {}
@@ -189,10 +193,11 @@ class World:
 
     def add(self, name: str) -> None:
         """Adds a replica with an empty disk, and starts it."""
-        self.disks[name] = Disk(self.clock, self.random, Store(self.limits.kept))
+        disk = self.disks[name] = Disk(self.clock, self.random, Store(self.limits.kept))
+        disk.slow_s = self.sync_s
         ahead_s = self.random.uniform(0, AHEAD_MAX_S)
         self._rates[name] = (self.random.uniform(RATE_MIN, RATE_MAX), ahead_s)
-        self.judge.on_new(name, self.disks[name].store)
+        self.judge.on_new(name, disk.store)
         self.start(name)
 
     def make_group(self, name: str, store: Store, pace: Pace, now_s: float) -> Group | HostedGroup:
@@ -387,7 +392,7 @@ class World:
         self.excused.clear()
         self._reading.clear()
         for name, disk in self.disks.items():
-            disk.slow_s, disk.fails_next = 0.0, False
+            disk.slow_s, disk.fails_next = self.sync_s, False
             if disk.is_full:
                 self.set_full(name, is_full=False)
         for name in self.running:

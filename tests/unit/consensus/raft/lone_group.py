@@ -42,7 +42,7 @@ def settle(group: Group) -> list[Ready]:
     done = []
     while ready := group.ready():
         if ready.write is not None:
-            group.persisted(ready.write.number)
+            group.persisted(ready.write.number, 0.0)
         done.append(ready)
     return done
 

@@ -28,7 +28,7 @@ def test_a_follower_among_three_commits_what_its_leader_and_it_have_durable() ->
     assert first.write is not None
     group.step("b", Commit(1, 0, durable=9), 0.0)
     assert group.commit == 0, "its own disk has not answered"
-    group.persisted(first.write.number)
+    group.persisted(first.write.number, 0.0)
     assert group.commit == 2
     assert [each.index for ready in settle(group) for each in ready.committed] == [1, 2]
 
@@ -109,7 +109,7 @@ def test_a_leader_whose_disk_is_slow_tells_what_is_committed() -> None:
     group.step("b", AppendReply(1, 2), 0.0)
     group.step("c", AppendReply(1, 2), 0.0)
     assert told(group) == [("b", Commit(1, 2, 1)), ("c", Commit(1, 2, 1))]
-    group.persisted(write.number)
+    group.persisted(write.number, 0.0)
     assert told(group) == []
 
 

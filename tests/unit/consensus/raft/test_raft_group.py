@@ -41,13 +41,13 @@ def test_a_single_voter_leads_and_commits_when_its_disk_says_so() -> None:
     first = group.ready()
     assert first.write is not None
     assert group.role is Role.CANDIDATE
-    group.persisted(first.write.number)
+    group.persisted(first.write.number, 0.0)
     assert group.role is Role.LEADER
     _, index = group.propose(b"x", 1.0)
     second = group.ready()
     assert second.write is not None
     assert not second.committed
-    group.persisted(second.write.number)
+    group.persisted(second.write.number, 0.0)
     assert [each.index for each in group.ready().committed] == [1, index]
 
 
@@ -151,7 +151,7 @@ def test_an_answer_is_not_put_off_by_entries_that_come_later() -> None:
         ready = group.ready()
         assert ready.write is not None
         number = ready.write.number
-        group.persisted(number)
+        group.persisted(number, 0.0)
         group.step("b", Append(1, index - 1, 1, 0, [entry(index, 1)]), 0.0)
         if index > 2:
             assert ("b", AppendReply(1, index - 2)) in ready.messages
@@ -356,7 +356,7 @@ def test_a_snapshot_counts_when_it_is_accepted_and_durable() -> None:
     assert (ready.restore, ready.write and ready.write.snapshot) == (SNAPSHOT, SNAPSHOT)
     assert not any(isinstance(each, AppendReply) for _, each in ready.messages)
     assert ready.write is not None
-    group.persisted(ready.write.number)
+    group.persisted(ready.write.number, 0.0)
     assert sent(group) == [("b", AppendReply(1, 9))]
     assert (group.commit, group.applied, group.compacted_index) == (9, 9, 9)
     assert not group.accept_snapshot(SNAPSHOT)

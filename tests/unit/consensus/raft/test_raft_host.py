@@ -265,15 +265,15 @@ def test_a_disk_that_is_behind_is_told_to_whoever_proposes(monkeypatch: pytest.M
     host = RaftHost("a", 1, Random(1), 0.0)
     host.open(1, ALONE, 0.0)
     while host.group(1).leadership is None:
-        host.persisted(host.ready().number)
+        host.persisted(host.ready().number, 0.0)
         host.tick(host.wake_s)
-    host.persisted(host.ready().number)
+    host.persisted(host.ready().number, 0.0)
     for _ in range(3):
         host.propose(1, bytes(1000), host.wake_s)
     ready = host.ready()
     with pytest.raises(Busy, match="disk is behind"):
         host.propose(1, b"", host.wake_s)
-    host.persisted(ready.number)
+    host.persisted(ready.number, 0.0)
     host.propose(1, b"", host.wake_s)
 
 
@@ -289,9 +289,9 @@ def test_a_write_of_a_group_that_was_closed_says_nothing_of_its_successor() -> N
         numbers.append(number)
         if len(numbers) == 1:
             host.close(1)
-    host.persisted(numbers[0])
+    host.persisted(numbers[0], 0.0)
     assert host.group(1).leadership is None
-    host.persisted(numbers[1])
+    host.persisted(numbers[1], 0.0)
     assert host.group(1).leadership is not None
 
 

@@ -34,7 +34,7 @@ def settle_on(shelf: Shelf, group: Group) -> list[Ready]:
     while ready := group.ready():
         if ready.write is not None:
             shelf.kept.update((each.index, each) for each in ready.write.entries)
-            group.persisted(ready.write.number)
+            group.persisted(ready.write.number, 0.0)
         done.append(ready)
     return done
 
