@@ -68,3 +68,12 @@ async def connected_again(mesh: cogwork.Mesh, count: int) -> None:
     """Waits until the mesh has its `count`th connection, with its links attached."""
     await reconnected(mesh, count)
     await mesh.publish("sink/here", 0)  # answered after the attaches that went before it
+
+
+async def has_told(mesh: cogwork.Mesh) -> None:
+    """Waits until the container knows what this client has handed to its user.
+
+    It is answered on the same connection, after that.
+    """
+    async with mesh.publisher("sink/here") as publisher:
+        await publisher.send(0)

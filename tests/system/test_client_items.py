@@ -11,7 +11,7 @@ import pytest
 import cogwork
 
 from .proxy import FaultyProxy
-from .stories import QUICKLY, eventually, filled, reconnected, story
+from .stories import QUICKLY, eventually, filled, has_told, reconnected, story
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -39,14 +39,6 @@ async def depth(mesh: cogwork.Mesh, address: str) -> int:
     reply = await mesh.manage("READ", {"type": "queue", "name": address})
     assert isinstance(reply.body, dict)
     return int(reply.body["depth"])
-
-
-async def has_told(mesh: cogwork.Mesh) -> None:
-    """Waits until the container knows what this client has handed to its user.
-
-    It is answered on the same connection, after that.
-    """
-    await mesh.publish("sink/here", 0)
 
 
 @asynccontextmanager

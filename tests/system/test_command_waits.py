@@ -54,7 +54,7 @@ def test_what_was_sent_and_is_not_answered_in_time_is_in_doubt(container: Served
             cogwork.connect(container.url) as mesh,
             mesh.consume("slow/work", credit=5) as consumer,
         ):
-            asked = (container.url, "slow/work", "x", "--count", "5", "--timeout", "1")
+            asked = (container.url, "slow/work", "x", "--count", "5", "--timeout", "3")
             sending = asyncio.create_task(asyncio.to_thread(limited, *asked))
             for _ in range(2):
                 [item] = await consumer.take(1)
@@ -64,7 +64,7 @@ def test_what_was_sent_and_is_not_answered_in_time_is_in_doubt(container: Served
     code, err, told = asyncio.run(two_of_five())
     assert code == ExitCode.TIMEOUT
     assert err == (
-        "cogwork: nothing was taken for 1 s: what was sent has no outcome yet; "
+        "cogwork: nothing was taken for 3 s: what was sent has no outcome yet; "
         "2 accepted, 3 in-doubt\n"
     )
     assert (told["sent"], told["outcomes"]) == (5, {"accepted": 2, "in-doubt": 3})

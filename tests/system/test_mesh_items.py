@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -19,7 +18,7 @@ from cogwork.nodes.queue import QueueNode
 
 from .meshes import linked, meshed
 from .proxy import FaultyProxy
-from .stories import QUICKLY, eventually, story
+from .stories import QUICKLY, eventually, has_told, story
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -132,9 +131,11 @@ async def put(containers: Three, name: str, *bodies: object) -> None:
             assert outcome.is_accepted
 
 
-async def taken(items: cogwork.client.Consumer, count: int) -> list[cogwork.Item]:
+async def taken(
+    mesh: cogwork.Mesh, items: cogwork.client.Consumer, count: int
+) -> list[cogwork.Item]:
     found = [await anext(items) for _ in range(count)]
-    await asyncio.sleep(0.05)  # the marks go out
+    await has_told(mesh)
     return found
 
 
@@ -143,7 +144,7 @@ async def test_what_is_held_is_accepted_through_another_container() -> None:
     async with three() as containers, mover(containers) as client:
         await put(containers, "a", "x")
         async with client.mesh.consume("queue/a", credit=5) as items:
-            (item,) = await taken(items, 1)
+            (item,) = await taken(client.mesh, items, 1)
             assert containers.counts("a")["unsettled"] == 1
             await client.move()
             await item.accept()
@@ -161,7 +162,7 @@ async def test_what_was_claimed_while_disconnected_is_confirmed_once() -> None:
     async with three() as containers, mover(containers) as client:
         await put(containers, "a", "x", "y")
         async with client.mesh.consume("queue/a", credit=5) as items:
-            first, second = await taken(items, 2)
+            first, second = await taken(client.mesh, items, 2)
             await client.leave()
             claim = first.accept()
             second.release()
@@ -179,7 +180,7 @@ async def test_a_claim_whose_confirmation_was_lost_is_confirmed_again() -> None:
     async with three() as containers, mover(containers) as client:
         await put(containers, "a", "x")
         async with client.mesh.consume("queue/a", credit=5) as items:
-            (item,) = await taken(items, 1)
+            (item,) = await taken(client.mesh, items, 1)
             client.before.hold_replies()
             claim = item.accept()
             await eventually(lambda: containers.counts("a")["accepted"] == 1, "it is committed")
@@ -193,7 +194,7 @@ async def test_what_another_has_by_now_is_stale() -> None:
     async with three(in_doubt_s=0.1) as containers, mover(containers) as client:
         await put(containers, "a", "x")
         async with client.mesh.consume("queue/a", credit=5) as items:
-            (item,) = await taken(items, 1)
+            (item,) = await taken(client.mesh, items, 1)
             await client.leave()
             async with (
                 cogwork.connect(containers.url("a"), force=True) as other,
@@ -214,12 +215,12 @@ async def test_many_shards_go_on_before_anything_new_comes() -> None:
         async with client.mesh.consume("queue/a", credit=30) as items:
             for name in "abc":
                 await put(containers, name, *range(10))
-            held = await taken(items, 30)
+            held = await taken(client.mesh, items, 30)
             for name in "ab":
                 await put(containers, name, *range(100, 200))
             await client.move()
             await items.accept(held)
-            fresh = await taken(items, 30)
+            fresh = await taken(client.mesh, items, 30)
             assert all(isinstance(item.body, int) and item.body >= 100 for item in fresh)
             await items.accept(fresh)
         assert [containers.counts(name)["stale-claims"] for name in "abc"] == [0, 0, 0]
@@ -232,7 +233,7 @@ async def test_a_shard_that_cannot_be_reached_is_waited_for_and_then_left_out(
     async with three() as containers, mover(containers) as client:
         await put(containers, "a", "x")
         async with client.mesh.consume("queue/a", credit=5) as items:
-            (item,) = await taken(items, 1)
+            (item,) = await taken(client.mesh, items, 1)
             reaches = Tunnels.to
 
             def reach(self: Tunnels, container: str) -> SessionEndpoint | None:
@@ -258,7 +259,7 @@ async def test_a_client_may_leave_while_shards_are_asked(monkeypatch: pytest.Mon
         client = await stack.enter_async_context(mover(containers))
         await put(containers, "a", "x")
         items = await stack.enter_async_context(client.mesh.consume("queue/a", credit=5))
-        await taken(items, 1)
+        await taken(client.mesh, items, 1)
         reaches = Tunnels.to
 
         def reach(self: Tunnels, container: str) -> SessionEndpoint | None:
@@ -282,7 +283,7 @@ async def test_what_the_client_gives_no_credit_for_is_left_to_its_shard(
     async with three() as containers, mover(containers) as client:
         await put(containers, "a", "x")
         async with client.mesh.consume("queue/a", credit=5) as items:
-            await taken(items, 1)
+            await taken(client.mesh, items, 1)
             monkeypatch.setattr(Receiver, "attached", lambda _self, _link: None)
             await client.move()
             await eventually(lambda: containers.counts("a")["unsettled"] == 1, "it goes on")
@@ -297,7 +298,7 @@ async def test_of_many_items_a_thousand_go_on() -> None:
     async with three() as containers, mover(containers) as client:
         await put(containers, "a", *range(1100))
         async with client.mesh.consume("queue/a", credit=1100) as items:
-            held = await taken(items, 1100)
+            held = await taken(client.mesh, items, 1100)
             await client.move()
             with pytest.raises(cogwork.StaleAttempt) as caught:
                 await items.accept(held)
@@ -317,7 +318,7 @@ def test_a_container_is_killed_and_its_consumer_goes_on_elsewhere(tmp_path: Path
             urls = [members["c"].url, members["b"].url]
             async with cogwork.connect(urls, retry=QUICKLY) as mesh:
                 async with mesh.consume("work/a", credit=20) as items:
-                    held = await taken(items, 20)
+                    held = await taken(mesh, items, 20)
                     members["c"].kill()
                     await items.accept(held)
                 assert mesh.container.container_id == "b"

@@ -281,8 +281,9 @@ def test_who_is_still_to_give_a_replica_up_does_not_join_with_that(tmp_path: Pat
 
 def lead(made: Trio, name: str) -> None:
     """Has a container lead."""
-    service = made.nodes[leader_of(made)].service
-    service._host.transfer(17, name, service.now_s())
+    if leader := leader_of(made):
+        service = made.nodes[leader].service
+        service._host.transfer(17, name, service.now_s())
 
 
 async def leads(made: Trio, name: str) -> None:

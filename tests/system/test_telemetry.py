@@ -45,6 +45,12 @@ def row(beat: dict[str, Any], address: str) -> dict[str, Any]:
     return found
 
 
+def has_done(beat: dict[str, Any], address: str, count: int) -> bool:
+    """Tells whether so many items went out of a queue, and none is left."""
+    found = row(beat, address)
+    return bool(found["out"] == count and found["depth"] == 0)
+
+
 def has_passed_all(beat: dict[str, Any]) -> bool:
     """Tells whether all went out of the addresses that pass messages between containers."""
     return all(row(beat, each)["out"] >= PASSED for each in ("unicast/x", "topic/t.x"))
@@ -59,7 +65,7 @@ class TestOneContainer:
             async with mesh.consume("work/jobs") as jobs:
                 for _ in range(20):
                     await (await anext(jobs)).accept()
-            beats = await heartbeats(mesh, lambda beat: row(beat, "work/jobs")["out"] == 20)
+            beats = await heartbeats(mesh, lambda beat: has_done(beat, "work/jobs", 20))
         last = beats[-1]
         jobs_row = row(last, "work/jobs")
         assert (jobs_row["kind"], jobs_row["in"], jobs_row["depth"]) == ("queue", 20, 0)

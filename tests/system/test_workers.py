@@ -465,6 +465,8 @@ def test_only_the_first_worker_dials_others(tmp_path: Path) -> None:
     try:
         within(READY_TIMEOUT_S, south.listens, "it listens")
         with working(tmp_path / "w", "--link", f"127.0.0.1:{port}") as running:
+            everybody = {"south", "north.0", "north.1"}
+            within(READY_TIMEOUT_S, lambda: south.reaches(everybody), "all are known")
             found = json.loads(south.served.run("mesh", south.url, "--json"))
             rows = {row["id"]: row for row in found["containers"]}
             assert rows["south"]["neighbours"] == {"north.0": 1}
