@@ -60,7 +60,7 @@ class Cluster:
         began_s = process_time()
         ready = host.ready()
         if ready.number:
-            host.persisted(ready.number)
+            host.persisted(ready.number, 0.0)
         for number, each in ready.groups:
             self.applied[name] += len(each.committed)
             group = host.group(number)
