@@ -56,7 +56,8 @@ class Outlived:
         before: How many were confirmed by then.
         resent: How many were sent again, as it was in doubt whether they had arrived.
         left: What the queue has at the end.
-        gap_s: How long at most nothing was confirmed.
+        gap_s: How long at most nothing was confirmed, until the next owner had something confirmed:
+            what was in doubt at the end waits for longer, as it has been told to.
         took_s: Seconds until every flight was confirmed.
     """
 
@@ -70,13 +71,15 @@ class Outlived:
     gap_s: float = 0.0
     took_s: float = 0.0
     _confirmed_s: float = 0.0
+    _is_outlived: bool = False
 
     def confirm(self, rows: Iterable[int]) -> int:
         """Takes note of attempts that were confirmed; returns how many."""
         now_s = time.perf_counter()
-        if self._confirmed_s:
+        if self._confirmed_s and not self._is_outlived:
             self.gap_s = max(self.gap_s, now_s - self._confirmed_s)
         self._confirmed_s = now_s
+        self._is_outlived = bool(self.followed)
         before = self.count
         for row in rows:
             self.confirmed[row] += 1
