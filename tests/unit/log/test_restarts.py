@@ -10,7 +10,8 @@ import pytest
 from logs import FaultyDisk, Log
 from wal_files import file_of
 
-from cogwork.log.file_header import FIRST_KEY
+from cogwork.log.file_header import FIRST_KEY, HEADER_BYTES, FileHeader
+from cogwork.log.header import HeaderFormat
 from cogwork.log.mark import KIND_MARK, MARK_BYTES, Mark
 from cogwork.log.position import lsn_of, number_of, position_of
 from cogwork.log.record import OVERHEAD_BYTES
@@ -76,3 +77,26 @@ def test_a_mark_that_somebody_has_sent_is_none(tmp_path: Path, claim: str, is_to
     assert [each[:1] for each in again.payloads()[:5]] == [b"0", b"1", b"2", b"3", b"4"]
     assert len(again.payloads()) == 5 + (not is_torn)
     again.close()
+
+
+def test_a_log_of_version_1_is_read_and_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "urandom", lambda _: FIRST_KEY)
+    log = Log(tmp_path, file_bytes=FILE_BYTES)
+    for number in range(5):
+        log.put(b"%d" % number * 20_000)
+    log.abandon()
+    former = HeaderFormat(b"cogwkwal", 1, HEADER_BYTES, "")
+    for file in tmp_path.glob("*.wal"):
+        data = file.read_bytes()
+        fields = FileHeader.decode(data, str(file)).encode()[16:97]  # all but the key
+        file.write_bytes(former.encode(fields) + data[HEADER_BYTES:])
+        assert file.read_bytes()[8:10] == bytes([0, 1])
+    monkeypatch.undo()
+    for count in (5, 10):
+        again = Log(tmp_path, file_bytes=FILE_BYTES)
+        assert [each[:1] for each in again.payloads()] == [b"%d" % n for n in range(count)]
+        for number in range(count, count + 5):
+            again.put(b"%d" % number * 20_000)
+        again.abandon()
