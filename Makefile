@@ -42,7 +42,7 @@ build: setup
 
 test: setup
 	@$(BIN)/python tests/spark/quick_java.py
-	$(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder
+	$(BIN)/python tests/suite.py --numprocesses $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder
 
 lint: setup
 	$(BIN)/ruff check .

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+from suite import FAILURES_VARIABLE, FailureRecorder
 
 if TYPE_CHECKING:
     from xdist.scheduler import Scheduling
@@ -33,11 +34,15 @@ settings.register_profile(
 settings.load_profile("whatever the load")
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Lets Ctrl-C reach the programs under test, also where this run was started in the background.
 
     A shell without job control has its background processes ignore SIGINT, and they pass that on.
+    Where the suite asks for it, failures are written down by the process that hears of all of them.
     """
+    failures = os.environ.get(FAILURES_VARIABLE)
+    if failures and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(FailureRecorder(Path(failures)))
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
