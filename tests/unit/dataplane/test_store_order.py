@@ -247,6 +247,25 @@ def test_a_group_goes_on_without_what_stays_in_doubt_for_good() -> None:
     assert queue.count("groups") == queue.count("depth") == 0
 
 
+def test_what_comes_after_an_item_that_stays_in_doubt_for_good_goes_out() -> None:
+    queue = Queue(is_ordered=True)
+    queue.store.keeps_dead = False
+    one, two = queue.peer(), queue.peer()
+    one.consumer(queue.store, 1)
+    queue.send("a1", properties=group("a"))
+    (first,) = one.take()
+    one.vanish(queue.store)
+    queue.later(31)
+    two.consumer(queue.store, 10)
+    queue.send("a2", "a3", properties=group("a"))
+    second, third = two.take()
+    assert texts([second, third]) == ["a2", "a3"]
+    assert queue.store.claim(first.parts.item, first.parts.attempt) == SETTLE_CODE
+    two.settle(second)
+    two.settle(third)
+    assert queue.count("groups") == queue.count("depth") == 0
+
+
 def test_what_was_in_doubt_and_is_given_back_stands_in_its_group_again() -> None:
     queue, first = stranded()
     two = queue.peer()

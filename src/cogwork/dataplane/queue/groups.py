@@ -40,11 +40,15 @@ class Groups:
     # -- items come and go
 
     def join(self, item):
-        """Puts a new item into its group; returns whether it is its only one, else it is parked."""
+        """Put a new item into its group; return whether it may become ready, else it is parked.
+
+        The items of a group that have been in doubt for too long count as its own, but nothing
+        waits for them: the next one is not to wait either.
+        """
         group: cython.pointer(Group) = self._find(item.group_key)
         item.group = group
         group.count += 1
-        if group.count == 1:
+        if is_idle(group):
             group.head = item
             return True
         self.park(item, cython.address(group.parked))
@@ -161,8 +165,9 @@ class Groups:
                 and cython.cast(cython.pointer(Item), group.hint).sequence < item.sequence
             ):
                 group.hint = group.hint.next
+            is_free: cython.bint = is_idle(group)
             self.park(item, group.hint)
-            if group.out == 0 and group.head == cython.NULL and group.node.next == cython.NULL:
+            if is_free:
                 self.let_go(group)
 
     def promote(self, items, count):
@@ -227,3 +232,12 @@ class Groups:
         self.buckets = grown
         self.size = size
         return 0
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def is_idle(group: cython.pointer(Group)) -> cython.bint:
+    """Say whether nothing of a group is ready or out, and nothing will let its next item go on."""
+    return group.out == 0 and group.head == cython.NULL and group.node.next == cython.NULL
