@@ -139,7 +139,7 @@ class Dialler:
         limit_s = self._options.connect_timeout_s
         try:
             async with asyncio.timeout(limit_s):
-                sock = await _connected(endpoint)
+                sock = await _connected(endpoint, self._options.idle_timeout_s)
                 return await self._open(endpoint, sock, search)
         except TimeoutError:
             raise ConnectError(f"{endpoint}: no answer within {limit_s:g} s") from None
@@ -195,10 +195,10 @@ class Dialler:
         return self._tls
 
 
-async def _connected(endpoint: Endpoint) -> socket.socket:
+async def _connected(endpoint: Endpoint, silence_s: float) -> socket.socket:
     if endpoint.is_unix:
         return await connected_path(endpoint.host)
-    return await connected_socket(endpoint.host, endpoint.port)
+    return await connected_socket(endpoint.host, endpoint.port, silence_s)
 
 
 def _unwanted(redirected: Redirected) -> ConnectError:

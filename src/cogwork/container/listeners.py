@@ -85,7 +85,12 @@ class Listeners:
                 place = _Open(listen, _mechanisms_of(listen), None, tls, _web_of(listen))
                 accept = partial(self._accept, place)
                 if listen.path is None:
-                    sock = listening_socket(listen.host, listen.port or 0, is_shared=is_shared)
+                    sock = listening_socket(
+                        listen.host,
+                        listen.port or 0,
+                        is_shared=is_shared,
+                        silence_s=self._peers.idle_timeout_s,
+                    )
                     place.listener = Listener(sock, accept)
                 elif held and listen.path in held:
                     sock = socket.socket(fileno=held[listen.path])

@@ -126,6 +126,11 @@ class Peers(ListeningSide):
         self._impatient: set[Connection] = set()
         self.limit(limits)
 
+    @property
+    def idle_timeout_s(self) -> float:
+        """Return the silence after which a peer counts as gone."""
+        return self._limits.idle_timeout_s
+
     def limit(self, limits: Limits) -> None:
         """Takes over limits, for connections made from now on."""
         self._limits = limits

@@ -14,6 +14,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from cogwork.io.socket_file import check_path
+from cogwork.io.tcp_options import set_tcp_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,12 +25,13 @@ HEAD_START_S = 0.25
 """How long an address may be silent before the next one is tried, too."""
 
 
-async def connected_socket(host: str, port: int) -> socket.socket:
+async def connected_socket(host: str, port: int, silence_s: float = 0.0) -> socket.socket:
     """Connects to the first address of a host that answers.
 
     Args:
         host: A name or an address.
         port: The TCP port.
+        silence_s: How long the peer may acknowledge nothing; 0 for the usual time.
 
     Raises:
         OSError: None does; this is what the last one said. Or there can be no such host.
@@ -45,7 +47,7 @@ async def connected_socket(host: str, port: int) -> socket.socket:
     try:
         while waiting or tasks:
             if waiting:
-                tasks.add(loop.create_task(_connected_to(*waiting.popleft())))
+                tasks.add(loop.create_task(_connected_to(silence_s, *waiting.popleft())))
             done, _ = await asyncio.wait(
                 tasks,
                 timeout=HEAD_START_S if waiting else None,
@@ -69,10 +71,15 @@ def _give_up(tasks: Iterable[asyncio.Task[socket.socket]]) -> None:
 
 
 async def _connected_to(
-    family: int, kind: int, protocol: int, _name: str, address: tuple[Any, ...]
+    silence_s: float,
+    family: int,
+    kind: int,
+    protocol: int,
+    _name: str,
+    address: tuple[Any, ...],
 ) -> socket.socket:
     sock = socket.socket(family, kind, protocol)
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    set_tcp_options(sock, silence_s)
     return await _connected(sock, address)
 
 

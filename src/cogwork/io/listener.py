@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import CogworkError
 from cogwork.io.socket_file import SocketFile, check_path, remove_abandoned
+from cogwork.io.tcp_options import set_tcp_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -123,7 +124,9 @@ class Listener:
                 self._file.remove()
 
 
-def listening_socket(host: str, port: int, *, is_shared: bool = False) -> socket.socket:
+def listening_socket(
+    host: str, port: int, *, is_shared: bool = False, silence_s: float = 0.0
+) -> socket.socket:
     """Listens on a port.
 
     Args:
@@ -131,11 +134,12 @@ def listening_socket(host: str, port: int, *, is_shared: bool = False) -> socket
         port: 0 for any free one.
         is_shared: Whether other processes of this user may listen there, too; the kernel shares
             the connections out.
+        silence_s: How long a peer may acknowledge nothing; 0 for the usual time.
 
     Raises:
         ListenError: The port is taken, or the host is none of this machine's.
     """
-    return _bound(host, port, is_shared=is_shared, listens=True)
+    return _bound(host, port, is_shared=is_shared, listens=True, silence_s=silence_s)
 
 
 def reserved_socket(host: str, port: int) -> socket.socket:
@@ -178,7 +182,9 @@ def listening_path(path: str, mode: int = OWN_MODE) -> socket.socket:
     return sock
 
 
-def _bound(host: str, port: int, *, is_shared: bool, listens: bool) -> socket.socket:
+def _bound(
+    host: str, port: int, *, is_shared: bool, listens: bool, silence_s: float = 0.0
+) -> socket.socket:
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -188,8 +194,8 @@ def _bound(host: str, port: int, *, is_shared: bool, listens: bool) -> socket.so
         raise ListenError(f"cannot listen on {host}:{port}: {error.strerror}") from error
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        # Accepted sockets inherit it from the one that listens.
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        # Accepted sockets inherit these from the one that listens.
+        set_tcp_options(sock, silence_s)
         if is_shared:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         sock.bind(address)

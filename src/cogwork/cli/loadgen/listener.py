@@ -14,6 +14,7 @@ from cogwork.amqp.sasl import ANONYMOUS, SaslCode, SaslMechanisms, SaslOutcome
 from cogwork.amqp.terminus import Source
 from cogwork.cli.loadgen.peer import TIMEOUT_S, WINDOW, Link, Peer
 from cogwork.cli.loadgen.stream import MAX_FRAME_SIZE
+from cogwork.io.tcp_options import set_tcp_options
 
 __all__ = ("AcceptedPeer", "accept", "listen")
 
@@ -81,7 +82,7 @@ def accept(server: socket.socket, certificate_file: str | None = None) -> Accept
     """
     connected, _ = server.accept()
     connected.settimeout(TIMEOUT_S)
-    connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    set_tcp_options(connected)
     if certificate_file is not None:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(certificate_file)

@@ -11,6 +11,7 @@ from cogwork.amqp.errors import CogworkError
 from cogwork.client.errors import InvalidUrlError
 from cogwork.client.url import UNIX, parse_url
 from cogwork.io.socket_file import check_path
+from cogwork.io.tcp_options import set_tcp_options
 
 __all__ = ("PeerError", "UnreachableError", "Url")
 
@@ -81,7 +82,7 @@ class Url:
                 raise
             return sock
         sock = socket.create_connection((self.host, self.port), timeout_s)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        set_tcp_options(sock)
         return sock
 
     @property

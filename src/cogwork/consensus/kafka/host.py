@@ -69,6 +69,7 @@ class KafkaHost(SharedHost):
             "reconnect.backoff.ms": 50,
             "reconnect.backoff.max.ms": 1000,
             "socket.timeout.ms": int(REQUEST_TIMEOUT_S * 1000),
+            "socket.keepalive.enable": True,
             "error_cb": _ignore,
             "logger": _LOGGER,
             **client,

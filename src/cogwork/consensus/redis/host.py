@@ -81,6 +81,7 @@ class RedisHost(SharedHost):
             url,
             socket_timeout=REQUEST_TIMEOUT_S,
             socket_connect_timeout=REQUEST_TIMEOUT_S,
+            **({} if url.startswith("unix:") else {"socket_keepalive": True}),
             retry=Retry(NoBackoff(), 0),
             max_connections=CONNECTIONS_MAX,
         )

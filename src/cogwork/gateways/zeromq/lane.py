@@ -36,6 +36,10 @@ PARTS_MAX = 16
 HEARTBEAT_MS, HEARTBEAT_TIMEOUT_MS = 10_000, 30_000
 """A peer whose machine has gone gives its descriptor back within half a minute."""
 
+KEEP_ALIVE_S, KEEP_ALIVE_PROBES = 30, 3
+"""Old peers answer no heartbeats of ZeroMQ; the kernel finds out about those within a minute, by
+keep-alive probes and, where sent bytes are not acknowledged, by `TCP_USER_TIMEOUT`."""
+
 HANDSHAKE_MS = 5_000
 """A connection that does not get through its handshake holds a descriptor for so long."""
 
@@ -106,6 +110,11 @@ class Lane:
         socket.rcvhwm = socket.sndhwm = options.high_water_mark
         socket.heartbeat_ivl = HEARTBEAT_MS
         socket.heartbeat_timeout = HEARTBEAT_TIMEOUT_MS
+        socket.tcp_keepalive = 1
+        socket.tcp_keepalive_idle = KEEP_ALIVE_S
+        socket.tcp_keepalive_intvl = KEEP_ALIVE_S // KEEP_ALIVE_PROBES
+        socket.tcp_keepalive_cnt = KEEP_ALIVE_PROBES
+        socket.tcp_maxrt = 2 * KEEP_ALIVE_S * 1000
         socket.handshake_ivl = HANDSHAKE_MS
         if keys is not None:
             keys.guard(socket)
