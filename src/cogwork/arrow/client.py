@@ -15,6 +15,7 @@ from cogwork.arrow.session import Session
 from cogwork.client.checks import demand_seconds
 from cogwork.client.closing import Closing
 from cogwork.client.options import Options
+from cogwork.client.url import endpoints_of
 
 if TYPE_CHECKING:
     import ssl
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from cogwork.client.options import Mechanism
+    from cogwork.client.url import Urls
 
 __all__ = ("ArrowClient", "Bounds")
 
@@ -51,7 +53,7 @@ class ArrowClient(Closing):
 
     def __init__(
         self,
-        url: str,
+        url: Urls,
         *,
         timeout_s: float = 60.0,
         tls: ssl.SSLContext | None = None,
@@ -61,23 +63,22 @@ class ArrowClient(Closing):
 
         Args:
             url: `amqp://`, `amqps://`, `ws://` or `wss://` `[user:password@]host[:port][/vhost]`;
-                several between commas are tried in turn, now and after each loss.
+                several, between commas or as a list, are tried in turn, now and after each loss.
             timeout_s: How long to go on trying where nothing comes, in seconds.
             tls: Certificates; see `cogwork.io.tls.client_context`.
             sasl: `ANONYMOUS`, `PLAIN` or `EXTERNAL`; None chooses.
 
         Raises:
-            InvalidUrlError: The URL is wrong.
+            InvalidUrlError: A URL is wrong, or the list is empty.
             ValueError: The time is none.
         """
         demand_seconds("timeout_s", timeout_s)
         self._timeout_s = timeout_s
         self._options: Callable[[], Options] = lambda: Options(tls=tls, sasl=sasl)
-        self._url = url
+        self._endpoints = endpoints_of(url)
         self._lock = threading.Lock()
         self._pid = os.getpid()
         self._session: Session | None = None
-        Session.check(url)
 
     def close(self) -> None:
         """Lets the connections go; a later call connects again."""
@@ -98,7 +99,7 @@ class ArrowClient(Closing):
         self._look_for_fork()
         with self._lock:
             if self._session is None:
-                self._session = Session(self._url, self._options(), self._timeout_s)
+                self._session = Session(self._endpoints, self._options(), self._timeout_s)
             return self._session
 
     def _wait(self, work: Coroutine[Any, Any, T]) -> T:

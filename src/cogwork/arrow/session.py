@@ -26,11 +26,10 @@ from cogwork.client.errors import (
 from cogwork.client.errors import StreamTruncated as LinkTruncated
 from cogwork.client.mesh import Mesh
 from cogwork.client.options import Retry
-from cogwork.client.url import parse_url
 from cogwork.consensus.engine import FromOffset, FromTime, Origin
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator
+    from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 
     import pyarrow as pa
 
@@ -66,31 +65,21 @@ copied more often, and smaller ones bring nothing."""
 class Session:
     """Lives on the loop's thread."""
 
-    def __init__(self, url: str, options: Options, timeout_s: float) -> None:
+    def __init__(self, endpoints: Sequence[Endpoint], options: Options, timeout_s: float) -> None:
         """Is not connected yet.
 
         Args:
-            url: Where to.
+            endpoints: Where to, in this order.
             options: How to connect.
             timeout_s: How long to go on trying where nothing comes.
         """
-        self._url = url
+        self._endpoints = endpoints
         self._options = options
         self._timeout_s = timeout_s
         self._mesh: Mesh | None = None
         self._connecting = asyncio.Lock()
         self._last_refusal: ConnectError | None = None
         self._distrusted_until_s: dict[str, float] = {}
-
-    @staticmethod
-    def check(url: str) -> None:
-        """Looks at a URL.
-
-        Raises:
-            InvalidUrlError: It is wrong.
-        """
-        for each in url.split(","):
-            parse_url(each)
 
     async def close(self) -> None:
         """Closes the connection."""
@@ -108,7 +97,7 @@ class Session:
         until_s = _now_s() + self._timeout_s
         while True:
             try:
-                mesh = await Mesh(self._url.split(","), self._options).__aenter__()
+                mesh = await Mesh(self._endpoints, self._options).__aenter__()
             except AuthenticationError:
                 raise
             except ConnectError as error:

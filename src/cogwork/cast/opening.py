@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, overload
 
 from cogwork.cast.broadcast import Broadcast
@@ -9,6 +10,7 @@ from cogwork.cast.engine_line import EngineLine
 from cogwork.cast.orb import RETENTION, Orb
 
 if TYPE_CHECKING:
+    from cogwork.client.url import Urls
     from cogwork.consensus.engine import Engine
     from cogwork.consensus.retention import Retention
 
@@ -25,27 +27,33 @@ def nearcast(retention: Retention = RETENTION) -> Orb:
 
 
 @overload
-def broadcast(where: str, stream: str, **options: Any) -> Broadcast: ...
+def broadcast(where: Urls, stream: str, **options: Any) -> Broadcast: ...
 
 
 @overload
 def broadcast(where: Engine) -> Broadcast: ...
 
 
-def broadcast(where: str | Engine, stream: str = "", **options: Any) -> Broadcast:
+def broadcast(where: Urls | Engine, stream: str = "", **options: Any) -> Broadcast:
     """Makes a cast over a stream; use it in `async with`.
 
     Args:
-        where: A container's URL; or a stream that is open on an engine here, and stays open.
-        stream: The stream's address, where a URL is given.
-        **options: As for `cogwork.connect`, where a URL is given.
+        where: A container's URL, or a list of URLs, of which the first that answers is taken, now
+            and after each loss; or a stream that is open on an engine here, and stays open.
+        stream: The stream's address, where URLs are given.
+        **options: As for `cogwork.connect`, where URLs are given.
+
+    Raises:
+        InvalidUrlError: A URL is wrong, or the list is empty.
     """
-    if not isinstance(where, str):
+    if not isinstance(where, str | Iterable):
         return Broadcast(EngineLine(where))
     if not stream:
         raise ValueError("a stream's address is expected: broadcast(url, 'stream/orders')")
     # Without a network nobody needs the client.
     from cogwork.cast.stream_line import StreamLine  # noqa: PLC0415  # nearcasts need no client
     from cogwork.client import connect  # noqa: PLC0415  # nor this
+    from cogwork.client.url import endpoints_of  # noqa: PLC0415  # nor this
 
-    return Broadcast(StreamLine(lambda: connect(where, **options), stream))
+    endpoints = endpoints_of(where)
+    return Broadcast(StreamLine(lambda: connect(endpoints, **options), stream))

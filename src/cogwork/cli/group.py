@@ -48,7 +48,7 @@ async def met(url: str, *, is_whole: bool = False) -> AsyncIterator[dict[str, Me
     """Connects with each worker of a container, or with the container where it is alone.
 
     Args:
-        url: Where.
+        url: Where; of several between commas, the first that answers.
         is_whole: Whether those count that have died, and are started again.
 
     Yields:
@@ -63,6 +63,8 @@ async def met(url: str, *, is_whole: bool = False) -> AsyncIterator[dict[str, Me
     until_s = time.monotonic() + STARTS_AGAIN_S
     async with AsyncExitStack() as stack:
         first = await stack.enter_async_context(connect(url, retry=retry, force=True, tls=own))
+        # Of several URLs, the others may lead to other containers.
+        there = [first.endpoint] if first.endpoint is not None else url
         workers = _all(first.container) if is_whole else await _present(first)
         found = {first.container.container_id: first}
         attempts = ATTEMPTS_PER_WORKER * len(workers)
@@ -77,7 +79,7 @@ async def met(url: str, *, is_whole: bool = False) -> AsyncIterator[dict[str, Me
             attempts -= 1
             async with AsyncExitStack() as attempt:
                 mesh = await attempt.enter_async_context(
-                    connect(url, retry=retry, force=True, tls=own)
+                    connect(there, retry=retry, force=True, tls=own)
                 )
                 name = mesh.container.container_id
                 if name in missing:

@@ -16,6 +16,7 @@ from cogwork.cli.certificates import certified
 from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.group import met
 from cogwork.cli.manager import Manager
+from cogwork.cli.single_url import single_url
 from cogwork.client import ClientError, Disconnected
 
 __all__ = ("leave",)
@@ -40,7 +41,7 @@ class NotLeft(CogworkError):
 
 
 @click.command()
-@click.argument("url")
+@click.argument("url", callback=single_url)
 @certified
 @click.option("--json", "as_json", is_flag=True, help="The outcome as one JSON object.")
 def leave(url: str, as_json: bool) -> int:

@@ -14,6 +14,7 @@ from cogwork.cli.group import met, reach_each
 from cogwork.cli.manager import Manager
 from cogwork.cli.quantities import Whole
 from cogwork.cli.rendering import jsonable
+from cogwork.cli.single_url import single_url
 from cogwork.cli.tables import console, table
 from cogwork.cli.unknown_commands import HelpfulGroup
 from cogwork.client import LinkRefused
@@ -59,7 +60,7 @@ def link() -> None:
 
 
 @link.command()
-@click.argument("url")
+@click.argument("url", callback=single_url)
 @click.argument("target", metavar="HOST:PORT", callback=a_target)
 @click.option(
     "--cost",
@@ -91,7 +92,7 @@ def add(url: str, target: str, cost: int, as_json: bool) -> None:
 
 
 @link.command()
-@click.argument("url")
+@click.argument("url", callback=single_url)
 @click.argument("target", metavar="HOST:PORT", callback=a_target)
 @certified
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")

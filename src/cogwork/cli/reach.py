@@ -32,7 +32,7 @@ def reach(
     """Connects, works, and closes the connection.
 
     Args:
-        url: Where.
+        url: Where; of several between commas, the first that answers.
         work: What to do.
         force: Whether it is about that container, and no other will do.
         tls: Certificates; None takes those of the command line, or the system's authorities.

@@ -446,7 +446,7 @@ class Mesh(Requests, RpcCalls):
 
 
 def connect(  # the keyword options are those of Options
-    urls: str | Iterable[str],
+    urls: str | Iterable[str | Endpoint],
     *,
     name: str | None = None,
     tls: ssl.SSLContext | None = None,
@@ -463,8 +463,8 @@ def connect(  # the keyword options are those of Options
 
     Args:
         urls: `amqp://`, `amqps://`, `ws://` or `wss://` `[user:password@]host[:port][/vhost]`; of
-            several the first one that answers is taken, now and after each loss; it may redirect
-            to another container of the mesh.
+            several, between commas or as a list, the first one that answers is taken, now and
+            after each loss; it may redirect to another container of the mesh.
         name: The container-id of this client; None makes one up.
         tls: Certificates; see `cogwork.io.tls.client_context`.
         sasl: `ANONYMOUS`, `PLAIN` or `EXTERNAL`; None chooses.
@@ -477,7 +477,7 @@ def connect(  # the keyword options are those of Options
         direct: Whether calls go to their servers without a hop, and where services listen for such.
 
     Raises:
-        InvalidUrlError: A URL is wrong.
+        InvalidUrlError: A URL is wrong, or the list is empty.
     """
     given = {
         "name": name,

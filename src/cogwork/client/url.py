@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -13,13 +14,21 @@ from cogwork.client.errors import InvalidUrlError
 if TYPE_CHECKING:
     from urllib.parse import SplitResult
 
-__all__ = ("SCHEMES", "UNIX", "Endpoint", "endpoints_of", "parse_url")
+__all__ = ("SCHEMES", "UNIX", "Endpoint", "Urls", "endpoints_of", "parse_url")
+
+Urls = str | Iterable[str]
+"""One URL, several between commas, or a list: the containers to try, in this order."""
+
+ONE_BY_ONE = "of several URLs between commas, each begins with its scheme, such as amqp://"
 
 SCHEMES = {"amqp": 5672, "amqps": 5671, "ws": 80, "wss": 443}
 """What is spoken, and the port for it that a URL need not name."""
 
 UNIX = "unix"
 """The scheme of Unix-domain sockets, which have a path in the place of host and port."""
+
+_BETWEEN = re.compile(r",\s*(?=[a-z]+://)")
+"""A comma in a password separates nothing: the next URL begins with its scheme."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +109,8 @@ def parse_url(url: str) -> Endpoint:
     except ValueError:  # its text may have a part of the password
         raise InvalidUrlError(
             "this is no URL of a container: after the host and a colon comes a port, a number up "
-            "to 65535; in a user or a password, / is written %2F, : %3A and @ %40"
+            "to 65535; in a user or a password, / is written %2F, : %3A and @ %40; "
+            f"{ONE_BY_ONE}"
         ) from None
     if parts.scheme == UNIX:
         return _unix_endpoint(parts)
@@ -112,6 +122,8 @@ def parse_url(url: str) -> Endpoint:
         )
     if not parts.hostname:
         raise InvalidUrlError(f"{parts.scheme}:// needs a host after it, such as localhost")
+    if "," in parts.hostname:
+        raise InvalidUrlError(ONE_BY_ONE)
     return Endpoint(
         scheme=parts.scheme,
         host=parts.hostname,
@@ -123,13 +135,24 @@ def parse_url(url: str) -> Endpoint:
 
 
 def endpoints_of(urls: str | Iterable[str | Endpoint]) -> list[Endpoint]:
-    """Reads URLs, a single one among them; what was read already may be given too.
+    """Return where URLs lead.
+
+    Args:
+        urls: One URL, several between commas, or a list; an `Endpoint` is taken as it is.
 
     Raises:
-        InvalidUrlError: One is none.
+        InvalidUrlError: One of them is not a URL, or there is none.
     """
-    each_url = urls if isinstance(urls, Iterable) and not isinstance(urls, str) else [urls]
-    return [url if isinstance(url, Endpoint) else parse_url(url) for url in each_url]
+    given = urls if isinstance(urls, Iterable) and not isinstance(urls, str) else [urls]
+    found: list[Endpoint] = []
+    for each in given:
+        if isinstance(each, Endpoint):
+            found.append(each)
+        else:
+            found += map(parse_url, _BETWEEN.split(each) if isinstance(each, str) else [each])
+    if not found:
+        raise InvalidUrlError("no URL is given: one such as amqp://localhost:5672 is expected")
+    return found
 
 
 def _unix_endpoint(parts: SplitResult) -> Endpoint:

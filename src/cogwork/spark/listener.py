@@ -26,6 +26,7 @@ from cogwork.client.certificates import NONE, Certificates
 from cogwork.client.errors import CogworkError
 from cogwork.client.mesh import Mesh
 from cogwork.client.options import Options
+from cogwork.client.url import endpoints_of
 from cogwork.spark.query_offsets import positions_in
 from cogwork.spark.query_runs import QueryRuns
 from cogwork.spark.session import is_remote
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
         QueryStartedEvent,
         QueryTerminatedEvent,
     )
+
+    from cogwork.client.url import Urls
 
 __all__ = ("Position", "PositionListener", "listen", "positions_of", "unlisten")
 
@@ -73,12 +76,12 @@ class Position(NamedTuple):
     records_per_s: float
 
 
-def listen(spark: SparkSession, url: str, certificates: Certificates = NONE) -> PositionListener:
+def listen(spark: SparkSession, url: Urls, certificates: Certificates = NONE) -> PositionListener:
     """Has the queries of a session tell a container where they are.
 
     Args:
         spark: The session.
-        url: Of the container, or several between commas.
+        url: Of the container; several, between commas or as a list, are tried in turn.
         certificates: For TLS.
     """
     listener = PositionListener(url, certificates)
@@ -136,15 +139,15 @@ class PositionListener(StreamingQueryListener):
         runs: The queries that it was told of.
     """
 
-    def __init__(self, url: str, certificates: Certificates = NONE) -> None:
+    def __init__(self, url: Urls, certificates: Certificates = NONE) -> None:
         """Connects when there is something to report.
 
         Args:
-            url: Of the container, or several between commas.
+            url: Of the container; several, between commas or as a list, are tried in turn.
             certificates: For TLS.
         """
         self.runs = QueryRuns()
-        self._url = url
+        self._endpoints = endpoints_of(url)
         self._tls = certificates.context()
         self._mesh: Mesh | None = None
         self._last: dict[str, tuple[str, int, list[Position]]] = {}
@@ -225,7 +228,7 @@ class PositionListener(StreamingQueryListener):
     async def _connected(self) -> Mesh:
         async with self._connecting:  # for several queries at once
             if self._mesh is None:
-                mesh = Mesh(self._url.split(","), Options(tls=self._tls))
+                mesh = Mesh(self._endpoints, Options(tls=self._tls))
                 self._mesh = await mesh.__aenter__()
             return self._mesh
 

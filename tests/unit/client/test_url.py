@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import pytest
 
+from cogwork import broadcast, connect
+from cogwork.arrow import ArrowClient
 from cogwork.client.errors import InvalidUrlError
-from cogwork.client.url import Endpoint, parse_url
+from cogwork.client.url import Endpoint, endpoints_of, parse_url
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
 
 
 @pytest.mark.parametrize(
@@ -66,3 +73,49 @@ def test_what_is_at_a_path_is_shown_without_who_connects_there() -> None:
     assert endpoint.name == "localhost"
     assert endpoint.is_plain
     assert not endpoint.is_encrypted
+
+
+A, B = Endpoint("amqp", "a", 5672), Endpoint("amqps", "b", 99)
+
+
+@pytest.mark.parametrize(
+    "urls",
+    [
+        "amqp://a,amqps://b:99",
+        "amqp://a, amqps://b:99",
+        ["amqp://a", "amqps://b:99"],
+        ("amqp://a", B),
+        iter(["amqp://a,amqps://b:99"]),
+    ],
+)
+def test_several_urls_are_a_list_or_stand_between_commas(urls: Iterable[str | Endpoint]) -> None:
+    assert endpoints_of(urls) == [A, B]
+
+
+def test_a_comma_in_a_password_separates_nothing() -> None:
+    found = endpoints_of("amqp://jo:a,b@h/x,amqp://i")
+    assert [(each.host, each.password, each.vhost) for each in found] == [
+        ("h", "a,b", "x"),
+        ("i", "", ""),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("urls", "hint"),
+    [
+        ([], "no URL is given"),
+        ("amqp://a,b", "each begins with its scheme"),
+        ("amqp://a:1,b:2", "each begins with its scheme"),
+        (["amqp://a", "b"], "starts with 'b'"),
+        (["amqp://a", 5], "not 5"),
+    ],
+)
+def test_what_is_no_list_of_urls_says_so(urls: Any, hint: str) -> None:
+    with pytest.raises(InvalidUrlError, match=hint):
+        endpoints_of(urls)
+
+
+@pytest.mark.parametrize("take", [lambda urls: broadcast(urls, "stream/s"), ArrowClient, connect])
+def test_whatever_takes_a_url_refuses_an_empty_list(take: Callable[[list[str]], object]) -> None:
+    with pytest.raises(InvalidUrlError, match="no URL is given"):
+        take([])
