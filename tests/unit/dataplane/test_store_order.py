@@ -247,6 +247,20 @@ def test_a_group_goes_on_without_what_stays_in_doubt_for_good() -> None:
     assert queue.count("groups") == queue.count("depth") == 0
 
 
+def test_who_waits_for_a_group_gets_it_when_an_item_is_left_in_doubt() -> None:
+    queue = Queue(is_ordered=True)
+    queue.store.keeps_dead = False
+    one, two = queue.peer(), queue.peer()
+    one.consumer(queue.store, 1)
+    queue.send("a1", "a2", properties=group("a"))
+    one.take()
+    one.vanish(queue.store)
+    two.consumer(queue.store, 10)
+    assert two.take() == []
+    queue.later(31)
+    assert texts(two.take()) == ["a2"]
+
+
 def test_what_comes_after_an_item_that_stays_in_doubt_for_good_goes_out() -> None:
     queue = Queue(is_ordered=True)
     queue.store.keeps_dead = False

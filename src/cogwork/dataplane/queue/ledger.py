@@ -223,7 +223,8 @@ class Ledger(Stock):
         if self.keeps_dead:
             return self.bury(item, IN_DOUBT, None)
         # With nowhere to park it the item stays in doubt: it may be claimed yet, and is not lost.
-        return self.shelf.loosen(item)
+        self.shelf.loosen(item)
+        return self.ring()  # the others of its group go on
 
     def is_at_rest(self):
         """Says whether nothing here waits for a time, or for being put in order or buried."""
