@@ -39,7 +39,7 @@ class KeptQueue:
         **options: Any,
     ) -> None:
         self.dead: list[str] = []
-        self.letters: list[tuple[int, str, bytes, bytes | None, int]] = []
+        self.letters: list[tuple[int, str, bytes, bytes | None, int, int]] = []
         self.accepts_dead = accepts_dead
         self.core = core or Core()
         self.options = options
@@ -78,7 +78,7 @@ class KeptQueue:
     def on_batch(self, store: Store) -> None:
         letters = store.take_dead(1000)
         self.letters += letters
-        self.dead += [text_of(message) for _, _, message, _, _ in letters]
+        self.dead += [text_of(message) for _, _, message, *_ in letters]
         if self.accepts_dead:
             store.moved([number for number, *_ in letters])
 

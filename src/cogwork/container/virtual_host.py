@@ -8,6 +8,7 @@ holds nothing, is given up after a while, so that names that were used once do n
 
 from __future__ import annotations
 
+import time
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -286,7 +287,9 @@ class VirtualHost:
         self._burying.add(entry)
         source = self._source_of(entry, message)
         try:
-            self._run(self, [Send(address, dead_letter(message, source, reason, None, 0))])
+            died_ms = time.time_ns() // 1_000_000
+            letter = dead_letter(message, source, reason, None, 0, died_ms=died_ms)
+            self._run(self, [Send(address, letter)])
             return entry in self._burying
         finally:
             self._burying.discard(entry)

@@ -74,7 +74,8 @@ def test_a_dead_item_is_dead_after_every_restart_until_its_letter_is_accepted() 
     assert again.texts() == ["b", "a"]  # who looks sees it, behind those that wait
     assert (again.store.depth, again.count("leaving")) == (1, 1)
     again.core.flush()
-    ((number, why, message, error, failures),) = again.letters
+    ((number, why, message, error, failures, died_ms),) = again.letters
+    assert died_ms == queue.letters[0][5], "since when it is dead"
     assert (why, text_of(message), failures) == ("rejected", "a", 0)
     assert error is not None
     assert b"it is green" in error
@@ -119,7 +120,7 @@ def test_what_finds_no_room_is_kept_until_its_letter_is_accepted() -> None:
     again = queue.restarted()
     assert (again.store.depth, again.count("leaving")) == (1, 1)
     again.core.flush()
-    ((_, why, message, _, _),) = again.letters
+    ((_, why, message, *_),) = again.letters
     assert (why, text_of(message)) == ("maximum-length", "dropped")
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import struct
+import time
+
 import pytest
 from kept_queues import KeptQueue
 from text_messages import text_of
 
+from cogwork.amqp.codec import encode
 from cogwork.amqp.errors import AmqpError
 from cogwork.amqp.outcomes import Accepted, Rejected
 from cogwork.amqp.types import Symbol
@@ -121,6 +125,23 @@ def test_what_a_turn_says_of_many_items_has_parts_that_fit_the_log() -> None:
     assert max(map(len, written)) < RECORD_BYTES_MAX
     queue.records += written
     assert queue.restarted(flushes=False).count("leaving") == 300
+
+
+def test_a_death_that_an_earlier_version_wrote_is_read() -> None:
+    queue = KeptQueue(accepts_dead=False)
+    queue.send("a")
+    queue.commit()
+    (number,) = queue.image().items
+    reason, error = b"rejected", encode(Rejected().to_described())
+    head = struct.pack(">BQIBI", 7, number, 3, len(reason), len(error))
+    queue.records.append(head + reason + error)
+    before_ms = time.time_ns() // 1_000_000 - 1
+    again = queue.restarted()
+    again.core.flush()
+    ((same, why, message, said, failures, died_ms),) = again.letters
+    assert (same, why, text_of(message), said, failures) == (number, "rejected", "a", error, 3)
+    assert before_ms <= died_ms <= time.time_ns() // 1_000_000 + 1, "it says since now"
+    assert again.checkpointed().image().items[number].died_ms == died_ms
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from functools import partial
+
 import pytest
 
 from cogwork.amqp.codec import encode
@@ -15,15 +18,25 @@ from cogwork.amqp.message import (
     encode_sections,
 )
 from cogwork.amqp.outcomes import Rejected
-from cogwork.amqp.types import Symbol, UInt, ULong
+from cogwork.amqp.types import Symbol, Timestamp, UInt, ULong, ms_from_datetime
+from cogwork.nodes.queue import dead_letters
 from cogwork.nodes.queue.dead_letters import (
     COUNT,
+    FIRST_REASON,
+    FIRST_SOURCE,
+    FIRST_TIME,
+    REASON,
+    SOURCE,
     as_moved,
-    dead_letter,
     letter_id,
     origin_of,
     revived,
 )
+
+DIED = datetime(2026, 11, 28, 6, 0, 0, 5000, UTC)
+DIED_MS = ms_from_datetime(DIED)
+
+dead_letter = partial(dead_letters.dead_letter, died_ms=DIED_MS)
 
 BARE = encode_sections(Sections(properties=Properties(message_id="m"), body=Data([b"x"])))
 BROKEN = encode(
@@ -41,6 +54,9 @@ def test_a_dead_letter_says_why_and_from_where() -> None:
         "x-opt-dead-letter-error": "app:broken: no such customer",
         "x-opt-dead-letter-failures": 3,
         "x-opt-dead-letter-count": 1,
+        "x-opt-first-dead-letter-source": "work/a",
+        "x-opt-first-dead-letter-reason": "rejected",
+        "x-opt-first-dead-letter-time": DIED,
     }
     assert letter.endswith(BARE)
 
@@ -65,6 +81,45 @@ def test_it_says_how_often_it_has_died() -> None:
     annotations = decode_sections(letter).message_annotations or {}
     assert annotations[COUNT] == 3
     assert revived(letter) == BARE
+
+
+def annotations_of(letter: bytes) -> dict[object, object]:
+    said = decode_sections(letter).message_annotations or {}
+    return dict(said.items())
+
+
+def test_the_first_death_stays_beside_the_last() -> None:
+    letter = dead_letter(BARE, "work/a", "in-doubt", None, 0)
+    for source, reason in (("queue/later", "expired"), ("work/a", "rejected")):
+        letter = dead_letter(letter, source, reason, None, 1, died_ms=DIED_MS + 60_000)
+    said = annotations_of(letter)
+    assert (said[SOURCE], said[REASON], said[COUNT]) == ("work/a", "rejected", 3)
+    first = (said[FIRST_SOURCE], said[FIRST_REASON], said[FIRST_TIME])
+    assert first == ("work/a", "in-doubt", DIED)
+    assert revived(letter) == BARE, "whose next death is its first"
+    assert annotations_of(as_moved(letter))[FIRST_TIME] == DIED
+
+
+def test_a_letter_of_an_earlier_version_says_the_death_that_it_knows() -> None:
+    known: dict[Symbol | ULong, object] = {SOURCE: "work/a", REASON: "rejected", COUNT: UInt(1)}
+    letter = encode_sections(Sections(message_annotations=known, body=Data([b"x"])))
+    said = annotations_of(dead_letter(letter, "queue/later", "expired", None, 0))
+    assert (said[FIRST_SOURCE], said[FIRST_REASON]) == ("work/a", "rejected")
+    assert (said[SOURCE], said[REASON]) == ("queue/later", "expired")
+    assert FIRST_TIME not in said
+
+
+@pytest.mark.parametrize("time", ["yesterday", None, 7, Timestamp(2**62)])
+def test_what_a_sender_says_of_its_first_death_does_no_harm(time: object) -> None:
+    forged: dict[Symbol | ULong, object] = {FIRST_SOURCE: 7, FIRST_REASON: None, FIRST_TIME: time}
+    message = encode_sections(Sections(message_annotations=forged, body=Data([b"x"])))
+    said = annotations_of(dead_letter(message, "work/a", "expired", None, 0))
+    assert (said[FIRST_SOURCE], said[FIRST_REASON], said[FIRST_TIME]) == ("work/a", "expired", DIED)
+    forged |= {FIRST_SOURCE: "queue/b", FIRST_REASON: "rejected"}
+    message = encode_sections(Sections(message_annotations=forged, body=Data([b"x"])))
+    said = annotations_of(dead_letter(message, "work/a", "expired", None, 0))
+    assert (said[FIRST_SOURCE], said[FIRST_REASON]) == ("queue/b", "rejected")
+    assert said.get(FIRST_TIME) == (time if isinstance(time, Timestamp) else None)
 
 
 @pytest.mark.parametrize("said", [UInt(2**32 - 1), "7", -1, True])

@@ -35,6 +35,7 @@ cdef enum:
     TOLD = 10
     SETTLED = 11
     LETTER = 12
+    DIED = 13
     PUT_BYTES = 51
     OUT_BYTES = 13
     DONE_BYTES = 9
@@ -47,6 +48,7 @@ cdef enum:
     TOLD_BYTES = 9
     SETTLED_BYTES = 14
     LETTER_BYTES = 17
+    DIED_BYTES = 26
 
 # The flags of a PUT.
 cdef enum:
@@ -80,7 +82,7 @@ cdef class Journal:
     cdef int letter(self, octets letter) except -1
     cdef int out(self, Item* item) except -1
     cdef int done(self, uint64_t number) except -1
-    cdef int dead(self, Item* item, bytes reason, bytes error) except -1
+    cdef int dead(self, Item* item, bytes reason, bytes error, uint64_t died_ms) except -1
     cdef int committed(self, uint64_t number, uint32_t attempt) except -1
     cdef int back(self, Item* item) except -1
     cdef int saw(self, uint64_t seen_ms, bytes message_id) except -1

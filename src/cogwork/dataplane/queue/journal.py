@@ -152,19 +152,20 @@ class Journal:
         store_u32(p + 9, attempt)
         return 0
 
-    def dead(self, item, reason, error):
-        """Writes that an item is dead, and why; its dead letter is still to be accepted."""
+    def dead(self, item, reason, error, died_ms):
+        """Writes that an item is dead, why and since when; its dead letter is still to be accepted."""
         said: bytes = b"" if error is None else error
         size: uint32_t = cython.cast(uint32_t, len(said))
         why: uint32_t = cython.cast(uint32_t, len(reason))
-        p: cython.pointer(uint8_t) = self.reserve(DEAD_BYTES + why + size)
-        p[0] = DEAD
+        p: cython.pointer(uint8_t) = self.reserve(DIED_BYTES + why + size)
+        p[0] = DIED
         store_u64(p + 1, number_of(item))
         store_u32(p + 9, item.failures)
         p[13] = why
         store_u32(p + 14, size)
-        memcpy(p + DEAD_BYTES, cython.cast(cython.p_char, reason), why)
-        memcpy(p + DEAD_BYTES + why, cython.cast(cython.p_char, said), size)
+        store_u64(p + 18, died_ms)
+        memcpy(p + DIED_BYTES, cython.cast(cython.p_char, reason), why)
+        memcpy(p + DIED_BYTES + why, cython.cast(cython.p_char, said), size)
         return 0
 
     def back(self, item):

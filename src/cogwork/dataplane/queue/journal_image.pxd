@@ -21,6 +21,7 @@ cdef class KeptItem:
     cdef readonly bint is_out
     cdef readonly str reason
     cdef readonly bytes error
+    cdef readonly uint64_t died_ms
     cdef readonly bytes message
 
 
@@ -43,6 +44,6 @@ cdef class JournalImage:
     cdef int64_t _apply_one(self, octets p, int64_t size) except -1
     cdef int64_t _apply_mark(self, octets p, int64_t size) except -1
     cdef int _put(self, octets p, uint32_t size) except -1
-    cdef int64_t _bury(self, octets p, int64_t size) except -1
+    cdef int64_t _bury(self, octets p, int64_t head, int64_t size) except -1
     cdef int _note_seen(self, KeptItem item) except -1
     cdef int _saw(self, uint64_t seen_ms, bytes message_id) except -1

@@ -27,6 +27,8 @@ from cython.cimports.cogwork.dataplane.queue.journal import (
     COMMITTED_BYTES,
     DEAD,
     DEAD_BYTES,
+    DIED,
+    DIED_BYTES,
     DONE,
     DONE_BYTES,
     GATHERED,
@@ -75,6 +77,7 @@ class KeptItem:
         is_out: Whether that attempt goes on.
         reason: Why it is dead; None while it is not.
         error: The outcome of who rejected it, encoded; empty where nobody did.
+        died_ms: Since when it is dead; 0 where that is not known.
         message: Encoded.
     """
 
@@ -172,8 +175,10 @@ class JournalImage:
         if kind == LETTER and size >= LETTER_BYTES:
             self.letters.remember(bytes_from(p + 1, LETTER_ID_BYTES))
             return LETTER_BYTES
+        if kind == DIED and size >= DIED_BYTES:
+            return self._bury(p, DIED_BYTES, size)
         if kind == DEAD and size >= DEAD_BYTES:
-            return self._bury(p, size)
+            return self._bury(p, DEAD_BYTES, size)
         return self._apply_mark(p, size)
 
     def _apply_mark(self, p, size):
@@ -218,20 +223,22 @@ class JournalImage:
         self.marks = {each: left - at for each, left in self.marks.items() if each > mark}
         return 0
 
-    def _bury(self, p, size):
+    def _bury(self, p, head, size):
+        """Applies that an item is dead: of an earlier version without when it died."""
         why: int64_t = p[13]
         error_size: int64_t = load_u32(p + 14)
         item: KeptItem
-        if size - DEAD_BYTES < why + error_size:
+        if size - head < why + error_size:
             return 0
         item = self.items.get(load_u64(p + 1))
         if item is not None:
             item.failures = load_u32(p + 9)
-            item.reason = bytes_from(p + DEAD_BYTES, why).decode("ascii", "replace")
-            item.error = bytes_from(p + DEAD_BYTES + why, error_size)
+            item.reason = bytes_from(p + head, why).decode("ascii", "replace")
+            item.error = bytes_from(p + head + why, error_size)
+            item.died_ms = load_u64(p + 18) if head == DIED_BYTES else 0
             item.is_out = False
             self._settle(item.number, item.attempt, said_of(item.reason))
-        return DEAD_BYTES + why + error_size
+        return head + why + error_size
 
     def _put(self, p, size):
         item: KeptItem = KeptItem.__new__(KeptItem)

@@ -163,7 +163,10 @@ class Restoration:
             store.dropped += 1
             return store.forget(item)
         store.shelf.put_aside(item)
-        return store.lay_out(item, kept.reason, kept.error or None)
+        died_ms: uint64_t = kept.died_ms or cython.cast(
+            uint64_t, (self.now_s + self.wall_offset_s) * 1000.0
+        )
+        return store.lay_out(item, kept.reason, kept.error or None, died_ms)
 
     def _doubt(self):
         """Puts into doubt what was out at somebody."""
@@ -281,5 +284,5 @@ class Checkpoint:
         if is_away(item) and (item.state != ASIDE or item.flags & HANDED):
             self.scratch.out(item)
         if grave is not None:
-            self.scratch.dead(item, cython.cast(str, grave[0]).encode(), grave[1])
+            self.scratch.dead(item, cython.cast(str, grave[0]).encode(), grave[1], grave[2])
         return 0

@@ -47,7 +47,7 @@ cdef class Stock(Terminus):
     cdef int expire(self, double now_s) except -1
     cdef int expire_one(self, Item* item) except -1
     cdef int bury(self, Item* item, str reason, bytes error) except -1
-    cdef int lay_out(self, Item* item, str reason, bytes error) except -1
+    cdef int lay_out(self, Item* item, str reason, bytes error, uint64_t died_ms) except -1
     cdef Item* put_aside_as(self, uint64_t number) noexcept
     cdef int mourn(self, str reason, octets data, uint32_t size, bytes error, uint32_t failures) except -1
     cdef int remove(self, Item* item) except -1

@@ -185,14 +185,15 @@ class Stock(Terminus):
         if self.journal is None or not self.keeps_dead:
             self.mourn(reason, item.data, item.size, error, item.failures)
             return self.forget(item)
-        self.journal.dead(item, cython.cast(str, reason).encode(), error)
+        died_ms: uint64_t = self.journal.wall_ms(self.now())
+        self.journal.dead(item, cython.cast(str, reason).encode(), error, died_ms)
         self.shelf.put_aside(item)
-        return self.lay_out(item, reason, error)
+        return self.lay_out(item, reason, error, died_ms)
 
-    def lay_out(self, item, reason, error):
+    def lay_out(self, item, reason, error, died_ms):
         """Has the handler find an item that is dead and was put aside."""
         number: uint64_t = number_of(item)
-        self.graves[number] = (reason, error)
+        self.graves[number] = (reason, error, died_ms)
         self.unsent[number] = None
         return self.ring()
 
@@ -209,7 +210,8 @@ class Stock(Terminus):
             count: How many at most.
 
         Returns:
-            For each item `(number, reason, message, error, failures)`, as `take_exceptions`.
+            For each item `(number, reason, message, error, failures, died_ms)`, as
+            `take_exceptions`, with when it died in milliseconds since 1970.
         """
         taken: list = []
         item: cython.pointer(Item)
@@ -218,9 +220,9 @@ class Stock(Terminus):
             del self.unsent[number]
             item = self.shelf.slots.find(number)
             if item != cython.NULL and number in self.graves:
-                reason, error = self.graves[number]
+                reason, error, died_ms = self.graves[number]
                 message = bytes_from(item.data, item.size)
-                taken.append((number, reason, message, error, item.failures))
+                taken.append((number, reason, message, error, item.failures, died_ms))
         return taken
 
     def leave_dead(self, numbers: list) -> None:

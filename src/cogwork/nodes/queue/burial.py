@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 
 __all__ = ("Burial",)
 
-Dead = tuple[int, str, bytes, bytes | None, int]
-"""An item that is dead: its number, the reason, the message, the error, and how often it failed."""
+Dead = tuple[int, str, bytes, bytes | None, int, int]
+"""An item that is dead: its number, the reason, the message, the error, how often it failed, and
+when it died."""
 
 WINDOW = 100
 """Letters under way at once: their messages are in memory twice."""
@@ -82,10 +83,10 @@ class Burial:
             self._queue.store.leave_dead([number for number, *_ in dead])
 
     def _letter(self, dead: Dead) -> Effect:
-        number, reason, message, error, failures = dead
+        number, reason, message, error, failures, died_ms = dead
         source = self._queue.address
         name = letter_id(source, self._queue.store.shard, number)
-        letter = dead_letter(message, source, reason, error, failures, letter=name)
+        letter = dead_letter(message, source, reason, error, failures, died_ms=died_ms, letter=name)
         return Send(self._target, letter, partial(self._answered, number))
 
     def tick(self, now_s: float) -> None:

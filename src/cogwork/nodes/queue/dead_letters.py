@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass, field
+from datetime import datetime
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import AmqpError, DecodeError, ProtocolError
 from cogwork.amqp.message import Header
 from cogwork.amqp.outcomes import Rejected
-from cogwork.amqp.types import Described, Symbol, UInt, ULong
+from cogwork.amqp.types import Described, Symbol, Timestamp, UInt, ULong, datetime_from_ms
 from cogwork.dataplane.encoding.codec import decode, encode
 
 if TYPE_CHECKING:
@@ -25,6 +26,9 @@ __all__ = (
     "COUNT",
     "ERROR",
     "FAILURES",
+    "FIRST_REASON",
+    "FIRST_SOURCE",
+    "FIRST_TIME",
     "LETTER_ID",
     "MOVED",
     "REASON",
@@ -47,6 +51,11 @@ FAILURES = Symbol("x-opt-dead-letter-failures")
 COUNT = Symbol("x-opt-dead-letter-count")
 """How often the message has died by now: where queues retry by each other, more than once."""
 
+FIRST_SOURCE = Symbol("x-opt-first-dead-letter-source")
+FIRST_REASON = Symbol("x-opt-first-dead-letter-reason")
+FIRST_TIME = Symbol("x-opt-first-dead-letter-time")
+"""Where, why and when the message died first: later deaths leave that as it is."""
+
 LETTER_ID = Symbol("x-opt-dead-letter-id")
 """Which letter it is: a delivery annotation, as a letter may come more than once."""
 _ITEM = struct.Struct(">IQ")
@@ -54,7 +63,7 @@ _ITEM = struct.Struct(">IQ")
 MOVED = Symbol("x-opt-moved")
 """Says that people have moved a message: it is no duplicate. So is none that has a `SOURCE`."""
 
-_OWN = frozenset({REASON, SOURCE, ERROR, FAILURES, COUNT})
+_OWN = frozenset({REASON, SOURCE, ERROR, FAILURES, COUNT, FIRST_SOURCE, FIRST_REASON, FIRST_TIME})
 _DELAYS = frozenset({Symbol("x-opt-delivery-delay"), Symbol("x-opt-delivery-time")})
 _HEADER, _DELIVERY_ANNOTATIONS, _MESSAGE_ANNOTATIONS = 0x70, 0x71, 0x72
 _FRONTS = (_HEADER, _DELIVERY_ANNOTATIONS, _MESSAGE_ANNOTATIONS)
@@ -95,6 +104,7 @@ def dead_letter(
     error: bytes | None,
     failures: int,
     *,
+    died_ms: int,
     letter: bytes | None = None,
 ) -> bytes:
     """Makes a dead letter of a message.
@@ -105,6 +115,7 @@ def dead_letter(
         reason: Why it is dead.
         error: The encoded outcome of who rejected it; None where nobody did.
         failures: How many attempts had failed.
+        died_ms: When it died, in milliseconds since 1970.
         letter: Which letter it is, where it may be sent again.
 
     Returns:
@@ -116,6 +127,11 @@ def dead_letter(
         return message
     facts: dict[object, object] = {REASON: reason, SOURCE: source, FAILURES: UInt(failures)}
     facts[COUNT] = UInt(min(_deaths(front) + 1, UInt.MAX))
+    facts |= _first_death(front) or {
+        FIRST_SOURCE: source,
+        FIRST_REASON: reason,
+        FIRST_TIME: datetime_from_ms(died_ms),
+    }
     said = _error_text(error)
     if said is not None:
         facts[ERROR] = said
@@ -160,6 +176,24 @@ def _deaths(front: _Front) -> int:
     """Reads how often a message has died before; whatever else stands there is no number of it."""
     count = front.annotations.get(COUNT)
     return count if isinstance(count, UInt) else 0
+
+
+def _first_death(front: _Front) -> dict[object, object]:
+    """Reads what a message says of its first death; empty where it has not died.
+
+    The letter of a version that told the last death alone says that one, without its time.
+    """
+    said = front.annotations
+    source, reason, time = (said.get(key) for key in (FIRST_SOURCE, FIRST_REASON, FIRST_TIME))
+    if isinstance(source, str) and isinstance(reason, str):
+        first: dict[object, object] = {FIRST_SOURCE: source, FIRST_REASON: reason}
+        if isinstance(time, datetime | Timestamp):
+            first[FIRST_TIME] = time
+        return first
+    source, reason = said.get(SOURCE), said.get(REASON)
+    if isinstance(source, str) and isinstance(reason, str):
+        return {FIRST_SOURCE: source, FIRST_REASON: reason}
+    return {}
 
 
 def _with_facts(front: _Front, facts: Mapping[object, object]) -> bytes:

@@ -8,6 +8,7 @@ address, with the reason, as an effect.
 
 from __future__ import annotations
 
+import time
 from dataclasses import asdict
 from functools import partial
 from types import MappingProxyType
@@ -249,8 +250,12 @@ class QueueNode:
         dead = store.take_exceptions()
         if target is None:
             return []
+        died_ms = time.time_ns() // 1_000_000
         return [
-            Send(target, dead_letter(message, self.address, reason, error, failures))
+            Send(
+                target,
+                dead_letter(message, self.address, reason, error, failures, died_ms=died_ms),
+            )
             for reason, message, error, failures in dead
         ]
 
