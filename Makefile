@@ -2,7 +2,6 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-SOURCES := $(shell find src -name '*.pxd') $(wildcard $(patsubst %.pxd,%.py,$(shell find src -name '*.pxd')))
 
 # With its bytecode kept, a container starts in half the time.
 unexport PYTHONDONTWRITEBYTECODE
@@ -25,18 +24,8 @@ TYPED_PROGRAMS := tests/interop/peers tests/system/clients
 
 .PHONY: setup build test lint demo bench soak sim sanitized fuzz fuzz-short clean
 
-setup: $(VENV)/.setup-stamp
-
-$(VENV)/.venv-stamp:
-	@command -v gcc >/dev/null || command -v cc >/dev/null || { echo "cogwork: a C compiler is needed (on Debian: apt-get install gcc)" >&2; exit 1; }
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "cogwork: Python 3.11 or newer is needed; PYTHON=... names one" >&2; exit 1; }
-	@tools/test-packages
-	$(PYTHON) -m venv $(VENV)
-	@touch $@
-
-$(VENV)/.setup-stamp: $(VENV)/.venv-stamp pyproject.toml setup.py $(SOURCES)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,demo]'
-	@touch $@
+setup:
+	@$(PYTHON) tools/set_up.py test
 
 build: setup
 
@@ -106,7 +95,8 @@ sim: setup
 	$(BIN)/python -m cogwork.sim --count 300
 	$(BIN)/python -m cogwork.sim --count 1 --containers 200
 
-demo: setup
+demo:
+	@$(PYTHON) tools/set_up.py demo
 	$(BIN)/python examples/flights/demo.py
 
 clean:

@@ -14,6 +14,19 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 SOURCE_ROOT = Path("src")
+COLD = {
+    "addresses/checkpoint",
+    "addresses/drain",
+    "addresses/interest",
+    "addresses/lost_branch",
+    "addresses/space",
+    "client/claims",
+    "queue/journal_image",
+    "queue/letters",
+    "queue/restoration",
+}
+"""Modules with no work for an ordinary message: optimised less, they compile in half the time."""
+
 SANITIZE = os.environ.get("COGWORK_SANITIZE") == "1"
 
 
@@ -29,13 +42,15 @@ def freshness() -> ModuleType:
 
 def extension(source: Path) -> Extension:
     """Describes the extension module built from `source`."""
-    flags = ["-O3", "-g0", "-fno-strict-aliasing", "-Wno-unused-function"]
+    parts = source.relative_to(SOURCE_ROOT).with_suffix("").parts
+    level = "-O1" if "/".join(parts[-2:]) in COLD else "-O3"
+    flags = [level, "-g0", "-fno-strict-aliasing", "-Wno-unused-function"]
     links: list[str] = []
     if SANITIZE:
         flags = ["-O1", "-g", "-fsanitize=address,undefined", "-fno-omit-frame-pointer"]
         links = ["-fsanitize=address,undefined"]
     return Extension(
-        ".".join(source.relative_to(SOURCE_ROOT).with_suffix("").parts),
+        ".".join(parts),
         [str(source)],
         depends=[str(path) for path in FRESHNESS.inputs(source.resolve())],
         define_macros=[("COGWORK_SOURCE_HASH", f'"{FRESHNESS.source_hash(source.resolve())}"')],
