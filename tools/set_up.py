@@ -51,7 +51,7 @@ _print_lock = threading.Lock()
 def say(text: str) -> None:
     """Print a line with the seconds since the start."""
     with _print_lock:
-        print(f"[{time.monotonic() - _started_s:4.0f} s] {text}", flush=True)  # noqa: T201
+        print(f"[{time.monotonic() - _started_s:4.0f} s] {text}", flush=True)  # noqa: T201  # a program
 
 
 def project_file() -> dict[str, Any]:
