@@ -6,9 +6,10 @@ import contextlib
 import subprocess
 from typing import TYPE_CHECKING
 
+import pytest
 from proton import Message
 from proton.reactor import AtMostOnce
-from proton.utils import BlockingConnection, BlockingReceiver
+from proton.utils import BlockingConnection, BlockingReceiver, LinkDetached
 
 from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.servers.process import free_ports
@@ -87,6 +88,44 @@ def test_the_options_of_a_broker_make_queues_and_topics(tmp_path: Path) -> None:
         every = [receiver(bus, "broadcast.nova.#", name) for name in "ab"]
         send(bus, "broadcast.nova.compute.all", "all")
         assert [each.receive().body for each in every] == ["all", "all"]
+        bus.close()
+
+
+WHOLE_ROUTER = """
+router { id: B mode: interior defaultDistribution: multicast workerThreads: 4 }
+listener {
+    host: 0.0.0.0
+    port: PORT
+    saslMechanisms: ANONYMOUS
+    authenticatePeer: no
+    stripAnnotations: both
+}
+linkRoute { prefix: org.example direction: in connection: broker }
+connector { name: broker host: 127.0.0.1 port: 1 role: route-container }
+address { prefix: closed distribution: unavailable }
+"""
+
+
+def test_the_rest_of_a_routers_file_is_warned_of(tmp_path: Path) -> None:
+    (port,) = free_ports(1)
+    file = tmp_path / "router.conf"
+    file.write_text(WHOLE_ROUTER.replace("PORT", str(port)))
+    with running(tmp_path, port, "--config", str(file)) as container:
+        warned = [line for line in (tmp_path / "log").read_text().splitlines() if "WARNING" in line]
+        assert [line.partition(f"{file}:")[2].partition(": ")[0] for line in warned] == [
+            "4",
+            "8",
+            "10",
+            "11",
+        ]
+        bus = BlockingConnection(container.url, timeout=10)
+        every = [receiver(bus, "plain", name) for name in "ab"]
+        send(bus, "plain", "all")
+        assert [each.receive().body for each in every] == ["all", "all"], "the default distribution"
+        for refused in (bus.create_sender, bus.create_receiver):
+            with pytest.raises(LinkDetached) as caught:
+                refused("closed/x")
+            assert caught.value.condition == "amqp:not-found"
         bus.close()
 
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import logging
+from typing import TYPE_CHECKING
 
 from cogwork.cli.visible import visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 __all__ = ("Lines", "start_log")
 
@@ -29,14 +33,17 @@ def shortened(text: str) -> str:
     return text if len(text) <= LENGTH_MAX else f"{text[: LENGTH_MAX - 1]}…"
 
 
-def start_log(whose: str = "") -> None:
+def start_log(whose: str = "", warnings: Iterable[str] = ()) -> None:
     """Has the process log to its standard error.
 
     Args:
         whose: What every line begins with, where several processes write to one place.
+        warnings: What there is to say already.
     """
     prefix = f"{whose} ".replace("%", "%%") if whose else ""
     handler = logging.StreamHandler()
     handler.addFilter(Lines())
     form = f"{prefix}%(asctime)s %(levelname)s %(message)s"
     logging.basicConfig(level=logging.INFO, format=form, handlers=[handler])
+    for warning in warnings:
+        logging.getLogger("cogwork").warning("%s", warning)

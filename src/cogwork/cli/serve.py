@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+import logging
 import os
 import signal
 import sys
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cogwork.arrow.serving.crew import Crew
+    from cogwork.container.config import Warn
     from cogwork.container.settings import Configuration
 
     Read = Callable[[], Configuration]
@@ -42,6 +44,9 @@ if TYPE_CHECKING:
 __all__ = ("serve",)
 
 CONFIG_PATH = click.Path(dir_okay=False, path_type=Path)
+
+
+log = logging.getLogger("cogwork")
 
 
 @click.command()
@@ -137,9 +142,9 @@ def serve(
     """
     worker = None if worker_json is None else msgspec.json.decode(worker_json, type=Worker)
 
-    def read() -> Configuration:
+    def read(warn: Warn = log.warning) -> Configuration:
         whole = with_options(
-            load(config) if config is not None else defaults(),
+            load(config, warn=warn) if config is not None else defaults(),
             container_id,
             listen,
             data_dir,
@@ -154,7 +159,8 @@ def serve(
         )
         return whole if worker is None else worker.configured(whole)
 
-    configuration = read()
+    notes: list[str] = []
+    configuration = read(notes.append)
     if configuration.arrow.readers and find_spec("pyarrow") is None:
         wanted = "pip install 'cogwork[arrow]'"
         raise ConfigurationError("options", 0, "arrow.readers", "no pyarrow", wanted)
@@ -176,8 +182,8 @@ def serve(
     if worker is None and configuration.workers > 1:
         from cogwork.cli import workers as crew  # noqa: PLC0415  # most containers have none
 
-        return crew.run(configuration, options, as_json=as_json)
-    start_log("" if worker is None else configuration.id or "")
+        return crew.run(configuration, options, notes, as_json=as_json)
+    start_log("" if worker is None else configuration.id or "", () if worker else notes)
     with asyncio.Runner(loop_factory=EventLoop) as runner:
         crew_of = partial(_crew_of, options, worker_json, worker)
         has_left = runner.run(_run(configuration, worker, read, crew_of, as_json=as_json))

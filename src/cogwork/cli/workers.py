@@ -27,7 +27,7 @@ from cogwork.io.listener import listening_path, reserved_socket
 from cogwork.io.socket_file import PATH_BYTES_MAX, SocketFile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from cogwork.cli.exit_codes import ExitCode
     from cogwork.cli.supervisor import WorkerProcess
@@ -45,12 +45,19 @@ SHORT_DIRECTORY = "/tmp"  # what is made there is private: `mkdtemp`
 """Where sockets are where the usual place has a name too long for them."""
 
 
-def run(configuration: Configuration, options: Sequence[str], *, as_json: bool) -> ExitCode:
+def run(
+    configuration: Configuration,
+    options: Sequence[str],
+    notes: Iterable[str],
+    *,
+    as_json: bool,
+) -> ExitCode:
     """Runs the workers until a signal ends them.
 
     Args:
         configuration: Of all of them together.
         options: Those of `serve` that say where the configuration comes from.
+        notes: What to warn of first: what the configuration says and does not hold here.
         as_json: Whether to say where they listen as a JSON object.
 
     Returns:
@@ -60,7 +67,7 @@ def run(configuration: Configuration, options: Sequence[str], *, as_json: bool) 
         ListenError: A port or a path is taken.
     """
     name = configuration.id or socket.gethostname()
-    start_log(name)
+    start_log(name, notes)
     with contextlib.ExitStack() as stack:
         # Held until the end: a port stays theirs while a worker that died is not back yet.
         ports = []

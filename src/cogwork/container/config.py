@@ -9,9 +9,11 @@ is made of blocks, is translated into the same document, and brings the lines al
 from __future__ import annotations
 
 import difflib
+import logging
 import math
 import re
 import tomllib
+from collections.abc import Callable
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
@@ -51,6 +53,10 @@ Table = TypeVar("Table", Tls, Link)
 
 ROUTER_SUFFIX = ".conf"
 
+Warn = Callable[[str], object]
+
+log = logging.getLogger("cogwork")
+
 SHOWN_CHARACTERS_MAX = 40
 """How much of a wrong value a message quotes."""
 
@@ -67,11 +73,12 @@ def defaults() -> Configuration:
     return Configuration()
 
 
-def load(path: str | FilePath) -> Configuration:
+def load(path: str | FilePath, *, warn: Warn = log.warning) -> Configuration:
     """Reads a configuration file; the files it names are looked for in its directory.
 
     Args:
         path: The file.
+        warn: Gets a line for each thing that a router's file says and that does not hold here.
 
     Returns:
         A configuration without contradictions.
@@ -89,15 +96,18 @@ def load(path: str | FilePath) -> Configuration:
         line = error.object.count(b"\n", 0, error.start) + 1
         found = f"the byte {error.object[error.start]:#04x}"
         raise ConfigurationError(str(path), line, "", found, "text in UTF-8") from error
-    return _relative_to(parse(text, str(path)), path.parent)
+    return _relative_to(parse(text, str(path), warn=warn), path.parent)
 
 
-def parse(text: str, source_name: str = "cogwork.toml") -> Configuration:
+def parse(
+    text: str, source_name: str = "cogwork.toml", *, warn: Warn = log.warning
+) -> Configuration:
     """Reads a configuration from text.
 
     Args:
         text: A TOML document, or the blocks of a router.
         source_name: What messages call it; the name of a router's file may end in `.conf`.
+        warn: Gets a line for each thing that a router's file says and that does not hold here.
 
     Returns:
         A configuration without contradictions.
@@ -106,7 +116,7 @@ def parse(text: str, source_name: str = "cogwork.toml") -> Configuration:
         ConfigurationError: Names the line, the key, what was found and what was expected.
     """
     if source_name.endswith(ROUTER_SUFFIX) or is_router_file(text):
-        return _parse_router(text, source_name)
+        return _parse_router(text, source_name, warn=warn)
     try:
         problem, configuration = _find(_document_of(text, source_name))
     except RecursionError as error:
@@ -128,9 +138,11 @@ def _document_of(text: str, source_name: str) -> dict[str, Any]:
         raise ConfigurationError(source_name, 0, "", found, "a shorter one") from error
 
 
-def _parse_router(text: str, source_name: str) -> Configuration:
+def _parse_router(text: str, source_name: str, *, warn: Warn) -> Configuration:
     """Reads a router's file; what is wrong is told in the names that stand there."""
     translation = translate(text, source_name)
+    for note in translation.notes:
+        warn(f"{source_name}:{note.line}: {note.key}: {note.text}")
     problem, configuration = _find(translation.document)
     if problem is not None:
         line, name = translation.place_of(problem.path)

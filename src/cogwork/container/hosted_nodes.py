@@ -17,6 +17,7 @@ from cogwork.nodes.queue import QueueNode
 from cogwork.nodes.queue.node import awake
 from cogwork.nodes.stream import StreamNode
 from cogwork.plugins import PLUGIN_FAULTS
+from cogwork.router.rules import UNAVAILABLE
 from cogwork.spi.effects import Report
 from cogwork.spi.node import Node, NodeContext, Refused
 
@@ -111,6 +112,9 @@ class HostedNodes(dict[str, Node]):
         return rule.kind if (rule := self.rules.get(address)) else "direct"
 
     def _make(self, rule: AddressRule, key: str, *, is_prefix: bool) -> Node:
+        if rule.kind == UNAVAILABLE:
+            text = f"{key!r:.200} is unavailable: the configuration lets nobody use this address"
+            raise Refused(text, Condition.NOT_FOUND)
         if rule.kind == "queue":
             demand_visible(key)
         try:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from cogwork.container.plugins import PluginError, factory_of, kinds
 from cogwork.container.problems import Problem, each
+from cogwork.router.rules import UNAVAILABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +27,7 @@ def check_kind(kind: str) -> Iterator[Problem]:
     """Finds what is wrong with the name of a kind."""
     if _PATH.fullmatch(kind):
         return
-    known = (DIRECT, *kinds())
+    known = (DIRECT, UNAVAILABLE, *kinds())
     if not _NAME.fullmatch(kind) or kind not in known:
         expected = f'one of {", ".join(known)}, or "package.module:Class"'
         yield Problem(("kind",), f'"{kind:.80}"', expected)
@@ -44,7 +45,7 @@ def find_unloadable_node(configuration: Configuration) -> Problem | None:
 
 
 def _loaded(kind: str | None) -> Iterator[Problem]:
-    if kind is None or kind == DIRECT:
+    if kind is None or kind in (DIRECT, UNAVAILABLE):
         return
     try:
         factory = factory_of(kind)

@@ -5,23 +5,30 @@ Names are those of qdrouterd, old (`fixed-address`, `sasl-mechanisms`) and new (
 `saslMechanisms`): hyphens and capitals mean nothing. What comes out is the document that a TOML
 file would have been, so the same rules hold for it, and for each path in it the line and the name
 in the router's file, so that what they say leads there.
+
+A router's file is taken as it is: a block, a key or a value that has no meaning here becomes a
+warning with its line, and the rest of the file holds. An error is what makes no sense in a router
+either, and a listener that could let nobody in. A file may never open more than it says: where it
+has anonymous clients come from other machines, the listener moves to the loopback interface.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 from urllib.parse import quote
 
 from cogwork.container.errors import ConfigurationError
+from cogwork.container.limits import FRAME_SIZE_BYTES_LEAST, FRAME_SIZE_BYTES_MOST
 from cogwork.container.router_file import Block, Value, read_blocks
-from cogwork.container.settings import RIGHTS
+from cogwork.container.settings import RIGHTS, Listen
+from cogwork.router.rules import UNAVAILABLE
 
 if TYPE_CHECKING:
     from cogwork.container.toml_lines import Path
 
-__all__ = ("Translation", "translate")
+__all__ = ("Note", "Translation", "translate")
 
 SERVICES = {"amqp": 5672, "amqps": 5671}
 """Ports that may be named (RFC 6335)."""
@@ -29,6 +36,20 @@ SERVICES = {"amqp": 5672, "amqps": 5671}
 TRUTHS = {"yes": True, "true": True, "on": True, "no": False, "false": False, "off": False}
 
 Convert = Callable[[str], Any]
+
+
+class Note(NamedTuple):
+    """What a file says that does not hold here.
+
+    Attributes:
+        line: Where it stands.
+        key: Block and key, as written.
+        text: What becomes of it.
+    """
+
+    line: int
+    key: str
+    text: str
 
 
 class _Unfit(Exception):
@@ -42,10 +63,12 @@ class Translation:
     Attributes:
         document: As if parsed from TOML.
         places: For each path in it, the line and the name in the router's file.
+        notes: What does not hold here, in the order of the lines.
     """
 
     document: dict[str, Any] = field(default_factory=dict)
     places: dict[Path, tuple[int, str]] = field(default_factory=dict)
+    notes: list[Note] = field(default_factory=list)
 
     def place_of(self, path: Path) -> tuple[int, str]:
         """Finds the line and the name for a path, or for what is nearest around it."""
@@ -107,6 +130,8 @@ def _only(*values: str) -> Convert:
     return convert
 
 
+DISTRIBUTIONS = ("multicast", "closest", "balanced", UNAVAILABLE)
+
 KEYS: dict[str, dict[str, Convert]] = {
     "fixedaddress": {
         "name": _text,
@@ -114,7 +139,7 @@ KEYS: dict[str, dict[str, Convert]] = {
         "pattern": _text,
         "fanout": _text,
         "bias": _text,
-        "phase": _only("0"),
+        "phase": _text,
     },
     "address": {"name": _text, "prefix": _text, "pattern": _text, "distribution": _text},
     "listener": {
@@ -122,7 +147,7 @@ KEYS: dict[str, dict[str, Convert]] = {
         "host": _text,
         "addr": _text,
         "port": _port,
-        "role": _only("normal", "inter-router"),
+        "role": _only("normal", "inter-router", "edge", "route-container", "on-demand"),
         "saslMechanisms": _words,
         "authenticatePeer": _truth,
         "requireSsl": _truth,
@@ -131,6 +156,7 @@ KEYS: dict[str, dict[str, Convert]] = {
         "idleTimeoutSeconds": _number,
         "maxFrameSize": _number,
         "maxSessions": _number,
+        "maxSessionFrames": _number,
         "linkCapacity": _number,
     },
     "connector": {
@@ -138,17 +164,18 @@ KEYS: dict[str, dict[str, Convert]] = {
         "host": _text,
         "addr": _text,
         "port": _port,
-        "role": _only("inter-router"),
+        "role": _only("normal", "inter-router", "edge", "route-container", "on-demand"),
         "cost": _number,
         "sslProfile": _text,
         "saslUsername": _text,
         "saslPassword": _text,
-        "verifyHostname": _only("yes", "true"),
+        "verifyHostname": _truth,
     },
     "router": {
         "id": _text,
         "routerId": _text,
-        "mode": _only("interior", "standalone"),
+        "mode": _only("interior", "standalone", "edge"),
+        "defaultDistribution": _only(*DISTRIBUTIONS),
         "helloIntervalSeconds": _number,
         "helloInterval": _number,
         "workerThreads": _number,
@@ -169,17 +196,34 @@ KEYS: dict[str, dict[str, Convert]] = {
 
 `log` takes any, for logs go to stderr. `user` is no router's, where others know of users."""
 
-SHOWN_BLOCKS = (
-    "fixed-address, address, listener, connector, router, container, sslProfile, user, log"
-)
+LAST = {"router": 1, "container": 2}
+"""The blocks that are taken after all others."""
+
+MEANINGLESS = "has no meaning here and is ignored"
+
+
+class _Limit(NamedTuple):
+    """What a router bounds for each listener, and a container for all of them."""
+
+    name: str
+    least: int
+    most: int
+
 
 LIMITS = {
-    "idleTimeoutSeconds": "idle_timeout_s",
-    "maxFrameSize": "max_frame_size_bytes",
-    "maxSessions": "sessions_per_connection",
-    "linkCapacity": "link_credit",
+    "idleTimeoutSeconds": _Limit("idle_timeout_s", 1, 1_000_000),
+    "maxFrameSize": _Limit("max_frame_size_bytes", FRAME_SIZE_BYTES_LEAST, FRAME_SIZE_BYTES_MOST),
+    "maxSessions": _Limit("sessions_per_connection", 1, 65_536),
+    "maxSessionFrames": _Limit("session_window_frames", 1, 2**31 - 1),
+    "linkCapacity": _Limit("link_credit", 1, 2**31 - 1),
 }
-"""What a router bounds for each listener, and a container for all of them."""
+
+MECHANISMS = ("ANONYMOUS", "PLAIN", "EXTERNAL")
+"""Those that containers know."""
+
+USERS_EXPECTED = "a user block lets people in (`cogwork passwd NAME` makes the hash)"
+
+LOOPBACK, LOOPBACK_6 = "127.0.0.1", "::1"
 
 
 def _plain(name: str) -> str:
@@ -190,9 +234,10 @@ def _plain(name: str) -> str:
 class _Read:
     """The values of one block, converted, by the names in `KEYS`."""
 
-    def __init__(self, block: Block, source_name: str) -> None:
+    def __init__(self, block: Block, source_name: str, notes: list[Note]) -> None:
         self.block = block
         self.lines: dict[str, int] = {}
+        self._notes = notes
         self._source_name = source_name
         self._values: dict[str, Any] = {}
         known = KEYS[_plain(block.name)]
@@ -200,11 +245,13 @@ class _Read:
         for written, value in block.values.items():
             name = names.get(_plain(written))
             if name is None:
-                if not known:
-                    continue
-                self.fail(written, "an unknown key", f"one of {', '.join(known)}", value.line)
+                if known:
+                    self._note(value.line, written, MEANINGLESS)
+                continue
             self._values[name] = self._convert(known[name], written, value)
             self.lines[name] = value.line
+        for key, line in block.repeated:
+            self._note(line, key, "stands there again; the last one holds")
 
     def _convert(self, convert: Convert, written: str, value: Value) -> object:
         try:
@@ -227,6 +274,18 @@ class _Read:
             self.fail(names[0], "nothing", "a value", self.block.line) if value is None else value
         )
 
+    def drop(self, name: str) -> None:
+        """Forgets a key."""
+        self._values.pop(name, None)
+        self.lines.pop(name, None)
+
+    def note(self, key: str, text: str) -> None:
+        """Notes what becomes of a key, or of the whole block where the key is empty or missing."""
+        self._note(self.lines.get(key, self.block.line), key if key in self.lines else "", text)
+
+    def _note(self, line: int, key: str, text: str) -> None:
+        self._notes.append(Note(line, f"{self.block.name}.{key}".removesuffix("."), text))
+
     def fail(self, key: str, found: str, expected: str, line: int | None = None) -> NoReturn:
         """Refuses the block for one of its keys."""
         at = self.lines.get(key, self.block.line) if line is None else line
@@ -241,13 +300,17 @@ class _Translator:
         self._source_name = source_name
         self._result = Translation()
         self._profiles: dict[str, _Read] = {}
+        self._has_users = self._has_passwords = False
+        self._closed: _Read | None = None
 
     def translate(self, blocks: list[Block]) -> Translation:
         """Translates all blocks; those that others name come first."""
-        reads = [self._read(block) for block in blocks]
+        reads = [read for block in blocks if (read := self._read(block)) is not None]
         for read in reads:
             if _plain(read.block.name) == "sslprofile":
                 self._profiles[read.need("name")] = read
+            self._has_passwords |= _plain(read.block.name) == "user" and read.has("passwordHash")
+            self._has_users |= _plain(read.block.name) == "user"
         take: dict[str, Callable[[_Read], None]] = {
             "fixedaddress": self._take_fixed_address,
             "address": self._take_address,
@@ -257,16 +320,21 @@ class _Translator:
             "container": self._take_container,
             "user": self._take_user,
         }
-        for read in sorted(reads, key=lambda each: _plain(each.block.name) == "container"):
+        # A default distribution after the addresses, an old router's name after that of a new one.
+        for read in sorted(reads, key=lambda each: LAST.get(_plain(each.block.name), 0)):
             if (taker := take.get(_plain(read.block.name))) is not None:
                 taker(read)
+        if self._closed is not None and not self._result.document.get("listen"):
+            found, expected = "a listener where nobody could log in", USERS_EXPECTED
+            self._closed.fail("saslMechanisms", found, expected)
+        self._result.notes.sort()
         return self._result
 
-    def _read(self, block: Block) -> _Read:
+    def _read(self, block: Block) -> _Read | None:
         if _plain(block.name) not in KEYS:
-            found, expected = "an unknown block", f"one of {SHOWN_BLOCKS}"
-            raise ConfigurationError(self._source_name, block.line, block.name, found, expected)
-        return _Read(block, self._source_name)
+            self._result.notes.append(Note(block.line, block.name, MEANINGLESS))
+            return None
+        return _Read(block, self._source_name, self._result.notes)
 
     # -- blocks
 
@@ -277,19 +345,25 @@ class _Translator:
             entry["fanout"] = "multiple"
         if entry["fanout"] == "multiple" and entry["bias"] in ("closest", "spread"):
             entry["bias"] = None
-        self._add("address", read, entry)
+        if read.get("phase") not in (None, "0"):
+            read.note("phase", MEANINGLESS)
+        if not self._stands_already("address", read, entry, ("prefix", "pattern")):
+            self._add("address", read, entry)
 
     def _take_address(self, read: _Read) -> None:
         entry = {key: read.get(key) for key in ("prefix", "pattern")}
-        entry["distribution"] = read.get("distribution") or "balanced"
-        self._add("address", read, entry)
+        entry |= _distributed(read.get("distribution") or "balanced")
+        if not self._stands_already("address", read, entry, ("prefix", "pattern")):
+            self._add("address", read, entry, {"distribution": next(reversed(entry))})
 
     def _take_listener(self, read: _Read) -> None:
         profile = self._profile(read)
         if read.get("requireSsl") and profile is None:
             read.fail("requireSsl", "yes", "an sslProfile with it")
         if profile is not None and read.get("requireSsl") is False:
-            read.fail("requireSsl", "no", "yes: one port speaks TLS to all, or to nobody")
+            read.note("requireSsl", "TLS is required: one port speaks it to all, or to nobody")
+        if read.get("role") in ("route-container", "on-demand"):
+            read.note("role", "links are routed by address alone; this is an ordinary listener")
         transport = "ws" if read.get("http") else "amqp"
         entry = {
             "host": read.get("host", "addr"),
@@ -298,16 +372,21 @@ class _Translator:
             "sasl": self._mechanisms(read, profile),
             "tls": None if profile is None else _tls_of(profile),
         }
-        names = {"addr": "host", "saslMechanisms": "sasl", "sslProfile": "tls"}
-        self._add("listen", read, entry, names)
         for name, limit in LIMITS.items():
             if read.has(name):
-                self._set("limits", limit, read, name)
+                self._set_limit(read, name, limit)
+        if self._closes(read, entry):
+            self._closed = read
+            return
+        names = {"addr": "host", "saslMechanisms": "sasl", "sslProfile": "tls"}
+        self._add("listen", read, entry, names)
 
     def _take_connector(self, read: _Read) -> None:
-        if not read.has("role"):
-            expected = "inter-router: what a container dials is another one"
-            read.fail("role", "nothing", expected)
+        if read.get("role") not in ("inter-router", "edge"):
+            read.note("role", "leads to no router, and a container dials nothing else: ignored")
+            return
+        if read.get("verifyHostname") is False:
+            read.note("verifyHostname", "the name is verified nonetheless")
         profile = self._profile(read)
         host = read.get("host", "addr") or "127.0.0.1"
         port = SERVICES["amqp"] if read.get("port") is None else read.get("port")
@@ -326,7 +405,8 @@ class _Translator:
             entry |= {"certificate": tls.get("certificate"), "key": tls.get("key")}
             entry["ca"] = tls.get("client_ca")
         names = {"host": "url", "addr": "url", "port": "url", "saslUsername": "url"}
-        self._add("link", read, entry, names)
+        if not self._stands_already("link", read, entry, ("url",)):
+            self._add("link", read, entry, names)
 
     def _take_router(self, read: _Read) -> None:
         for name in ("id", "routerId"):
@@ -335,6 +415,11 @@ class _Translator:
         for name in ("helloIntervalSeconds", "helloInterval"):
             if read.has(name):
                 self._set("mesh", "heartbeat_s", read, name)
+        if read.has("defaultDistribution"):
+            # Less specific than every other rule, the built-in ones too; except for an equal one.
+            entry = {"pattern": "#", **_distributed(read.get("defaultDistribution"))}
+            if not self._stands_already("address", read, entry, ("pattern",)):
+                self._add("address", read, entry, {"defaultDistribution": next(reversed(entry))})
 
     def _take_container(self, read: _Read) -> None:
         """An old router's name; that of the `router` block comes before it."""
@@ -366,12 +451,45 @@ class _Translator:
     def _mechanisms(self, read: _Read, profile: _Read | None) -> list[str] | None:
         """Says which mechanisms a listener offers; None leaves it to the container."""
         given: list[str] | None = read.get("saslMechanisms")
-        if not read.get("authenticatePeer"):
-            return given
+        has_ca = profile is not None and profile.get("caCertFile", "certDb") is not None
         if given is None:
-            has_ca = profile is not None and profile.get("caCertFile", "certDb") is not None
+            if not read.get("authenticatePeer"):
+                return None
             return ["EXTERNAL", "PLAIN"] if has_ca else ["PLAIN"]
-        return [mechanism for mechanism in given if mechanism != "ANONYMOUS"]
+        known = [each for each in MECHANISMS if each in given and (has_ca or each != "EXTERNAL")]
+        if unknown := [each for each in given if each not in known]:
+            why = "EXTERNAL needs a caCertFile" if "EXTERNAL" in unknown else "not known here"
+            read.note("saslMechanisms", f"{', '.join(unknown)} is not offered: {why}")
+        if read.get("authenticatePeer"):
+            return [mechanism for mechanism in known if mechanism != "ANONYMOUS"]
+        return known
+
+    def _closes(self, read: _Read, entry: dict[str, Any]) -> bool:
+        """Tells whether a listener lets nobody in; keeps others from letting strangers in.
+
+        Nobody is anonymous who comes from another machine: with users, the mechanism is left out,
+        and without any, the listener moves to the loopback interface.
+        """
+        host = entry["host"] or LOOPBACK
+        is_loopback = Listen(host=host, port=0).is_loopback
+        given = entry["sasl"]
+        usable = {"PLAIN": self._has_passwords, "EXTERNAL": self._has_users}
+        has_login = any(usable.get(each) for each in (MECHANISMS if given is None else given))
+        is_open = not read.get("authenticatePeer") and (given is None or "ANONYMOUS" in given)
+        if is_loopback or not is_open:
+            closes = not (has_login or is_open)
+            if closes:
+                read.note("saslMechanisms", f"not opened: nobody could log in; {USERS_EXPECTED}")
+            return closes
+        if has_login and given is not None:
+            entry["sasl"] = [each for each in given if each != "ANONYMOUS"]
+            read.note("saslMechanisms", "ANONYMOUS is not offered to other machines")
+        elif not has_login:
+            entry["host"] = LOOPBACK_6 if ":" in host else LOOPBACK
+            entry["sasl"] = ["ANONYMOUS"]
+            text = f"listens on {entry['host']} only, as anybody could do everything from elsewhere"
+            read.note("host" if read.has("host") else "addr", f"{text}; {USERS_EXPECTED}")
+        return False
 
     def _add(
         self,
@@ -390,6 +508,35 @@ class _Translator:
             key = (names or {}).get(name, name)
             places.setdefault((*path, key), (line, f"{read.block.name}.{name}"))
 
+    def _stands_already(
+        self, table: str, read: _Read, entry: dict[str, Any], keys: tuple[str, ...]
+    ) -> bool:
+        """Tells whether an entry for the same is there already, which holds as in a router."""
+        place = [_bare(entry.get(key)) for key in keys]
+        for at, known in enumerate(self._result.document.get(table, ())):
+            if any(place) and [_bare(known.get(key)) for key in keys] == place:
+                line = self._result.places[(table, at)][0]
+                read.note(keys[0], f"line {line} says this already, and holds")
+                return True
+        return False
+
+    def _set_limit(self, read: _Read, name: str, limit: _Limit) -> None:
+        """Sets a bound of the container's: the widest of those of its listeners."""
+        limits = self._result.document.setdefault("limits", {})
+        wanted = read.get(name)
+        value = min(max(wanted, limit.least), limit.most)
+        if value != wanted:
+            if name == "idleTimeoutSeconds":  # 0 is never
+                read.note(name, MEANINGLESS)
+                return
+            read.note(name, f"{value} is the closest that a container takes")
+        known = limits.setdefault(limit.name, value)
+        if known != value:
+            value = limits[limit.name] = max(known, value)
+            read.note(name, f"is one for the whole container: {value} holds, the larger one")
+        place = (read.lines[name], f"{read.block.name}.{name}")
+        self._result.places.setdefault(("limits", limit.name), place)
+
     def _set(self, table: str, key: str, read: _Read, name: str) -> None:
         """Sets what there is only one of; another block may say the same, and nothing else."""
         document = self._result.document
@@ -399,6 +546,18 @@ class _Translator:
             read.fail(name, str(value), f"{into[key]}, as before: it is one for the container")
         path: Path = (table, key) if table else (key,)
         self._result.places.setdefault(path, (read.lines[name], f"{read.block.name}.{name}"))
+
+
+def _bare(name: str | None) -> str | None:
+    """Writes a prefix or a pattern without what means nothing at its ends."""
+    return None if name is None else name.removeprefix("/").rstrip("/.")
+
+
+def _distributed(distribution: str) -> dict[str, str]:
+    """Writes a distribution as keys of `[[address]]`."""
+    if distribution == UNAVAILABLE:
+        return {"kind": UNAVAILABLE}
+    return {"distribution": distribution}
 
 
 def _tls_of(profile: _Read) -> dict[str, str]:

@@ -2,8 +2,9 @@
 
 Theory of operation. The text is one block after the other, `name { key: value ... }`, with keys on
 lines of their own or several on one. A value goes on to the next key, to the end of its line or of
-its block, and is a word or a few. `#` begins a comment, except within a word. What the blocks mean
-is in `router_blocks`.
+its block, and is a word or a few. `#` begins a comment, except within a word. A value may also be a
+map, from one brace to its partner, on as many lines as it needs; it is kept as text. What the
+blocks mean is in `router_blocks`.
 """
 
 from __future__ import annotations
@@ -27,6 +28,10 @@ _VALUE = re.compile(
 )
 
 
+_MAP_PART = re.compile(r'"(?:[^"\\\n]|\\.)*"|#[^\n]*|[{}]')
+"""What decides where a map ends: a string, a comment or a brace."""
+
+
 class Value(NamedTuple):
     """What stands behind a key, and where."""
 
@@ -41,12 +46,14 @@ class Block:
     Attributes:
         name: As written.
         line: Where it begins, counted from 1.
-        values: By key, as written, in their order.
+        values: By key, as written, in their order; of a key that is repeated, the last one.
+        repeated: The keys that stand there again, with the line of each repetition.
     """
 
     name: str
     line: int
     values: dict[str, Value] = field(default_factory=dict)
+    repeated: list[Value] = field(default_factory=list)
 
 
 def is_router_file(text: str) -> bool:
@@ -99,13 +106,32 @@ class _Reader:
             if key is None:
                 self._fail(self._rest_of_line(), f"KEY: VALUE, or the }} of {block.name}")
             if key[1] in block.values:
-                self._fail(f"{key[1]} again", f"it once, as in line {block.values[key[1]].line}")
-            value = _VALUE.match(self._text, key.end())
-            if value is None or not value[0]:
-                self._fail(f"nothing behind {key[1]}:", "a value")
-            block.values[key[1]] = Value(value[0].strip("\"'"), self._line())
-            self._at = value.end()
+                block.repeated.append(Value(key[1], self._line()))
+            line = self._line()
+            self._at = key.end()
+            block.values[key[1]] = Value(self._value(key[1]), line)
         self._fail("the end of the file", f"the }} of {block.name} in line {block.line}")
+
+    def _value(self, key: str) -> str:
+        """Reads what stands behind a key."""
+        if self._text.startswith("{", self._at):
+            return self._map(key)
+        value = _VALUE.match(self._text, self._at)
+        if value is None or not value[0]:
+            self._fail(f"nothing behind {key}:", "a value")
+        self._at = value.end()
+        return value[0].strip("\"'")
+
+    def _map(self, key: str) -> str:
+        """Reads a map, whose braces may hold others; those in strings and comments do not count."""
+        start, line, depth = self._at, self._line(), 0
+        for part in _MAP_PART.finditer(self._text, start):
+            depth += {"{": 1, "}": -1}.get(part[0], 0)
+            if depth == 0:
+                self._at = part.end()
+                return self._text[start : self._at]
+        self._at = len(self._text)
+        return self._fail("the end of the file", f"the }} of {key} in line {line}")
 
     def _skip_blank(self) -> bool:
         """Goes on to what is neither space nor comment; tells whether there is anything."""

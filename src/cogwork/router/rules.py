@@ -32,6 +32,10 @@ BLOCK_BYTES = 16 * 1024 * 1024
 """What one slow subscriber may leave unsent: a few seconds of a busy topic of small messages."""
 
 
+UNAVAILABLE = "unavailable"
+"""The kind of addresses that nobody may use: what attaches or sends there is refused."""
+
+
 class Distribution(StrEnum):
     """How an address shares deliveries out among its receivers."""
 

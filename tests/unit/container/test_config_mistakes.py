@@ -262,7 +262,7 @@ if TYPE_CHECKING:
         ),
         (
             "[[address]]\nprefix = 'a'\nkind = 'a.b'",
-            'cogwork.toml:3: address[0].kind: found "a.b", expected one of direct, management,',
+            'cogwork.toml:3: address[0].kind: found "a.b", expected one of direct, unavailable, ',
         ),
         (
             '[[queue]]\naddress = "queue/a\\u001bb"',

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 NODE = '[[node]]\naddress = "own/"\nkind = "{}"\n'
 ADDRESS = '[[address]]\nprefix = "own/"\nkind = "{}"\n'
 EXPECTED = (
-    'expected one of direct, management, queue, sink, stream, topic, or "package.module:Class"'
+    "expected one of direct, unavailable, management, queue, sink, stream, topic, "
+    'or "package.module:Class"'
 )
 
 
