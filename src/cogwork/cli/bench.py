@@ -99,7 +99,7 @@ class _BenchCommand(click.Command):
     multiple=True,
     type=click.Choice([*SCENARIOS, "all"]),
     metavar="NAME",
-    help="What to measure; may be repeated. --list shows the names.",
+    help="Scenario to run; repeatable. --list shows the names.",
 )
 @click.option(
     "--list",
@@ -109,13 +109,13 @@ class _BenchCommand(click.Command):
     callback=_list_scenarios,
     help="List the scenarios and exit.",
 )
-@click.option("--count", type=Whole(1), help="Deliveries to make in all.")
+@click.option("--count", type=Whole(1), help="Total number of deliveries.")
 @click.option(
     "--seconds",
     type=Finite(0.1),
     default=5.0,
     show_default=True,
-    help="How long to send, without --count.",
+    help="Seconds to send, without --count.",
 )
 @click.option(
     "--size",
@@ -123,34 +123,42 @@ class _BenchCommand(click.Command):
     type=Whole(16),
     default=100,
     show_default=True,
-    help="Bytes in a message's body.",
+    help="Body size in bytes.",
 )
 @click.option(
     "--credit",
     type=Whole(2),
     default=5000,
     show_default=True,
-    help="Each receiver's window.",
+    help="Credit of each receiver.",
 )
-@click.option("--pairs", type=Whole(1), show_default="4", help="Producers with a consumer each.")
+@click.option("--pairs", type=Whole(1), show_default="4", help="Number of producer/consumer pairs.")
 @click.option(
     "--consumers",
     type=Whole(1),
     show_default="4 or 1",
-    help="Subscribers, or queue consumers.",
+    help="Number of subscribers or queue consumers.",
 )
-@click.option("--outstanding", type=Whole(1), show_default="1", help="Requests under way.")
-@click.option("--parallel", type=Whole(1), show_default="8", help="Connections or links at once.")
-@click.option("--connections", type=Whole(1), show_default="2000", help="Idle connections.")
+@click.option("--outstanding", type=Whole(1), show_default="1", help="Outstanding requests.")
+@click.option(
+    "--parallel", type=Whole(1), show_default="8", help="Concurrent connections or links."
+)
+@click.option(
+    "--connections", type=Whole(1), show_default="2000", help="Number of idle connections."
+)
 @click.option(
     "--subscriptions-per-s",
     type=Finite(0),
     default=0.0,
-    help="For `topic`: how many more come and go meanwhile.",
+    help="For `topic`: subscriptions that come and go per second.",
 )
-@click.option("--pid", type=Whole(1), help="The server's process, to measure its CPU.")
-@click.option("--ca-file", type=click.Path(exists=True, dir_okay=False), help="For amqps://.")
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON object a line.")
+@click.option("--pid", type=Whole(1), help="Process id of the broker, to measure its CPU.")
+@click.option(
+    "--ca-file",
+    type=click.Path(exists=True, dir_okay=False),
+    help="Trusted certificate authorities for amqps:// (PEM).",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 @interrupted_by_sigterm()
 def bench(
     url: str,
@@ -159,14 +167,14 @@ def bench(
     as_json: bool,
     **options: object,
 ) -> None:
-    """Measure the server at URL, like amqp://localhost:5672.
+    """Measure the broker at URL, for example amqp://localhost:5672.
 
-    `cogwork bench engines` measures the engines of streams, `cogwork bench isr` and `xsr` how much
-    brokers switch inside and to clients; they have options of their own.
+    `cogwork bench engines` measures the stream engines; `cogwork bench isr` and `xsr` measure how
+    much brokers switch internally and to clients. These have their own options.
 
-    Rates depend on what else the machine does: compare the server's CPU seconds for a million
-    deliveries (--pid). Every message is numbered and checked; where one is lost or comes twice,
-    the exit code is 1.
+    Rates depend on the machine's other load: compare the broker's CPU seconds per million
+    deliveries (--pid). Every message is numbered and checked; exits with 1 if one is lost or
+    arrives twice.
     """
     dial(Url.parse(url), "bench", _text(options["ca_file"])).close()
     route = Broker(url, ProcessUsage(pid) if pid else None)

@@ -83,7 +83,7 @@ MEASURED: Final = ("orb", "raft", "redis", "etcd", "nats", "kafka")
 )
 @click.option("--file", type=click.Path(path_type=Path), help="Where the figures are kept.")
 @click.option("--no-clusters", is_flag=True, help="One server each; no fail-over.")
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON object a line.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 @interrupted_by_sigterm()
 def engines(
     *,

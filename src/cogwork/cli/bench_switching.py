@@ -71,10 +71,12 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
             help="How long each run sends; a figure takes two.",
         ),
         click.option(
-            "--ca-file", type=click.Path(exists=True, dir_okay=False), help="For amqps://."
+            "--ca-file",
+            type=click.Path(exists=True, dir_okay=False),
+            help="Trusted certificate authorities for amqps:// (PEM).",
         ),
         click.option("--telemetry", is_flag=True, help=f"Append each run to {TELEMETRY} at URL."),
-        click.option("--json", "as_json", is_flag=True, help="Print a JSON object a line."),
+        click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line."),
     ):
         command = option(command)
     return command

@@ -27,14 +27,16 @@ TIMEOUT_S = 10.0
     default=TIMEOUT_S,
     show_default=True,
     metavar="S",
-    help="How long to wait for the reply, in seconds.",
+    help="Seconds to wait for the reply.",
 )
 @certified
-@click.option("--json", "wants_json", is_flag=True, help="The whole reply as one JSON object.")
+@click.option(
+    "--json", "wants_json", is_flag=True, help="Print the whole reply as one JSON object."
+)
 def call(url: str, address: str, body: str, timeout_s: float, wants_json: bool) -> None:
     """Send a request and print the reply.
 
-    Exits with 7 if no reply came in time.
+    Exits with 7 if no reply arrives in time.
     """
     reply = reach(url, lambda mesh: mesh.request(address, body, timeout_s=timeout_s))
     click.echo(as_json(reply) if wants_json else as_text(reply))

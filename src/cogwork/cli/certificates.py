@@ -19,9 +19,9 @@ C = TypeVar("C", bound="Callable[..., Any]")
 FILE = click.Path(exists=True, dir_okay=False, resolve_path=True)
 
 OPTIONS = {
-    "--ca-file": "For amqps://: the authorities to trust, PEM.",
-    "--cert-file": "A certificate of one's own, PEM.",
-    "--key-file": "Its private key, where that is not in there.",
+    "--ca-file": "Trusted certificate authorities for amqps:// (PEM).",
+    "--cert-file": "Client certificate (PEM).",
+    "--key-file": "Private key, if the certificate file does not hold it (PEM).",
 }
 
 KEPT = "cogwork.certificates"

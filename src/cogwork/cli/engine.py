@@ -41,7 +41,7 @@ ABILITIES = {
 
 @click.group(cls=HelpfulGroup, no_args_is_help=False)
 def engine() -> None:
-    """List the engines of streams."""
+    """List the stream engines."""
 
 
 @engine.command("list")
@@ -49,11 +49,11 @@ def engine() -> None:
     "--file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     show_default="where it leaves them",
-    help="The figures of `bench engines`.",
+    help="Results of `bench engines`.",
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON array.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
 def list_(file: Path | None, as_json: bool) -> None:
-    """List the engines, what they declare, and what was measured here."""
+    """List engines with their capabilities and measured figures."""
     figures = load(file or default_path())
     rows = [_described(name, figures) for name in engines()]
     if as_json:

@@ -43,14 +43,14 @@ class NotLeft(CogworkError):
 @click.command()
 @click.argument("url", callback=single_url)
 @certified
-@click.option("--json", "as_json", is_flag=True, help="The outcome as one JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print the outcome as one JSON object.")
 def leave(url: str, as_json: bool) -> int:
-    """Have a container leave its mesh for good, and stop.
+    """Remove a container from the mesh permanently and stop it.
 
-    Its clients are redirected to other containers, the items of its queues and its replicas of
-    streams and queues move there, and links are closed when nothing comes that way any more. One
-    with workers leaves with all of them, one after another. Ends with 1 where items or replicas had
-    to stay: those on disk are there when the container is started again.
+    Redirects its clients to other containers, moves the items of its queues and its replicas of
+    streams and queues there, and closes its links when they are idle. A container with workers
+    leaves with all of them, one after another. Exits with 1 if items or replicas had to stay: those
+    on disk are there when the container is started again.
     """
     outcome = asyncio.run(_leave(url))
     if as_json:

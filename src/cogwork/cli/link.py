@@ -53,9 +53,9 @@ def a_target(_ctx: click.Context, _parameter: click.Parameter, text: str) -> str
 
 @click.group(cls=HelpfulGroup, no_args_is_help=False)
 def link() -> None:
-    """Add, remove and list a container's links to others.
+    """Manage links to other containers: add, remove, list.
 
-    URL is the container's, HOST:PORT the other one's; amqps://USER:PASSWORD@HOST:PORT will do, too.
+    URL is this container, HOST:PORT the other one; amqps://USER:PASSWORD@HOST:PORT also works.
     """
 
 
@@ -67,16 +67,16 @@ def link() -> None:
     type=Whole(1, 65_535),
     default=1,
     show_default=True,
-    help="What the way over it costs; messages take the cheapest.",
+    help="Cost of the link; messages take the cheapest route.",
 )
 @certified
-@click.option("--json", "as_json", is_flag=True, help="The link as one JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print the link as one JSON object.")
 def add(url: str, target: str, cost: int, as_json: bool) -> None:
-    """Link a container with another one.
+    """Link a container to another one.
 
-    The link is there until the container stops, or it is removed. One to amqps:// trusts the
-    authorities of the container's system, and shows no certificate: for others, write a [[link]]
-    into its configuration. --ca-file and the like are for URL.
+    The link lasts until it is removed or the container stops. A link to amqps:// trusts the
+    system's certificate authorities and presents no certificate; for other certificates, add a
+    [[link]] to the configuration. --ca-file, --cert-file and --key-file apply to URL.
     """
 
     async def work() -> Any:  # noqa: ANN401  # whatever the container answers
@@ -95,9 +95,9 @@ def add(url: str, target: str, cost: int, as_json: bool) -> None:
 @click.argument("url", callback=single_url)
 @click.argument("target", metavar="HOST:PORT", callback=a_target)
 @certified
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def remove(url: str, target: str, as_json: bool) -> None:
-    """End a link that is dialled from the container."""
+    """Close a link that this container dials."""
 
     async def work(mesh: Mesh) -> LinkRefused | None:
         try:
@@ -122,12 +122,13 @@ def remove(url: str, target: str, as_json: bool) -> None:
 @link.command("list")
 @click.argument("url")
 @certified
-@click.option("--json", "as_json", is_flag=True, help="One JSON array.")
-@click.option("--workers", is_flag=True, help="Show those between workers of the container, too.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
+@click.option("--workers", is_flag=True, help="Include links between workers of the container.")
 def list_(url: str, as_json: bool, workers: bool) -> None:
-    """List the links, whoever has dialled them, with state and counts.
+    """List all links, incoming and outgoing, with state and counts.
 
-    Of a container with several workers, those of all of them, and which one has each.
+    For a container with several workers, lists the links of all workers and says which worker has
+    each.
     """
 
     async def work(mesh: Mesh) -> list[dict[str, Any]]:

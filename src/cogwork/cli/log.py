@@ -49,16 +49,18 @@ GROUPS_SHOWN = 10
 
 @click.group(cls=HelpfulGroup, no_args_is_help=False)
 def log() -> None:
-    """Inspect and verify the files of a log."""
+    """Inspect and verify log files."""
 
 
 @log.command("inspect")
 @click.argument("path", type=PATH, metavar="FILE_OR_DIRECTORY")
-@click.option("--json", "as_json", is_flag=True, help="One JSON array, an object for each file.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON array with an object for each file."
+)
 def inspect(path: Path, as_json: bool) -> int:
-    """Show what log files hold.
+    """Show the contents of log files.
 
-    A file that cannot be read is shown with its problem, and makes the exit code 1.
+    Shows the problem of a file that cannot be read, and exits with 1 if there is one.
     """
     rows = [row for file in _files(path) if (row := _row_of(file)) is not None]
     if as_json:
@@ -70,11 +72,11 @@ def inspect(path: Path, as_json: bool) -> int:
 
 @log.command("verify")
 @click.argument("path", type=PATH, metavar="FILE_OR_DIRECTORY")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def verify_(path: Path, as_json: bool) -> int:
-    """Check every octet of log files, and how the files fit together.
+    """Verify the checksums of log files and that the files fit together.
 
-    What is wrong is a line on stderr, and makes the exit code 1. Files are never changed.
+    Prints each problem to stderr and exits with 1 if there is any. Never changes a file.
     """
     files = _files(path)
     problems = verify(path)

@@ -33,29 +33,31 @@ Where a text says how a URL is written, nothing is to be hidden.
 
 COMMANDS = {
     "serve": Entry("cogwork.cli.serve", "Run a container."),
-    "up": Entry("cogwork.cli.up", "Run a mesh of containers on this machine."),
+    "up": Entry("cogwork.cli.up", "Run several linked containers on this machine."),
     "send": Entry("cogwork.cli.send", "Send messages to an address."),
-    "receive": Entry("cogwork.cli.receive", "Print what arrives at an address."),
+    "receive": Entry("cogwork.cli.receive", "Receive messages from an address and print them."),
     "call": Entry("cogwork.cli.call", "Send a request and print the reply."),
     "rpc": Entry("cogwork.cli.rpc", "Call a method of a service."),
-    "status": Entry("cogwork.cli.status", "Show what a container holds and has done."),
-    "queue": Entry(
-        "cogwork.cli.queue", "List, declare, peek into, purge, move and relocate queues."
+    "status": Entry("cogwork.cli.status", "Show connections, addresses, queues and streams."),
+    "queue": Entry("cogwork.cli.queue", "Manage queues: list, declare, peek, purge, move, delete."),
+    "stream": Entry(
+        "cogwork.cli.stream", "Manage streams: create, list, show, move, trim, delete."
     ),
-    "stream": Entry("cogwork.cli.stream", "Create, list, show, move, trim and delete streams."),
     "schema": Entry(
-        "cogwork.cli.schema", "Register, list, show and check by the schemas of addresses."
+        "cogwork.cli.schema", "Manage the schemas of addresses: register, list, show, check."
     ),
     "pipeline": Entry(
-        "cogwork.cli.pipeline", "Run Spark jobs over streams, and the pipelines of the house."
+        "cogwork.cli.pipeline", "Run Spark jobs over streams, and the built-in pipelines."
     ),
-    "link": Entry("cogwork.cli.link", "Add, remove and list a container's links to others."),
-    "mesh": Entry("cogwork.cli.mesh", "Show the containers of a mesh, and the ways to them."),
-    "leave": Entry("cogwork.cli.leave", "Have a container leave its mesh for good, and stop."),
-    "log": Entry("cogwork.cli.log", "Inspect and verify the files of a log."),
-    "bench": Entry("cogwork.cli.bench", "Measure the server at URL."),
-    "engine": Entry("cogwork.cli.engine", "List the engines of streams."),
-    "passwd": Entry("cogwork.cli.passwd", "Hash a password for the configuration."),
+    "link": Entry("cogwork.cli.link", "Manage links to other containers: add, remove, list."),
+    "mesh": Entry("cogwork.cli.mesh", "List containers, links and routes."),
+    "leave": Entry(
+        "cogwork.cli.leave", "Remove a container from the mesh permanently and stop it."
+    ),
+    "log": Entry("cogwork.cli.log", "Inspect and verify log files."),
+    "bench": Entry("cogwork.cli.bench", "Measure the broker at URL."),
+    "engine": Entry("cogwork.cli.engine", "List the stream engines."),
+    "passwd": Entry("cogwork.cli.passwd", "Hash a password for the configuration file."),
 }
 """Each command is the function of its own name in its module."""
 
@@ -64,7 +66,7 @@ COMMANDS = {
 @click.version_option(package_name="cogwork", prog_name="cogwork", message="%(prog)s %(version)s")
 @click.pass_context
 def cogwork(ctx: click.Context) -> None:
-    """A message broker that speaks AMQP 1.0."""
+    """A distributed message broker that speaks AMQP 1.0."""
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
 

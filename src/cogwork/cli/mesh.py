@@ -50,16 +50,16 @@ SHARDS = {
 @click.command()
 @click.argument("url")
 @certified
-@click.option("--json", "as_json", is_flag=True, help="All that is known, as one JSON object.")
-@click.option("--dot", "wants_dot", is_flag=True, help="A picture, for Graphviz.")
-@click.option("--svg", "wants_svg", is_flag=True, help="A picture, as SVG.")
-@click.option("--workers", is_flag=True, help="Show the workers of a container one by one.")
+@click.option("--json", "as_json", is_flag=True, help="Print everything as one JSON object.")
+@click.option("--dot", "wants_dot", is_flag=True, help="Print a graph for Graphviz.")
+@click.option("--svg", "wants_svg", is_flag=True, help="Print a picture as SVG.")
+@click.option("--workers", is_flag=True, help="Show the workers of a container separately.")
 def mesh(url: str, as_json: bool, wants_dot: bool, wants_svg: bool, workers: bool) -> None:
-    """Show the containers of a mesh, and the ways to them.
+    """List containers, links and routes.
 
-    All of it as the container at URL knows it: links and their costs, next hops, what is wanted
-    where, the backlog of queues by shard, and who is unreachable since when. Workers of one
-    container stand together, but in JSON.
+    Shows the mesh as the container at URL knows it: links and their costs, next hops, subscriptions
+    and consumers, the backlog of each queue's shards, and unreachable containers. The workers of a
+    container are shown as one, except in JSON.
     """
     if as_json + wants_dot + wants_svg > 1:
         raise click.UsageError("only one of --json, --dot and --svg")

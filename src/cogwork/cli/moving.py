@@ -51,12 +51,14 @@ def some(_ctx: click.Context, _parameter: click.Parameter, text: str | None) -> 
 
 def options(command: Callable[..., None]) -> Callable[..., None]:
     """Gives a command the options that say who is to hold something."""
-    wanted = "The ids of all that are to hold it, the most senior first."
-    copied = "The ids of all that are to have a copy that does not count."
+    wanted = "Ids of the new replicas, most senior first."
+    copied = "Ids of containers that keep a copy without a vote."
     for option in (
-        click.option("--json", "as_json", is_flag=True, help="The outcome as one JSON object."),
+        click.option(
+            "--json", "as_json", is_flag=True, help="Print the outcome as one JSON object."
+        ),
         certified,
-        click.option("--no-wait", is_flag=True, help="End before they hold it."),
+        click.option("--no-wait", is_flag=True, help="Return before the move is complete."),
         click.option("--learners", metavar="D,E", show_default="nobody", help=copied),
         click.option("--replicas", required=True, metavar="A,B,C", callback=some, help=wanted),
     ):

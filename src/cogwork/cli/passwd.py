@@ -22,12 +22,12 @@ permissions = [{{ address = "#", rights = ["send", "receive"] }}]
 
 @click.command()
 @click.argument("name")
-@click.option("--json", "as_json", is_flag=True, help="The block as one JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print the block as one JSON object.")
 def passwd(name: str, as_json: bool) -> None:
-    """Hash a password for the configuration.
+    """Hash a password for the configuration file.
 
-    Prints a [[user]] block for NAME. The password is asked for, or read from stdin where that is
-    no terminal: the first line, without its end.
+    Prints a [[user]] block for NAME. Prompts for the password, or reads the first line of stdin if
+    it is not a terminal.
     """
     if not name or not name.isprintable():
         raise click.BadParameter("a name needs characters that can be seen", param_hint="NAME")

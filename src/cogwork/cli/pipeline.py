@@ -9,15 +9,15 @@ from cogwork.cli.lazy import Entry, LazyGroup
 __all__ = ("pipeline",)
 
 COMMANDS = {
-    "run": Entry("cogwork.cli.pipelines.run", "Run a PySpark job of your own."),
+    "run": Entry("cogwork.cli.pipelines.run", "Run your own PySpark job."),
     "archive": Entry(
         "cogwork.cli.pipelines.archive", "Keep streams as Apache Iceberg tables, each record once."
     ),
     "replay": Entry(
-        "cogwork.cli.pipelines.replay", "Send what an archive holds back into the mesh."
+        "cogwork.cli.pipelines.replay", "Send the records of an archive back into the mesh."
     ),
     "audit": Entry(
-        "cogwork.cli.pipelines.audit", "Prove that nothing was lost, doubled or out of order."
+        "cogwork.cli.pipelines.audit", "Prove that nothing was lost, duplicated or reordered."
     ),
     "analytics": Entry(
         "cogwork.cli.pipelines.analytics", "Show rates, latencies, traffic and capacity."
@@ -28,7 +28,7 @@ COMMANDS = {
 
 @click.group(cls=LazyGroup, entries=COMMANDS)
 def pipeline() -> None:
-    """Run Spark jobs over streams, and the pipelines of the house.
+    """Run Spark jobs over streams, and the built-in pipelines.
 
     These commands need the extra `spark`: pip install 'cogwork[spark]'.
     """

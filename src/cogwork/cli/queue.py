@@ -62,13 +62,13 @@ COLUMNS = {
 
 @click.group(cls=HelpfulGroup, no_args_is_help=False)
 def queue() -> None:
-    """List, declare, peek into, purge, move and relocate queues."""
+    """Manage queues: list, declare, peek, purge, move, delete."""
 
 
 @queue.command("list")
 @click.argument("url")
 @certified
-@click.option("--json", "as_json", is_flag=True, help="One JSON array.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
 def list_(url: str, as_json: bool) -> None:
     """List the queues, with depth, consumers and counts."""
 
@@ -93,7 +93,7 @@ def list_(url: str, as_json: bool) -> None:
     "pairs",
     multiple=True,
     metavar="K=V",
-    help="An option of the queue, as in [[queue]] of the configuration; repeatable.",
+    help="Queue option, as in [[queue]] of the configuration; repeatable.",
 )
 @click.option(
     "--durability",
@@ -102,14 +102,14 @@ def list_(url: str, as_json: bool) -> None:
     help="Where items are kept; short for --option durability=….",
 )
 @certified
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def declare(
     url: str, address: str, *, pairs: tuple[str, ...], durability: str | None, as_json: bool
 ) -> None:
-    """Make a queue. One that is there with the same options is left as it is.
+    """Declare a queue. Does nothing if it exists with the same options.
 
-    In memory and on disk it is made in this one container, at all of its workers; in others,
-    declare it there, too.
+    A queue in memory or on disk is declared in this container (all of its workers) only; declare it
+    in other containers separately.
     """
     options = parse_options(pairs)
     if durability is not None:
@@ -132,11 +132,13 @@ def declare(
 @queue.command()
 @click.argument("url")
 @click.argument("address", callback=an_address)
-@click.option("--count", type=COUNT, default=10, show_default=True, help="How many items.")
+@click.option("--count", type=COUNT, default=10, show_default=True, help="Number of items.")
 @certified
-@click.option("--json", "as_json", is_flag=True, help="Whole items, one JSON object a line.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print whole items, one JSON object per line."
+)
 def peek(url: str, address: str, count: int, as_json: bool) -> None:
-    """Show the first items of a queue and leave them there."""
+    """Show the first items of a queue without removing them."""
 
     async def work(workers: dict[str, Mesh]) -> list[dict[str, Any]]:
         return await SharedQueue(workers, address).peek(count)
@@ -162,9 +164,9 @@ def _item_as_text(item: dict[str, Any]) -> str:
 @click.argument("url")
 @click.argument("address", callback=an_address)
 @certified
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def purge(url: str, address: str, as_json: bool) -> None:
-    """Drop all items of a queue that no consumer holds."""
+    """Delete all items of a queue that no consumer holds."""
 
     async def work(workers: dict[str, Mesh]) -> int:
         return await SharedQueue(workers, address).purge()
@@ -180,9 +182,9 @@ def purge(url: str, address: str, as_json: bool) -> None:
 @click.argument("url")
 @click.argument("address", callback=an_address)
 @certified
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def delete(url: str, address: str, as_json: bool) -> None:
-    """Give up a queue with all its items. Nobody may be attached to it."""
+    """Delete a queue and all its items. Fails if a client is attached to it."""
 
     async def work(workers: dict[str, Mesh]) -> None:
         await SharedQueue(workers, address).delete()
@@ -195,13 +197,13 @@ def delete(url: str, address: str, as_json: bool) -> None:
 @click.argument("url")
 @click.argument("source", callback=an_address)
 @click.argument("target", callback=an_address)
-@click.option("--count", type=COUNT, show_default="all", help="How many items at most.")
+@click.option("--count", type=COUNT, show_default="all", help="Maximum number of items.")
 @certified
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def move(url: str, source: str, target: str, count: int | None, as_json: bool) -> int:
     """Move items from one queue to another queue.
 
-    Exits with 8 if an item was not accepted there; it is back in its queue then.
+    Exits with 8 if an item was not accepted there; it stays in its queue.
     """
     done = _transfer(url, "MOVE", source, count, target)
     return _tell(source, {"target": target, **done}, as_json=as_json)
@@ -214,11 +216,11 @@ def move(url: str, source: str, target: str, count: int | None, as_json: bool) -
 def relocate(
     url: str, address: str, *, replicas: str, learners: str | None, no_wait: bool, as_json: bool
 ) -> None:
-    """Have other containers hold a replicated queue, while it is used.
+    """Move the replicas of a queue to other containers while it is used.
 
-    This is about its replicas; `move` is about items. The first one is the most senior, and owns
-    the queue where nobody does. Those that hold it no longer remove what they have. It goes on
-    whether or not somebody looks on.
+    This moves replicas; `move` moves items. The first container is the most senior and becomes the
+    owner if the queue has none. Former replicas delete their copies. The move continues even if
+    this command is interrupted.
     """
     members = (moving.named(replicas), moving.named(learners))
     moving.move(url, "queue", address, members, no_wait=no_wait, as_json=as_json)
@@ -227,13 +229,13 @@ def relocate(
 @queue.command()
 @click.argument("url")
 @click.argument("address", callback=an_address)
-@click.option("--count", type=COUNT, show_default="all", help="How many items at most.")
+@click.option("--count", type=COUNT, show_default="all", help="Maximum number of items.")
 @certified
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def redrive(url: str, address: str, count: int | None, as_json: bool) -> int:
     """Send dead letters back to the addresses that they came from.
 
-    Exits with 8 if an item was not accepted there, or is no dead letter; it is in its queue then.
+    Exits with 8 if an item was not accepted there or is not a dead letter; it stays in its queue.
     """
     return _tell(address, _transfer(url, "REDRIVE", address, count), as_json=as_json)
 

@@ -51,23 +51,25 @@ def _place(
 @click.command()
 @click.argument("url")
 @click.argument("address", callback=an_address)
-@click.option("--count", type=Whole(min=1), help="Stop after so many messages.")
+@click.option("--count", type=Whole(min=1), help="Stop after N messages.")
 @click.option(
     "--timeout",
     "timeout_s",
     type=DURATION,
     metavar="S",
-    help="Stop when nothing came for so many seconds.",
+    help="Stop if nothing arrives for S seconds.",
 )
 @click.option(
     "--from",
     "start",
     metavar="PLACE",
     callback=_place,
-    help="Of a stream: first, last, next, snapshot, today, an OFFSET or a time.",
+    help="Start of a stream: first, last, next, snapshot, today, an offset or a time.",
 )
 @certified
-@click.option("--json", "wants_json", is_flag=True, help="Whole messages, one JSON object a line.")
+@click.option(
+    "--json", "wants_json", is_flag=True, help="Print whole messages, one JSON object per line."
+)
 def receive(
     url: str,
     address: str,
@@ -77,11 +79,11 @@ def receive(
     start: Origin | FromOffset | FromTime | None,
     wants_json: bool,
 ) -> int:
-    """Print what arrives at an address.
+    """Receive messages from an address and print them.
 
-    Each message is accepted once it is printed. Without --count, runs until interrupted. Exits
-    with 7 if --timeout came before --count messages did, or before a stream was open. With --from,
-    reads a stream from there on, and says on stderr when it has caught up.
+    Each message is accepted after it is printed. Without --count, runs until interrupted. Exits
+    with 7 if --timeout expires before --count messages arrive or before a stream opens. With
+    --from, reads a stream from that position and reports on stderr when it has caught up.
     """
     write = as_json if wants_json else as_text
     if start is not None:

@@ -176,19 +176,24 @@ def a_codec(_ctx: click.Context, _parameter: click.Parameter, name: str | None) 
 @click.argument("topic")
 @click.argument("method")
 @click.argument("arguments", nargs=-1, metavar="[NAME=VALUE]...", callback=parse_arguments)
-@click.option("--server", metavar="S", help="The one server that is meant.")
+@click.option("--server", metavar="S", help="Call this server only.")
 @click.option("--cast", "is_cast", is_flag=True, help="Do not wait for a result.")
-@click.option("--fanout", "is_fanout", is_flag=True, help="Ask all servers; wait for none.")
-@click.option("--stream", "is_stream", is_flag=True, help="Print what comes, part by part.")
 @click.option(
-    "--exchange", metavar="E", show_default="rpc", help="The second level of the address."
+    "--fanout", "is_fanout", is_flag=True, help="Call all servers without waiting for results."
 )
+@click.option(
+    "--stream",
+    "is_stream",
+    is_flag=True,
+    help="Print the parts of a streamed reply as they arrive.",
+)
+@click.option("--exchange", metavar="E", show_default="rpc", help="Second level of the address.")
 @click.option(
     "--codec",
     metavar="C",
     callback=a_codec,
     show_default="amqp",
-    help="What the arguments are written in.",
+    help="Encoding of the arguments.",
 )
 @click.option(
     "--timeout",
@@ -197,11 +202,11 @@ def a_codec(_ctx: click.Context, _parameter: click.Parameter, name: str | None) 
     default=TIMEOUT_S,
     show_default=True,
     metavar="S",
-    help="How long to wait, in seconds; for --stream the longest silence.",
+    help="Seconds to wait; with --stream, the longest silence.",
 )
 @certified
-@click.option("--json", "as_json", is_flag=True, help="Print objects, also of errors.")
-@click.option("--verbose", is_flag=True, help="Print the traceback of what the method raised.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON objects, for errors too.")
+@click.option("--verbose", is_flag=True, help="Print the traceback of the method's exception.")
 def rpc(
     *,
     is_cast: bool,
@@ -212,8 +217,9 @@ def rpc(
 ) -> None:
     """Call a method of a service.
 
-    TOPIC and METHOD name it; a VALUE is JSON, or else a text. Exits with 6 if there is no such
-    method, with 7 if no reply came in time, and with 8 if nobody serves the topic.
+    TOPIC and METHOD name it; a VALUE is parsed as JSON, or else taken as text. Exits with 6 if
+    there is no such method, with 7 if no reply arrives in time, and with 8 if nobody serves the
+    topic.
     """
     ways = {"cast": is_cast, "fanout": is_fanout, "stream": is_stream}
     if not options["method"]:

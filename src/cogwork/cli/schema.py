@@ -58,7 +58,7 @@ def a_pattern(ctx: click.Context, parameter: click.Parameter, text: str) -> str:
 
 @click.group(cls=HelpfulGroup, no_args_is_help=False)
 def schema() -> None:
-    """Register, list, show and check by the schemas of addresses."""
+    """Manage the schemas of addresses: register, list, show, check."""
 
 
 @schema.command()
@@ -69,13 +69,15 @@ def schema() -> None:
     "--kind",
     type=click.Choice(["json", "protobuf"]),
     show_default="as FILE is named",
-    help="What FILE holds.",
+    help="Kind of schema in FILE.",
 )
-@click.option("--message", default="", help="The message's full name, for Protocol Buffers.")
-@click.option("--incompatible", is_flag=True, help="Also where it refuses messages of before.")
-@click.option("--dry-run", is_flag=True, help="Only say what would be wrong with it.")
+@click.option("--message", default="", help="Full name of the message type (Protocol Buffers).")
+@click.option(
+    "--incompatible", is_flag=True, help="Register it even if it rejects messages that were valid."
+)
+@click.option("--dry-run", is_flag=True, help="Only report what is wrong with it.")
 @certified
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def register(
     url: str,
     address: str,
@@ -87,9 +89,9 @@ def register(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Give an address, or a pattern, the schema in FILE.
+    """Register the schema in FILE for an address or a pattern.
 
-    Where it has one, that gets a new version.
+    Adds a new version if it already has a schema.
     """
     definition = _read(file)
     chosen = _kind_of(file, kind, message)
@@ -141,9 +143,9 @@ def _kind_of(file: str, kind: str | None, message: str) -> str:
 @click.argument("url")
 @click.argument("address", callback=a_pattern)
 @certified
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def unregister(url: str, address: str, as_json: bool) -> None:
-    """Take an address, or a pattern, its schema with all versions."""
+    """Remove the schema of an address or a pattern, with all versions."""
 
     async def work(mesh: Mesh) -> None:
         await mesh.schemas.unregister(address)
@@ -158,7 +160,7 @@ def unregister(url: str, address: str, as_json: bool) -> None:
 @schema.command("list")
 @click.argument("url")
 @certified
-@click.option("--json", "as_json", is_flag=True, help="One JSON array.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
 def list_(url: str, as_json: bool) -> None:
     """List the newest version of each schema."""
 
@@ -177,11 +179,11 @@ def list_(url: str, as_json: bool) -> None:
 @schema.command()
 @click.argument("url")
 @click.argument("address", callback=an_address)
-@click.option("--version", type=Whole(min=1), show_default="the newest", help="Which one.")
+@click.option("--version", type=Whole(min=1), show_default="the newest", help="Version to show.")
 @certified
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def show(url: str, address: str, version: int | None, as_json: bool) -> int:
-    """Show the schema of ADDRESS, or of the pattern that takes it."""
+    """Show the schema of ADDRESS, or of the pattern that matches it."""
 
     async def work(mesh: Mesh) -> tuple[Registered | None, Sequence[Registered]]:
         found = await mesh.schemas.find(address, version)
@@ -212,13 +214,13 @@ def show(url: str, address: str, version: int | None, as_json: bool) -> int:
 @click.argument("url")
 @click.argument("address", callback=an_address)
 @click.argument("files", nargs=-1, required=True, type=FILE, metavar="FILE...")
-@click.option("--content-type", help="What the messages say that they are.")
+@click.option("--content-type", help="Content type of the messages.")
 @certified
-@click.option("--json", "as_json", is_flag=True, help="A JSON object for each message, in a line.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per message.")
 def check(
     url: str, address: str, files: tuple[str, ...], content_type: str | None, as_json: bool
 ) -> int:
-    """Say whether each FILE would be a message at ADDRESS. Nothing is sent."""
+    """Check whether each FILE is a valid message for ADDRESS. Sends nothing."""
     bodies = {file: _read(file) for file in files}
 
     async def work(mesh: Mesh) -> tuple[Registered | None, dict[str, str | None]]:

@@ -141,46 +141,46 @@ def parse_properties(
     "lines",
     type=click.File("rb"),
     metavar="LINES",
-    help="Send each line as it comes; - is stdin.",
+    help="Send each line as a message; - reads stdin.",
 )
 @click.option(
     "--count",
     type=Whole(min=1),
     show_default="once, or all lines",
-    help="Repeat BODY, or stop after so many lines.",
+    help="Send BODY N times, or stop after N lines.",
 )
-@click.option("--subject", help="The subject of each message.")
+@click.option("--subject", help="Subject of each message.")
 @click.option(
     "--property",
     "properties",
     multiple=True,
     metavar="K=V",
     callback=parse_properties,
-    help="An application property; repeatable.",
+    help="Application property; repeatable.",
 )
 @click.option(
     "--ttl",
     "ttl_s",
     type=DURATION,
     metavar="S",
-    help="How long each message lives, in seconds.",
+    help="Time-to-live of each message, in seconds.",
 )
 @click.option(
     "--timeout",
     "timeout_s",
     type=DURATION,
     metavar="S",
-    help="Stop when nothing was taken for so many seconds.",
+    help="Stop if nothing is accepted for S seconds.",
 )
-@click.option("--durable", is_flag=True, help="Ask that messages outlive a restart.")
+@click.option("--durable", is_flag=True, help="Mark messages as durable.")
 @click.option("--presettled", is_flag=True, help="Do not wait for outcomes.")
 @certified
-@click.option("--json", "as_json", is_flag=True, help="The outcomes as one JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print the outcomes as one JSON object.")
 def send(**options: Any) -> int:
     """Send messages to an address.
 
     Sends BODY, or each line of a file. Exits with 8 if a message was not accepted, and with 7 if
-    --timeout came before all were; what was not sent by then is not sent any more.
+    --timeout expires first; messages not sent by then are not sent.
     """
     outgoing = Outgoing(**options)  # click gives each its type
     if (outgoing.body is None) == (outgoing.lines is None):

@@ -62,21 +62,21 @@ log = logging.getLogger("cogwork")
     multiple=True,
     metavar="HOST:PORT",
     show_default="127.0.0.1:5672",
-    help="Where to listen, or unix://PATH; repeatable.",
+    help="Address to listen on, or unix://PATH; repeatable.",
 )
 @click.option(
     "--link",
     "links",
     multiple=True,
     metavar="HOST:PORT",
-    help="A container to link with; repeatable. Certificates are for [[link]] in --config.",
+    help="Container to link to; repeatable. For certificates, use [[link]] in --config.",
 )
 @click.option(
     "--workers",
     type=Whole(1, WORKERS_MAX),
     metavar="N",
     show_default="1",
-    help="How many processes share the work: as many as the cores that they are to use.",
+    help="Number of processes that share the work, one for each core to use.",
 )
 @click.option(
     "--arrow",
@@ -84,38 +84,38 @@ log = logging.getLogger("cogwork")
     type=Whole(0, READERS_MAX),
     metavar="N",
     show_default="0",
-    help="How many processes serve streams as Arrow record batches.",
+    help="Number of processes that serve streams as Arrow record batches.",
 )
 @click.option(
     "--config",
     type=CONFIG_PATH,
     metavar="FILE",
-    help="The configuration: TOML, or the blocks of a router's.",
+    help="Configuration file: TOML, or a qpid-dispatch router's.",
 )
 @click.option(
     "--queue-patterns",
     multiple=True,
     metavar="PATTERN",
-    help="Addresses that are queues: a prefix, or a pattern; repeatable.",
+    help="Prefix or pattern of addresses that are queues; repeatable.",
 )
 @click.option(
     "--topic-patterns",
     multiple=True,
     metavar="PATTERN",
-    help="Addresses that are topics, the same; repeatable.",
+    help="Prefix or pattern of addresses that are topics; repeatable.",
 )
 @click.option(
     "--gateway",
     "gateways",
     multiple=True,
     metavar="NAME",
-    help="A gateway for another protocol, such as zeromq; repeatable.",
+    help="Gateway for another protocol, such as zeromq; repeatable.",
 )
-@click.option(
-    "--data", "data_dir", metavar="DIR", show_default="nowhere", help="Where to keep files."
-)
+@click.option("--data", "data_dir", metavar="DIR", show_default="nowhere", help="Data directory.")
 @click.option("--telemetry", is_flag=True, help="Append heartbeats to the stream $telemetry.")
-@click.option("--json", "as_json", is_flag=True, help="Say where it listens as a JSON object.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print the listening addresses as a JSON object."
+)
 @click.option("--worker", "worker_json", hidden=True, help="What a supervisor tells a worker.")
 @click.option("--arrow-reader", "job_json", hidden=True, help="What a container tells a reader.")
 def serve(
@@ -137,8 +137,8 @@ def serve(
 ) -> int:
     """Run a container.
 
-    Options win over the file, and defaults hold where neither says anything. SIGHUP reads the
-    configuration again, SIGTERM lets deliveries settle and stops.
+    Options override the configuration file. SIGHUP reloads the file; SIGTERM lets deliveries
+    settle, then stops the container.
     """
     worker = None if worker_json is None else msgspec.json.decode(worker_json, type=Worker)
 

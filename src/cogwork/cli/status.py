@@ -133,14 +133,13 @@ Found = dict[str, tuple[list[dict[str, Any]], int]]
 @click.command()
 @click.argument("url")
 @certified
-@click.option("--json", "as_json", is_flag=True, help="The whole state as one JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print the whole state as one JSON object.")
 def status(url: str, as_json: bool) -> None:
-    """Show what a container holds and has done.
+    """Show connections, addresses, queues and streams.
 
-    Connections, links, and addresses with their counts: in, out, released, dropped, unsettled,
-    depth. Streams, with bounds, rates and readers; queries of Spark, with how far behind they are.
-    Queues, with the disorder of what they gave out in the last while: how many items that came
-    later went out before an item.
+    Lists connections and links; addresses with their counts (in, out, released, dropped, unsettled,
+    depth); streams with bounds, rates and readers; Spark queries with their lag; and queues with
+    the recent disorder of their deliveries: how many later items were delivered before an item.
     """
     kinds = KINDS if as_json else COLUMNS
 

@@ -92,7 +92,7 @@ class Quantity(click.ParamType):  # type: ignore[type-arg]  # generic in newer v
 
 @click.group(cls=HelpfulGroup, no_args_is_help=False)
 def stream() -> None:
-    """Create, list, show, move, trim and delete streams.
+    """Manage streams: create, list, show, move, trim, delete.
 
     A stream is named by its name, orders, or its address, stream/orders.
     """
@@ -102,28 +102,32 @@ def stream() -> None:
 @click.argument("url")
 @click.argument("name", callback=new_name)
 @click.option(
-    "--engine", show_default=f"{ORB}, or {RAFT} with --replicas", help="Which engine keeps it."
+    "--engine",
+    show_default=f"{ORB}, or {RAFT} with --replicas",
+    help="Engine that stores the stream.",
 )
 @click.option(
     "--replicas",
     metavar="A,B,C",
     callback=moving.some,
     show_default="three of the voters",
-    help="The containers that hold it on the engine raft.",
+    help="Containers that hold it (engine raft).",
 )
-@click.option("--retention", type=Quantity("time", SECONDS), help="Give up what is older: 7d.")
+@click.option(
+    "--retention", type=Quantity("time", SECONDS), help="Delete records older than this, e.g. 7d."
+)
 @click.option(
     "--retention-bytes",
     type=Quantity("size", BYTES, least=1),
-    help="Give up the oldest beyond: 10GiB.",
+    help="Delete the oldest records beyond this size, e.g. 10GiB.",
 )
-@click.option("--retention-records", type=COUNT, help="The same by their number.")
-@click.option("--capture", multiple=True, metavar="TOPIC", help="Keep these topics; repeatable.")
 @click.option(
-    "--option", "pairs", multiple=True, metavar="K=V", help="An option of the engine; repeatable."
+    "--retention-records", type=COUNT, help="Delete the oldest records beyond this number."
 )
+@click.option("--capture", multiple=True, metavar="TOPIC", help="Topic to capture; repeatable.")
+@click.option("--option", "pairs", multiple=True, metavar="K=V", help="Engine option; repeatable.")
 @certified
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def create(
     url: str,
     name: str,
@@ -137,7 +141,7 @@ def create(
     pairs: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Make a stream. One that is there with the same options is left as it is."""
+    """Create a stream. Does nothing if it exists with the same options."""
     address = address_of(name)
     holders = named(replicas)
     options = {
@@ -196,7 +200,7 @@ def _pair(text: str) -> tuple[str, object]:
 @stream.command("list")
 @click.argument("url")
 @certified
-@click.option("--json", "as_json", is_flag=True, help="One JSON array.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
 def list_(url: str, as_json: bool) -> None:
     """List the streams, with bounds, rates and readers."""
     show_all(url, "stream", COLUMNS, as_json=as_json)
@@ -206,9 +210,9 @@ def list_(url: str, as_json: bool) -> None:
 @click.argument("url")
 @click.argument("name", callback=a_name)
 @certified
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def show(url: str, name: str, as_json: bool) -> None:
-    """Show one stream, and how far behind each of its readers is."""
+    """Show a stream and the lag of each of its readers."""
 
     async def work(mesh: Mesh) -> dict[str, Any]:
         row: dict[str, Any] = await Manager(mesh).get("READ", "stream", address_of(name))
@@ -282,10 +286,10 @@ def _option_lines(options: dict[str, Any]) -> list[str]:
 def move(
     url: str, name: str, *, replicas: str, learners: str | None, no_wait: bool, as_json: bool
 ) -> None:
-    """Have other containers hold a stream, while it is used.
+    """Move a stream to other containers while it is used.
 
-    The first one is the most senior: it leads as long as it is there. Those that hold it no longer
-    remove what they have. The move goes on whether or not somebody looks on.
+    The first container is the most senior and leads while it is available. Former replicas delete
+    their copies. The move continues even if this command is interrupted.
     """
     who = (named(replicas), named(learners))
     moving.move(url, "stream", address_of(name), who, no_wait=no_wait, as_json=as_json)
@@ -295,20 +299,20 @@ def move(
 @click.argument("url")
 @click.argument("name", callback=a_name)
 @certified
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def delete(url: str, name: str, as_json: bool) -> None:
-    """Give up a stream with all its records."""
+    """Delete a stream and all its records."""
     deletion.delete(url, "stream", address_of(name), as_json=as_json)
 
 
 @stream.command()
 @click.argument("url")
 @click.argument("name", callback=a_name)
-@click.option("--before", type=Whole(0, ULong.MAX), required=True, help="The first one to keep.")
+@click.option("--before", type=Whole(0, ULong.MAX), required=True, help="First offset to keep.")
 @certified
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def trim(url: str, name: str, before: int, as_json: bool) -> None:
-    """Give up the records below an offset. Engines may keep some of them a little longer."""
+    """Delete the records below an offset. Engines may keep some of them a little longer."""
     address = address_of(name)
 
     async def work(mesh: Mesh) -> dict[str, int]:

@@ -34,21 +34,23 @@ COLUMNS = {"id": "container", "url": "url", "neighbours": "linked with", "proces
     default="ring",
     show_default=True,
     metavar="|".join((*NAMED, "FILE")),
-    help="Who is linked with whom; a FILE has the ids of two containers in each line.",
+    help="Links between the containers; each line of FILE names two ids.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Say where they listen as a JSON object.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print the listening addresses as a JSON object."
+)
 @click.option(
     "--base-port",
     type=Whole(1, 65_535),
     default=BASE_PORT,
     show_default=True,
-    help="The first port; those that are taken are left out.",
+    help="First port; ports in use are skipped.",
 )
 def up(count: int, topology: str, as_json: bool, base_port: int) -> ExitCode:
-    """Run a mesh of containers on this machine.
+    """Run several linked containers on this machine.
 
-    N times `cogwork serve`, on loopback and linked with each other. Their logs go to stderr, each
-    line with the container's id before it. Ctrl-C ends all of them.
+    Starts `cogwork serve` N times on loopback and links the containers. Their logs go to stderr,
+    each line prefixed with the container's id. Ctrl-C stops all of them.
     """
     try:
         wanted = topology_of(count, topology)

@@ -28,19 +28,29 @@ __all__ = ("analytics",)
 
 
 @click.command()
-@click.option("--archive", "place", required=True, metavar="DIR|CATALOG", help="The archive.")
-@click.option("--html", type=PageFile(), help="A page's file.")
-@click.option("--png", type=PlotFolder(), help="A folder for plots.")
 @click.option(
-    "--bandwidth", default="1Gbit", show_default=True, metavar="RATE", help="Of a broker's network."
+    "--archive", "place", required=True, metavar="DIR|CATALOG", help="Archive directory or catalog."
+)
+@click.option("--html", type=PageFile(), help="Write a page to FILE.")
+@click.option("--png", type=PlotFolder(), help="Write plots to this directory.")
+@click.option(
+    "--bandwidth",
+    default="1Gbit",
+    show_default=True,
+    metavar="RATE",
+    help="Bandwidth of a broker's network.",
 )
 @click.option(
-    "--telemetry", default="$telemetry", show_default=True, metavar="STREAM", help="Of heartbeats."
+    "--telemetry",
+    default="$telemetry",
+    show_default=True,
+    metavar="STREAM",
+    help="Stream of the heartbeats.",
 )
 @master_option
-@click.option("--remote", help="A Spark Connect server, sc://HOST:PORT.")
+@click.option("--remote", help="Spark Connect server, sc://HOST:PORT.")
 @explain_option
-@click.option("--json", "as_json", is_flag=True, help="One JSON object with all figures.")
+@click.option("--json", "as_json", is_flag=True, help="Print all figures as one JSON object.")
 def analytics(
     place: str,
     *,
@@ -55,9 +65,9 @@ def analytics(
 ) -> ExitCode:
     """Show rates, sizes, latencies, traffic and capacity.
 
-    The traffic is that between containers. Figures of streams are from their tables; those of
-    containers, addresses and links are from the heartbeats in the archive, and switching rates from
-    what `cogwork bench isr` and `xsr` left.
+    Traffic means traffic between containers. Figures of streams come from their tables; those of
+    containers, addresses and links from the heartbeats in the archive; switching rates from the
+    results of `cogwork bench isr` and `xsr`.
     """
     where_spark_runs(master, remote)
     with needs_the_extra():

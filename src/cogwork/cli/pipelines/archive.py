@@ -55,35 +55,37 @@ class _Way(NamedTuple):
 @click.command()
 @click.argument("url")
 @click.argument("streams", nargs=-1, required=True, metavar="STREAM...")
-@click.option("--to", required=True, metavar="DIR|CATALOG", help="A directory, or a catalog.")
+@click.option("--to", required=True, metavar="DIR|CATALOG", help="Directory or catalog.")
 @click.option(
-    "--catalog-option", "pairs", multiple=True, metavar="K=V", help="For the catalog; repeatable."
+    "--catalog-option", "pairs", multiple=True, metavar="K=V", help="Catalog option; repeatable."
 )
-@click.option("--once", is_flag=True, help="End where the streams end now.")
+@click.option("--once", is_flag=True, help="Stop at the current end of the streams.")
 @click.option(
     "--every",
     type=Finite(min=0.1),
     metavar="S",
     show_default="30",
-    help="How often to look.",
+    help="Seconds between passes.",
 )
 @click.option(
     "--commit-rows",
     type=Whole(min=1),
     default=1_000_000,
     show_default=True,
-    help="The most records of a commit.",
+    help="Maximum number of records per commit.",
 )
-@click.option("--trim-after", is_flag=True, help="Give up in the stream what is archived.")
+@click.option("--trim-after", is_flag=True, help="Trim archived records from the stream.")
 @click.option(
     "--fail-on-data-loss/--no-fail-on-data-loss",
     default=True,
     show_default=True,
-    help="Whether to end where a stream has given up records that are not archived.",
+    help="Stop if a stream has trimmed records that are not archived.",
 )
-@click.option("--no-upkeep", is_flag=True, help="Neither compact nor sweep.")
-@click.option("--master", show_default="no Spark", help="Spark's: local[2], spark://HOST:PORT.")
-@click.option("--remote", help="A Spark Connect server, sc://HOST:PORT.")
+@click.option("--no-upkeep", is_flag=True, help="Skip compaction and the removal of orphan files.")
+@click.option(
+    "--master", show_default="no Spark", help="Spark master: local[2], spark://HOST:PORT."
+)
+@click.option("--remote", help="Spark Connect server, sc://HOST:PORT.")
 @certificate_options
 @click.option(
     "--timeout",
@@ -92,9 +94,9 @@ class _Way(NamedTuple):
     metavar="S",
     default=300.0,
     show_default=True,
-    help="How long the container may be away.",
+    help="Seconds to wait for an unreachable container.",
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON object each time it has looked.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per pass.")
 def archive(
     url: str,
     streams: tuple[str, ...],
@@ -117,9 +119,9 @@ def archive(
 ) -> ExitCode:
     """Keep streams as Apache Iceberg tables, each record once.
 
-    A STREAM is a name, an address or a pattern. What is archived the tables say themselves: the
-    command may be ended, or killed, at any time, and goes on where it was. DIR gets a catalog of
-    its own (SQLite); catalog:NAME is one that pyiceberg knows, http://... a REST catalog.
+    A STREAM is a name, an address or a pattern. The tables record what is archived: the command may
+    be stopped or killed at any time and resumes where it was. A DIR gets its own catalog (SQLite);
+    catalog:NAME is a catalog in pyiceberg's configuration, http://... a REST catalog.
     """
     if once and every is not None:
         raise click.UsageError("--once and --every exclude each other")

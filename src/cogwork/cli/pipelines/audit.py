@@ -33,9 +33,15 @@ COLOURS = {"holds": "green", "unproven": "yellow", "violated": "red"}
 
 
 @click.command()
-@click.option("--archive", "place", required=True, metavar="DIR|CATALOG", help="The archive.")
-@click.option("--stream", "streams", multiple=True, metavar="NAME", help="Only this; repeatable.")
-@click.option("--queue", "queues", multiple=True, metavar="ADDRESS", help="Only this; repeatable.")
+@click.option(
+    "--archive", "place", required=True, metavar="DIR|CATALOG", help="Archive directory or catalog."
+)
+@click.option(
+    "--stream", "streams", multiple=True, metavar="NAME", help="Audit only this; repeatable."
+)
+@click.option(
+    "--queue", "queues", multiple=True, metavar="ADDRESS", help="Audit only this; repeatable."
+)
 @click.option(
     "--grace",
     "grace_s",
@@ -43,13 +49,13 @@ COLOURS = {"holds": "green", "unproven": "yellow", "violated": "red"}
     default=60.0,
     show_default=True,
     metavar="S",
-    help="How long an item may be neither settled nor held.",
+    help="Seconds an item may be neither settled nor held.",
 )
-@click.option("--html", type=PageFile(), help="A report's file.")
+@click.option("--html", type=PageFile(), help="Write a report to FILE.")
 @master_option
-@click.option("--remote", help="A Spark Connect server, sc://HOST:PORT.")
+@click.option("--remote", help="Spark Connect server, sc://HOST:PORT.")
 @explain_option
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def audit(
     place: str,
     *,
@@ -62,10 +68,10 @@ def audit(
     explain: bool,
     as_json: bool,
 ) -> ExitCode:
-    """Prove from an archive that nothing was lost, doubled or swapped.
+    """Prove from an archive that nothing was lost, duplicated or reordered.
 
-    Looks at the streams in the archive, at the queues whose events `stream/$audit` has, and at what
-    subscribers wrote there. What is not as it should be is listed, and the exit code is 9.
+    Checks the streams in the archive, the queues whose events are in `stream/$audit`, and what
+    subscribers recorded there. Lists every violation and exits with 9 if there is one.
     """
     where_spark_runs(master, remote)
     with needs_the_extra():

@@ -52,25 +52,37 @@ class Speed(click.ParamType):  # type: ignore[type-arg]  # generic in newer vers
 
 @click.command()
 @click.argument("url")
-@click.option("--archive", "place", required=True, metavar="DIR|CATALOG", help="The archive.")
-@click.option("--stream", required=True, metavar="NAME", help="Which stream's records.")
 @click.option(
-    "--from", "start", default="first", metavar="T|OFFSET", show_default=True, help="The first one."
+    "--archive", "place", required=True, metavar="DIR|CATALOG", help="Archive directory or catalog."
+)
+@click.option("--stream", required=True, metavar="NAME", help="Stream whose records to send.")
+@click.option(
+    "--from", "start", default="first", metavar="T|OFFSET", show_default=True, help="First record."
 )
 @click.option(
-    "--to", "end", default="end", metavar="T|OFFSET", show_default=True, help="To before this one."
+    "--to",
+    "end",
+    default="end",
+    metavar="T|OFFSET",
+    show_default=True,
+    help="End before this record.",
 )
-@click.option("--into", required=True, metavar="ADDRESS", help="Where to: any address.")
+@click.option("--into", required=True, metavar="ADDRESS", help="Target address.")
 @click.option(
     "--speed",
     type=Speed(),
     default="1x",
     show_default=True,
-    help="10x is ten times as quick as then; or max.",
+    help="Speed: 10x is ten times the original pace; or max.",
 )
-@click.option("--run", default="", metavar="NAME", help="Replays the same range once more.")
+@click.option(
+    "--run",
+    default="",
+    metavar="NAME",
+    help="Name of the run; a new name replays the same range again.",
+)
 @certificate_options
-@click.option("--json", "as_json", is_flag=True, help="What became of it as one JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print the outcome as one JSON object.")
 def replay(
     url: str,
     *,
@@ -86,11 +98,11 @@ def replay(
     cert_file: str | None,
     key_file: str | None,
 ) -> ExitCode:
-    """Send what an archive holds back into the mesh, in order.
+    """Send the records of an archive back into the mesh, in order.
 
-    Into a stream each record goes once: a replay that was ended or killed is started again with
-    the same arguments, and goes on. At other addresses a message may come twice, with the same
-    message-id.
+    Each record enters a stream once: start a replay that was stopped or killed again with the same
+    arguments, and it resumes. At other addresses a message may arrive twice, with the same message-
+    id.
     """
     tls = certificates_of(ca_file, cert_file, key_file).context()
     with needs_the_extra():

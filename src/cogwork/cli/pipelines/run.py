@@ -35,12 +35,17 @@ FILE = click.Path(exists=True, dir_okay=False)
     "--url",
     default="amqp://localhost",
     show_default=True,
-    help="The container that the job is about.",
+    help="Container that the job reads from and writes to.",
 )
 @certificate_options
 @spark_options
 @explain_option
-@click.option("--json", "as_json", is_flag=True, help="How it ended; its words go to stderr.")
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print the result as JSON; the job's output goes to stderr.",
+)
 def run(
     file: str,
     arguments: tuple[str, ...],
@@ -56,10 +61,10 @@ def run(
     cert_file: str | None,
     key_file: str | None,
 ) -> None:
-    """Run a PySpark job of your own.
+    """Run your own PySpark job.
 
-    FILE.py finds `spark`, `url`, and the functions `source`, `live`, `sink` and `live_sink`; the
-    arguments are its own. Options of this command stand before FILE.py.
+    FILE.py can use `spark`, `url` and the functions `source`, `live`, `sink` and `live_sink`.
+    ARGUMENTS are passed to it; options of this command come before FILE.py.
     """
     where_spark_runs(master, remote)
     chosen = settings_of(settings)

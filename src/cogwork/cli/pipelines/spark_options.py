@@ -27,19 +27,21 @@ C = TypeVar("C", bound="Callable[..., Any]")
 master_option = click.option(
     "--master",
     show_default="all cores of this machine",
-    help="Spark's master: local[2], spark://HOST:PORT.",
+    help="Spark master: local[2], spark://HOST:PORT.",
 )
 
 OPTIONS = (
     master_option,
-    click.option("--remote", help="A Spark Connect server instead, sc://HOST:PORT."),
-    click.option("--set", "settings", multiple=True, metavar="K=V", help="A setting of Spark."),
-    click.option("--log", type=click.Path(dir_okay=False), help="Where Spark logs to."),
+    click.option("--remote", help="Spark Connect server to use instead, sc://HOST:PORT."),
+    click.option(
+        "--set", "settings", multiple=True, metavar="K=V", help="Spark setting; repeatable."
+    ),
+    click.option("--log", type=click.Path(dir_okay=False), help="Spark's log file."),
 )
 
 
 explain_option = click.option(
-    "--explain", is_flag=True, help="Show on stderr what Spark makes of each action."
+    "--explain", is_flag=True, help="Print Spark's plan of each action to stderr."
 )
 
 
