@@ -81,7 +81,7 @@ class Trio:
             f'id = "{name}"\ndata_dir = "{self.folder / name}"\n'
             f"keep_awake = {json.dumps(self.is_awake)}\n"
             f"[[listen]]\nport = {self.ports[name]}\n{self._socket(name)}{links}"
-            f"[cluster]\nvoters = {json.dumps(NAMES)}\n{self.tables}"
+            f"[cluster]\nprimaries = {json.dumps(NAMES)}\n{self.tables}"
         )
         with (self.folder / f"{name}.log").open("ab") as output:
             self.processes[name] = subprocess.Popen(

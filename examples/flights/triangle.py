@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ("DIRECT_COST", "Strike", "Triangle")
 
 DIRECT_COST = 10
-VOTERS = '[cluster]\nvoters = ["a", "b", "c"]\n'
+VOTERS = '[cluster]\nprimaries = ["a", "b", "c"]\n'
 TOLD = '[telemetry]\nevery_s = 1.0\n[[audit]]\nqueue = "work/replicated"\n'
 """What the containers tell of themselves, and of a queue's items."""
 

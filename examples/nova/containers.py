@@ -50,7 +50,7 @@ class Containers:
         file.write_text(
             f'id = "{name}"\ndata_dir = "{self.folder / name}"\n'
             f"[[listen]]\nport = {self.ports[name]}\n{links}"
-            f"[cluster]\nvoters = {json.dumps(NAMES)}\n"
+            f"[cluster]\nprimaries = {json.dumps(NAMES)}\n"
             f'[[queue]]\naddress = "{NOTIFICATIONS}"\ndurability = "{self.durability}"\n'
             f"in_doubt_timeout_s = {IN_DOUBT_S}\n"
         )

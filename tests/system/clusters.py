@@ -38,7 +38,7 @@ class Cluster:
         self.groups: dict[str, str] = {}
 
     def head(self, name: str) -> str:
-        text = '[cluster]\nvoters = ["a", "b", "c"]\n'
+        text = '[cluster]\nprimaries = ["a", "b", "c"]\n'
         return text if name == "f" else f'data_dir = "{self.folder / name}"\n{text}'
 
     def url(self, name: str) -> str:

@@ -252,7 +252,7 @@ def test_any_container_serves_what_others_hold(tmp_path: Path) -> None:
     """Three containers; the reader is at one without a replica, and the leader dies."""
 
     def head(name: str) -> str:
-        return f'data_dir = "{tmp_path / name}"\n[cluster]\nvoters = ["a", "b", "c"]\n'
+        return f'data_dir = "{tmp_path / name}"\n[cluster]\nprimaries = ["a", "b", "c"]\n'
 
     def dress(member: Member) -> None:
         if member.id == "d":

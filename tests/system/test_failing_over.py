@@ -26,7 +26,7 @@ TIMEOUT_S = 90.0
 @pytest.fixture
 def members(tmp_path: Path) -> Iterator[dict[str, Member]]:
     def head(name: str) -> str:
-        return f'data_dir = "{tmp_path / name}"\n[cluster]\nvoters = ["a", "b", "c"]\n'
+        return f'data_dir = "{tmp_path / name}"\n[cluster]\nprimaries = ["a", "b", "c"]\n'
 
     with meshed(tmp_path, IDS, EDGES, head=head) as made:
         linked(made.values())

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .small_disks import SmallDisk
 
 IDS, EDGES = "abc", [("a", "b"), ("b", "c"), ("a", "c")]
-VOTERS = '[cluster]\nvoters = ["a", "b", "c"]\n'
+VOTERS = '[cluster]\nprimaries = ["a", "b", "c"]\n'
 STREAM = "stream/records"
 BODY_BYTES = 256 * 1024
 DISK_BYTES = 520 * MIB

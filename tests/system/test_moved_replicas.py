@@ -211,7 +211,7 @@ def test_a_container_without_room_says_why(tmp_path: Path, monkeypatch: pytest.M
             await made.open("b")
             found = await asked("c", "b", "a")
             assert (found.replicas, found.problem) == (1, "")
-            assert "whose voters are a, b, c" in (await asked("a")).problem
+            assert "whose primaries are a, b, c" in (await asked("a")).problem
             made.nodes["b"].service.room.why_none = "it leaves"
             assert (await asked("a", "b", "c")).problem == "it leaves"
             monkeypatch.setattr(Wal, "is_full", True)

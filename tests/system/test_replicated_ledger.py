@@ -159,7 +159,7 @@ def parked(member: Member, owner: Member) -> list[str]:
 def test_what_was_accepted_outlives_its_owners(tmp_path: Path, policy: str) -> None:
     """The promise of a replicated queue."""
     chance = chance_of(sys.stdout)
-    voters = f"[cluster]\nvoters = {json.dumps(REPLICAS)}\n"
+    voters = f"[cluster]\nprimaries = {json.dumps(REPLICAS)}\n"
 
     def head(name: str) -> str:
         return voters if name == TRANSIT else f'data_dir = "{tmp_path}/{name}"\n{voters}'

@@ -44,7 +44,7 @@ class Data:
         self.folder = folder
 
     def of(self, name: str) -> str:
-        text = '[cluster]\nvoters = ["a", "b", "c"]\n'
+        text = '[cluster]\nprimaries = ["a", "b", "c"]\n'
         return text if name == "d" else f'data_dir = "{self.folder / name}"\n{text}'
 
 

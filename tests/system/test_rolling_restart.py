@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 NAMES = ("a", "b", "c")
 CLUSTER = """
 [cluster]
-voters = ["a", "b", "c"]
+primaries = ["a", "b", "c"]
 
 [[stream]]
 address = "stream/orders"

@@ -37,7 +37,7 @@ def test_they_outlive_a_container_with_a_data_directory(tmp_path: Path) -> None:
 
 def test_a_cluster_has_them_everywhere(tmp_path: Path) -> None:
     """One container votes; the other holds nothing, and knows all the same."""
-    voters = '[cluster]\nvoters = ["a"]\n'
+    voters = '[cluster]\nprimaries = ["a"]\n'
 
     def head(name: str) -> str:
         return voters if name == "b" else f'data_dir = "{tmp_path / "data"}"\n{voters}'

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 IDS = ("a", "b", "c", "d")
 EDGES = (("a", "b"), ("b", "c"), ("c", "a"), ("d", "a"))
-VOTERS = '[cluster]\nvoters = ["a", "b", "c"]\n'
+VOTERS = '[cluster]\nprimaries = ["a", "b", "c"]\n'
 STREAM = "stream/orders"
 
 

@@ -280,7 +280,7 @@ def members(tmp_path: Path) -> Iterator[dict[str, Member]]:
     """Three containers with a stream on replicas that a client has used."""
 
     def head(name: str) -> str:
-        return f'data_dir = "{tmp_path / "data" / name}"\n[cluster]\nvoters = ["a", "b", "c"]\n'
+        return f'data_dir = "{tmp_path / "data" / name}"\n[cluster]\nprimaries = ["a", "b", "c"]\n'
 
     with meshed(tmp_path, IDS, EDGES, head=head) as made:
         linked(made.values())

@@ -32,7 +32,7 @@ Record = dict[str, Any]
 
 CONFIGURATION = f"""
 [cluster]
-voters = ["a", "b", "c"]
+primaries = ["a", "b", "c"]
 
 [telemetry]
 every_s = {EVERY_S}

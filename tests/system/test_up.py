@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
@@ -18,13 +19,13 @@ import pytest
 
 from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.fleet import Fleet
+from cogwork.cli.up import primaries_of
 
 from .processes import children_of
 from .served import COGWORK, done, within
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 START_TIMEOUT_S = 60.0
 CONVERGE_TIMEOUT_S = 40.0
@@ -246,3 +247,37 @@ def test_one_that_cannot_start_ends_the_others_with_its_code(
     err = capfd.readouterr().err
     assert 'bad  │ cogwork: options: --link: found "tomato"' in err
     assert "cogwork: container bad ended with exit code 2" in err
+
+
+def test_they_are_one_cluster_that_keeps_its_data_for_as_long_as_it_runs(tmp_path: Path) -> None:
+    with up(tmp_path, "3") as running:
+        folder = Path(json.loads(running.out.read_text())["data_dir"])
+        assert {each.name for each in folder.iterdir()} == {"c1", "c2", "c3"}
+        made = done("stream", "create", running.url("c2"), "orders", "--engine", "raft")
+        assert made.stdout == "stream/orders created\n"
+        assert not made.stderr
+        done("send", running.url("c3"), "stream/orders", "one")
+        read = ("receive", running.url("c1"), "stream/orders", "--from", "first", "--count", "1")
+        assert command(*read) == "one\n"
+        shown = json.loads(command("stream", "show", running.url("c1"), "orders", "--json"))
+        assert sorted(shown["voters"]) == ["c1", "c2", "c3"]
+        assert running.end(signal.SIGINT) == ExitCode.OK
+        assert not folder.exists()
+
+
+def test_a_directory_that_is_named_is_kept(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    for is_first in (True, False):
+        with up(tmp_path, "1", "--data", str(data)) as running:
+            if is_first:
+                done("stream", "create", running.url("c1"), "orders", "--engine", "raft")
+            within(30, lambda: "orders" in command("stream", "list", running.url("c1")), "there")
+            assert running.end(signal.SIGTERM) == ExitCode.OK
+
+
+@pytest.mark.parametrize(
+    ("count", "voting"), [(1, 1), (2, 1), (3, 3), (4, 3), (5, 5), (6, 5), (100, 5)]
+)
+def test_an_odd_number_of_them_votes(count: int, voting: int) -> None:
+    ids = [f"c{number}" for number in range(count)]
+    assert primaries_of(ids) == ids[:voting]

@@ -206,10 +206,10 @@ def test_a_replicated_queue_is_theirs_together_where_they_are_one_cluster(
     declare = ("--durability", "replicated", "--json")
     apart = json.loads(done("queue", "declare", workers.url, "work/r", *declare).stdout)
     assert apart["problem"] == (
-        f"not there at {SECOND}: workers are one cluster where [cluster] names voters"
+        f"not there at {SECOND}: workers are one cluster where [cluster] names primaries"
     )
     file = tmp_path / "cogwork.toml"
-    file.write_text(f'[cluster]\nvoters = ["{FIRST}"]\n')
+    file.write_text(f'[cluster]\nprimaries = ["{FIRST}"]\n')
     with working(tmp_path / "w", "--config", str(file), "--data", str(tmp_path / "data")) as both:
         together = json.loads(done("queue", "declare", both.url, "work/r", *declare).stdout)
         assert together["problem"] is None

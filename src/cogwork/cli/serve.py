@@ -112,6 +112,12 @@ log = logging.getLogger("cogwork")
     help="Gateway for another protocol, such as zeromq; repeatable.",
 )
 @click.option("--data", "data_dir", metavar="DIR", show_default="nowhere", help="Data directory.")
+@click.option(
+    "--primaries",
+    metavar="A,B,C",
+    show_default="this container alone",
+    help="IDs of the containers that vote in the cluster, the same in each of its containers.",
+)
 @click.option("--telemetry", is_flag=True, help="Append heartbeats to the stream $telemetry.")
 @click.option(
     "--json", "as_json", is_flag=True, help="Print the listening addresses as a JSON object."
@@ -130,6 +136,7 @@ def serve(
     queue_patterns: tuple[str, ...],
     topic_patterns: tuple[str, ...],
     data_dir: str | None,
+    primaries: str | None,
     telemetry: bool,
     as_json: bool,
     worker_json: str | None,
@@ -155,26 +162,25 @@ def serve(
             queue_patterns=queue_patterns,
             topic_patterns=topic_patterns,
             gateways=gateways,
+            primaries=primaries,
             file=config,
         )
         return whole if worker is None else worker.configured(whole)
 
     notes: list[str] = []
     configuration = read(notes.append)
-    if configuration.arrow.readers and find_spec("pyarrow") is None:
-        wanted = "pip install 'cogwork[arrow]'"
-        raise ConfigurationError("options", 0, "arrow.readers", "no pyarrow", wanted)
+    _demand_pyarrow(configuration)
     single: dict[str, object] = {
         "--id": container_id,
         "--config": config,
         "--data": data_dir,
+        "--primaries": primaries,
         "--workers": workers,
         "--arrow": readers,
     }
     repeated = {"--listen": listen, "--link": links, "--gateway": gateways}
     repeated |= {"--queue-patterns": queue_patterns, "--topic-patterns": topic_patterns}
-    options = _words(single, repeated)
-    options += ["--telemetry"] * telemetry
+    options = [*_words(single, repeated), *["--telemetry"] * telemetry]
     if job_json is not None:
         return _read_for(job_json, configuration, read)
     if configuration.data_dir is not None:
@@ -188,6 +194,17 @@ def serve(
         crew_of = partial(_crew_of, options, worker_json, worker)
         has_left = runner.run(_run(configuration, worker, read, crew_of, as_json=as_json))
     return LEFT if worker is not None and has_left else ExitCode.OK
+
+
+def _demand_pyarrow(configuration: Configuration) -> None:
+    """Refuse readers where they cannot be.
+
+    Raises:
+        ConfigurationError: They are wanted, and pyarrow is not installed.
+    """
+    if configuration.arrow.readers and find_spec("pyarrow") is None:
+        wanted = "pip install 'cogwork[arrow]'"
+        raise ConfigurationError("options", 0, "arrow.readers", "no pyarrow", wanted)
 
 
 def _make(data_dir: str) -> None:

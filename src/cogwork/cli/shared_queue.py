@@ -37,7 +37,7 @@ SLICE = 10_000
 LEARN_S = 0.3
 """So long others have to tell that they keep a queue on disk, too, once they hear of it."""
 
-ONE_CLUSTER = "workers are one cluster where [cluster] names voters"
+ONE_CLUSTER = "workers are one cluster where [cluster] names primaries"
 
 NOT_OWNED = "nobody owns it yet: it takes items once a majority of its replicas answers"
 

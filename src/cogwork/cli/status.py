@@ -13,6 +13,7 @@ import click
 
 from cogwork.cli.certificates import certified
 from cogwork.cli.group import reach_each
+from cogwork.cli.listing import why_behind
 from cogwork.cli.manager import Manager
 from cogwork.cli.rendering import jsonable
 from cogwork.cli.stream import COLUMNS as STREAM_COLUMNS
@@ -207,7 +208,8 @@ def _show_one(screen: Console, container: dict[str, Any]) -> None:
 
 def cluster_line(cluster: dict[str, Any]) -> str:
     """Says how a container's cluster is, as that container knows it."""
-    current = "" if cluster["is_current"] else ", [yellow]not current yet[/yellow]"
+    behind = f"not current yet: {as_markup(why_behind(cluster))}"
+    current = "" if cluster["is_current"] else f", [yellow]{behind}[/yellow]"
     voters, leader = as_markup(", ".join(cluster["voters"])), cluster["leader"] or "unknown"
     return (
         f"  cluster of {voters}, leader {as_markup(leader)}: "

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 import socket
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -13,8 +17,13 @@ from cogwork.cli.fleet import Fleet
 from cogwork.cli.quantities import Whole
 from cogwork.cli.tables import console, table
 from cogwork.cli.topologies import NAMED, TopologyError, topology_of
+from cogwork.container.errors import DataDirectoryError
+from cogwork.container.settings import VOTERS_MAX
+from cogwork.log.directory import DIRECTORY_MODE
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from cogwork.cli.exit_codes import ExitCode
     from cogwork.cli.topologies import Topology
 
@@ -23,6 +32,11 @@ __all__ = ("up",)
 BASE_PORT = 5672
 HOST = "127.0.0.1"
 COUNT_MAX = 100
+
+LOG_BYTES = 128 << 20
+"""What a container's write-ahead log reserves: its first file, and the next one."""
+
+MIB = 1 << 20
 
 COLUMNS = {"id": "container", "url": "url", "neighbours": "linked with", "process_id": "process"}
 
@@ -46,18 +60,65 @@ COLUMNS = {"id": "container", "url": "url", "neighbours": "linked with", "proces
     show_default=True,
     help="First port; ports in use are skipped.",
 )
-def up(count: int, topology: str, as_json: bool, base_port: int) -> ExitCode:
-    """Run several linked containers on this machine.
+@click.option(
+    "--data",
+    metavar="DIR",
+    show_default="a temporary directory, removed at the end",
+    help="Data directory, with a folder for each container.",
+)
+def up(count: int, topology: str, as_json: bool, base_port: int, data: str | None) -> ExitCode:
+    """Run a cluster of linked containers on this machine.
 
-    Starts `cogwork serve` N times on loopback and links the containers. Their logs go to stderr,
-    each line prefixed with the container's id. Ctrl-C stops all of them.
+    Starts `cogwork serve` N times on loopback, links the containers and makes them one cluster.
+    Their logs go to stderr, each line prefixed with the container's id. Ctrl-C stops all of them
+    and removes their data, unless --data names a directory.
     """
     try:
         wanted = topology_of(count, topology)
     except TopologyError as error:
         raise click.BadParameter(str(error), param_hint="--topology") from error
     ports = free_ports(base_port, count)
-    return asyncio.run(_run(wanted, ports, as_json=as_json))
+    with _kept_in(data, count) as folder:
+        return asyncio.run(_run(wanted, ports, folder, is_kept=data is not None, as_json=as_json))
+
+
+@contextmanager
+def _kept_in(data: str | None, count: int) -> Iterator[Path]:
+    """Yield the directory for the containers' files; remove it at the end if it is temporary.
+
+    Raises:
+        DataDirectoryError: It cannot be made, or has no room for so many containers.
+    """
+    folder = _made(data)
+    try:
+        free_bytes, needed_bytes = shutil.disk_usage(folder).free, count * LOG_BYTES
+        if free_bytes < needed_bytes and not any(folder.iterdir()):
+            raise DataDirectoryError(
+                str(folder),
+                f"{free_bytes // MIB} MiB are free, and {count} containers need "
+                f"{needed_bytes // MIB} MiB: name another directory with --data",
+            )
+        yield folder
+    finally:
+        if data is None:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _made(data: str | None) -> Path:
+    try:
+        if data is None:
+            return Path(tempfile.mkdtemp(prefix="cogwork-up-"))
+        folder = Path(data).absolute()
+        folder.mkdir(DIRECTORY_MODE, parents=True, exist_ok=True)
+    except OSError as error:
+        raise DataDirectoryError(data or tempfile.gettempdir(), error.strerror or "") from error
+    return folder
+
+
+def primaries_of(ids: Sequence[str]) -> list[str]:
+    """Return the containers that vote: an odd number, as one more would bear no more losses."""
+    count = min(len(ids), VOTERS_MAX)
+    return list(ids[: count - (count + 1) % 2])
 
 
 def free_ports(first: int, count: int) -> list[int]:
@@ -86,11 +147,15 @@ def free_ports(first: int, count: int) -> list[int]:
     return found
 
 
-async def _run(topology: Topology, ports: list[int], *, as_json: bool) -> ExitCode:
+async def _run(
+    topology: Topology, ports: list[int], folder: Path, *, is_kept: bool, as_json: bool
+) -> ExitCode:
+    primaries = ",".join(primaries_of(topology.ids))
     endpoints = {name: f"{HOST}:{port}" for name, port in zip(topology.ids, ports, strict=True)}
     commands = {
         name: [
             *("serve", "--json", "--id", name, "--listen", endpoint),
+            *("--data", str(folder / name), "--primaries", primaries),
             *(word for each in topology.dialled_by(name) for word in ("--link", endpoints[each])),
         ]
         for name, endpoint in endpoints.items()
@@ -106,17 +171,18 @@ async def _run(topology: Topology, ports: list[int], *, as_json: bool) -> ExitCo
             }
             for name, process_id in process_ids.items()
         ]
-        _announce(rows, as_json=as_json)
+        _announce(rows, folder, is_kept=is_kept, as_json=as_json)
 
     return await Fleet(commands).run(announce)
 
 
-def _announce(rows: list[dict[str, object]], *, as_json: bool) -> None:
+def _announce(rows: list[dict[str, object]], folder: Path, *, is_kept: bool, as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps({"containers": rows}))
+        click.echo(json.dumps({"containers": rows, "data_dir": str(folder)}))
         return
     screen = console()
     shown = [{**row, "process_id": str(row["process_id"])} for row in rows]
     for part in table("containers", COLUMNS, shown, len(shown)):
         screen.print(part)
-    click.echo("Ctrl-C ends them")
+    click.echo(f"one cluster; its data is in {folder}")
+    click.echo("Ctrl-C ends them" + ("" if is_kept else ", and removes their data"))

@@ -75,7 +75,7 @@ def _told(tables: Configuration | Vhost) -> dict[str, dict[str, float]]:
 
 def schema_engine_of(configuration: Configuration) -> str:
     """Returns what keeps the streams of schemas and records: replicas in a cluster, else memory."""
-    has_cluster = configuration.cluster.voters is not None
+    has_cluster = configuration.cluster.primaries is not None
     return "raft" if has_cluster or configuration.data_dir is not None else "orb"
 
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from cogwork.container.settings import (
         Address,
         Audit,
+        Cluster,
         Configuration,
         Link,
         Listen,
@@ -52,6 +53,13 @@ def find_problem(configuration: Configuration) -> Problem | None:
     return next(_configuration(configuration), None)
 
 
+def _cluster(cluster: Cluster) -> Iterator[Problem]:
+    key = "primaries" if cluster.voters is None else "voters"
+    if cluster.voters not in (None, cluster.primaries):
+        yield Problem((key,), "primaries, too, and other ones", "primaries alone: voters is old")
+    yield from named_twice(key, cluster.primaries)
+
+
 def _configuration(configuration: Configuration) -> Iterator[Problem]:
     yield from _id(configuration)
     can_log_in = _mechanisms_with_users(configuration.users)
@@ -62,7 +70,7 @@ def _configuration(configuration: Configuration) -> Iterator[Problem]:
     yield from twice("listen", "port", ports)
     yield from twice("listen", "path", [each.path for each in configuration.listeners])
     yield from _links(configuration)
-    for problem in named_twice("voters", configuration.cluster.voters):
+    for problem in _cluster(configuration.cluster):
         yield problem.below("cluster")
     for at, user in enumerate(configuration.users):
         for problem in _user(user):

@@ -29,7 +29,15 @@ from cogwork.container.pattern_options import with_patterns
 from cogwork.container.problems import Problem
 from cogwork.container.router_blocks import translate
 from cogwork.container.router_file import is_router_file
-from cogwork.container.settings import Configuration, Link, Listen, Telemetry, Tls
+from cogwork.container.settings import (
+    VOTERS_MAX,
+    Cluster,
+    Configuration,
+    Link,
+    Listen,
+    Telemetry,
+    Tls,
+)
 from cogwork.container.shape import describe, is_tables, keys_at, type_at
 from cogwork.container.toml_lines import Path, find_lines, line_of
 
@@ -188,6 +196,7 @@ def with_options(
     queue_patterns: Sequence[str] = (),
     topic_patterns: Sequence[str] = (),
     gateways: Sequence[str] = (),
+    primaries: str | None = None,
     file: FilePath | None = None,
 ) -> Configuration:
     """Lets the options of the command line win over the file.
@@ -205,17 +214,14 @@ def with_options(
         queue_patterns: Each `--queue-patterns`; before what the file says of the same addresses.
         topic_patterns: Each `--topic-patterns`, the same.
         gateways: Each `--gateway`, besides those of the file.
+        primaries: `--primaries`: ids, with commas between.
         file: Where the configuration is from, for messages.
 
     Raises:
         OptionError: An option is malformed.
         ConfigurationError: It contradicts the file.
     """
-    changes: dict[str, Any] = {}
-    if container_id is not None:
-        changes["id"] = _named("--id", container_id, "a name")
-    if data_dir is not None:
-        changes["data_dir"] = _named("--data", data_dir, "a directory")
+    changes = _identity_options(container_id, data_dir, primaries)
     if workers is not None:
         changes["workers"] = workers
     if has_telemetry and configuration.telemetry is None:
@@ -257,6 +263,28 @@ def _named(option: str, name: str, expected: str) -> str:
     if not name:
         raise OptionError(option, _show(name), expected)
     return name
+
+
+def _identity_options(
+    container_id: str | None, data_dir: str | None, primaries: str | None
+) -> dict[str, Any]:
+    """Read what a container is, where it keeps that, and with whom it votes."""
+    changes: dict[str, Any] = {}
+    if container_id is not None:
+        changes["id"] = _named("--id", container_id, "a name")
+    if data_dir is not None:
+        changes["data_dir"] = _named("--data", data_dir, "a directory")
+    if primaries is not None:
+        changes["cluster"] = _primaries_option(primaries)
+    return changes
+
+
+def _primaries_option(text: str) -> Cluster:
+    try:
+        return msgspec.convert({"primaries": [each.strip() for each in text.split(",")]}, Cluster)
+    except msgspec.ValidationError as error:
+        expected = f"up to {VOTERS_MAX} ids of containers, with commas between"
+        raise OptionError("--primaries", _show(text), expected) from error
 
 
 def _listen_option(endpoint: str) -> Listen:

@@ -137,7 +137,7 @@ class Container:
             self.core,
             self.journals,
             self.vhosts,
-            has_cluster=has_disk or configuration.cluster.voters is not None,
+            has_cluster=has_disk or configuration.cluster.primaries is not None,
         )
         has_telemetry = configuration.telemetry is not None
         self._audits = Audits(self.id, configuration.audits, times_items=has_telemetry)

@@ -107,7 +107,7 @@ def demand_installed(kinds: Sequence[str], options: Mapping[str, object]) -> Non
 def find_without_disk(configuration: Configuration) -> Problem | None:
     """Finds the first queue, rule, or stream that needs a disk or a cluster that is not there."""
     has_disk = configuration.data_dir is not None
-    has_cluster = has_disk or configuration.cluster.voters is not None
+    has_cluster = has_disk or configuration.cluster.primaries is not None
 
     def of_queue(queue: Queue | Address) -> Iterator[Problem]:
         if queue.durability == "disk" and not has_disk:

@@ -9,7 +9,7 @@ Each Struct is one table, each field one key, under the same name except where t
 
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta, Struct, field
+from msgspec import Meta, Struct, field, structs
 
 from cogwork.amqp.redirect import Host
 from cogwork.container.limits import Count, Limits, Positive
@@ -77,6 +77,7 @@ ItemCount = Annotated[int, Meta(ge=1, le=COUNT_MAX)]
 Seconds = Annotated[float, Meta(gt=0, lt=SECONDS_MAX)]
 Size = Annotated[int, Meta(ge=1, le=2**63 - 1)]
 Text = Annotated[str, Meta(min_length=1)]
+Voters = Annotated[list[Text], Meta(min_length=1, max_length=VOTERS_MAX)]
 Mechanism = Literal["ANONYMOUS", "PLAIN", "EXTERNAL"]
 Right = Literal["send", "receive", "manage"]
 RIGHTS: tuple[Right, ...] = ("send", "receive", "manage")
@@ -369,11 +370,17 @@ class Cluster(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`[cluster]`: the containers that agree on what is declared for all.
 
     Attributes:
-        voters: Their ids, the most senior first, the same in every container; at most five, and an
-            odd number is wise. Each needs a `data_dir`. None is this container alone.
+        primaries: Their ids, the most senior first, the same in every container; at most five, and
+            an odd number is wise. Each needs a `data_dir`. None is this container alone.
+        voters: What `primaries` was called before.
     """
 
-    voters: Annotated[list[Text], Meta(min_length=1, max_length=VOTERS_MAX)] | None = None
+    primaries: Voters | None = None
+    voters: Voters | None = None
+
+    def __post_init__(self) -> None:
+        if self.primaries is None and self.voters is not None:
+            structs.force_setattr(self, "primaries", self.voters)
 
 
 class Arrow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

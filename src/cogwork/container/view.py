@@ -8,7 +8,7 @@ connections of all of them, as a permission that holds there holds in each.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, TypeGuard, TypeVar, cast
 
 from cogwork.amqp.errors import AmqpError, Condition
 from cogwork.amqp.performatives import Role
@@ -17,6 +17,7 @@ from cogwork.container.cluster.known import demand_known
 from cogwork.container.cluster.raft import KIND as STREAM
 from cogwork.container.declarations import Declarations
 from cogwork.container.engine_checks import demand_installed
+from cogwork.container.engines import RAFT
 from cogwork.container.inventory import collections_of
 from cogwork.container.mesh import view as mesh_view
 from cogwork.container.reported import Reported
@@ -243,6 +244,14 @@ class View:
         """Sees that containers which are to hold replicas are there, or were."""
         demand_known(self._container, {"replicas": names})
 
+    async def demand_rooms(self, options: Mapping[str, object]) -> None:
+        """See that the containers which are to hold something new can do so."""
+        demand_known(self._container, options)
+        named, replication = options.get("replicas"), self._container.replication
+        names = [each for each in named if isinstance(each, str)] if _is_list(named) else []
+        if options.get("engine", RAFT) == RAFT and replication.is_in_use:
+            await replication.raft.moves.rooms.demand_all(names)
+
     async def demand_majority(self) -> None:
         """Waits a while until a majority of the cluster answers, if there is a cluster."""
         replication = self._container.replication
@@ -295,6 +304,10 @@ class View:
     def send(self, address: str, message: bytes, on_outcome: OnOutcome) -> bool:
         """Sends a message from within; False where the address leads nowhere."""
         return self._container.outgoing.send(self._vhost, address, message, on_outcome)
+
+
+def _is_list(value: object) -> TypeGuard[Sequence[object]]:
+    return isinstance(value, list | tuple)
 
 
 def _do_nothing() -> None:

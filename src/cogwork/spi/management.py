@@ -330,6 +330,16 @@ class ContainerView(Protocol):
             ManagementError: Nobody has heard of one, or one is named twice.
         """
 
+    def demand_rooms(self, options: Mapping[str, object]) -> Awaitable[None]:
+        """See that the containers which are to hold something new can do so.
+
+        Args:
+            options: Of a stream or a queue; `replicas` names the containers.
+
+        Raises:
+            ValueError: One cannot, or is in another cluster; the text says what to configure.
+        """
+
     def demand_majority(self) -> Awaitable[None]:
         """Waits a while until a majority of the cluster answers, if there is a cluster.
 

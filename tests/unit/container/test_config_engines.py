@@ -119,7 +119,7 @@ def test_an_engine_that_is_no_class_is_refused_at_the_start() -> None:
 
 @pytest.mark.parametrize("text", [REPLICATED, RAFT])
 def test_a_cluster_elsewhere_has_the_disks(text: str) -> None:
-    with_options(parse('id = "x"\n[cluster]\nvoters = ["a", "b", "c"]\n' + text))
+    with_options(parse('id = "x"\n[cluster]\nprimaries = ["a", "b", "c"]\n' + text))
 
 
 @pytest.mark.parametrize(

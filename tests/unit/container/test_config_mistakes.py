@@ -33,13 +33,13 @@ if TYPE_CHECKING:
             'cogwork.toml:3: audit[0].vhost: found "blue", expected the name of a [[vhost]]',
         ),
         (
-            "[cluster]\nvoters = ['a', 'b', 'c', 'd', 'e', 'f']",
-            "cogwork.toml:2: cluster.voters: found an array of 6,"
+            "[cluster]\nprimaries = ['a', 'b', 'c', 'd', 'e', 'f']",
+            "cogwork.toml:2: cluster.primaries: found an array of 6,"
             " expected an array of 1 to 5 items, each item a string",
         ),
         (
-            "[cluster]\nvoters = []",
-            "cogwork.toml:2: cluster.voters: found an empty array,"
+            "[cluster]\nprimaries = []",
+            "cogwork.toml:2: cluster.primaries: found an empty array,"
             " expected an array of 1 to 5 items, each item a string",
         ),
         (

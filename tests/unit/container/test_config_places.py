@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from whole_configuration import error_of
 
-from cogwork.container.config import parse
+from cogwork.container.config import parse, with_options
+from cogwork.container.errors import ConfigurationError, OptionError
 
 STREAM = '[[stream]]\naddress = "stream/a"\n'
 QUEUE = '[[queue]]\naddress = "queue/a"\n'
@@ -15,8 +16,8 @@ QUEUE = '[[queue]]\naddress = "queue/a"\n'
     ("text", "message"),
     [
         (
-            '[cluster]\nvoters = ["a", "a", "b"]',
-            'cogwork.toml:2: cluster.voters[1]: found "a" twice, expected each name once',
+            '[cluster]\nprimaries = ["a", "a", "b"]',
+            'cogwork.toml:2: cluster.primaries[1]: found "a" twice, expected each name once',
         ),
         (
             STREAM + 'replicas = [\n"a",\n"b", "a"]',
@@ -123,3 +124,21 @@ def test_an_address_begins_with_one_slash_at_most(text: str, message: str) -> No
 )
 def test_a_slash_before_it_makes_no_other_address(text: str, message: str) -> None:
     assert message in str(error_of(text))
+
+
+def test_the_old_name_of_primaries_is_taken() -> None:
+    for key in ("primaries", "voters"):
+        found = parse(f'[cluster]\n{key} = ["a", "b"]').cluster
+        assert found.primaries == ["a", "b"]
+    with pytest.raises(ConfigurationError, match="primaries alone: voters is old"):
+        parse('[cluster]\nprimaries = ["a", "b"]\nvoters = ["a"]')
+
+
+def test_primaries_of_the_command_line_win() -> None:
+    file = parse('[cluster]\nprimaries = ["a", "b"]')
+    assert with_options(file, primaries="c, d,e").cluster.primaries == ["c", "d", "e"]
+    for wrong in ("", "a,,b", "a,b,c,d,e,f"):
+        with pytest.raises(OptionError, match=r"--primaries: found .* expected up to 5 ids"):
+            with_options(file, primaries=wrong)
+    with pytest.raises(ConfigurationError, match=r'cluster.primaries\[1\]: found "a" twice'):
+        with_options(file, primaries="a,a")

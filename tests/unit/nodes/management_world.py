@@ -184,6 +184,10 @@ class FakeContainer:
             raise self.trouble
         return False
 
+    async def demand_rooms(self, options: Mapping[str, object]) -> None:
+        if "nobody" in cast("Sequence[str]", options.get("replicas", ())):
+            raise ValueError("container 'nobody' can hold no replica")
+
     async def relocate_queue(
         self, address: str, voters: Sequence[str], learners: Sequence[str]
     ) -> None:

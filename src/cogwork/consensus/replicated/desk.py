@@ -14,7 +14,10 @@ if TYPE_CHECKING:
     from cogwork.consensus.replicated.served import Served
     from cogwork.consensus.replicated.stream import Stream
 
-__all__ = ("Desk",)
+__all__ = ("NO_REPLICA", "Desk")
+
+NO_REPLICA = "no replica of {} is here"
+"""What a container that is up answers where it does not hold the stream it is asked about."""
 
 
 class Desk:
@@ -36,7 +39,7 @@ class Desk:
         if served is not None:
             served.call(call, answer)
         elif stream is None or stream.member is None or stream.key != call.stream:
-            reason = f"no replica of {call.stream.name} is here"
+            reason = NO_REPLICA.format(call.stream.name)
             answer(Refused(call.number, failure_of(Unavailable(reason))))
         else:
             stream.member.call(call, answer)

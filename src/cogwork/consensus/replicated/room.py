@@ -44,5 +44,5 @@ class Room:
         if self._wal.is_full:
             return "its disk is full"
         if set(wanted) != set(voters):
-            return f"its cluster is another one, whose voters are {', '.join(voters)}"
+            return f"its cluster is another one, whose primaries are {', '.join(voters)}"
         return self.why_none

@@ -58,6 +58,9 @@ ANSWER_TIMEOUT_S = 4.0
 
 PAUSE_S = 0.2
 
+LOOK_S = 1.0
+"""How often a container that is not current looks who is missing."""
+
 REPLACED = "a snapshot stands for what came of it"
 
 log = logging.getLogger("cogwork")
@@ -110,7 +113,8 @@ class Cluster:
         self._outcomes: OrderedDict[int, Outcome] = OrderedDict()
         self._reaching: list[tuple[int, asyncio.Future[None]]] = []
         self._kept = 0
-        self._problem = ""
+        self._problem = self._why_behind = ""
+        self._watching: asyncio.Task[None] | None = None
 
     @property
     def is_current(self) -> bool:
@@ -136,13 +140,16 @@ class Cluster:
 
     def start(self) -> None:
         """Begins to follow."""
-        self._task = asyncio.get_running_loop().create_task(self._run())
+        loop = asyncio.get_running_loop()
+        self._task = loop.create_task(self._run())
+        self._watching = loop.create_task(self._watch())
 
     async def close(self) -> None:
         """Follows no more; whoever waits for a command's outcome does not hear of it here."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        tasks = [each for each in (self._task, self._watching) if each is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         waiting, self._waiting = self._waiting, {}
         for waiter in waiting.values():
             if not waiter.done():
@@ -280,6 +287,12 @@ class Cluster:
                 start = Origin.SNAPSHOT if is_behind else FromOffset(self.next)
             await asyncio.sleep(PAUSE_S)
 
+    async def _watch(self) -> None:
+        """Keep what delays this container in mind, for people, until it has caught up."""
+        while not self.is_current:
+            await asyncio.sleep(LOOK_S)
+            self._why_behind = await whom_it_lacks(self._service, KEY, self.voters)
+
     def _tell_problem(self, problem: str) -> None:
         if problem != self._problem:
             self._problem = problem
@@ -308,7 +321,7 @@ class Cluster:
         voters = list((await engine.members()).voters)
         if voters and voters != self.voters:
             log.warning(
-                "the cluster's voters are %s, and stay so; [cluster] voters = %s has no effect",
+                "the cluster's voters are %s, and stay so; [cluster] primaries = %s has no effect",
                 ", ".join(voters),
                 ", ".join(self.voters),
             )
@@ -403,6 +416,7 @@ class Cluster:
             "next": self.next,
             "digest": self.declarations.digest,
             "is_current": self.is_current,
+            "problem": "" if self.is_current else self._problem or self._why_behind,
         }
 
 

@@ -118,7 +118,7 @@ class QueueReplicas:
         if not self._has_cluster:
             raise Refused(
                 f"{address!r:.200} is to be replicated, and this container is in no cluster: give "
-                "it [cluster] voters and, where it is to hold replicas, a data_dir",
+                "it [cluster] primaries and, where it is to hold replicas, a data_dir",
                 Condition.NOT_IMPLEMENTED,
             )
         known = keys_at(QueueOptions, ())

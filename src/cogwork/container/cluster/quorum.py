@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from cogwork.consensus.errors import ConsensusError, Unavailable
 from cogwork.consensus.replicated.calls import GetMembers, MembersAre
+from cogwork.consensus.replicated.desk import NO_REPLICA
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,16 +46,28 @@ async def demand_majority(
 
 
 async def whom_it_lacks(service: RaftService, stream: StreamKey, voters: Sequence[str]) -> str:
-    """Says what is to be done where no majority answers, and which of the voters do not."""
+    """Say what keeps voters from deciding anything: who does not answer, or holds no replica."""
 
-    async def answers(voter: str) -> bool:
+    async def problem_of(voter: str) -> str:
         try:
             await service.ask(voter, GetMembers, MembersAre, stream, ANSWER_TIMEOUT_S)
-        except ConsensusError:
-            return False
-        return True
+        except ConsensusError as error:
+            return str(error)
+        return ""
 
-    found = await asyncio.gather(*map(answers, voters))
-    missing = [voter for voter, is_there in zip(voters, found, strict=True) if not is_there]
-    silent = f", and no answer comes from {', '.join(missing)}" if missing else ""
-    return f"a majority of {', '.join(voters)} has to be up and linked{silent}"
+    found = await asyncio.gather(*map(problem_of, voters))
+    problems = {voter: why for voter, why in zip(voters, found, strict=True) if why}
+    none = str(Unavailable(NO_REPLICA.format(stream.name)))
+    without = [voter for voter, why in problems.items() if why == none]
+    silent = [voter for voter, why in problems.items() if why != none]
+    if service.own in silent:  # it is up: it has answered whoever asks here
+        silent.remove(service.own)
+    if not silent and not without:
+        return f"{', '.join(voters)} {'is' if len(voters) == 1 else 'are'} up, and nobody leads yet"
+    told = [f"no answer comes from {', '.join(silent)}"] if silent else []
+    if without:
+        told.append(
+            f"{', '.join(without)} {'is' if len(without) == 1 else 'are'} up without a replica of "
+            f"{stream.name}: a data directory and the same [cluster] primaries are needed there"
+        )
+    return f"a majority of {', '.join(voters)} has to be up and linked, and {', and '.join(told)}"

@@ -70,14 +70,16 @@ class Replication:
         """
         configuration = container.configuration
         own = container.id
-        voters = configuration.cluster.voters
+        voters = configuration.cluster.primaries
         self.storage: Storage | None = None
         if configuration.data_dir is not None:
             self.storage = Storage(configuration.data_dir, own)
         elif voters is not None and own in voters:
             found = f"{own!r}, which is this container and has no data directory"
             expected = 'data_dir = "DIR" or --data DIR in every container that votes'
-            raise ConfigurationError("configuration", 0, "cluster.voters", found, expected)
+            raise ConfigurationError("configuration", 0, "cluster.primaries", found, expected)
+        if configuration.cluster.voters is not None:
+            log.warning("[cluster] voters is deprecated: call it primaries")
         self._journals = container.journals
         self._queues = container.queues
         self._vhosts = container.vhosts

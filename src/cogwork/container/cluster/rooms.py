@@ -9,7 +9,7 @@ from cogwork.consensus.errors import ConsensusError
 from cogwork.consensus.replicated.calls import GetRoom, RoomIs, StreamKey
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from cogwork.consensus.replicated.service import RaftService
     from cogwork.container.cluster.cluster import Cluster
@@ -46,6 +46,40 @@ class Rooms:
         room = await self._ask(container)
         if room.problem:
             raise ValueError(f"container {container!r:.80} can hold no replica: {room.problem}")
+
+    async def demand_all(self, containers: Sequence[str]) -> None:
+        """See that containers which are to hold something new are in this cluster.
+
+        A primary that does not answer may be away for a while: the others begin without it.
+
+        Raises:
+            ValueError: One is not, or cannot hold a replica, or does not answer; the text says
+                which and what to do.
+        """
+        rooms = await asyncio.gather(*map(self._ask, containers), return_exceptions=True)
+        for container, room in zip(containers, rooms, strict=True):
+            if isinstance(room, BaseException):
+                if not isinstance(room, ConsensusError):
+                    raise room
+                problem = "" if container in self._cluster.voters else str(room)
+            else:
+                problem = room.problem
+            if problem:
+                raise ValueError(
+                    f"container {container!r:.80} can hold no replica: {problem}"
+                    f"{self._what_to_configure(containers)}"
+                )
+
+    def _what_to_configure(self, containers: Sequence[str]) -> str:
+        voters = self._cluster.voters
+        if set(containers) <= set(voters):
+            return ""
+        listed = ", ".join(f'"{each}"' for each in containers)
+        return (
+            f". The primaries of this cluster are {', '.join(voters)}: for replicas elsewhere, "
+            f"give all of these containers a data directory and the same [cluster] primaries, "
+            f"such as [{listed}], or start each with --primaries {','.join(containers)}"
+        )
 
     async def free(self, containers: Iterable[str]) -> dict[str, int]:
         """Asks containers; returns those that can hold a replica, with how many they have."""

@@ -70,6 +70,8 @@ class Queues:
     def _create(self, name: str, options: Mapping[str, object]) -> Steps:
         if options.get("durability") == "replicated" and self._container.queue(name) is None:
             yield from assured(self._container, name)
+            if options.get("replicas"):
+                yield from finished(self._container, self._container.demand_rooms(options))
         is_new = self._container.declare_queue(name, options)
         row = self._container.collections["queue"].find(name)
         return Reply(row, 201 if is_new else 200)

@@ -59,6 +59,8 @@ class Streams:
         yield from self._known(name)
         if self._container.stream(name) is None:
             yield from assured(self._container, name)
+            if attributes.get("replicas"):
+                yield from finished(self._container, self._container.demand_rooms(attributes))
         is_new = self._container.declare_stream(name, attributes)
         stream = self._container.stream(name)
         for _ in range(OPENING_TICKS):

@@ -1,0 +1,120 @@
+"""Replicas need containers of one cluster: whoever configured none hears what to configure."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cogwork.cli.exit_codes import ExitCode
+from cogwork.cli.servers.process import free_ports
+
+from .meshes import Member, linked, meshed
+from .served import COGWORK, READY_TIMEOUT_S, done, ran, served, within
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+IDS = ("a", "b", "c", "n")
+EDGES = (("a", "b"), ("b", "c"), ("c", "a"), ("n", "a"))
+
+
+@pytest.fixture
+def apart(tmp_path: Path) -> Iterator[dict[str, Member]]:
+    """Runs containers that are linked, each a cluster of its own; the last one has no disk."""
+
+    def head(name: str) -> str:
+        return "" if name == "n" else f'data_dir = "{tmp_path / name}"\n'
+
+    with meshed(tmp_path, IDS, EDGES, head=head) as made:
+        linked(made.values())
+        yield made
+
+
+def test_what_is_not_one_cluster_holds_no_replicas(apart: dict[str, Member]) -> None:
+    url = apart["a"].url
+    for kind, create in (
+        ("stream", ("stream", "create", url, "orders", "--replicas", "a,b,c")),
+        ("queue", ("queue", "declare", url, "work/jobs", "--durability", "replicated")),
+    ):
+        words = create if kind == "stream" else (*create, "--option", 'replicas=["a","b","c"]')
+        refused = ran(*words)
+        assert refused.returncode == ExitCode.ERROR, refused
+        assert "container 'b' can hold no replica: its cluster is another one" in refused.stderr
+        assert "--primaries a,b,c" in refused.stderr
+        assert json.loads(done(kind, "list", url, "--json").stdout) == []
+    refused = ran("stream", "create", url, "orders", "--replicas", "a,n")
+    assert "container 'n' can hold no replica: it has no data directory" in refused.stderr
+    assert done("stream", "create", url, "orders", "--replicas", "a").returncode == 0
+
+
+def test_primaries_of_the_command_line_are_one(tmp_path: Path) -> None:
+    names, ports = ("a", "b", "c"), free_ports(3)
+    processes = []
+    try:
+        for at, (name, port) in enumerate(zip(names, ports, strict=True)):
+            words = ["serve", "--id", name, "--listen", f"127.0.0.1:{port}"]
+            words += ["--data", str(tmp_path / name), "--primaries", "a, b,c"]
+            words += [word for each in ports[:at] for word in ("--link", f"127.0.0.1:{each}")]
+            with (tmp_path / f"{name}.log").open("wb") as log:
+                processes.append(subprocess.Popen([*COGWORK, *words], stdout=log, stderr=log))
+        url = f"amqp://127.0.0.1:{ports[2]}"
+
+        def is_created() -> bool:
+            create = ("stream", "create", url, "orders", "--replicas", "a,b,c")
+            return ran(*create).returncode == 0
+
+        within(READY_TIMEOUT_S, is_created, "the stream is made")
+        row = json.loads(done("stream", "show", url, "orders", "--json").stdout)
+        assert (row["state"], row["voters"]) == ("open", ["a", "b", "c"])
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+def test_a_primary_that_is_away_does_not_hinder(tmp_path: Path) -> None:
+    def head(name: str) -> str:
+        return f'data_dir = "{tmp_path / name}"\n[cluster]\nprimaries = ["a", "b", "c"]\n'
+
+    edges = (("a", "b"), ("b", "c"), ("c", "a"))
+    with meshed(tmp_path, ("a", "b", "c"), edges, head=head) as members:
+        linked(members.values())
+        members["c"].kill()
+        members["a"].served.run(
+            "stream", "create", members["a"].url, "orders", "--replicas", "a,b,c"
+        )
+        members["b"].kill()
+        missing = ran("stream", "create", members["a"].url, "other", "--replicas", "a,b")
+        assert missing.returncode != 0
+        assert "no answer comes from b, c" in missing.stderr, missing
+
+
+def test_the_old_name_of_the_key_is_taken_with_a_warning(tmp_path: Path) -> None:
+    head = f'id = "test"\ndata_dir = "{tmp_path / "a"}"\n'
+    with served(tmp_path, '[cluster]\nvoters = ["test"]\n', head=head) as container:
+        container.run("stream", "create", container.url, "orders", "--engine", "raft")
+        assert container.run("stream", "list", container.url)
+    log = "".join(each.read_text() for each in tmp_path.glob("*log*"))
+    assert "[cluster] voters is deprecated: call it primaries" in log
+
+
+def test_who_cannot_be_current_says_what_is_missing(tmp_path: Path) -> None:
+    """A primary that is up, and has no data directory, is not said to be unreachable."""
+
+    def head(name: str) -> str:
+        if name == "a":
+            return ""
+        return f'data_dir = "{tmp_path / name}"\n[cluster]\nprimaries = ["a"]\n'
+
+    with meshed(tmp_path, ("a", "b"), (("a", "b"),), head=head) as members:
+        linked(members.values())
+
+        def told() -> str:
+            return ran("stream", "list", members["b"].url).stderr
+
+        within(READY_TIMEOUT_S, lambda: "a is up without a replica" in told(), "it is told")
+        assert "has not reached" not in told()
