@@ -6,7 +6,7 @@ from cython.cimports.cogwork.dataplane.addresses.holding import BALANCED, CLOSES
 from cython.cimports.cogwork.dataplane.encoding.octets import octets_of
 from cython.cimports.cogwork.dataplane.terminus import ship_from
 from cython.cimports.cogwork.dataplane.transport.deliveries import join
-from cython.cimports.cogwork.dataplane.transport.delivery import is_over, ship
+from cython.cimports.cogwork.dataplane.transport.delivery import age, is_over, ship
 from cython.cimports.cogwork.dataplane.transport.outgoing import OutgoingLink
 from cython.cimports.cogwork.dataplane.transport.sending import is_picky
 from cython.cimports.cogwork.dataplane.transport.shipment import (
@@ -385,6 +385,8 @@ class AddressEntry(CopyingEntry):
                 if link is not None and link.current == d:
                     link.current_outlets = [outlet]
             return cython.cast(OutgoingLink, outlet).push(d)
+        if d.dies_s:
+            age(d, self.core.now)
         joined = join(d)
         ship(cython.address(s), d, octets_of(joined))
         return outlet.take(cython.address(s))

@@ -1,13 +1,8 @@
 """What an address holds while no consumer has room, and what becomes of a message that nobody takes."""
 
 import cython
-from cython.cimports.cogwork.dataplane.encoding.octets import bytes_from, octets, octets_of
-from cython.cimports.cogwork.dataplane.message.header import (
-    HEADER_SIZE_MAX,
-    Header,
-    clear_header,
-    read_header,
-)
+from cython.cimports.cogwork.dataplane.encoding.octets import bytes_from, octets_of
+from cython.cimports.cogwork.dataplane.message.header import ttl_of
 from cython.cimports.cogwork.dataplane.transport.deliveries import join
 from cython.cimports.cogwork.dataplane.transport.delivery import Chunk, is_over, ship
 from cython.cimports.cogwork.dataplane.transport.shipment import (
@@ -16,10 +11,12 @@ from cython.cimports.cogwork.dataplane.transport.shipment import (
     Verdict,
     fill_verdict,
 )
-from cython.cimports.libc.stdint import uint8_t, uint32_t
-from cython.cimports.libc.string import memcpy
+from cython.cimports.libc.stdint import int64_t, uint32_t
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
+
+HEADER_BYTES_MAX = cython.declare(uint32_t, 64)
+"""Within so many octets of a message its ttl stands, however its header is encoded."""
 
 
 class HoldingEntry(Terminus):
@@ -160,23 +157,20 @@ class HoldingEntry(Terminus):
 
     def limit_life(self, d):
         """Notes when a whole delivery that has to wait is over: by its own ttl, or the address's."""
-        header: Header
-        parted: uint8_t[HEADER_SIZE_MAX]
         ttl_s: cython.double = self.ttl_s
+        ttl_ms: int64_t
         chunk: cython.pointer(Chunk) = d.first
-        data: octets
-        size: uint32_t
         if not d.complete or chunk == cython.NULL:
             return 0
-        data, size = chunk.data, chunk.size
-        if size < HEADER_SIZE_MAX and chunk.next != cython.NULL:
-            data, size = parted, begin(chunk, parted, HEADER_SIZE_MAX)
-        clear_header(cython.address(header))
-        if size > 3 and data[0] == 0 and data[1] == 0x53 and data[2] == 0x70:
-            read_header(data, 3, size, cython.address(header))
-        if header.has_ttl and (ttl_s == 0.0 or header.ttl_ms * 0.001 < ttl_s):
-            ttl_s = header.ttl_ms * 0.001
-        if header.has_ttl or ttl_s > 0.0:
+        if chunk.size < HEADER_BYTES_MAX and chunk.next != cython.NULL:
+            self.core.deliveries.merge(d)
+            chunk = d.first
+        ttl_ms = ttl_of(chunk.data, chunk.size)
+        if ttl_ms >= 0:
+            d.dies_s = self.core.now + ttl_ms * 0.001
+            if ttl_s == 0.0 or ttl_ms * 0.001 < ttl_s:
+                ttl_s = ttl_ms * 0.001
+        if ttl_ms >= 0 or ttl_s > 0.0:
             d.expires_s = self.core.now + ttl_s
         return 0
 
@@ -225,19 +219,3 @@ class HoldingEntry(Terminus):
                 return True
             d = d.next
         return False
-
-
-@cython.cfunc
-@cython.exceptval(check=False)
-def begin(
-    chunk: cython.pointer(Chunk), into: cython.pointer(uint8_t), size_max: uint32_t
-) -> uint32_t:
-    """Copies the first octets of a message that is in parts; returns how many."""
-    size: uint32_t = 0
-    part: uint32_t
-    while chunk != cython.NULL and size < size_max:
-        part = min(chunk.size, size_max - size)
-        memcpy(into + size, chunk.data, part)
-        size += part
-        chunk = chunk.next
-    return size

@@ -12,9 +12,12 @@ cdef class Shipper(Terminus):
     cdef object create_future
     cdef object explain
     cdef list failed
+    # Whether what waits here gets older: its ttl is lessened, and what is over is not sent.
+    cdef bint ages
     cdef int ship(self, Dispatch dispatch, uint64_t token, bytes data) except -1
     cdef Py_ssize_t ship_batch(self, Batch batch) except -1
     cdef int withdraw(self, Dispatch dispatch) except -1
+    cdef bint is_over(self, Dispatch dispatch, bytes data) noexcept
 
 
 # Something that was given to an outbox: it knows what of it is still to be sent.
@@ -23,6 +26,8 @@ cdef class Dispatch:
     cdef uint64_t first_token
     cdef bint settled
     cdef readonly bint queued
+    # When it was posted, where it did not leave at once; 0 else.
+    cdef double since_s
     cdef object waiter
     cdef bint is_watched
     cdef readonly object failure
@@ -41,6 +46,7 @@ cdef class Post(Dispatch):
     cdef bytes data
     cdef readonly int code
     cdef readonly bint was_sent
+    cdef readonly bint expired
     cdef bytes state
     cdef public object on_error
     cdef public object on_done
@@ -55,4 +61,5 @@ cdef class Batch(Dispatch):
     cdef Py_ssize_t at
     cdef Py_ssize_t waiting
     cdef int accept(self, uint64_t token, Py_ssize_t count) except -1
+    cdef int expire(self, uint64_t token) except -1
     cdef int finished(self) except -1

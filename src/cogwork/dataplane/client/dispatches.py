@@ -36,6 +36,10 @@ class Shipper(Terminus):
         """Takes back what waits for credit; returns whether it may be left out."""
         return 0
 
+    def is_over(self, dispatch, data):
+        """Says whether the ttl of a message that waits is over."""
+        return False
+
 
 class Dispatch:
     """Something that was given to an outbox."""
@@ -86,12 +90,17 @@ class Post(Dispatch):
             counts as accepted once it was written.
         queued: Whether it waits for credit.
         was_sent: Whether it was sent before, over a connection that broke: it may have arrived.
+        expired: Whether its ttl was over before it could be sent, so that it is not sent any more.
         failure: Why there will be no outcome; None else.
         on_error: Called with the exception where the message is not accepted.
         on_done: Called with the post once its outcome is known, in the place of `on_error`.
     """
 
     def advance(self):
+        if self.since_s != 0.0 and self.outbox.is_over(self, self.data):
+            self.expired = True
+            self.resolved(self.first_token, LOST if self.was_sent else RELEASED, None)
+            return 1
         if self.outbox.ship(self, self.first_token, self.data) == 0:
             return 0
         if self.settled:
@@ -127,6 +136,8 @@ class Post(Dispatch):
 
         What a stream counts is not taken back. One that was sent before is in doubt.
         """
+        if self.expired:
+            return not self.was_sent
         if not self.queued or not self.outbox.withdraw(self):
             return False
         self.code = LOST if self.was_sent else RELEASED
@@ -171,6 +182,10 @@ class Batch(Dispatch):
             if self.codes[self.at] != 0:
                 self.at += 1
                 continue
+            if self.since_s != 0.0 and self.outbox.is_over(self, self.messages[self.at]):
+                self.expire(self.first_token + self.at)
+                self.at += 1
+                continue
             taken = self.outbox.ship_batch(self)
             if taken == 0:
                 return 0
@@ -188,6 +203,13 @@ class Batch(Dispatch):
             self.states[index] = state
         self.waiting -= 1
         return self.finished() if self.waiting == 0 else 0
+
+    def expire(self, token):
+        """Gives up a message whose ttl was over before it could be sent."""
+        was_sent: cython.bint = (
+            self.doubted is not None and token - self.first_token in self.doubted
+        )
+        return self.resolved(token, LOST if was_sent else RELEASED, None)
 
     def accept(self, token, count):
         """Takes the outcome of messages that follow each other and have none yet."""

@@ -16,6 +16,7 @@ class Post:
     code: int
     queued: bool
     was_sent: bool
+    expired: bool
     failure: Exception | None
     on_error: Callable[[Exception], object] | None
     on_done: Callable[[Post], object] | None

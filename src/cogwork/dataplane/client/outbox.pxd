@@ -25,6 +25,7 @@ cdef class Outbox(Shipper):
     cdef list waiters
     cdef bytes checked(self, object body)
     cdef bytes fitting(self, bytes data)
+    cdef bytes aged(self, Dispatch dispatch, bytes data)
     cdef Batch post_each(self, list messages, bint settled)
     cdef int pump(self) except -1
     cdef int submit(self, Dispatch dispatch) except -1

@@ -6,6 +6,9 @@ batch. Each message has a token, by which its outcome finds it. When a link ends
 started is put back to the front of the backlog; what it had sent is in doubt, and is settled so, or
 put back too where the outbox may send twice.
 
+A ttl runs from the post on (AMQP 1.0 §3.2.1): a message that did not leave at once leaves with what
+is left of it, and one whose time is over is released instead of being sent.
+
 What is posted is a dispatch (`cogwork.dataplane.client.dispatches`), one message or a batch. A batch goes
 out in runs, and the outcomes of a run are taken in at once.
 """
@@ -18,9 +21,11 @@ import cython
 from cython.cimports.cogwork.dataplane.client.dispatches import Batch, Dispatch, Post, Shipper
 from cython.cimports.cogwork.dataplane.client.flights import Flights
 from cython.cimports.cogwork.dataplane.encoding.octets import octets_of
+from cython.cimports.cogwork.dataplane.message.header import shorten_ttl, ttl_of
 from cython.cimports.cogwork.dataplane.message.messages import Message
 from cython.cimports.cogwork.dataplane.message.section_writer import data_section
 from cython.cimports.cogwork.dataplane.source_hash import COGWORK_SOURCE_HASH
+from cython.cimports.cogwork.dataplane.system import clock_s
 from cython.cimports.cogwork.dataplane.transport.shipment import (
     ACCEPTED,
     LOST,
@@ -32,8 +37,12 @@ from cython.cimports.cogwork.dataplane.transport.shipment import (
     fill_shipment,
     state_of,
 )
-from cython.cimports.cpython.bytes import PyBytes_GET_SIZE
-from cython.cimports.libc.stdint import int64_t, uint32_t
+from cython.cimports.cpython.bytes import (
+    PyBytes_AS_STRING,
+    PyBytes_FromStringAndSize,
+    PyBytes_GET_SIZE,
+)
+from cython.cimports.libc.stdint import int64_t, uint8_t, uint32_t
 
 from cogwork.dataplane.client.posting_errors import BacklogFull, MessageTooLarge
 
@@ -78,6 +87,7 @@ class Outbox(Shipper):
         self.create_future = create_future
         self.explain = explain
         self.resends = resends
+        self.ages = True
         self.backlog = deque()
         self.sent = Flights()
         self.next_token = 1
@@ -167,6 +177,7 @@ class Outbox(Shipper):
         dispatch.outbox = self
         if not self.backlog and self.link is not None and dispatch.advance():
             return self.flusher.later()
+        dispatch.since_s = clock_s()
         dispatch.queued = True
         self.backlog.append(dispatch)
         self.backlog_count += dispatch.unsent()
@@ -240,6 +251,8 @@ class Outbox(Shipper):
 
     def put_back(self, dispatch):
         if not dispatch.queued:
+            if dispatch.since_s == 0.0:
+                dispatch.since_s = clock_s()
             dispatch.queued = True
             self.backlog.appendleft(dispatch)
         return 0
@@ -280,12 +293,40 @@ class Outbox(Shipper):
             self.pumping = False
         return self.release_waiters()
 
+    def is_over(self, dispatch, data):
+        ttl_ms: int64_t
+        if not self.ages:
+            return False
+        ttl_ms = ttl_of(octets_of(data), PyBytes_GET_SIZE(data))
+        return ttl_ms >= 0 and (clock_s() - dispatch.since_s) * 1000.0 >= ttl_ms
+
+    def aged(self, dispatch, data):
+        """Returns a message with what is left of its ttl."""
+        size: cython.Py_ssize_t = PyBytes_GET_SIZE(data)
+        ttl_ms: int64_t = ttl_of(octets_of(data), size)
+        left_ms: cython.double
+        copy: bytes
+        if ttl_ms < 0 or not self.ages:
+            return data
+        left_ms = ttl_ms - (clock_s() - dispatch.since_s) * 1000.0
+        copy = PyBytes_FromStringAndSize(PyBytes_AS_STRING(data), size)
+        shorten_ttl(
+            cython.cast(cython.pointer(uint8_t), PyBytes_AS_STRING(copy)),
+            size,
+            cython.cast(uint32_t, left_ms) if left_ms > 0.0 else 0,
+        )
+        return copy
+
     def ship(self, dispatch, token, data):
         """Writes one message; returns 0 where the link does not take it now."""
         s: Shipment
         link: OutgoingLink = self.link
         if link is None or not link.is_ready():
             return 0
+        if dispatch.since_s != 0.0:
+            data = self.aged(dispatch, data)
+        elif self.resends:
+            dispatch.since_s = clock_s()
         fill_shipment(
             cython.address(s), octets_of(data), cython.cast(uint32_t, PyBytes_GET_SIZE(data))
         )
@@ -303,6 +344,7 @@ class Outbox(Shipper):
         s: Shipment
         pieces: Piece[RUN_MAX]
         data: bytes
+        kept: list = None
         at: cython.Py_ssize_t = batch.at
         count: uint32_t = 0
         taken: uint32_t
@@ -311,8 +353,17 @@ class Outbox(Shipper):
         link: OutgoingLink = self.link
         if link is None or not link.is_ready():
             return 0
+        if batch.since_s == 0.0 and self.resends:
+            batch.since_s = clock_s()
+        elif batch.since_s != 0.0:
+            kept = []
         while count < RUN_MAX and at + count < size and batch.codes[at + count] == 0:
             data = messages[at + count]
+            if kept is not None:
+                if count and self.is_over(batch, data):
+                    break
+                data = self.aged(batch, data)
+                kept.append(data)
             pieces[count].data = octets_of(data)
             pieces[count].size = cython.cast(uint32_t, PyBytes_GET_SIZE(data))
             pieces[count].token = batch.first_token + at + count

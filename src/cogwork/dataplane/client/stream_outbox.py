@@ -96,6 +96,7 @@ class StreamOutbox(Outbox):
             producer: An id that is kept whatever happens; None for a new one.
         """
         Outbox.__init__(self, flusher, create_future, explain, True)
+        self.ages = False  # a producer's sequence has no gaps
         self.new_producer = new_producer
         self.call_later = call_later
         self.is_kept = producer is not None

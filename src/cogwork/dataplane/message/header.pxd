@@ -19,4 +19,10 @@ cdef struct Header:
 
 cdef void clear_header(Header* header) noexcept nogil
 cdef int64_t read_header(octets p, int64_t at, int64_t end, Header* header) noexcept nogil
+# Returns where the value of a message's ttl stands, and its width in octets; -1 where it has none.
+cdef int64_t find_ttl(octets p, int64_t size, uint8_t* width) noexcept nogil
+# Returns a message's ttl in milliseconds; -1 where it has none.
+cdef int64_t ttl_of(octets p, int64_t size) noexcept nogil
+# Writes a shorter ttl over a message's own, in the encoding that it has.
+cdef void shorten_ttl(uint8_t* p, int64_t size, uint32_t ttl_ms) noexcept nogil
 cdef uint32_t write_header(uint8_t* p, const Header* header) noexcept nogil

@@ -1,11 +1,18 @@
 """The header section of a message (AMQP 1.0 §3.2.1): read, and written anew.
 
-A header is never changed in place: a new one is written, to be sent before the rest.
+A header is never changed in place: a new one is written, to be sent before the rest. The ttl alone
+may be: what is left of it fits into the octets that it has.
 """
 
 import cython
-from cython.cimports.cogwork.dataplane.encoding.octets import store_uint
-from cython.cimports.cogwork.dataplane.encoding.values import list_header, read_bool, read_uint
+from cython.cimports.cogwork.dataplane.encoding.octets import load_u32, store_u32, store_uint
+from cython.cimports.cogwork.dataplane.encoding.values import (
+    descriptor_code,
+    list_header,
+    read_bool,
+    read_uint,
+    skip_value,
+)
 from cython.cimports.libc.string import memset
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
@@ -111,3 +118,53 @@ def write_header(p, header):
         at = store_uint(at, header.delivery_count)
     p[4] = cython.cast(uint8_t, at - p - 5)
     return cython.cast(uint32_t, at - p)
+
+
+def find_ttl(p, size, width):
+    """Finds the ttl of a message by itself, without the rest of its header."""
+    at: int64_t = 0
+    end: int64_t = 0
+    count: uint32_t = 0
+    if descriptor_code(p, size, cython.address(at)) != 0x70:
+        return -1
+    at = list_header(p, at, size, cython.address(count), cython.address(end))
+    if at < 0 or count < 3:
+        return -1
+    at = skip_value(p, at, end)
+    if at >= 0:
+        at = skip_value(p, at, end)
+    if at < 0 or at >= end:
+        return -1
+    width[0] = 0
+    if p[at] == 0x43:
+        return at + 1
+    if p[at] == 0x52 and at + 2 <= end:
+        width[0] = 1
+        return at + 1
+    if p[at] == 0x70 and at + 5 <= end:
+        width[0] = 4
+        return at + 1
+    return -1
+
+
+def ttl_of(p, size):
+    """Reads the ttl of a message by itself."""
+    width: uint8_t = 0
+    at: int64_t = find_ttl(p, size, cython.address(width))
+    if at < 0:
+        return -1
+    if width == 4:
+        return load_u32(p + at)
+    return p[at] if width else 0
+
+
+def shorten_ttl(p, size, ttl_ms):
+    """Lessens the ttl of a message where it lies."""
+    width: uint8_t = 0
+    at: int64_t = find_ttl(p, size, cython.address(width))
+    if at < 0:
+        return
+    if width == 4 and ttl_ms < load_u32(p + at):
+        store_u32(p + at, ttl_ms)
+    elif width == 1 and ttl_ms < p[at]:
+        p[at] = cython.cast(uint8_t, ttl_ms)

@@ -3,6 +3,7 @@
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from cogwork.dataplane.encoding.octets cimport octets
+from cogwork.dataplane.message.header cimport shorten_ttl
 from cogwork.dataplane.transport.shipment cimport Shipment
 
 # One frame's payload, waiting until every outlet that still needs it has passed it on.
@@ -20,6 +21,8 @@ cdef struct Delivery:
     uint64_t size_bytes
     uint64_t token
     double expires_s
+    # When the ttl that its sender gave it is over; 0 for never.
+    double dies_s
     uint32_t refs
     uint32_t charges
     uint32_t source_index
@@ -52,6 +55,12 @@ cdef inline void ship(Shipment* s, const Delivery* d, octets data) noexcept nogi
 # Says whether a delivery has waited longer than it may.
 cdef inline bint is_over(const Delivery* d, double now_s) noexcept nogil:
     return d.expires_s != 0.0 and d.expires_s <= now_s
+
+# Takes the time that a delivery has waited off its ttl (AMQP 1.0 §3.2.1); its first chunk has it.
+cdef inline void age(Delivery* d, double now_s) noexcept nogil:
+    cdef double left_ms = (d.dies_s - now_s) * 1000.0
+    if d.first != NULL:
+        shorten_ttl(d.first.data, d.first.size, <uint32_t>left_ms if left_ms > 0.0 else 0)
 
 cdef inline bint is_single_frame(const Delivery* d, uint32_t room) noexcept nogil:
     if not d.complete or d.aborted or d.first == NULL:

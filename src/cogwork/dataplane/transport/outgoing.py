@@ -8,7 +8,12 @@ it, and those that need none are always the first ones, so freeing is trimming t
 import cython
 from cython.cimports.cogwork.dataplane.encoding.octets import octets_of, store_uint
 from cython.cimports.cogwork.dataplane.terminus import ship_from
-from cython.cimports.cogwork.dataplane.transport.delivery import is_over, is_single_frame, ship
+from cython.cimports.cogwork.dataplane.transport.delivery import (
+    age,
+    is_over,
+    is_single_frame,
+    ship,
+)
 from cython.cimports.cogwork.dataplane.transport.delivery_ring import (
     ring_append,
     ring_at,
@@ -303,6 +308,8 @@ class OutgoingLink(SendingEnd):
         if not self.started:
             if not self.can_start():
                 return 0
+            if d.dies_s:
+                age(d, self.core.now)
             ship(cython.address(s), d, cython.NULL)
             count = min(size, room)
             more = not (last and count == size)
