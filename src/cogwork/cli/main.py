@@ -33,7 +33,7 @@ Where a text says how a URL is written, nothing is to be hidden.
 
 COMMANDS = {
     "serve": Entry("cogwork.cli.serve", "Run a container."),
-    "up": Entry("cogwork.cli.up", "Run several linked containers on this machine."),
+    "up": Entry("cogwork.cli.up", "Run a cluster of linked containers on this machine."),
     "send": Entry("cogwork.cli.send", "Send messages to an address."),
     "receive": Entry("cogwork.cli.receive", "Receive messages from an address and print them."),
     "call": Entry("cogwork.cli.call", "Send a request and print the reply."),
