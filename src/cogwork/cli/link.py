@@ -15,7 +15,7 @@ from cogwork.cli.manager import Manager
 from cogwork.cli.quantities import Whole
 from cogwork.cli.rendering import jsonable
 from cogwork.cli.single_url import single_url
-from cogwork.cli.tables import console, table
+from cogwork.cli.tables import console, table, widened
 from cogwork.cli.unknown_commands import HelpfulGroup
 from cogwork.client import LinkRefused
 from cogwork.container.mesh.urls import BadLinkUrl, LinkUrl
@@ -33,7 +33,7 @@ COLUMNS = {
     "state": "state",
     "neighbour": "neighbour",
     "cost": "cost",
-    "since": "since",
+    "since": "since (UTC)",
     "bytes_in": "in",
     "bytes_out": "out",
     "messages_in": "messages in",
@@ -122,6 +122,7 @@ def remove(url: str, target: str, as_json: bool) -> None:
 @link.command("list")
 @click.argument("url")
 @certified
+@widened
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
 @click.option("--workers", is_flag=True, help="Include links between workers of the container.")
 def list_(url: str, as_json: bool, workers: bool) -> None:

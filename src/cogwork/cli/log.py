@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cogwork.cli.exit_codes import ExitCode, line_of
-from cogwork.cli.tables import console, table
+from cogwork.cli.tables import console, table, widened
 from cogwork.cli.unknown_commands import HelpfulGroup
 from cogwork.log.errors import LogError
 from cogwork.log.inspection import files_below, inspect_file, verify
@@ -54,6 +54,7 @@ def log() -> None:
 
 @log.command("inspect")
 @click.argument("path", type=PATH, metavar="FILE_OR_DIRECTORY")
+@widened
 @click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON array with an object for each file."
 )

@@ -17,7 +17,7 @@ from cogwork.cli.manager import Manager
 from cogwork.cli.pictures import as_dot, as_svg
 from cogwork.cli.reach import reach
 from cogwork.cli.rendering import jsonable
-from cogwork.cli.tables import as_markup, console, in_words, table
+from cogwork.cli.tables import as_markup, console, in_words, table, widened
 
 if TYPE_CHECKING:
     from cogwork.cli.graph import Graph, Vertex
@@ -50,6 +50,7 @@ SHARDS = {
 @click.command()
 @click.argument("url")
 @certified
+@widened
 @click.option("--json", "as_json", is_flag=True, help="Print everything as one JSON object.")
 @click.option("--dot", "wants_dot", is_flag=True, help="Print a graph for Graphviz.")
 @click.option("--svg", "wants_svg", is_flag=True, help="Print a picture as SVG.")

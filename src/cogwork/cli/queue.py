@@ -21,7 +21,7 @@ from cogwork.cli.quantities import COUNT
 from cogwork.cli.rendering import encoded_as_json, encoded_as_text, jsonable
 from cogwork.cli.shared_queue import SharedQueue
 from cogwork.cli.sums import added_up
-from cogwork.cli.tables import in_words
+from cogwork.cli.tables import in_words, widened
 from cogwork.cli.unknown_commands import HelpfulGroup
 from cogwork.container.settings import QueueOptions
 from cogwork.container.shape import describe, keys_at, type_at
@@ -68,6 +68,7 @@ def queue() -> None:
 @queue.command("list")
 @click.argument("url")
 @certified
+@widened
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
 def list_(url: str, as_json: bool) -> None:
     """List the queues, with depth, consumers and counts."""

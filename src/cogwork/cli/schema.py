@@ -15,7 +15,7 @@ from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.given_addresses import an_address
 from cogwork.cli.quantities import Whole
 from cogwork.cli.reach import reach
-from cogwork.cli.tables import console, table
+from cogwork.cli.tables import console, table, widened
 from cogwork.cli.unknown_commands import HelpfulGroup
 from cogwork.cli.unopened import explained
 from cogwork.dataplane.message.messages import Message
@@ -160,6 +160,7 @@ def unregister(url: str, address: str, as_json: bool) -> None:
 @schema.command("list")
 @click.argument("url")
 @certified
+@widened
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
 def list_(url: str, as_json: bool) -> None:
     """List the newest version of each schema."""

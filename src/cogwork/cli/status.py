@@ -18,7 +18,7 @@ from cogwork.cli.manager import Manager
 from cogwork.cli.rendering import jsonable
 from cogwork.cli.stream import COLUMNS as STREAM_COLUMNS
 from cogwork.cli.sums import added_up
-from cogwork.cli.tables import as_markup, console, in_bytes, in_words, table
+from cogwork.cli.tables import as_markup, console, in_bytes, in_words, table, widened
 from cogwork.cli.visible import visible
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ COLUMNS = {
         "user": "user",
         "peer": "from",
         "vhost": "vhost",
-        "since": "since",
+        "since": "since (UTC)",
         "sessions": "sessions",
         "links": "links",
         "bytes_in": "in",
@@ -134,6 +134,7 @@ Found = dict[str, tuple[list[dict[str, Any]], int]]
 @click.command()
 @click.argument("url")
 @certified
+@widened
 @click.option("--json", "as_json", is_flag=True, help="Print the whole state as one JSON object.")
 def status(url: str, as_json: bool) -> None:
     """Show connections, addresses, queues and streams.

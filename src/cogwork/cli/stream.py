@@ -18,7 +18,7 @@ from cogwork.cli.quantities import COUNT, COUNT_MAX, Whole
 from cogwork.cli.reach import reach
 from cogwork.cli.rendering import jsonable
 from cogwork.cli.stream_names import a_name, address_of, new_name
-from cogwork.cli.tables import as_markup, console, in_bytes, in_words, table
+from cogwork.cli.tables import as_markup, console, in_bytes, in_words, table, widened
 from cogwork.cli.unknown_commands import HelpfulGroup
 from cogwork.cli.visible import visible
 
@@ -200,6 +200,7 @@ def _pair(text: str) -> tuple[str, object]:
 @stream.command("list")
 @click.argument("url")
 @certified
+@widened
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
 def list_(url: str, as_json: bool) -> None:
     """List the streams, with bounds, rates and readers."""
@@ -210,6 +211,7 @@ def list_(url: str, as_json: bool) -> None:
 @click.argument("url")
 @click.argument("name", callback=a_name)
 @certified
+@widened
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def show(url: str, name: str, as_json: bool) -> None:
     """Show a stream and the lag of each of its readers."""

@@ -15,7 +15,7 @@ import click
 
 from cogwork.cli.fleet import Fleet
 from cogwork.cli.quantities import Whole
-from cogwork.cli.tables import console, table
+from cogwork.cli.tables import console, table, widened
 from cogwork.cli.topologies import NAMED, TopologyError, topology_of
 from cogwork.container.errors import DataDirectoryError
 from cogwork.container.settings import VOTERS_MAX
@@ -50,6 +50,7 @@ COLUMNS = {"id": "container", "url": "url", "neighbours": "linked with", "proces
     metavar="|".join((*NAMED, "FILE")),
     help="Links between the containers; each line of FILE names two ids.",
 )
+@widened
 @click.option(
     "--json", "as_json", is_flag=True, help="Print the listening addresses as a JSON object."
 )
