@@ -128,7 +128,7 @@ _ORDER = {
     _VALUE: "body",
     0x78: "footer",
 }
-_CODES = {
+SECTION_CODES = {
     Symbol(f"amqp:{name}"): code
     for code, name in (
         (0x70, "header:list"),
@@ -225,7 +225,7 @@ def _section_code(value: object, at: int) -> int:
     descriptor = value.descriptor if isinstance(value, Described) else None
     code: int | None = None
     if isinstance(descriptor, Symbol):
-        code = _CODES.get(descriptor)
+        code = SECTION_CODES.get(descriptor)
     elif isinstance(descriptor, ULong) and descriptor in _ORDER:
         code = descriptor
     if code is None:

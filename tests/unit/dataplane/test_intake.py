@@ -142,6 +142,44 @@ def test_what_comes_as_a_run_is_what_comes_one_by_one(seed: int) -> None:
     assert set(at_once.outcomes()) == set(range(len(messages)))
 
 
+NUMBER = "(expected a whole number from 0 to 2^63 - 1)"
+
+
+@pytest.mark.parametrize(
+    ("annotations", "text"),
+    [
+        (
+            {PRODUCER: 5, SEQUENCE: ULong(0)},
+            "x-opt-producer is a long (expected a binary, a string or a UUID of 1 to 64 octets)",
+        ),
+        (
+            {PRODUCER: b"p" * 65, SEQUENCE: ULong(0)},
+            "x-opt-producer is out of range "
+            "(expected a binary, a string or a UUID of 1 to 64 octets)",
+        ),
+        ({PRODUCER: b"p", SEQUENCE: "0"}, f"x-opt-sequence is a string {NUMBER}"),
+        ({PRODUCER: b"p", SEQUENCE: 1.0}, f"x-opt-sequence is a double {NUMBER}"),
+        ({PRODUCER: b"p", SEQUENCE: None}, f"x-opt-sequence is null {NUMBER}"),
+        ({PRODUCER: b"p", SEQUENCE: -1}, f"x-opt-sequence is out of range {NUMBER}"),
+        ({PRODUCER: b"p", SEQUENCE: ULong(2**63)}, f"x-opt-sequence is out of range {NUMBER}"),
+        ({Symbol("x-opt-snapshot"): "5"}, f"x-opt-snapshot is a string {NUMBER}"),
+        ({PRODUCER: b"p"}, "x-opt-producer without x-opt-sequence"),
+        ({SEQUENCE: ULong(1)}, "x-opt-sequence without x-opt-producer"),
+    ],
+    ids=str,
+)
+def test_what_is_not_understood_is_rejected_and_named(
+    annotations: dict[Symbol | ULong, object], text: str
+) -> None:
+    desk = Desk()
+    desk.send(encode_sections(Sections(message_annotations=annotations, body=Data([b"b"]))))
+    (outcome,) = desk.outcomes().values()
+    assert isinstance(outcome, Rejected)
+    assert outcome.error is not None
+    assert (outcome.error.condition, outcome.error.description) == ("amqp:invalid-field", text)
+    assert desk.parcels == []
+
+
 def test_what_a_stream_says_itself_is_no_part_of_a_record() -> None:
     desk = Desk()
     header = Header(durable=True)

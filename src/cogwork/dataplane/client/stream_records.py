@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import cython
-from cython.cimports.cogwork.dataplane.encoding.octets import bytes_from, octets_of
-from cython.cimports.cogwork.dataplane.encoding.values import map_header, skip_value
+from cython.cimports.cogwork.dataplane.encoding.numbers import read_number
+from cython.cimports.cogwork.dataplane.encoding.octets import bytes_from, octets, octets_of
+from cython.cimports.cogwork.dataplane.encoding.values import map_header, read_key, skip_value
 from cython.cimports.cogwork.dataplane.message.contents import fill
 from cython.cimports.cogwork.dataplane.message.messages import Message, hide
 from cython.cimports.cogwork.dataplane.message.sections import (
@@ -23,8 +24,7 @@ from cython.cimports.cogwork.dataplane.message.sections import (
     locate,
 )
 from cython.cimports.cogwork.dataplane.source_hash import COGWORK_SOURCE_HASH
-from cython.cimports.cogwork.dataplane.stream.records import read_number
-from cython.cimports.libc.stdint import int64_t, uint8_t, uint64_t
+from cython.cimports.libc.stdint import int64_t, uint8_t, uint32_t, uint64_t
 from cython.cimports.libc.stdlib import free, realloc
 from cython.cimports.libc.string import memcmp, memmove
 
@@ -94,6 +94,8 @@ def own_number(data, layout, key, size):
     end: int64_t = 0
     value: int64_t
     number: uint64_t = 0
+    found: octets
+    found_size: uint32_t = 0
     if at < 0:
         return ABSENT_NUMBER
     at = layout.sections[MESSAGE_ANNOTATIONS_RANK].value
@@ -102,7 +104,8 @@ def own_number(data, layout, key, size):
         value = skip_value(data, at, end)
         if value < 0:
             return ABSENT_NUMBER
-        if value == at + 2 + size and memcmp(data + at + 2, key, size) == 0:
+        found = read_key(data, at, value, cython.address(found_size))
+        if found_size == size and memcmp(found, key, size) == 0:
             if read_number(data, value, end, cython.address(number)) < 0:
                 return ABSENT_NUMBER
             return cython.cast(int64_t, number)

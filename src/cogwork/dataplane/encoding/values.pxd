@@ -8,6 +8,8 @@ cdef int64_t list_header(octets p, int64_t at, int64_t end, uint32_t* count, int
 cdef int64_t map_header(octets p, int64_t at, int64_t end, int64_t* map_end) noexcept nogil
 cdef int64_t read_binary(octets p, int64_t at, int64_t end, octets* value, uint32_t* size) noexcept nogil
 cdef int read_string(octets p, int64_t at, int64_t end, octets* value, uint32_t* size) noexcept nogil
+cdef int named_descriptor(octets p, int64_t end, int64_t* body) noexcept nogil
+cdef uint8_t read_octets(octets p, int64_t at, int64_t end, octets* value, uint32_t* size) noexcept nogil
 
 # The same as skip_value, without a call where the width stands in an octet, or there is none.
 cdef inline int64_t skip_short(octets p, int64_t at, int64_t end) noexcept nogil:
@@ -22,7 +24,8 @@ cdef inline int64_t skip_short(octets p, int64_t at, int64_t end) noexcept nogil
         return at + 1
     return skip_value(p, at, end)
 
-# Returns a numeric descriptor of one octet and where its value starts; -1 where there is none.
+# Returns the code of a descriptor of AMQP's own, given as a number or by its name, and where its value
+# starts; -1 where there is none.
 cdef inline int descriptor_code(octets p, int64_t end, int64_t* body) noexcept nogil:
     if end >= 3 and p[0] == 0x00 and p[1] == 0x53:
         body[0] = 3
@@ -32,7 +35,21 @@ cdef inline int descriptor_code(octets p, int64_t end, int64_t* body) noexcept n
             return -1
         body[0] = 10
         return p[9]
+    if end >= 3 and p[0] == 0x00 and (p[1] == 0xA3 or p[1] == 0xB3):
+        return named_descriptor(p, end, body)
     return -1
+
+# Finds the key of an annotation: the octets of a symbol, or of a string, which some peers write.
+# `end` is where the key ends. Keys of other types have no octets.
+cdef inline octets read_key(octets p, int64_t at, int64_t end, uint32_t* size) noexcept nogil:
+    cdef octets key = NULL
+    size[0] = 0
+    if p[at] == 0xA3:
+        size[0] = p[at + 1]
+        return p + at + 2
+    if p[at] == 0xB3 or p[at] == 0xA1 or p[at] == 0xB1:
+        read_octets(p, at, end, &key, size)
+    return key
 
 cdef inline int64_t read_uint(octets p, int64_t at, int64_t end, uint32_t* value, bint* present) noexcept nogil:
     cdef uint8_t code

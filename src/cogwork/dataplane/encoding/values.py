@@ -7,6 +7,7 @@ the GIL. What is read for every frame is inline, in `values.pxd`.
 
 import cython
 from cython.cimports.cogwork.dataplane.encoding.octets import load_u32
+from cython.cimports.libc.string import memcmp
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
@@ -136,3 +137,106 @@ def read_string(p, at, end, value, size):
         value[0] = p + at + 5
         return 1
     return -1
+
+
+def read_octets(p, at, end, value, size):
+    """Finds the octets of a binary, a string, a symbol or a UUID, in any of their encodings.
+
+    Returns:
+        The format code of the shorter encoding of its type; 0 where the value is of another type,
+        or malformed.
+    """
+    code: uint8_t
+    if at >= end:
+        return 0
+    code = p[at]
+    if code == 0x98 and at + 17 <= end:
+        size[0] = 16
+        value[0] = p + at + 1
+        return code
+    if code == 0xA0 or code == 0xA1 or code == 0xA3:
+        if at + 2 > end or at + 2 + p[at + 1] > end:
+            return 0
+        size[0] = p[at + 1]
+        value[0] = p + at + 2
+        return code
+    if code == 0xB0 or code == 0xB1 or code == 0xB3:
+        if at + 5 > end or at + 5 + cython.cast(int64_t, load_u32(p + at + 1)) > end:
+            return 0
+        size[0] = load_u32(p + at + 1)
+        value[0] = p + at + 5
+        return code - 0x10
+    return 0
+
+
+def named_descriptor(p, end, body):
+    """Returns the numeric descriptor for a symbolic one (AMQP 1.0 §1.2, §2.7, §3.2, §3.4)."""
+    name: octets = cython.NULL
+    size: uint32_t = 0
+    if read_octets(p, 1, end, cython.address(name), cython.address(size)) != 0xA3:
+        return -1
+    body[0] = name + size - p
+    if size < 13 or memcmp(name, b"amqp:", 5) != 0:
+        return -1
+    name += 5
+    size -= 5
+    if _spells(name, size, b"header:list", 11):
+        return 0x70
+    if _spells(name, size, b"delivery-annotations:map", 24):
+        return 0x71
+    if _spells(name, size, b"message-annotations:map", 23):
+        return 0x72
+    if _spells(name, size, b"properties:list", 15):
+        return 0x73
+    if _spells(name, size, b"application-properties:map", 26):
+        return 0x74
+    return _named_body(name, size)
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _named_body(name: octets, size: uint32_t) -> cython.int:
+    if _spells(name, size, b"data:binary", 11):
+        return 0x75
+    if _spells(name, size, b"amqp-sequence:list", 18):
+        return 0x76
+    if _spells(name, size, b"amqp-value:*", 12):
+        return 0x77
+    if _spells(name, size, b"footer:map", 10):
+        return 0x78
+    return _named_performative(name, size)
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _named_performative(name: octets, size: uint32_t) -> cython.int:  # a name each
+    """Returns the number of what is read here without Python: flows, transfers, outcomes."""
+    if _spells(name, size, b"flow:list", 9):
+        return 0x13
+    if _spells(name, size, b"transfer:list", 13):
+        return 0x14
+    if _spells(name, size, b"disposition:list", 16):
+        return 0x15
+    if _spells(name, size, b"received:list", 13):
+        return 0x23
+    if _spells(name, size, b"accepted:list", 13):
+        return 0x24
+    if _spells(name, size, b"rejected:list", 13):
+        return 0x25
+    if _spells(name, size, b"released:list", 13):
+        return 0x26
+    if _spells(name, size, b"modified:list", 13):
+        return 0x27
+    return -1
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _spells(
+    name: octets, size: uint32_t, text: cython.p_const_char, length: uint32_t
+) -> cython.bint:
+    return size == length and memcmp(name, text, length) == 0

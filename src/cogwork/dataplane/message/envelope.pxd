@@ -15,6 +15,19 @@ cdef enum:
 cdef enum:
     LETTER_ID_BYTES = 16
 
+# What in a message is not understood; the fields of the header come first, in their order.
+cdef enum:
+    NOTHING_ODD = 0
+    ODD_DURABLE = 1
+    ODD_PRIORITY = 2
+    ODD_TTL = 3
+    ODD_FIRST_ACQUIRER = 4
+    ODD_DELIVERY_COUNT = 5
+    ODD_MESSAGE_ID = 6
+    ODD_GROUP_ID = 7
+    ODD_DELAY = 8
+    ODD_TIME = 9
+
 # What a message says of its own storing; borrowed from the message's bytes.
 cdef struct Envelope:
     Header header
@@ -30,6 +43,9 @@ cdef struct Envelope:
     bint is_moved
     bint is_dead_letter
     bint is_overflow
+    # What is not understood, and its format code, or OUT_OF_RANGE.
+    uint8_t odd
+    uint8_t odd_code
 
 cdef void clear_envelope(Envelope* e) noexcept nogil
 cdef int read_envelope(octets p, int64_t size, int wants, Envelope* e) noexcept nogil

@@ -6,10 +6,18 @@ at once. Nothing allocates or touches Python objects; what was found points into
 """
 
 import cython
+from cython.cimports.cogwork.dataplane.encoding.numbers import (
+    IS_OTHER,
+    IS_OUT_OF_RANGE,
+    OUT_OF_RANGE,
+    read_rounded,
+)
 from cython.cimports.cogwork.dataplane.encoding.values import (
     descriptor_code,
     list_header,
     map_header,
+    read_key,
+    read_octets,
     read_string,
     skip_value,
 )
@@ -17,6 +25,9 @@ from cython.cimports.cogwork.dataplane.message.header import clear_header, read_
 from cython.cimports.libc.string import memcmp
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
+
+TIMESTAMP = cython.declare(uint8_t, 0x83)
+"""The format code of a time: as a delay it is not understood."""
 
 
 def clear_envelope(e):
@@ -26,10 +37,16 @@ def clear_envelope(e):
     e.message_id = e.group_id = e.letter_id = cython.NULL
     e.message_id_size = e.group_id_size = 0
     e.is_moved = e.is_dead_letter = e.is_overflow = False
+    e.odd = NOTHING_ODD
+    e.odd_code = 0
 
 
 def read_envelope(p, size, wants, e):
-    """Fills in what a message says of its storing; returns -1 where its sections are malformed."""
+    """Fills in what a message says of its storing; returns -1 where its sections are malformed.
+
+    A field of a type that the specification forbids makes its section malformed; `odd` names it. A
+    delay that is not understood does not: `odd` names that, too, and all else is read.
+    """
     at: int64_t = 0
     body: int64_t = 0
     start: int64_t
@@ -47,6 +64,10 @@ def read_envelope(p, size, wants, e):
             if start != 0:
                 return -1
             at = read_header(p, at, size, cython.address(e.header))
+            if at < 0:
+                e.odd = e.header.odd_field
+                e.odd_code = e.header.odd_code
+                return -1
             e.header.size_bytes = cython.cast(uint32_t, at)
         elif code == 0x71 and wants & WANTS_LETTER_ID:
             at = _read_letter_id(p, at, size, e)
@@ -70,22 +91,25 @@ def _read_letter_id(p: octets, at: int64_t, end: int64_t, e: cython.pointer(Enve
     """Looks for the id of a dead letter among the delivery annotations."""
     pairs_end: int64_t = 0
     key: octets
+    key_size: uint32_t = 0
+    found: octets = cython.NULL
+    found_size: uint32_t = 0
     at = map_header(p, at, end, cython.address(pairs_end))
     if at < 0:
         return -1
     while at < pairs_end:
-        key = p + at
+        key = read_key(p, at, pairs_end, cython.address(key_size))
         at = skip_value(p, at, pairs_end)
         if at < 0 or at >= pairs_end:
             return -1
         if (
-            p + at == key + 22
-            and memcmp(key, b"\xa3\x14x-opt-dead-letter-id", 22) == 0
-            and at + 2 + LETTER_ID_BYTES <= pairs_end
-            and p[at] == 0xA0
-            and p[at + 1] == LETTER_ID_BYTES
+            key_size == 20
+            and memcmp(key, b"x-opt-dead-letter-id", 20) == 0
+            and read_octets(p, at, pairs_end, cython.address(found), cython.address(found_size))
+            == 0xA0
+            and found_size == LETTER_ID_BYTES
         ):
-            e.letter_id = p + at + 2
+            e.letter_id = found
         at = skip_value(p, at, pairs_end)
         if at < 0:
             return -1
@@ -101,32 +125,27 @@ def _read_annotations(
     """Looks for a delay, and for marks of who was moved or is dead, among the annotations."""
     pairs_end: int64_t = 0
     size: uint32_t = 0
-    key: octets = cython.NULL
-    number: int64_t = 0
+    key: octets
     at = map_header(p, at, end, cython.address(pairs_end))
     if at < 0:
         return -1
     while at < pairs_end:
-        key = cython.NULL
-        if p[at] == 0xA3 and at + 2 <= pairs_end:
-            size = p[at + 1]
-            key = p + at + 2
+        key = read_key(p, at, pairs_end, cython.address(size))
         at = skip_value(p, at, pairs_end)
         if at < 0 or at >= pairs_end:
             return -1
-        if key == cython.NULL:
-            pass
-        elif size == 11 and memcmp(key, b"x-opt-moved", 11) == 0:
+        if size == 11 and memcmp(key, b"x-opt-moved", 11) == 0:
             e.is_moved = True
         elif size == 24 and memcmp(key, b"x-opt-dead-letter-source", 24) == 0:
             e.is_moved = e.is_dead_letter = True
         elif size == 24 and memcmp(key, b"x-opt-dead-letter-reason", 24) == 0:
-            e.is_overflow = _is_maximum_length(p + at, pairs_end - at)
-        elif wants & WANTS_DELAY and _read_number(p, at, pairs_end, cython.address(number)):
-            if size == 20 and memcmp(key, b"x-opt-delivery-delay", 20) == 0:
-                e.delay_ms = number
-            elif size == 19 and memcmp(key, b"x-opt-delivery-time", 19) == 0:
-                e.delivery_time_ms = number
+            e.is_overflow = _is_maximum_length(p, at, pairs_end)
+        elif not wants & WANTS_DELAY:
+            pass
+        elif size == 20 and memcmp(key, b"x-opt-delivery-delay", 20) == 0:
+            _read_delay(p, at, pairs_end, e)
+        elif size == 19 and memcmp(key, b"x-opt-delivery-time", 19) == 0:
+            _read_time(p, at, pairs_end, e)
         at = skip_value(p, at, pairs_end)
         if at < 0:
             return -1
@@ -136,41 +155,38 @@ def _read_annotations(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _is_maximum_length(value: octets, size: int64_t) -> cython.bint:
-    return size >= 16 and memcmp(value, b"\xa1\x0emaximum-length", 16) == 0
+def _is_maximum_length(p: octets, at: int64_t, end: int64_t) -> cython.bint:
+    text: octets = cython.NULL
+    size: uint32_t = 0
+    if not read_octets(p, at, end, cython.address(text), cython.address(size)):
+        return False
+    return size == 14 and memcmp(text, b"maximum-length", 14) == 0
 
 
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _read_number(
-    p: octets, at: int64_t, end: int64_t, value: cython.pointer(int64_t)
-) -> cython.bint:
-    """Reads an integer or timestamp of any width that is not negative."""
-    code: uint8_t = p[at]
-    width: cython.int = 0
-    number: int64_t = 0
-    step: cython.int
-    if code == 0x43 or code == 0x44:
-        value[0] = 0
-        return True
-    if code == 0x50 or code == 0x52 or code == 0x53 or code == 0x51 or code == 0x54 or code == 0x55:
-        width = 1
-    elif code == 0x60 or code == 0x61:
-        width = 2
-    elif code == 0x70 or code == 0x71:
-        width = 4
-    elif code == 0x80 or code == 0x81 or code == 0x83:
-        width = 8
-    if width == 0 or at + 1 + width > end:
-        return False
-    # Signed types of at most four octets: a set sign bit makes the number negative.
-    if (code == 0x51 or code >> 4 < 8) and code & 0x0F in (1, 4, 5) and p[at + 1] & 0x80:
-        return False
-    for step in range(width):
-        number = (number << 8) | p[at + 1 + step]
-    value[0] = number
-    return number >= 0
+def _read_delay(p: octets, at: int64_t, end: int64_t, e: cython.pointer(Envelope)) -> cython.int:
+    """Reads for how many milliseconds a message waits; one below 0 is over."""
+    found: cython.int = read_rounded(p, at, end, cython.address(e.delay_ms))
+    if found == IS_OUT_OF_RANGE:
+        e.odd, e.odd_code = ODD_DELAY, OUT_OF_RANGE
+    elif found == IS_OTHER or p[at] == TIMESTAMP:
+        e.odd, e.odd_code = ODD_DELAY, p[at]
+    return 0
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _read_time(p: octets, at: int64_t, end: int64_t, e: cython.pointer(Envelope)) -> cython.int:
+    """Reads until when a message waits: a timestamp, or milliseconds since 1970 as a number."""
+    found: cython.int = read_rounded(p, at, end, cython.address(e.delivery_time_ms))
+    if found == IS_OUT_OF_RANGE:
+        e.odd, e.odd_code = ODD_TIME, OUT_OF_RANGE
+    elif found == IS_OTHER:
+        e.odd, e.odd_code = ODD_TIME, p[at]
+    return 0
 
 
 @cython.cfunc
@@ -192,12 +208,29 @@ def _read_properties(
         if at < 0:
             return -1
         if field == 0 and wants & WANTS_MESSAGE_ID and p[start] != 0x40:
+            if not _is_message_id(p[start]):
+                e.odd, e.odd_code = ODD_MESSAGE_ID, p[start]
+                return -1
             e.message_id = p + start
             e.message_id_size = cython.cast(uint32_t, at - start)
         elif field == 10 and wants & WANTS_GROUP_ID and p[start] != 0x40:
-            start = read_string(
-                p, start, list_end, cython.address(e.group_id), cython.address(e.group_id_size)
-            )
-            if start < 0:
+            if (
+                read_string(
+                    p, start, list_end, cython.address(e.group_id), cython.address(e.group_id_size)
+                )
+                < 0
+            ):
+                e.odd, e.odd_code = ODD_GROUP_ID, p[start]
                 return -1
     return at if at == list_end else -1
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _is_message_id(code: uint8_t) -> cython.bint:
+    """Tells whether a message-id may be of a type (AMQP 1.0 §3.2.11 to §3.2.14)."""
+    if code == 0x44 or code == 0x53 or code == 0x80 or code == 0x98:
+        return True
+    return code == 0xA0 or code == 0xA1 or code == 0xB0 or code == 0xB1

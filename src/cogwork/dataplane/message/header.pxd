@@ -16,6 +16,9 @@ cdef struct Header:
     uint32_t ttl_ms
     uint32_t delivery_count
     uint32_t size_bytes
+    # The field that is of a type that it cannot have, from 1, and the format code that it has.
+    uint8_t odd_field
+    uint8_t odd_code
 
 cdef void clear_header(Header* header) noexcept nogil
 cdef int64_t read_header(octets p, int64_t at, int64_t end, Header* header) noexcept nogil

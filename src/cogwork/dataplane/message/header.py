@@ -31,11 +31,13 @@ def read_header(p, at, end, header):
     count: uint32_t = 0
     field: uint32_t
     list_end: int64_t = 0
+    start: int64_t
     present: cython.bint = False
     at = list_header(p, at, end, cython.address(count), cython.address(list_end))
     if at < 0 or count > FIELDS:
         return -1
     for field in range(count):
+        start = at
         if field == 0:
             at = read_bool(p, at, list_end, cython.address(header.durable))
         elif field == 1:
@@ -51,6 +53,9 @@ def read_header(p, at, end, header):
                 p, at, list_end, cython.address(header.delivery_count), cython.address(present)
             )
         if at < 0:
+            if skip_value(p, start, list_end) > 0:
+                header.odd_field = cython.cast(uint8_t, field + 1)
+                header.odd_code = p[start]
             return -1
     return at if at == list_end else -1
 

@@ -21,10 +21,8 @@ from cython.cimports.cogwork.dataplane.encoding.values import (
 from cython.cimports.cogwork.dataplane.message.header import Header, clear_header, read_header
 from cython.cimports.cogwork.dataplane.message.sections import (
     ABSENT,
-    APPLICATION_PROPERTIES,
     BODY_RANK,
     DATA,
-    DELIVERY_ANNOTATIONS,
     FOOTER,
     FOOTER_RANK,
     FOUND,
@@ -32,12 +30,9 @@ from cython.cimports.cogwork.dataplane.message.sections import (
     HEADER,
     HEADER_RANK,
     MALFORMED,
-    MESSAGE_ANNOTATIONS,
-    PROPERTIES,
     PROPERTIES_RANK,
     PROPERTY_FIELDS,
     RANKS,
-    SEQUENCE,
     SUBJECT_FIELD,
     TO_FIELD,
     VALUE,
@@ -46,7 +41,6 @@ from cython.cimports.cogwork.dataplane.message.sections import (
 )
 from cython.cimports.cogwork.dataplane.source_hash import COGWORK_SOURCE_HASH
 from cython.cimports.libc.stdint import int64_t, uint32_t
-from cython.cimports.libc.string import memcmp
 
 __all__ = ("SOURCE_HASH", "inspect")
 
@@ -88,53 +82,7 @@ def section_code(
     body: int64_t = 0
     code: cython.int = descriptor_code(data + at, size - at, cython.address(body))
     value[0] = at + body
-    if HEADER <= code <= FOOTER:
-        return code
-    if code >= 0 or size - at < 3 or data[at] != 0x00:
-        return MALFORMED
-    at += 1
-    value[0] = skip_value(data, at, size)
-    if value[0] < 0:
-        return MALFORMED
-    if data[at] == 0xA3:
-        return named_code(data + at + 2, value[0] - at - 2)
-    if data[at] == 0xB3:
-        return named_code(data + at + 5, value[0] - at - 5)
-    return MALFORMED
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-@cython.nogil
-def spells(name: octets, size: int64_t, text: cython.p_const_char, length: int64_t) -> cython.bint:
-    return size == length and memcmp(name, text, length) == 0
-
-
-@cython.cfunc
-@cython.exceptval(check=False)
-@cython.nogil
-def named_code(name: octets, size: int64_t) -> cython.int:  # noqa: PLR0911  # nine names
-    """Returns the numeric descriptor for a symbolic one; or MALFORMED."""
-    if spells(name, size, b"amqp:header:list", 16):
-        return HEADER
-    if spells(name, size, b"amqp:delivery-annotations:map", 29):
-        return DELIVERY_ANNOTATIONS
-    if spells(name, size, b"amqp:message-annotations:map", 28):
-        return MESSAGE_ANNOTATIONS
-    if spells(name, size, b"amqp:properties:list", 20):
-        return PROPERTIES
-    if spells(name, size, b"amqp:application-properties:map", 31):
-        return APPLICATION_PROPERTIES
-    if spells(name, size, b"amqp:data:binary", 16):
-        return DATA
-    if spells(name, size, b"amqp:amqp-sequence:list", 23):
-        return SEQUENCE
-    if spells(name, size, b"amqp:amqp-value:*", 17):
-        return VALUE
-    if spells(name, size, b"amqp:footer:map", 15):
-        return FOOTER
-    return MALFORMED
+    return code if HEADER <= code <= FOOTER else MALFORMED
 
 
 def locate(data: octets, size: int64_t, layout: cython.pointer(Layout)) -> cython.int:

@@ -36,6 +36,8 @@ from cogwork.dataplane.queue.refusals import (
     DISK_FULL_STATE,
     FULL_STATE,
     MALFORMED_STATE,
+    odd_state,
+    odd_text,
     too_large,
 )
 
@@ -152,15 +154,17 @@ class Admission(Ledger):
     def receive(self, s):
         """Takes a message in; returns 1 where it is accepted, 0 where it was rejected."""
         e: Envelope
+        state: bytes
         is_known: cython.bint = False
         if self.journal is not None and self.cannot_write(s):
             return 0
         if s.format != 0:
             # Not a message of AMQP 1.0 §3.2: nothing in it says how to keep it.
             clear_envelope(cython.address(e))
-        elif read_envelope(s.data, s.size, self.wants, cython.address(e)) < 0:
+        elif read_envelope(s.data, s.size, self.wants, cython.address(e)) < 0 or e.odd:
             self.malformed += 1
-            return self.reply(s, REJECTED, MALFORMED_STATE)
+            state = odd_state(e.odd, e.odd_code) if e.odd else MALFORMED_STATE
+            return self.reply(s, REJECTED, state)
         if e.letter_id != cython.NULL and self.letters.knows(letter_of(s, cython.address(e))):
             self.duplicates += 1
             return 1
@@ -275,7 +279,9 @@ class Admission(Ledger):
         if message_format:
             return None
         fits = read_envelope(octets_of(message), size, self.wants, cython.address(e)) >= 0
-        return None if fits else "its sections are malformed"
+        if fits:
+            return None
+        return odd_text(e.odd, e.odd_code) if e.odd else "its sections are malformed"
 
     def put(self, message: bytes, message_format: int = 0, past: tuple = None) -> bool:
         """Puts in what was taken out, whatever its id and delay; says whether it is taken now.

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+
 from cogwork.amqp import codec
 from cogwork.amqp.errors import AmqpError, Condition
 from cogwork.amqp.extensions import STALE_ATTEMPT
+from cogwork.amqp.format_codes import not_understood
 from cogwork.amqp.outcomes import Rejected
 from cogwork.amqp.types import Symbol
 
@@ -15,10 +18,30 @@ __all__ = (
     "DISK_FULL_STATE",
     "FULL_STATE",
     "MALFORMED_STATE",
+    "ODD_FIELDS",
     "STALE_STATE",
     "fault",
+    "odd_state",
+    "odd_text",
     "too_large",
 )
+
+ODD_FIELDS = (
+    ("header.durable", "a boolean"),
+    ("header.priority", "a ubyte"),
+    ("header.ttl", "a uint: milliseconds"),
+    ("header.first-acquirer", "a boolean"),
+    ("header.delivery-count", "a uint"),
+    ("properties.message-id", "a ulong, a uuid, a binary or a string"),
+    ("properties.group-id", "a string"),
+    ("x-opt-delivery-delay", "milliseconds, as a number below 2^63"),
+    (
+        "x-opt-delivery-time",
+        "a timestamp, or milliseconds since 1970 (UTC) as a number below 2^63",
+    ),
+)
+"""What a queue reads of a message, in the order of `ODD_…` in `message/envelope.pxd`: the name, and
+what it may be."""
 
 DISK_FAILED = Symbol("cogwork:disk-failed")
 """The condition of what could not be written down, and of what is refused from then on."""
@@ -48,6 +71,23 @@ STALE_STATE = _rejection(STALE_ATTEMPT)
 def fault(problem: str) -> bytes:
     """Returns the outcome of a message to a queue that has stopped by a fault of its own."""
     return _rejection(Condition.INTERNAL_ERROR, f"the queue has {problem}")
+
+
+@functools.lru_cache(maxsize=256)
+def odd_state(field: int, code: int) -> bytes:
+    """Returns the outcome of a message that says something which is not understood.
+
+    Args:
+        field: Which of `ODD_FIELDS`, from 1.
+        code: The format code of its value, or `OUT_OF_RANGE`.
+    """
+    return _rejection(Condition.INVALID_FIELD, odd_text(field, code))
+
+
+def odd_text(field: int, code: int) -> str:
+    """Says what in a message is not understood; the arguments are those of `odd_state`."""
+    name, expected = ODD_FIELDS[field - 1]
+    return not_understood(name, code, expected)
 
 
 def too_large(size_bytes_max: int) -> bytes:

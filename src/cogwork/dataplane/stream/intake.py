@@ -21,7 +21,11 @@ from cython.cimports.cogwork.dataplane.encoding.octets import (
 )
 from cython.cimports.cogwork.dataplane.stream.records import (
     BAD_PRODUCER,
+    BAD_SEQUENCE,
     FINE,
+    MALFORMED_RECORD,
+    NO_PRODUCER,
+    NO_SEQUENCE,
     is_one_section,
     read_record,
     record_size,
@@ -37,6 +41,7 @@ from cython.cimports.libc.string import memcmp, memcpy
 
 from cogwork.amqp import codec
 from cogwork.amqp.errors import AmqpError, Condition
+from cogwork.amqp.format_codes import not_understood
 from cogwork.amqp.outcomes import Rejected
 
 __all__ = ("SOURCE_HASH", "CaptureOutlet", "Intake", "Parcel")
@@ -68,14 +73,20 @@ MALFORMED_STATE = cython.declare(
 FORMAT_STATE = cython.declare(
     bytes, _rejection(Condition.NOT_IMPLEMENTED, "a stream keeps messages of message-format 0 only")
 )
-PRODUCER_STATE = cython.declare(
-    bytes,
-    _rejection(
-        Condition.INVALID_FIELD,
-        "x-opt-producer is binary, a string or a UUID of 1 to 64 octets, x-opt-sequence a whole "
-        "number from 0; both or neither",
-    ),
-)
+
+
+def _not_understood(problem: cython.int, code: cython.int) -> bytes:
+    """Returns the outcome of a message whose producer, sequence or snapshot is not understood."""
+    if problem == NO_PRODUCER:
+        return _rejection(Condition.INVALID_FIELD, "x-opt-sequence without x-opt-producer")
+    if problem == NO_SEQUENCE:
+        return _rejection(Condition.INVALID_FIELD, "x-opt-producer without x-opt-sequence")
+    if problem == BAD_PRODUCER:
+        name, expected = "x-opt-producer", "a binary, a string or a UUID of 1 to 64 octets"
+    else:
+        name = "x-opt-sequence" if problem == BAD_SEQUENCE else "x-opt-snapshot"
+        expected = "a whole number from 0 to 2^63 - 1"
+    return _rejection(Condition.INVALID_FIELD, not_understood(name, code, expected))
 
 
 class Parcel:
@@ -313,8 +324,10 @@ class Intake(Terminus):
         if s.format != 0:
             return self.reject(s, FORMAT_STATE)
         problem = read_record(s.data, s.size, cython.address(record))
+        if problem == MALFORMED_RECORD:
+            return self.reject(s, MALFORMED_STATE)
         if problem != FINE:
-            return self.reject(s, PRODUCER_STATE if problem == BAD_PRODUCER else MALFORMED_STATE)
+            return self.reject(s, _not_understood(problem, record.odd_code))
         if self.current is None or not self.current.fits(s, cython.address(record)):
             self.current = self.begin(s, cython.address(record))
         self.learn(cython.address(record))

@@ -12,6 +12,10 @@ cdef enum:
     FINE = 0
     MALFORMED_RECORD = 1
     BAD_PRODUCER = 2
+    BAD_SEQUENCE = 3
+    BAD_SNAPSHOT = 4
+    NO_PRODUCER = 5
+    NO_SEQUENCE = 6
 
 # An encoded message, as a stream keeps it: without delivery annotations and without what a stream
 # says itself. Borrowed from the message's bytes.
@@ -36,6 +40,8 @@ cdef struct Record:
     int64_t sequence_at
     bint is_snapshot
     uint64_t snapshot
+    # The format code of the value that is not understood, or OUT_OF_RANGE.
+    uint8_t odd_code
 
 # Says whether a message, or the rest of one, is nothing but one small data section, as most are.
 cdef inline bint is_one_section(octets data, int64_t size) noexcept nogil:
@@ -52,4 +58,3 @@ cdef int read_record(octets data, int64_t size, Record* record) noexcept nogil
 cdef int64_t record_size(const Record* record) noexcept nogil
 cdef uint8_t* write_record(uint8_t* p, const Record* record) noexcept nogil
 cdef uint8_t* write_pairs(uint8_t* p, const Record* record) noexcept nogil
-cdef int64_t read_number(octets p, int64_t at, int64_t end, uint64_t* value) noexcept nogil

@@ -7,8 +7,20 @@ have neither, and are kept byte for byte. Nothing here allocates or touches Pyth
 """
 
 import cython
-from cython.cimports.cogwork.dataplane.encoding.octets import load_u32, load_u64, store_u32
-from cython.cimports.cogwork.dataplane.encoding.values import map_header, skip_value
+from cython.cimports.cogwork.dataplane.encoding.numbers import (
+    IS_NULL,
+    IS_NUMBER,
+    IS_OTHER,
+    OUT_OF_RANGE,
+    read_integer,
+)
+from cython.cimports.cogwork.dataplane.encoding.octets import store_u32
+from cython.cimports.cogwork.dataplane.encoding.values import (
+    map_header,
+    read_key,
+    read_octets,
+    skip_value,
+)
 from cython.cimports.cogwork.dataplane.message.sections import (
     DELIVERY_ANNOTATIONS_RANK,
     FOUND,
@@ -40,6 +52,7 @@ def read_record(data, size, record):
     record.has_sequence = record.is_snapshot = False
     record.sequence = record.snapshot = 0
     record.sequence_at = 0
+    record.odd_code = 0
     if is_one_section(data, size):
         return FINE
     if locate(data, size, cython.address(layout)) != FOUND:
@@ -87,8 +100,10 @@ def read_pairs(record: cython.pointer(Record)) -> cython.int:
             record.kept += 1
             record.kept_size += following - at
         at = following
-    if (record.producer != cython.NULL) != record.has_sequence:
-        return BAD_PRODUCER
+    if record.has_sequence and record.producer == cython.NULL:
+        return NO_PRODUCER
+    if record.producer != cython.NULL and not record.has_sequence:
+        return NO_SEQUENCE
     return FINE
 
 
@@ -98,9 +113,9 @@ def read_pairs(record: cython.pointer(Record)) -> cython.int:
 @cython.exceptval(check=False)
 def is_own(data: octets, at: int64_t, end: int64_t) -> cython.bint:
     """Says whether an annotation's key is one that streams use."""
-    name: octets = data + at + 2
-    size: int64_t = end - at - 2
-    if data[at] != 0xA3 or size < 10 or memcmp(name, b"x-opt-", 6) != 0:
+    size: uint32_t = 0
+    name: octets = read_key(data, at, end, cython.address(size))
+    if size < 10 or memcmp(name, b"x-opt-", 6) != 0:
         return False
     name += 6
     size -= 6
@@ -125,55 +140,46 @@ def read_own(
 ) -> cython.int:
     """Takes down producer, sequence or snapshot; the others are the stream's to say."""
     data: octets = record.data
-    initial: cython.int = data[key + 8]
-    if initial == 112:  # producer
-        if data[value] == 0x98:
-            record.producer = data + value + 1
-        elif data[value] == 0xA0 or data[value] == 0xA1 or data[value] == 0xA3:
-            record.producer = data + value + 2
-        else:
+    size: uint32_t = 0
+    name: octets = read_key(data, key, value, cython.address(size)) + 6
+    if name[0] == 112:  # producer
+        if not read_octets(
+            data, value, end, cython.address(record.producer), cython.address(record.producer_size)
+        ):
+            record.odd_code = data[value]
             return BAD_PRODUCER
-        record.producer_size = cython.cast(uint32_t, data + end - record.producer)
         if not 0 < record.producer_size <= PRODUCER_SIZE_MAX:
+            record.odd_code = OUT_OF_RANGE
             return BAD_PRODUCER
-    elif initial == 115 and data[key + 9] == 101:  # sequence
-        if read_number(data, value, end, cython.address(record.sequence)) < 0:
-            return BAD_PRODUCER
+    elif name[0] == 115 and name[1] == 101:  # sequence
+        if not read_own_number(record, value, end, cython.address(record.sequence)):
+            return BAD_SEQUENCE
         record.has_sequence = True
         record.sequence_at = value + 1 if data[value] == 0x80 else 0
-    elif initial == 115:  # snapshot
-        if read_number(data, value, end, cython.address(record.snapshot)) < 0:
-            return BAD_PRODUCER
+    elif name[0] == 115:  # snapshot
+        if not read_own_number(record, value, end, cython.address(record.snapshot)):
+            return BAD_SNAPSHOT
         record.is_snapshot = True
     return FINE
 
 
-def read_number(p, at, end, value):
-    """Reads a whole number of any type from 0 to 2^63 - 1; returns where it ends, or -1."""
-    code: cython.int
-    if at >= end:
-        return -1
-    code = p[at]
-    at += 1
-    if code == 0x43 or code == 0x44:
-        value[0] = 0
-        return at
-    if code == 0x50 or code == 0x52 or code == 0x53:
-        value[0] = p[at]
-        return at + 1
-    if code == 0x51 or code == 0x54 or code == 0x55:
-        value[0] = p[at]
-        return at + 1 if p[at] < 0x80 else -1
-    if code == 0x60 or code == 0x61:
-        value[0] = (cython.cast(uint64_t, p[at]) << 8) | p[at + 1]
-        return at + 2 if code == 0x60 or p[at] < 0x80 else -1
-    if code == 0x70 or code == 0x71:
-        value[0] = load_u32(p + at)
-        return at + 4 if code == 0x70 or p[at] < 0x80 else -1
-    if code == 0x80 or code == 0x81 or code == 0x83:
-        value[0] = load_u64(p + at)
-        return at + 8 if p[at] < 0x80 else -1
-    return -1
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def read_own_number(
+    record: cython.pointer(Record), value: int64_t, end: int64_t, number: cython.pointer(uint64_t)
+) -> cython.bint:
+    """Reads a whole number from 0 to 2^63 - 1, or notes what there is instead."""
+    found: int64_t = 0
+    kind: cython.int = read_integer(record.data, value, end, cython.address(found))
+    if kind == IS_NUMBER and found >= 0:
+        number[0] = cython.cast(uint64_t, found)
+        return True
+    if kind in (IS_OTHER, IS_NULL):
+        record.odd_code = record.data[value]
+    else:
+        record.odd_code = OUT_OF_RANGE
+    return False
 
 
 def record_size(record):

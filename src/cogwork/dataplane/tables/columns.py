@@ -11,9 +11,11 @@ it was given, whatever that holds.
 """
 
 import cython
+from cython.cimports.cogwork.dataplane.encoding.numbers import read_number
 from cython.cimports.cogwork.dataplane.encoding.octets import load_u32, load_u64, octets_of
 from cython.cimports.cogwork.dataplane.encoding.values import (
     read_binary,
+    read_key,
     skip_short,
     skip_value,
 )
@@ -27,7 +29,6 @@ from cython.cimports.cogwork.dataplane.message.sections import (
 from cython.cimports.cogwork.dataplane.stream.records import (
     FINE,
     Record,
-    read_number,
     read_record,
 )
 from cython.cimports.cogwork.dataplane.tables.column import (
@@ -432,11 +433,14 @@ def find_annotation(
     """Reads a whole number that the stream has put among the annotations."""
     at: int64_t = record.pairs
     value: int64_t
+    found: octets
+    found_size: uint32_t = 0
     while at < record.pairs_end:
         value = skip_value(record.data, at, record.pairs_end)
         if value < 0:
             return False
-        if value == at + 2 + size and memcmp(record.data + at + 2, key, size) == 0:
+        found = read_key(record.data, at, value, cython.address(found_size))
+        if found_size == size and memcmp(found, key, size) == 0:
             return read_number(record.data, value, record.pairs_end, number) >= 0
         at = skip_value(record.data, value, record.pairs_end)
         if at < 0:

@@ -101,9 +101,10 @@ class RelayedSession:
             self.other.begin(begin, begin.properties)
 
     def on_performative(self, performative: Performative) -> None:
-        """Takes in an end; what else comes here is encoded in a way that nobody's peer would."""
+        """Takes in an end; passes on what `Splice` did not know by its first octets."""
         if not isinstance(performative, End):
-            self.refuse(performative.NAME)
+            if self.other is not None and not self._has_ended:
+                self.other.write(performative)
             return
         self._peer_ended = True
         self.end.end()
@@ -111,15 +112,6 @@ class RelayedSession:
             self.other.finish(performative.error)
         self.finish(None)
         self.connection.forget_session(self)
-
-    def refuse(self, name: str) -> None:
-        """Ends both sides, for a frame that cannot be passed on by its first octets."""
-        self.close(
-            AmqpError(
-                condition=Condition.NOT_ALLOWED,
-                description=f"{name} with an unusual header or descriptor in a tunnel",
-            )
-        )
 
     def finish(self, error: AmqpError | None) -> None:
         """Ends this side, once; a peer that began is owed an answer to that first."""

@@ -13,4 +13,4 @@ cdef class Splice(Channel):
     cdef readonly uint64_t bytes
     cdef readonly uint64_t messages
     cdef int _copy(self, octets data, int64_t size, uint32_t frames, uint32_t messages) except -1
-    cdef int _refuse(self, str name) except -1
+    cdef int _pass_one(self, octets frame, int64_t size, uint32_t messages) except -1

@@ -22,6 +22,9 @@ TRANSFER = cython.declare(uint8_t, 0x14)
 TRANSFER_MIN_BYTES = cython.declare(uint32_t, 26)
 """With room for a list of any form, a handle of any form, and a delivery-id."""
 
+LIST_MIN_BYTES = cython.declare(int64_t, 15)
+"""The same without the frame's header and the descriptor."""
+
 FRAME_MIN_BYTES = cython.declare(int64_t, 11)
 """A header, and a descriptor in its short form."""
 
@@ -83,8 +86,8 @@ class Splice(Channel):
     def pass_on(self, data, size):
         """Passes on the frames of this channel that `data` starts with; returns their size.
 
-        A frame that concerns the session itself, or whose descriptor is not in its short form,
-        is left to the wire.
+        A frame that concerns the session itself is left to the wire; so is one whose header or
+        descriptor is not in its short form, which comes back one by one.
         """
         at: int64_t = 0
         frames: uint32_t = 0
@@ -106,30 +109,30 @@ class Splice(Channel):
             at += frame_size
             frames += 1
         if at and not self.ended:
+            self.wire.frames_in += frames
+            self.core.frames_in += frames
             self._copy(data, at, frames, messages)
         return at
 
     def on_transfer(self, p, at, end):
-        return self._refuse("transfer")
+        is_first: cython.bint = end - at >= LIST_MIN_BYTES and begins_delivery(p + at)
+        return self._pass_one(p, end, is_first)
 
     def on_flow(self, p, at, end):
-        return self._refuse("flow")
+        return self._pass_one(p, end, 0)
 
     def on_disposition(self, p, at, end):
-        return self._refuse("disposition")
+        return self._pass_one(p, end, 0)
 
-    def _refuse(self, name):
-        """Ends the session: nothing may be left out of it in silence."""
-        self.owner.refuse(name)
-        return 0
+    def _pass_one(self, frame, size, messages):
+        """Passes on one frame, which the wire has counted."""
+        return 0 if self.ended else self._copy(frame, size, 1, messages)
 
     def _copy(self, data, size, frames, messages):
         """Writes frames to the other side's wire, under that side's channel."""
         wire: Wire
         p: cython.pointer(uint8_t)
         at: int64_t = 0
-        self.wire.frames_in += frames
-        self.core.frames_in += frames
         if self.other is None or self.other.ended:
             return 0
         wire = self.other.wire

@@ -14,7 +14,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import AmqpError, DecodeError, ProtocolError
-from cogwork.amqp.message import Header
+from cogwork.amqp.message import SECTION_CODES, Header
 from cogwork.amqp.outcomes import Rejected
 from cogwork.amqp.types import Described, Symbol, Timestamp, UInt, ULong, datetime_from_ms
 from cogwork.dataplane.encoding.codec import decode, encode
@@ -69,8 +69,15 @@ _HEADER, _DELIVERY_ANNOTATIONS, _MESSAGE_ANNOTATIONS = 0x70, 0x71, 0x72
 _FRONTS = (_HEADER, _DELIVERY_ANNOTATIONS, _MESSAGE_ANNOTATIONS)
 _DESCRIBED = 0x00
 """What a described value begins with (AMQP 1.0 §1.2)."""
-_NUMBERS = frozenset((b"\x53", b"\x80", b"\x44"))
+_NUMBERS = frozenset((b"\x53", b"\x80"))
 """What a descriptor that is a number begins with: the format codes of ulong."""
+_NAMES = tuple(
+    (start + name.encode(), code)
+    for name, code in SECTION_CODES.items()
+    if code in _FRONTS
+    for start in (bytes((0xA3, len(name))), b"\xb3" + struct.pack(">I", len(name)))
+)
+"""The descriptors that are names, encoded in each way that a symbol may be (AMQP 1.0 §1.6.21)."""
 
 
 @dataclass(slots=True)
@@ -209,12 +216,9 @@ def _split(message: bytes) -> _Front:
     while at < len(message):
         if message[at] != _DESCRIBED:
             raise DecodeError("a message section is expected", at)
-        # Before all of it: the body can be as long as a message, and is not to be looked into. And
-        # a number alone: a peer may have put in what compares with nothing, or is as long.
-        if message[at + 1 : at + 2] not in _NUMBERS:
-            break
-        descriptor, _ = decode(message, at + 1)
-        if descriptor not in _FRONTS:
+        # Before all of it: the body can be as long as a message, and is not to be looked into.
+        descriptor = _front_at(message, at + 1)
+        if descriptor is None:
             break
         section, following = decode(message, at)
         if not isinstance(section, Described):
@@ -230,6 +234,21 @@ def _split(message: bytes) -> _Front:
         at = following
     front.rest = message[at:]
     return front
+
+
+def _front_at(message: bytes, at: int) -> int | None:
+    """Returns the code of a section before the properties by its descriptor; None for all else.
+
+    The descriptor is not decoded unless it is a number: a peer may have put in what compares with
+    nothing, or is as long as a message.
+    """
+    if message[at : at + 1] in _NUMBERS:
+        descriptor, _ = decode(message, at)
+        return descriptor if descriptor in _FRONTS else None
+    for name, code in _NAMES:
+        if message.startswith(name, at):
+            return code
+    return None
 
 
 def _join(front: _Front, annotations: Mapping[object, object]) -> bytes:

@@ -1,0 +1,3 @@
+SOURCE_HASH: str
+
+def rounded(data: bytes) -> int | None: ...
