@@ -10,14 +10,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cogwork.cli.exit_codes import ExitCode, line_of
+from cogwork.cli.quantities import Whole
+from cogwork.cli.rendering import encoded_as_json, encoded_as_text
 from cogwork.cli.tables import console, table, widened
 from cogwork.cli.unknown_commands import HelpfulGroup
+from cogwork.consensus.replicated.offline import KeptReplica, kept_replicas
 from cogwork.log.errors import LogError
 from cogwork.log.inspection import files_below, inspect_file, verify
 from cogwork.log.segment import SUFFIX
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 __all__ = ("log",)
 
@@ -49,7 +52,7 @@ GROUPS_SHOWN = 10
 
 @click.group(cls=HelpfulGroup, no_args_is_help=False)
 def log() -> None:
-    """Inspect and verify log files."""
+    """Inspect, verify and dump log files."""
 
 
 @log.command("inspect")
@@ -90,6 +93,59 @@ def verify_(path: Path, as_json: bool) -> int:
         if not problems:
             click.echo(f"{count} files are sound")
     return ExitCode.ERROR if problems else ExitCode.OK
+
+
+@log.command("dump")
+@click.argument("name", metavar="STREAM")
+@click.option("--data", required=True, type=PATH, metavar="DIR", help="Data directory.")
+@click.option("--from", "first", type=Whole(0, 2**63 - 1), default=0, help="First offset.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object for each record.")
+def dump(name: str, data: Path, first: int, as_json: bool) -> int:
+    """Print the records of a replicated stream from a data directory.
+
+    The container need not run, and no file is changed. Records that this container does not know
+    to be committed are printed, too, and counted on stderr.
+    """
+    stream = name.removeprefix("/").removeprefix("stream/")
+    replica = _replica_of(stream, kept_replicas(data))
+    uncertain = 0
+    for record in replica.records():
+        if record.offset < first:
+            continue
+        uncertain += not record.is_certain
+        if as_json:
+            facts = {
+                "offset": record.offset,
+                "time_ms": record.time_ms,
+                "epoch": record.epoch,
+                "is_certain": record.is_certain,
+                "message": json.loads(encoded_as_json(record.data)),
+            }
+            click.echo(json.dumps(facts, ensure_ascii=False))
+        else:
+            click.echo(encoded_as_text(record.data))
+    if uncertain:
+        what = "1 record at the end is" if uncertain == 1 else f"{uncertain} records at the end are"
+        click.echo(f"cogwork: {what} not known here to be committed", err=True)
+    return ExitCode.OK
+
+
+def _replica_of(stream: str, replicas: Mapping[int, KeptReplica | Exception]) -> KeptReplica:
+    """Return the replica of a stream.
+
+    Raises:
+        click.ClickException: There is none, or it cannot be read.
+    """
+    known = [each for each in replicas.values() if isinstance(each, KeptReplica)]
+    for replica in known:
+        if replica.declared.stream == stream:
+            return replica
+    broken = [str(each) for each in replicas.values() if isinstance(each, Exception)]
+    names = ", ".join(sorted(each.declared.stream for each in known)) or "none"
+    why = f"; {len(broken)} cannot be read: {'; '.join(broken)}" if broken else ""
+    raise click.ClickException(
+        f"there is no replica of a stream {stream!r:.200} (expected one of {names}{why})"
+    )
 
 
 def _files(path: Path) -> list[Path]:

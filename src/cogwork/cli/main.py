@@ -54,7 +54,7 @@ COMMANDS = {
     "leave": Entry(
         "cogwork.cli.leave", "Remove a container from the mesh permanently and stop it."
     ),
-    "log": Entry("cogwork.cli.log", "Inspect and verify log files."),
+    "log": Entry("cogwork.cli.log", "Inspect, verify and dump log files."),
     "bench": Entry("cogwork.cli.bench", "Measure the broker at URL."),
     "engine": Entry("cogwork.cli.engine", "List the stream engines."),
     "passwd": Entry("cogwork.cli.passwd", "Hash a password for the configuration file."),

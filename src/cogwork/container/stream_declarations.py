@@ -41,6 +41,8 @@ STREAM = "stream"
 _OF_CLUSTER = {HOME, "is_shared"}
 """What is not for whoever declares to say."""
 
+BEGINS_ANEW = "begins anew: the container that had it in memory was started anew"
+
 _NO_ENGINES = {"engine", "capture", *_OF_CLUSTER}
 """What no engine has for an option: given as one it would be overridden without a word."""
 
@@ -176,12 +178,12 @@ class StreamDeclarations:
         if node is not None:
             self.drop(node, "could not be opened")
 
-    def renew(self, address: str) -> None:
-        """Opens a stream anew whose records have gone with the container that had them."""
+    def renew(self, address: str, why: str = BEGINS_ANEW) -> None:
+        """Open a stream anew: one whose records, or replica here, could not be had any more."""
         node = self.stream(address)
         if node is not None:
             rule = self._vhost.nodes.rules[node.address]
-            self.drop(node, "begins anew: the container that had it in memory was started anew")
+            self.drop(node, why)
             self._vhost.declare(node.address, rule)
 
     async def delete(self, address: str) -> bool:

@@ -32,7 +32,15 @@ if TYPE_CHECKING:
     from cogwork.log.directory import Directory
     from cogwork.log.disk_queue import DiskQueue
 
-__all__ = ("Declared", "KeptState", "ReplicaFiles", "remove", "tag_of")
+__all__ = (
+    "Declared",
+    "KeptState",
+    "ReplicaFiles",
+    "declared_in",
+    "remove",
+    "state_in",
+    "tag_of",
+)
 
 VERSION = 1
 STATE_NAME = "state"
@@ -127,9 +135,7 @@ class ReplicaFiles:
                 raise FileMissing(directory.path_of(DECLARATION_NAME))
             directory.clear(last=GIVEN_UP_NAME)
         self.segments = SegmentStore(directory, queue)
-        self.state: KeptState | None = None
-        if STATE_NAME in directory.names():
-            self.state = _decode(directory.read(STATE_NAME), directory.path_of(STATE_NAME))
+        self.state = state_in(directory)
 
     def declared(self) -> Declared | None:
         """Reads what this is a replica of; None where that was not written.
@@ -137,14 +143,7 @@ class ReplicaFiles:
         Raises:
             Malformed: It cannot be read.
         """
-        if DECLARATION_NAME not in self._directory.names():
-            return None
-        try:
-            data = self._directory.read(DECLARATION_NAME)
-            return msgspec.json.decode(data, type=_KeptDeclaration).declared()
-        except ValueError as error:  # of the text, or of what it says
-            path = self._directory.path_of(DECLARATION_NAME)
-            raise Malformed(f"a replica's declaration ({path})", str(error)) from error
+        return declared_in(self._directory)
 
     @property
     def state_path(self) -> str:
@@ -199,6 +198,33 @@ class ReplicaFiles:
     def close(self) -> None:
         """Lets the directory go."""
         self._directory.close()
+
+
+def declared_in(directory: Directory) -> Declared | None:
+    """Return what a directory is a replica of; None where that was not written.
+
+    Raises:
+        Malformed: It cannot be read.
+    """
+    if DECLARATION_NAME not in directory.names():
+        return None
+    try:
+        data = directory.read(DECLARATION_NAME)
+        return msgspec.json.decode(data, type=_KeptDeclaration).declared()
+    except ValueError as error:  # of the text, or of what it says
+        path = directory.path_of(DECLARATION_NAME)
+        raise Malformed(f"a replica's declaration ({path})", str(error)) from error
+
+
+def state_in(directory: Directory) -> KeptState | None:
+    """Return the newest state that a directory has; None before the first.
+
+    Raises:
+        Malformed: It cannot be read.
+    """
+    if STATE_NAME not in directory.names():
+        return None
+    return _decode(directory.read(STATE_NAME), directory.path_of(STATE_NAME))
 
 
 def remove(directory: Directory) -> None:

@@ -111,6 +111,8 @@ class Replicas:
                 await self._open(stream)
             elif not is_wanted:
                 self.give_up(stream)
+                if stream.number in self._refused:  # it is damaged, say
+                    self.discard(stream.number)
         self._service.keep_moving(stream)
 
     def house_soon(self, stream: Stream) -> None:
@@ -331,4 +333,5 @@ class Replicas:
             return
         if self._replayed.pop(group, None) is not None:
             Journal(self._wal, group).drop()
+        self._refused.discard(group)
         remove(self._directory_of(group))

@@ -114,8 +114,19 @@ class Following:
         group = FIRST_GROUP + declaration.number
         self._service.place(name, group, placement)
         # What is told first may be long ago, and the replica here one that came later.
-        if self._is_current and name not in self._service.streams and self._is_left(declaration):
+        if not self._is_current or name in self._service.streams:
+            return
+        if self._is_left(declaration):
             self._discard({group})
+        if declaration.kind == "stream":
+            self._open_again(declaration)
+
+    def _open_again(self, declaration: Declaration) -> None:
+        """Open a stream whose replica could not be used here, now that it is made anew."""
+        vhost = self._vhosts.get(declaration.vhost)
+        node = None if vhost is None else vhost.nodes.get(_address_of(declaration))
+        if vhost is not None and isinstance(node, StreamNode) and node.state == "failed":
+            StreamDeclarations(vhost).renew(node.address, "is opened anew")
 
     def _is_left(self, declaration: Declaration) -> bool:
         """Tells whether a replica here would be one that nobody needs any more."""

@@ -70,10 +70,12 @@ class Moves:
             learners: Who is to have a copy that counts for nothing.
 
         Raises:
-            Unavailable: The cluster has no majority, or a container cannot be asked.
+            Unavailable: The cluster has no majority, and the text says who is missing; or a container
+                cannot be asked.
             ValueError: These cannot hold it.
         """
         Membership(tuple(voters), tuple(learners)).check()
+        await self._cluster.demand_majority()
         placement = self._placement_of(declaration)
         for container in (*voters, *learners):
             if container not in placement.holders:
