@@ -70,8 +70,8 @@ class Moves:
             learners: Who is to have a copy that counts for nothing.
 
         Raises:
-            Unavailable: The cluster has no majority, and the text says who is missing; or a container
-                cannot be asked.
+            Unavailable: The cluster has no majority, and the text says who is missing; or a
+                container cannot be asked.
             ValueError: These cannot hold it.
         """
         Membership(tuple(voters), tuple(learners)).check()
