@@ -21,18 +21,22 @@ from calls import CALLS_OF_EACH_ROUTE, SERVICE, Asked, Delays, ask_delays
 from flights import REPLICATED, STREAM, TOPIC, WORK, Flights, load
 from outlive import Outlived, outlive_the_owner
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from sequence import LATE, PLACES, Kept, Sequence, append_and_read
 from topics import Flown, Follower, play_topics
-from triangle import DIRECT_COST, Triangle
+from triangle import DIRECT_COST, LOGS, Triangle
+from waits import WaitError, at_most
 from work import WORKERS, Shift, do_the_work
+
+from cogwork import CogworkError
 
 DIGITS = 12
 """So much of a digest is shown."""
 
-DEADLINE_S = 600
-"""The acts take a tenth of it; who waits longer has lost something."""
+ACT_S = 900.0
+"""An act takes a twentieth of it on a quiet machine."""
 
 
 REPORTS = Path("build/demo")
@@ -87,8 +91,10 @@ def main(picture: Path | None) -> None:
     )
     try:
         result = asyncio.run(play(flights, console))
-    except TimeoutError:
-        console.print("[red]✗ something that was waited for did not come[/]")
+    except (CogworkError, WaitError) as error:
+        console.print(
+            f"[red]✗ {escape(str(error))}[/]\nThe containers' logs are in {LOGS.resolve()}"
+        )
         sys.exit(1)
     console.print(_summary(result))
     all_hold = all(check.holds for check in [*result.checks, *result.strikes, *result.led])
@@ -125,21 +131,26 @@ async def play(flights: Flights, console: Console) -> Result:
         "carriers": len(carriers),
         "reports": 2,
     }
-    async with asyncio.timeout(DEADLINE_S), Triangle.running() as triangle:
+    async with Triangle.running() as triangle:
         with _progress(console) as progress:
             bars = {name: progress.add_task(name, total=total) for name, total in totals.items()}
 
             def advance(name: str, count: int) -> None:
                 progress.advance(bars[name], count)
 
-            flown = await play_topics(triangle, flights, followers, delays, advance)
+            async with at_most("the act of topics to end", ACT_S):
+                flown = await play_topics(triangle, flights, followers, delays, advance)
             await triangle.bring_back_b()
-            shift = await do_the_work(triangle, flights, advance)
+            async with at_most("the act of the work queue to end", ACT_S):
+                shift = await do_the_work(triangle, flights, advance)
             await triangle.bring_back_b()
-            asked = await ask_delays(triangle, delays, expected, advance)
+            async with at_most("the act of calls to end", ACT_S):
+                asked = await ask_delays(triangle, delays, expected, advance)
             await triangle.bring_back_b()
-            kept = await append_and_read(triangle, flights, advance)
-            outlived = await outlive_the_owner(triangle, flights, advance)
+            async with at_most("the act of the stream to end", ACT_S):
+                kept = await append_and_read(triangle, flights, advance)
+            async with at_most("the act of the replicated queue to end", ACT_S):
+                outlived = await outlive_the_owner(triangle, flights, advance)
             survivor = triangle.url_of_a_survivor(outlived.killed)
             folders = (triangle.folder / "archive", REPORTS)
             archived = await archive_and_ask(survivor, STREAM, REPLICATED, folders, advance)

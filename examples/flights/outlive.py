@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from flights import REPLICATED
 
 from cogwork import Message
-from cogwork.client import InDoubt, Released
+from cogwork.client import InDoubt, Released, StaleAttempt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -150,7 +150,10 @@ def _message(flights: Flights, row: int) -> Message:
 async def _work(items: Consumer, outlived: Outlived, advance: Advance) -> None:
     while True:
         batch = await items.take(BATCH)
-        await items.accept(batch)
+        try:
+            await items.accept(batch)
+        except StaleAttempt as error:  # another worker has these, and confirms them
+            batch = [item for item in batch if not any(item is each for each in error.items)]
         advance("done", outlived.confirm(item.properties["row"] for item in batch))
 
 

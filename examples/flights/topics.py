@@ -32,6 +32,11 @@ __all__ = ("Flown", "Follower", "play_topics")
 BATCH = 500
 BATCHES_AT_ONCE = 20
 QUIET_S = 0.3
+"""So long a follower that has every flight waits for second copies."""
+
+STALLED_S = 15.0
+"""So long one waits that lacks flights: then they are lost, and the count says so."""
+
 PAUSE_S = 0.05
 
 
@@ -68,10 +73,11 @@ class Follower:
         advance: Advance,
         published: asyncio.Event,
     ) -> None:
-        """Takes messages until all have been accepted and no more come."""
+        """Takes messages until every flight has come, all are accepted, and no more come."""
         while True:
+            has_all = published.is_set() and self.count >= self.expected
             try:
-                async with asyncio.timeout(QUIET_S):
+                async with asyncio.timeout(QUIET_S if has_all else STALLED_S):
                     batch = await messages.take()
             except TimeoutError:
                 if published.is_set():

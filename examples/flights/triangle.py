@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -16,6 +17,8 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
+
+from waits import at_most
 
 import cogwork
 from cogwork.client import NotFound
@@ -25,7 +28,10 @@ if TYPE_CHECKING:
 
     from cogwork import Mesh
 
-__all__ = ("DIRECT_COST", "Strike", "Triangle")
+__all__ = ("DIRECT_COST", "LOGS", "Strike", "Triangle")
+
+LOGS = Path("build/demo/logs")
+"""Keeps the containers' logs after the demo."""
 
 DIRECT_COST = 10
 VOTERS = '[cluster]\nprimaries = ["a", "b", "c"]\n'
@@ -34,10 +40,11 @@ TOLD = '[telemetry]\nevery_s = 1.0\n[[audit]]\nqueue = "work/replicated"\n'
 
 SERVE = (sys.executable, "-m", "cogwork.cli.main", "serve", "--json", "--config")
 
+ROUTES = "routes between a and c through b, beside the direct link"
+
 LINK, MESH = "org.cogwork.link", "org.cogwork.mesh"
 
-TIMEOUT_S = 20
-IDLE_S = 2
+STOP_S = 20
 POLL_S = 0.005
 
 
@@ -92,10 +99,11 @@ class Triangle:
                             clients[place] = await stack.enter_async_context(
                                 triangle.connect(place)
                             )
-                    await triangle._until(triangle._leads_through_b)
+                    await triangle._until(triangle._leads_through_b, ROUTES)
                     yield triangle
             finally:
                 triangle._stop()
+                triangle._keep_logs()
 
     def connect(self, place: str) -> Mesh:
         """Makes a client of a container, which stays there; use it in `async with`."""
@@ -124,7 +132,7 @@ class Triangle:
         """
         alive = next(self._consoles[name] for name in ("a", "c") if name != other_than)
         console = as_seen or alive
-        async with asyncio.timeout(TIMEOUT_S):
+        async with at_most(f"a leader of {stream}{_other_than(other_than)}"):
             while True:
                 with suppress(NotFound):
                     reply = await console.manage("READ", {"type": "stream", "name": stream})
@@ -141,7 +149,7 @@ class Triangle:
             other_than: The owner that is dead.
         """
         console = next(self._consoles[name] for name in ("a", "c") if name != other_than)
-        async with asyncio.timeout(TIMEOUT_S):
+        async with at_most(f"an owner of {queue}{_other_than(other_than)}"):
             while True:
                 with suppress(NotFound):
                     reply = await console.manage("READ", {"type": "queue", "name": queue})
@@ -176,12 +184,12 @@ class Triangle:
             is_time: Tells whether the middle is reached.
 
         Raises:
-            TimeoutError: It carries none.
+            WaitError: It carries none.
         """
         while not is_time():
             await asyncio.sleep(POLL_S)
         seen = await self.messages_over("b")
-        async with asyncio.timeout(IDLE_S):
+        async with at_most("messages between a and c that go through b"):
             while (carried := await self.messages_over("b")) == seen:
                 await asyncio.sleep(POLL_S)
         strike = Strike(carried, await self.messages_over("c"))
@@ -194,11 +202,11 @@ class Triangle:
         What goes well stays on its way, so the direct link is taken away for a moment.
         """
         await self.bring_back("b")
-        await self._until(self._leads_through_b)
+        await self._until(self._leads_through_b, ROUTES)
         await self._manage_direct_link("DELETE")
-        await self._until(self._is_direct_link_gone)
+        await self._until(self._is_direct_link_gone, "the direct link between a and c to close")
         await self._manage_direct_link("CREATE", cost=DIRECT_COST)
-        await self._until(self._leads_through_b)
+        await self._until(self._leads_through_b, ROUTES)
 
     async def messages_over(self, neighbour: str) -> int:
         """Asks a how many messages have gone over its link to a neighbour, both ways together."""
@@ -240,8 +248,8 @@ class Triangle:
         link = {"type": LINK, "name": self._urls["c"], **properties}
         await self._consoles["a"].manage(operation, link)
 
-    async def _until(self, holds: Callable[[], Awaitable[bool]]) -> None:
-        async with asyncio.timeout(TIMEOUT_S):
+    async def _until(self, holds: Callable[[], Awaitable[bool]], what: str) -> None:
+        async with at_most(what):
             while not await holds():
                 await asyncio.sleep(POLL_S)
 
@@ -260,7 +268,7 @@ class Triangle:
             f"[[listen]]\nport = {self._ports.get(name, 0)}\n{TOLD}{links}"
         )
         log = self.folder / f"{name}.log"
-        with log.open("w") as output:
+        with log.open("a") as output:
             process = subprocess.Popen(
                 [*SERVE, str(file)], stdout=subprocess.PIPE, stderr=output, text=True
             )
@@ -276,4 +284,18 @@ class Triangle:
         for process in self._processes.values():
             process.terminate()
         for process in self._processes.values():
-            process.wait(TIMEOUT_S)
+            try:
+                process.wait(STOP_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+    def _keep_logs(self) -> None:
+        """Copy the containers' logs to where they outlive the demo."""
+        LOGS.mkdir(parents=True, exist_ok=True)
+        for log in self.folder.glob("*.log"):
+            shutil.copy(log, LOGS)
+
+
+def _other_than(name: str) -> str:
+    return f" other than {name}" if name else ""
