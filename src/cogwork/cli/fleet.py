@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
+import sys
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -19,6 +20,7 @@ import click
 
 from cogwork.cli.children import COMMAND, code_of_child, in_words, lines
 from cogwork.cli.exit_codes import ExitCode
+from cogwork.cli.log_lines import say
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
@@ -110,7 +112,9 @@ class Fleet:
             stderr=pipe,
             start_new_session=True,
         )
-        prefix = click.style(f"{name:{self._width}} │ ", fg=COLOURS[at % len(COLOURS)])
+        prefix = f"{name:{self._width}} │ "
+        if sys.stderr.isatty():
+            prefix = click.style(prefix, fg=COLOURS[at % len(COLOURS)])
         child = _Child(name, prefix, process)
         child.watch = asyncio.create_task(self._watch(child))
         self._children.append(child)
@@ -123,7 +127,7 @@ class Fleet:
             if ended is not None:
                 return code_of_child(ended.watch.result())
             if time.monotonic() > deadline_s:
-                click.echo(f"cogwork: not all listen after {START_TIMEOUT_S:g} s", err=True)
+                say(f"cogwork: not all listen after {START_TIMEOUT_S:g} s")
                 return ExitCode.TIMEOUT
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._stopping.wait(), POLL_S)
@@ -139,12 +143,12 @@ class Fleet:
         while watches and not self._stopping.is_set():
             ended, _ = await asyncio.wait((told, *watches), return_when=asyncio.FIRST_COMPLETED)
             for task in watches & ended:
-                task.result()  # raises where nobody reads the log any more
+                task.result()
             watches -= ended
         told.cancel()
         if self._stopping.is_set():
             return ExitCode.OK
-        click.echo("cogwork: no container is left", err=True)
+        say("cogwork: no container is left")
         return ExitCode.ERROR
 
     async def _watch(self, child: _Child) -> int:
@@ -152,13 +156,13 @@ class Fleet:
         await asyncio.gather(self._show_log(child), self._read_output(child))
         code = await child.process.wait()
         if not self._stopping.is_set():
-            click.echo(f"cogwork: container {child.name} {in_words(code)}", err=True)
+            say(f"cogwork: container {child.name} {in_words(code)}")
         return code
 
     async def _show_log(self, child: _Child) -> None:
         assert child.process.stderr is not None
         async for line in lines(child.process.stderr):
-            click.echo(f"{child.prefix}{line}", err=True)
+            say(f"{child.prefix}{line}")
 
     async def _read_output(self, child: _Child) -> None:
         """Its first line says that it listens; more there is none."""
@@ -178,7 +182,7 @@ class Fleet:
         _, late = await asyncio.wait(watches, timeout=STOP_TIMEOUT_S)
         for child in self._children:
             if child.watch in late:
-                click.echo(f"cogwork: container {child.name} does not stop: killed", err=True)
+                say(f"cogwork: container {child.name} does not stop: killed")
         if late:
             self._signal(signal.SIGKILL)
             await asyncio.wait(late)

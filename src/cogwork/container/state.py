@@ -7,7 +7,6 @@ parts of a dump are a few milliseconds apart, and no client notices it.
 from __future__ import annotations
 
 import asyncio
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ import msgspec
 
 from cogwork.container.inventory import collections_of
 from cogwork.container.rows import container_row
+from cogwork.io.log_output import standard_error
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Iterator
@@ -49,8 +49,7 @@ async def write_state(container: Container) -> Path | None:
     parts = [part async for part in _parts(container)]
     directory = container.configuration.data_dir
     if directory is None:
-        sys.stderr.buffer.write(b"".join(parts))
-        sys.stderr.buffer.flush()
+        standard_error().write(b"".join(parts))
         return None
     path = Path(directory) / FILE_NAME
     await asyncio.to_thread(_write, path, parts)

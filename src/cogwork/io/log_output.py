@@ -1,0 +1,119 @@
+"""Standard error as the place of a log: whoever reads it, or does not, never stops the process.
+
+A reader that stands still (a stopped pager, a full journal) blocks whoever writes to its pipe. So
+lines go into a bounded buffer, and a thread of its own writes them. What finds the buffer full is
+dropped and counted; the count is written as a line once there is a reader again. The thread writes
+to the descriptor itself: a lock of `sys.stderr` would be waited for when the process ends.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import select
+import sys
+import threading
+from collections import deque
+from functools import cache
+
+__all__ = ("LogOutput", "standard_error")
+
+BUFFER_BYTES = 4 << 20
+"""As much as thousands of lines; a reader that is merely slow loses none."""
+
+FLUSH_S = 1.0
+"""So long a process that ends waits for what is not written yet."""
+
+
+class LogOutput:
+    """Writes to a descriptor from a thread of its own.
+
+    Attributes:
+        dropped: Lines that were dropped since the start.
+    """
+
+    def __init__(self, descriptor: int, buffer_bytes: int = BUFFER_BYTES) -> None:
+        """Start the thread, which ends with the process.
+
+        Args:
+            descriptor: Where to write.
+            buffer_bytes: How much may wait to be written.
+        """
+        self.dropped = 0
+        self._descriptor = descriptor
+        self._buffer_bytes = buffer_bytes
+        self._waiting: deque[bytes] = deque()
+        self._waiting_bytes = 0
+        self._told = 0
+        self._changed = threading.Condition()
+        threading.Thread(target=self._run, name="log", daemon=True).start()
+
+    def write(self, data: bytes) -> None:
+        """Have one or more whole lines written; never blocks.
+
+        Args:
+            data: Ends with the end of a line.
+        """
+        with self._changed:
+            # What is larger than the buffer, such as a whole state, goes into an empty one.
+            if self._waiting and self._waiting_bytes + len(data) > self._buffer_bytes:
+                self.dropped += data.count(b"\n")
+                return
+            self._waiting.append(data)
+            self._waiting_bytes += len(data)
+            self._changed.notify_all()
+
+    def flush(self, timeout_s: float = FLUSH_S) -> bool:
+        """Wait until everything is written, but not for long.
+
+        Args:
+            timeout_s: The longest wait in seconds.
+
+        Returns:
+            Whether everything is written.
+        """
+        with self._changed:
+            return self._changed.wait_for(lambda: not self._waiting, timeout_s)
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._waiting)
+                data = self._waiting[0]
+            is_written = self._write(data)
+            with self._changed:
+                self._waiting.popleft()
+                self._waiting_bytes -= len(data)
+                self.dropped += 0 if is_written else data.count(b"\n")
+                if not self._waiting:
+                    self._tell_of_dropped()
+                self._changed.notify_all()
+
+    def _tell_of_dropped(self) -> None:
+        count = self.dropped - self._told
+        if count:
+            self._told = self.dropped
+            line = f"cogwork: {count:,} lines of the log were dropped: nobody read them in time\n"
+            self._waiting.append(line.encode())
+            self._waiting_bytes += len(line)
+
+    def _write(self, data: bytes) -> bool:
+        """Write all of it; say whether there was anybody to write to."""
+        view = memoryview(data)
+        while view:
+            try:
+                view = view[os.write(self._descriptor, view) :]
+            except BlockingIOError:
+                select.select([], [self._descriptor], [])
+            except OSError:  # its reader has left, or its disk is full
+                return False
+        return True
+
+
+@cache
+def standard_error() -> LogOutput:
+    """Return the one output of this process to standard error, which is flushed at the end."""
+    sys.stderr.flush()
+    output = LogOutput(2)
+    atexit.register(output.flush)
+    return output
