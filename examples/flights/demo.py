@@ -76,6 +76,18 @@ class Result(NamedTuple):
     rates: list[Rate]
 
 
+class Acts(NamedTuple):
+    """What each of the six acts counted."""
+
+    followers: list[Follower]
+    flown: Flown
+    shift: Shift
+    asked: Asked
+    kept: Kept
+    outlived: Outlived
+    archived: Archived
+
+
 @click.command()
 @click.option("--picture", type=click.Path(path_type=Path), help="Save the last screen as SVG.")
 def main(picture: Path | None) -> None:
@@ -154,30 +166,46 @@ async def play(flights: Flights, console: Console) -> Result:
             survivor = triangle.url_of_a_survivor(outlived.killed)
             folders = (triangle.folder / "archive", REPORTS)
             archived = await archive_and_ask(survivor, STREAM, REPLICATED, folders, advance)
+    acts = Acts(followers, flown, shift, asked, kept, outlived, archived)
+    return _result(flights, acts, calls, carriers)
+
+
+def _result(flights: Flights, acts: Acts, calls: int, carriers: dict[str, float]) -> Result:
+    """Compare what the acts counted with what pandas says."""
     checks = [
-        *map(_followed, followers),
-        _repeated(flown, followers),
-        *_worked(shift, len(flights)),
-        _equal(f"right answers of {SERVICE}", calls, asked.right),
-        *_kept(kept, flights),
-        _equal(f"{REPLICATED}: confirmed once", len(flights), outlived.confirmed.count(1)),
-        _equal(f"{REPLICATED}: left", 0, outlived.left),
-        *_archived(archived, carriers, len(flights)),
+        *map(_followed, acts.followers),
+        _repeated(acts.flown, acts.followers),
+        *_worked(acts.shift, len(flights)),
+        _equal(f"right answers of {SERVICE}", calls, acts.asked.right),
+        *_kept(acts.kept, flights),
+        _equal(f"{REPLICATED}: confirmed once", len(flights), acts.outlived.confirmed.count(1)),
+        _equal(f"{REPLICATED}: left", 0, acts.outlived.left),
+        *_archived(acts.archived, carriers, len(flights)),
     ]
-    strikes = [_struck("flights", flown), _struck("work items", shift), _struck("calls", asked)]
+    strikes = [
+        _struck("flights", acts.flown),
+        _struck("work items", acts.shift),
+        _struck("calls", acts.asked),
+    ]
     led = [
-        _led("stream", kept.killed, kept.followed, kept.before, len(flights)),
-        _led("queue", outlived.killed, outlived.followed, outlived.before, len(flights)),
+        _led("stream", acts.kept.killed, acts.kept.followed, acts.kept.before, len(flights)),
+        _led(
+            "queue",
+            acts.outlived.killed,
+            acts.outlived.followed,
+            acts.outlived.before,
+            len(flights),
+        ),
     ]
     return Result(
         checks,
         strikes,
         led,
         [
-            *_rates(flown, followers, shift, asked, kept),
-            *_rates_outlived(outlived),
-            Rate("archived, Spark's start and all", f"{archived.took_s:.0f} s"),
-            *(Rate("a page to look at", str(page)) for page in archived.pages),
+            *_rates(acts),
+            *_rates_outlived(acts.outlived),
+            Rate("archived, Spark's start and all", f"{acts.archived.took_s:.0f} s"),
+            *(Rate("a page to look at", str(page)) for page in acts.archived.pages),
         ],
     )
 
@@ -281,9 +309,8 @@ def _led(what: str, killed: str, followed: str, before: int, total: int) -> Chec
     return Check(f"{what} of {killed}, then of {followed}", f"{before:,}", f"{after:,}", holds)
 
 
-def _rates(
-    flown: Flown, followers: list[Follower], shift: Shift, asked: Asked, kept: Kept
-) -> list[Rate]:
+def _rates(acts: Acts) -> list[Rate]:
+    followers, flown, shift, asked, kept, *_ = acts
     total = len(shift.confirmed)
     deliveries = sum(follower.count for follower in followers)
     times_s = sorted(asked.times_s)
