@@ -120,6 +120,37 @@ def test_it_tells_a_service_manager_once_it_serves(
             manager.recv(100)
 
 
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_it_tells_a_service_manager_again_and_again_that_it_lives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: str
+) -> None:
+    path = tmp_path / "notify"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(path))
+        manager.settimeout(30)
+        monkeypatch.setenv("NOTIFY_SOCKET", str(path))
+        monkeypatch.setenv("WATCHDOG_USEC", "200000")
+        options = ("--id", "north", "--listen", "127.0.0.1:0", "--workers", workers)
+        with serving(tmp_path, *options) as running:
+            heard = [manager.recv(100) for _ in range(6)]
+            assert heard.count(b"WATCHDOG=1") >= 5
+            running.process.send_signal(signal.SIGSTOP)
+            manager.setblocking(False)
+            _take_all(manager)
+            time.sleep(1)
+            assert _take_all(manager) <= int(workers)  # what was on its way
+            running.process.send_signal(signal.SIGCONT)
+            assert running.stop() == ExitCode.OK
+
+
+def _take_all(manager: socket.socket) -> int:
+    count = 0
+    with contextlib.suppress(BlockingIOError):
+        while manager.recv(100):
+            count += 1
+    return count
+
+
 def test_it_serves_where_no_service_manager_is_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

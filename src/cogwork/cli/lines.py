@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import codecs
-import io
 import os
 from typing import TYPE_CHECKING
 
@@ -17,7 +16,11 @@ READ_BYTES = 1 << 16
 
 
 class Lines:
-    """The lines of a file, read when they are asked for; the event loop goes on meanwhile."""
+    """The lines of a file, read when they are asked for; the event loop goes on meanwhile.
+
+    A line ends with LF or CRLF, and with nothing else: a lone CR, or a separator of Unicode, may be
+    part of a message.
+    """
 
     def __init__(self, file: BinaryIO) -> None:
         """Reads nothing yet.
@@ -26,8 +29,8 @@ class Lines:
             file: Open, with nothing read from it. Octets that are no UTF-8 become lone surrogates.
         """
         self._fd = file.fileno()
-        utf8 = codecs.getincrementaldecoder("utf-8")("surrogateescape")
-        self._decoder = io.IncrementalNewlineDecoder(utf8, translate=True)
+        # Programs of Windows begin a text with a byte order mark, which is no part of it.
+        self._decoder = codecs.getincrementaldecoder("utf-8-sig")("surrogateescape")
         self._begun: list[str] = []
         self._whole: list[str] = []
         self._is_over = False
@@ -69,7 +72,8 @@ class Lines:
         end, *others = self._decoder.decode(data, final=not data).split("\n")
         self._begun.append(end)
         if others:
-            self._whole += ["".join(self._begun), *others[:-1]]
+            ended = ["".join(self._begun), *others[:-1]]
+            self._whole += [line.removesuffix("\r") for line in ended]
             self._begun = others[-1:]
         if self._is_over and (last := "".join(self._begun)):
             self._whole.append(last)

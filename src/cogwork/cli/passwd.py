@@ -31,7 +31,7 @@ def passwd(name: str, as_json: bool) -> None:
     """
     if not name or not name.isprintable():
         raise click.BadParameter("a name needs characters that can be seen", param_hint="NAME")
-    password = _ask() if sys.stdin.isatty() else sys.stdin.readline().rstrip("\r\n")
+    password = _ask() if sys.stdin.isatty() else _first_line()
     if not password or "\0" in password:
         raise click.UsageError("the password is empty, or holds a NUL character")
     block = {"name": name, "password_hash": hash_password(password)}
@@ -43,6 +43,11 @@ def passwd(name: str, as_json: bool) -> None:
         click.echo(json.dumps(user, ensure_ascii=False))
     else:
         click.echo(text, nl=False)
+
+
+def _first_line() -> str:
+    """Return the first line of stdin, without a byte order mark and without its end."""
+    return sys.stdin.readline().removeprefix("\ufeff").rstrip("\r\n")
 
 
 def _ask() -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import sys
+from codecs import BOM_UTF8
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -93,7 +94,7 @@ def register(
 
     Adds a new version if it already has a schema.
     """
-    definition = _read(file)
+    definition = _read(file).removeprefix(BOM_UTF8)
     chosen = _kind_of(file, kind, message)
 
     async def work(mesh: Mesh) -> tuple[int, bool]:
@@ -226,10 +227,12 @@ def check(
 
     async def work(mesh: Mesh) -> tuple[Registered | None, dict[str, str | None]]:
         found = await mesh.schemas.find(address)
-        reasons = {
-            file: await mesh.schemas.check(Message(body, content_type=content_type), address)
-            for file, body in bodies.items()
-        }
+        is_text = found is not None and found.kind == "json"
+        reasons = {}
+        for file, body in bodies.items():
+            content = body.removeprefix(BOM_UTF8) if is_text else body
+            message = Message(content, content_type=content_type)
+            reasons[file] = await mesh.schemas.check(message, address)
         return found, reasons
 
     found, reasons = _reach(url, work)

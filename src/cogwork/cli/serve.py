@@ -22,7 +22,7 @@ from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.file_limit import raise_file_limit
 from cogwork.cli.log_lines import start_log
 from cogwork.cli.quantities import Whole
-from cogwork.cli.service_manager import tell_ready
+from cogwork.cli.service_manager import keep_telling, tell_ready
 from cogwork.container.config import defaults, load, with_options
 from cogwork.container.container import Container
 from cogwork.container.errors import ConfigurationError, DataDirectoryError
@@ -284,9 +284,12 @@ async def _run(
         else:
             _take_up_work(container, service)
 
+    telling = None if worker else asyncio.create_task(keep_telling(), name="watchdog")
     try:
         await service.run(announce)
     finally:
+        if telling is not None:
+            telling.cancel()
         if crew is not None:
             await crew.close()
     return container.has_left

@@ -83,7 +83,7 @@ def topology_of(count: int, name: str) -> Topology:
 
 def _text_of(file: Path) -> str:
     try:
-        return file.read_bytes().decode()
+        return file.read_bytes().decode("utf-8-sig")
     except FileNotFoundError as error:
         known = ", ".join(NAMED)
         raise TopologyError(f"{file}: found no such file, and it is none of {known}") from error

@@ -18,7 +18,7 @@ import msgspec
 
 from cogwork.cli.children import COMMAND
 from cogwork.cli.log_lines import start_log
-from cogwork.cli.service_manager import tell_ready
+from cogwork.cli.service_manager import keep_telling, tell_ready
 from cogwork.cli.supervisor import Supervisor, Timing
 from cogwork.container.listeners import mode_of
 from cogwork.container.settings import WORKERS_MAX
@@ -92,7 +92,11 @@ def run(
             tell_ready()
 
         async def supervise() -> ExitCode:
-            return await Supervisor(commands, timing, list(held.values())).run(announce)
+            telling = asyncio.create_task(keep_telling(), name="watchdog")
+            try:
+                return await Supervisor(commands, timing, list(held.values())).run(announce)
+            finally:
+                telling.cancel()
 
         return asyncio.run(supervise())
 

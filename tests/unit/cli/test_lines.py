@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from codecs import BOM_UTF8
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -40,17 +41,20 @@ async def all_of(lines: Lines) -> list[str]:
         "one\ntwo",
         "\n\n",
         "a\r\nb\rc\n",
+        "a\u2028b\x0bc\x85d\n",
         "x" * 3 * READ_BYTES + "\nshort",
         "grün\n" * READ_BYTES,
     ],
     ids=repr,
 )
-def test_a_file_has_the_lines_that_python_sees(tmp_path: Path, text: str) -> None:
+@pytest.mark.parametrize("mark", [b"", BOM_UTF8], ids=["", "with a byte order mark"])
+def test_lines_end_with_lf_or_crlf_and_nothing_else(tmp_path: Path, text: str, mark: bytes) -> None:
     file = tmp_path / "lines"
-    file.write_bytes(text.encode())
-    with file.open("rb") as opened, file.open() as seen:
-        expected = [line.removesuffix("\n") for line in seen]
-        assert asyncio.run(all_of(Lines(opened))) == expected
+    file.write_bytes(mark + text.encode())
+    expected = [line.removesuffix("\r") for line in text.split("\n")]
+    with file.open("rb") as opened:
+        found = asyncio.run(all_of(Lines(opened)))
+    assert found == (expected if expected[-1] else expected[:-1])
 
 
 def test_others_go_on_while_a_file_is_read(tmp_path: Path) -> None:

@@ -13,10 +13,11 @@ from cogwork.container.config import parse
 from cogwork.container.users import verify
 
 
+@pytest.mark.parametrize("text", ["wonderland\nnot this\n", "\ufeffwonderland\r\n", "wonderland"])
 def test_the_block_holds_the_hash_of_the_first_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], text: str
 ) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO("wonderland\nnot this\n"))
+    monkeypatch.setattr("sys.stdin", io.StringIO(text))
     assert run(["passwd", 'Ål"ice\\']) == 0
     out, err = capsys.readouterr()
     assert err == ""
