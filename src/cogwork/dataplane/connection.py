@@ -126,6 +126,11 @@ class Connection:
 
     # -- both roles
 
+    def take_settings(self, settings: ConnectionSettings) -> None:
+        """Go by other settings from now on: what this side announces is what it takes."""
+        self.settings = settings
+        self.wire.allow_frames(settings.max_frame_size_bytes)
+
     def write(self, channel: int, performative: Performative) -> None:
         """Sends a performative.
 

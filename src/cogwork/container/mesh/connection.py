@@ -142,8 +142,8 @@ class MeshConnection(DiallingSide):
         """Returns this side's open."""
         return Open(
             container_id=self.owner.id,
-            max_frame_size=FRAME_BYTES,
-            channel_max=SETTINGS.channel_max,
+            max_frame_size=self.settings.max_frame_size_bytes,
+            channel_max=self.settings.channel_max,
             idle_time_out=int(self.settings.idle_timeout_s * 500) or None,
             properties={
                 Symbol("product"): "cogwork",
@@ -166,7 +166,8 @@ class MeshConnection(DiallingSide):
         self.connection = connection
         self.peer = opened.container_id
         self.connection.host = self
-        self.connection.settings = self.settings
+        # The listener had its own limits, for clients; what is announced now has to be taken, too.
+        self.connection.take_settings(self.settings)
         self._demand_frames(opened)
         self.connection.open(self.opening())
         self.begin()

@@ -111,6 +111,14 @@ class Wire(Output):
         """The next bytes are a protocol header again, as after SASL (AMQP 1.0 §5.3.2)."""
         self.framing = False
 
+    def allow_frames(self, size_bytes: int) -> None:
+        """Takes frames of up to so many bytes from now on.
+
+        Args:
+            size_bytes: What this side is about to announce.
+        """
+        self.max_frame_in = min(size_bytes, READ_SIZE_BYTES * 4)
+
     def feed(self, data: bytes) -> None:
         """Takes in bytes that a stream (TLS, WebSocket, memory) has read, and ends the batch."""
         self.core.now = self.last_received_s = clock_s()
