@@ -354,7 +354,9 @@ class Mesh(Requests, RpcCalls):
                 await sender.outcome(post)
         except Released as error:
             await self._senders.explain(address, error)
-        except (InDoubt, Rejected) as error:
+        except Rejected as error:
+            await self._senders.explain_rejection(address, error)
+        except InDoubt as error:
             raise meant_for(address, error) from None
 
     def publisher(self, address: str | None = None, *, on_doubt: OnDoubt = "raise") -> Publisher:

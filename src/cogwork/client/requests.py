@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Unpack, cast
 
 from cogwork.client.checks import checked_address, demand_seconds
-from cogwork.client.errors import CallTimeout, Released
+from cogwork.client.errors import CallTimeout, Rejected, Released
 from cogwork.client.fields import MessageFields, message_of
 from cogwork.client.replies import Replies
 from cogwork.client.service import Service
@@ -61,6 +61,8 @@ class Requests:
             raise CallTimeout(address, timeout_s) from None
         except Released as error:
             await self._senders.explain(address, error)
+        except Rejected as error:
+            await self._senders.explain_rejection(address, error)
 
     async def _open_replies(self) -> Replies:
         """Opens the one source of replies, once, and again if it was ended."""

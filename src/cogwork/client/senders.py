@@ -14,6 +14,7 @@ from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
+from cogwork.amqp.errors import Condition
 from cogwork.client.checks import demand_seconds
 from cogwork.client.errors import Disconnected, InDoubt, LinkRefused, Rejected, Released
 from cogwork.client.outcome import NO_CONNECTION, meant_for, unsent
@@ -32,6 +33,19 @@ NAMED_MAX = 64
 
 RELAY = ""
 """What the relay is kept under: no address is empty."""
+
+REFUSALS = frozenset(
+    {
+        Condition.DECODE_ERROR,
+        Condition.INVALID_FIELD,
+        Condition.NOT_ALLOWED,
+        Condition.NOT_FOUND,
+        Condition.NOT_IMPLEMENTED,
+        Condition.RESOURCE_LIMIT_EXCEEDED,
+        Condition.UNAUTHORIZED_ACCESS,
+    }
+)
+"""With these the anonymous relay rejects what goes where no link could be attached."""
 
 
 class Senders:
@@ -137,15 +151,29 @@ class Senders:
                     async with asyncio.timeout_at(began_s + timeout_s):
                         await self.explain(address, error)
             raise meant_for(address, error) from None
-        except (InDoubt, Rejected) as error:
+        except Rejected as error:
+            await self.explain_rejection(address, error)
+        except InDoubt as error:
             raise meant_for(address, error) from None
 
-    async def explain(self, address: str, error: Released) -> NoReturn:
+    async def explain_rejection(self, address: str, error: Rejected) -> NoReturn:
+        """Raises why a message was rejected.
+
+        Raises:
+            LinkRefused: A link to the address is refused, for the same reason.
+            Rejected: It is not: the message is invalid there.
+        """
+        if error.condition in REFUSALS:
+            await self.explain(address, error)
+        raise meant_for(address, error) from None
+
+    async def explain(self, address: str, error: Released | Rejected) -> NoReturn:
         """Raises why nobody took a message.
 
         Raises:
             LinkRefused: A link to the address is refused, for a reason.
             Released: It is not: there just was nobody, or the connection has gone since.
+            Rejected: It is not, and the message was rejected.
         """
         if self._mesh.is_connected:
             probe = _Probe(self._mesh, address)

@@ -19,6 +19,7 @@ from cogwork.container.gateways.inside import Inside
 from cogwork.container.overdue import POLICY_CODES
 from cogwork.container.reply_addresses import REPLY_PREFIX
 from cogwork.container.source_terms import demand_kept, demand_known_mode, expiry_of, mode_of
+from cogwork.container.unroutable import Refuser
 from cogwork.dataplane.addresses.checked import CheckedLink
 from cogwork.dataplane.transport.incoming import IncomingLink
 from cogwork.dataplane.transport.outgoing import OutgoingLink
@@ -27,7 +28,7 @@ from cogwork.router.addresses import Distribution
 from cogwork.spi.node import Node, Refused, Subscription
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from cogwork.amqp.outcomes import DeliveryState
     from cogwork.container.clients import ClientContext
@@ -85,6 +86,8 @@ class Attachments:
     Attributes:
         limits: Window, message size.
         links: Those that stand, by link id.
+        when_declared: Calls once all is known here that the cluster has declared by now; None where
+            there is no cluster.
     """
 
     def __init__(self, limits: Limits, reply_prefix: str) -> None:
@@ -97,6 +100,7 @@ class Attachments:
         self.limits = limits
         self._reply_prefix = reply_prefix
         self.links: dict[str, Link] = {}
+        self.when_declared: Callable[[Callable[[], None]], None] | None = None
         self._dynamic_count = 0
         self._link_count = 0
 
@@ -140,8 +144,10 @@ class Attachments:
                 node.demand_prospects()
         end = self._publisher_end(link, target.address, entry, client.vhost)
         end.settles_second = attach.rcv_settle_mode is ReceiverSettleMode.SECOND
-        if entry is None and not client.is_free:
-            end.permit = _permits_of(client)
+        if entry is None:
+            end.refuser = Refuser(client, self.when_declared)
+            if not client.is_free:
+                end.permit = _permits_of(client)
         attachment = Attachment(target.address or ANONYMOUS)
         self._enter(link, attachment)
         link.carry(end)

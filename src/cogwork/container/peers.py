@@ -83,8 +83,6 @@ class Peers(ListeningSide):
         is_draining: Whether no more are taken.
         mesh: Takes the connections of other containers.
         redirect: Asked whether a newcomer has to go elsewhere; None sends nobody away.
-        when_declared: Calls once all is known here that the cluster has declared by now; None where
-            there is no cluster.
     """
 
     def __init__(
@@ -115,7 +113,6 @@ class Peers(ListeningSide):
         self.is_draining = False
         self.mesh: MeshService | None = None
         self.redirect: Callable[[Newcomer], Redirect | None] | None = None
-        self.when_declared: Callable[[Callable[[], None]], None] | None = None
         self._core = core
         self._container_id = container_id
         self._access = access
@@ -125,6 +122,15 @@ class Peers(ListeningSide):
         self._refusal_logged_s = -1.0
         self._impatient: set[Connection] = set()
         self.limit(limits)
+
+    @property
+    def when_declared(self) -> Callable[[Callable[[], None]], None] | None:
+        """Calls once all is known here that the cluster has declared by now; None without one."""
+        return self._attachments.when_declared
+
+    @when_declared.setter
+    def when_declared(self, call: Callable[[Callable[[], None]], None]) -> None:
+        self._attachments.when_declared = call
 
     @property
     def idle_timeout_s(self) -> float:

@@ -33,6 +33,7 @@ from cogwork.router.addresses import (
     Distribution,
     InvalidAddressError,
     Unmatched,
+    is_default,
     normalize,
 )
 from cogwork.router.mesh.bounds import ADDRESS_BYTES_MAX
@@ -181,7 +182,9 @@ class VirtualHost:
             Refused: The address names nothing.
         """
         name = _normalized(address)
-        return name, self._rule_at(name)
+        rule = self._rule_at(name)
+        _demand_unreserved(name, rule)
+        return name, rule
 
     def lacks_stream(self, address: str) -> bool:
         """Tells whether an address is a stream's, and nobody has declared that one here."""
@@ -212,6 +215,7 @@ class VirtualHost:
                 f"{ADDRESSES_MAX} addresses are in use", Condition.RESOURCE_LIMIT_EXCEEDED
             )
         rule = self._rule_at(name)
+        _demand_unreserved(name, rule)
         entry = self._make_entry(name, rule)
         self._bound_lives(entry, rule)
         self.space.entries[name.encode()] = entry
@@ -333,6 +337,17 @@ class VirtualHost:
         except (Refused, UnicodeDecodeError):
             return None
 
+    def demand_reachable(self, address: str) -> None:
+        """Checks that messages to an address could go somewhere, if perhaps not now.
+
+        Raises:
+            Refused: They could not; a sender that attached there would be told the same.
+        """
+        name, rule = self.rule_of(address)
+        is_anycast = rule.kind == "direct" and rule.distribution is not Distribution.MULTICAST
+        if not is_anycast and not name.startswith(REPLY_PREFIX):
+            self.entry_of(name)
+
     def _used(self, name: str, entry: AddressEntry) -> AddressEntry:
         """Takes note that messages come to an entry which name their address themselves."""
         entry.is_used = True
@@ -453,6 +468,17 @@ class VirtualHost:
                 if outer is not None and outer.near is entry:
                     outer.near = None
                 entry.close()
+
+
+def _demand_unreserved(name: str, rule: AddressRule) -> None:
+    """Checks that a name is not one of those that containers keep for themselves.
+
+    Raises:
+        Refused: It begins like one of theirs, and there is no such.
+    """
+    if name.startswith("$") and is_default(rule):
+        text = f"{name!r:.200} is reserved: what begins with $ is a container's, as $management is"
+        raise Refused(text, Condition.NOT_FOUND)
 
 
 def _normalized(address: str) -> str:

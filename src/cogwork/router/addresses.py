@@ -46,6 +46,7 @@ __all__ = (
     "InvalidAddressError",
     "SlowSubscriber",
     "Unmatched",
+    "is_default",
     "normalize",
     "parse_rule",
 )
@@ -89,6 +90,11 @@ DEFAULT_RULES = (
     _rule("exchange", Distribution.MULTICAST, "exchange"),
 )
 """What holds where the configuration says nothing else."""
+
+
+def is_default(rule: AddressRule) -> bool:
+    """Tells whether a rule holds for every address that no other one knows."""
+    return rule.prefix == "" or rule.pattern == ANY_WORDS
 
 
 class InvalidAddressError(ValueError):

@@ -7,6 +7,7 @@ never out again.
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import Condition, FrameTooLarge
@@ -19,6 +20,7 @@ from cogwork.container.mesh.missed import let_go, read_missed
 from cogwork.container.mesh.move_intake import MoveIntake
 from cogwork.container.mesh.names import BORROWER, MISSED, MOVE, VHOST
 from cogwork.container.mesh.tunnels import origin_of
+from cogwork.container.unroutable import answer_from_elsewhere
 from cogwork.dataplane.transport.incoming import IncomingLink
 from cogwork.dataplane.transport.outgoing import OutgoingLink
 from cogwork.nodes.queue.node import QueueNode
@@ -138,6 +140,8 @@ class Gate:
             self._demand_known(vhost, target.address)
             entry = vhost.near_entry_of(target.address)
         end = IncomingLink(link.session.end, link.handle, entry, vhost.near, WINDOW)
+        if entry is None:
+            end.refuser = partial(answer_from_elsewhere, vhost)
         link.carry(end)
         link.attach(
             source=attach.source or Source(),

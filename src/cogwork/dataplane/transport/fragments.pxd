@@ -13,6 +13,8 @@ from cogwork.dataplane.terminus cimport Terminus
 cdef class FragmentingEnd(CreditingEnd):
     cdef readonly AddressSpace space
     cdef public object permit
+    # Answers for messages that lead nowhere, as (link, delivery-id, address); None releases them.
+    cdef public object refuser
     cdef uint64_t max_message_size
     cdef bint in_delivery
     cdef bint current_settled
@@ -22,6 +24,7 @@ cdef class FragmentingEnd(CreditingEnd):
     cdef bint current_answered
     cdef uint64_t current_size
     cdef AddressEntry current_entry
+    cdef bytes current_address
     # A message of several frames, while it is routed: who wants it as an object need not copy it.
     cdef bytes joined
     cdef int route(self, Shipment* s) except -1
@@ -40,5 +43,7 @@ cdef class FragmentingEnd(CreditingEnd):
     cdef int _route_assembled(self, Delivery* d) except -1
     cdef int abort_delivery(self) except -1
     cdef void _disown(self, Delivery* d) noexcept
+    cdef bytes address_in(self, octets data, uint32_t size)
+    cdef int turn_away(self, uint64_t token, bint settled, bytes address) except -1
     cdef AddressEntry choose_entry(self, octets data, uint32_t size)
     cdef int reply(self, uint64_t token, int code, bint settled) except -1

@@ -3,7 +3,7 @@
 import cython
 from cython.cimports.cogwork.dataplane.addresses.holding import MULTICAST
 from cython.cimports.cogwork.dataplane.encoding.octets import bytes_from, octets_of
-from cython.cimports.cogwork.dataplane.message.sections import find_to
+from cython.cimports.cogwork.dataplane.message.sections import ABSENT, FOUND, find_to
 from cython.cimports.cogwork.dataplane.transport.deliveries import join
 from cython.cimports.cogwork.dataplane.transport.delivery import Chunk, ship
 from cython.cimports.cogwork.dataplane.transport.outgoing import OutgoingLink
@@ -11,6 +11,7 @@ from cython.cimports.cogwork.dataplane.transport.sending import is_picky
 from cython.cimports.cogwork.dataplane.transport.shipment import (
     ACCEPTED,
     NOWHERE,
+    REJECTED,
     RELEASED,
     Verdict,
     fill_verdict,
@@ -85,6 +86,7 @@ class FragmentingEnd(CreditingEnd):
             self.unsettled += 1
         if entry is None and not self._may_say_more(t.payload, t.payload_size):
             self.discarding = True
+            self.current_address = self.address_in(t.payload, t.payload_size)
             return 0
         if entry is not None and not self.needs_whole(entry, t.payload, t.payload_size):
             return self.start_streaming(entry, t)
@@ -217,7 +219,11 @@ class FragmentingEnd(CreditingEnd):
         self.current_entry = None
         outlets: list = self.current_outlets
         self.current_outlets = None
+        address: bytes = self.current_address
+        self.current_address = None
         if d == cython.NULL:
+            if entry is None and address is not None:
+                return self.turn_away(self.current_id, self.current_settled, address)
             if not self.current_settled:
                 accepted: cython.bint = (
                     entry is not None
@@ -263,6 +269,7 @@ class FragmentingEnd(CreditingEnd):
         self.current = cython.NULL
         self.current_entry = None
         self.current_outlets = None
+        self.current_address = None
         counted: cython.bint = d != cython.NULL or self.discarding
         if counted and not self.current_settled and not self.current_answered:
             self.unsettled -= 1
@@ -288,6 +295,39 @@ class FragmentingEnd(CreditingEnd):
             self.core.fanouts.records[d.token].source_index = NOWHERE
         else:
             d.source_index = NOWHERE
+
+    def address_in(self, data, size):
+        """Returns the `to` of a message; None where it has none, and empty where it is malformed."""
+        found: octets = cython.NULL
+        length: uint32_t = 0
+        result: cython.int = find_to(data, size, cython.address(found), cython.address(length))
+        if result == FOUND:
+            return bytes_from(found, length)
+        return None if result == ABSENT else b""
+
+    def turn_away(self, token, settled, address):
+        """Answers for a message that leads nowhere: its `to` is missing, forbidden or nobody's."""
+        if self.space is not None:
+            self.space.unroutable += 1
+        if settled:
+            return 0
+        if self.refuser is None:
+            return self.reply(token, RELEASED, True)
+        self.refuser(self, token, address)
+        return 0
+
+    def answer(self, token: int, state) -> None:
+        """Answers for such a message.
+
+        Args:
+            token: Its delivery-id.
+            state: A rejected outcome, as octets; None releases it: nobody is there now.
+        """
+        verdict: Verdict
+        code: cython.int = RELEASED if state is None else REJECTED
+        fill_verdict(cython.address(verdict), code, state)
+        verdict.settled = True
+        self.resolve_outcome(token, cython.address(verdict))
 
     def choose_entry(self, data, size):
         """Finds where a message goes: the link's own entry, or that of its `to`."""

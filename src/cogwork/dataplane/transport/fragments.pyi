@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from typing import Any
 
 from cogwork.dataplane.addresses.space import AddressSpace
@@ -7,5 +8,7 @@ SOURCE_HASH: str
 
 class FragmentingEnd(CreditingEnd):
     permit: Any
+    refuser: Callable[[FragmentingEnd, int, bytes | None], None] | None
     @property
     def space(self) -> AddressSpace | None: ...
+    def answer(self, token: int, state: bytes | None) -> None: ...

@@ -13,7 +13,6 @@ from cython.cimports.cogwork.dataplane.terminus import KEEP, SETTLE
 from cython.cimports.cogwork.dataplane.transport.shipment import (
     ACCEPTED,
     RECEIVED,
-    RELEASED,
     RUN_MAX,
 )
 from cython.cimports.libc.string import memchr, memcpy
@@ -207,11 +206,8 @@ class IncomingLink(FragmentingEnd):
 
     def _unroutable(self, s):
         """Answers for a message whose `to` is missing, forbidden or leads nowhere."""
-        if self.space is not None:
-            self.space.unroutable += 1
-        if not s.settled:
-            self.reply(cython.cast(uint32_t, s.token), RELEASED, True)
-        return 0
+        address: bytes = None if s.settled else self.address_in(s.data, s.size)
+        return self.turn_away(cython.cast(uint32_t, s.token), s.settled, address)
 
     def resolve_outcome(self, token, verdict):
         if verdict.code == RECEIVED:
