@@ -28,7 +28,7 @@ from cogwork.amqp.message import (
 from cogwork.amqp.outcomes import Modified, Received, Rejected, Released
 from cogwork.dataplane.addresses.entry import BALANCED_CODE, AddressEntry
 from cogwork.dataplane.core import Core
-from cogwork.dataplane.queue.store import KEEP_CODE, SETTLE_CODE, STALE_CODE, Store
+from cogwork.dataplane.queue.store import KEEP_CODE, SETTLE_CODE, STALE_CODE, UNKNOWN_CODE, Store
 
 if TYPE_CHECKING:
     from cogwork.dataplane.transport.outgoing import OutgoingLink
@@ -222,9 +222,11 @@ class StoreMachine(RuleBasedStateMachine):
         for item, answer in zip(chosen, self.store.resume(worker.link, tags), strict=True):
             holders = [w for w in self.workers if item.name in w.out or item.name in w.resumed]
             is_open = item.name in self.in_doubt or bool(holders)
-            assert (answer == KEEP_CODE) == is_open
-            assert answer != SETTLE_CODE or item.name in self.confirmed
             if is_open:
+                assert answer == KEEP_CODE
+            else:
+                assert answer in self.answers(item, KEEP_CODE)
+            if answer == KEEP_CODE:
                 self.in_doubt.pop(item.name, None)
                 for holder in holders:
                     holder.out.pop(item.name, None)
@@ -245,17 +247,37 @@ class StoreMachine(RuleBasedStateMachine):
         is_open = (bool(holders) or item.name in self.in_doubt) and back == 0
         assert item.number is not None
         answer = self.store.claim(item.number, attempt)
-        if is_open:
+        if back:
+            assert answer in self.answers_before(item)
+        elif not is_open:
+            assert answer in self.answers(item, SETTLE_CODE)
+        else:
             assert answer == SETTLE_CODE
+        if answer == SETTLE_CODE and item.name not in self.confirmed:
             for holder in holders:
                 holder.out.pop(item.name, None)
                 holder.resumed.pop(item.name, None)
             self.in_doubt.pop(item.name, None)
             self.confirm(item)
-        elif back or item.name not in self.confirmed:
-            assert answer == STALE_CODE
         self.core.flush()
         self.collect()
+
+    def answers(self, item: Item, code: int) -> set[int]:
+        """What may be said of an item's newest attempt that is not open.
+
+        It goes on, by that code, where nobody has the item: unless others of its group come first.
+        """
+        if item.name in self.confirmed:
+            return {SETTLE_CODE, UNKNOWN_CODE}
+        if item.name in self.gone:
+            return {UNKNOWN_CODE}
+        return {code, UNKNOWN_CODE} if self.is_ordered else {code}
+
+    def answers_before(self, item: Item) -> set[int]:
+        """What may be said of the attempt before an item's newest: stale only with proof."""
+        if item.name in self.confirmed:
+            return {STALE_CODE, UNKNOWN_CODE}
+        return {UNKNOWN_CODE} if item.name in self.gone else {STALE_CODE}
 
     @rule(seconds=st.sampled_from([0.0, DOUBT_S + 1]))
     def wait(self, seconds: float) -> None:

@@ -242,7 +242,7 @@ async def test_a_shard_that_cannot_be_reached_is_waited_for_and_then_left_out(
 
             monkeypatch.setattr(Tunnels, "to", reach)
             await client.move()
-            with pytest.raises(cogwork.StaleAttempt):
+            with pytest.raises(cogwork.InDoubt):
                 await item.accept()
             monkeypatch.undo()
             await put(containers, "b", "y")
@@ -300,7 +300,7 @@ async def test_of_many_items_a_thousand_go_on() -> None:
         async with client.mesh.consume("queue/a", credit=1100) as items:
             held = await taken(client.mesh, items, 1100)
             await client.move()
-            with pytest.raises(cogwork.StaleAttempt) as caught:
+            with pytest.raises(cogwork.InDoubt) as caught:
                 await items.accept(held)
             assert len(caught.value.items) == 100
         assert containers.counts("a")["accepted"] == 1000

@@ -305,7 +305,7 @@ class QueueStory:
         ):
             async for item in items:
                 self.book.enter("taken", str(item.body), str(item.delivery_count))
-                with contextlib.suppress(StaleAttempt):
+                with contextlib.suppress(StaleAttempt, InDoubt):
                     await item.accept()
                     self.book.enter("confirmed", str(item.body))
 

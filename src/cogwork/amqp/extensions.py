@@ -7,6 +7,7 @@ from cogwork.amqp.types import Symbol
 __all__ = (
     "ANONYMOUS_RELAY",
     "CAUGHT_UP",
+    "CLAIM_IN_DOUBT",
     "LINK_ID",
     "MARKS_RECEIVED",
     "MESSAGES_MISSED",
@@ -49,6 +50,9 @@ LINK_ID = Symbol("cogwork:link-id")
 
 STALE_ATTEMPT = Symbol("cogwork:stale-attempt")
 """The condition of a claim that comes too late: the item was given to somebody else."""
+
+CLAIM_IN_DOUBT = Symbol("cogwork:claim-in-doubt")
+"""The condition of a claim of which the queue cannot tell, or not any more, whether it counted."""
 
 MESSAGES_MISSED = Symbol("cogwork:messages-missed")
 """The condition of a detach: a subscriber lacks messages that publishers were told are accepted."""

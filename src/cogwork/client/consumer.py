@@ -12,7 +12,7 @@ from cogwork.amqp.extensions import MARKS_RECEIVED
 from cogwork.amqp.performatives import ReceiverSettleMode
 from cogwork.amqp.terminus import Source
 from cogwork.amqp.types import Symbol
-from cogwork.client.errors import InDoubt, stale
+from cogwork.client.errors import InDoubt, unconfirmed
 from cogwork.client.receiver import Receiver, checked_credit, filters_of
 from cogwork.dataplane.client.items import Item, ItemInbox
 from cogwork.dataplane.encoding.codec import encode
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ("Consumer",)
 
 RESUME_TIMEOUT_S = 5.0
-"""An owner resumes items at once; what it has not resumed by then it has given away."""
+"""An owner resumes items at once; of what it has not resumed by then nothing is known."""
 
 STOP_TIMEOUT_S = 1.0
 """How long leaving a consumer waits for what is under way; not everyone answers a drain."""
@@ -67,7 +67,7 @@ class Consumer(Receiver[Item]):
                 a distribution mode, capabilities, an expiry policy.
         """
         self._items = ItemInbox(
-            mesh.flusher, mesh.create_future, checked_credit(credit), partial(stale, address)
+            mesh.flusher, mesh.create_future, checked_credit(credit), partial(unconfirmed, address)
         )
         if source is None:
             source = Source(address=address, filter=filters_of(selector, no_local=False))
@@ -120,7 +120,10 @@ class Consumer(Receiver[Item]):
             items: What `batches` or `take` handed over.
 
         Raises:
-            StaleAttempt: When awaited: some belong to somebody else; its `items` are these.
+            StaleAttempt: When awaited: some belong to somebody else; its `items` are these. All
+                others are confirmed.
+            InDoubt: When awaited: of some, its `items`, it is not known whether they count; its
+                `stale` belong to somebody else. All others are confirmed.
         """
         return self._items.accept_all(items)
 
@@ -129,6 +132,7 @@ class Consumer(Receiver[Item]):
 
         Raises:
             StaleAttempt: Some that nobody awaited were too late.
+            InDoubt: Of some of these it is not known whether they count.
             LinkDetached: The container ended the link before it had confirmed all.
             Disconnected: The connection was given up before.
         """

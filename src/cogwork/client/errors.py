@@ -9,11 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import AmqpError, CogworkError, Condition
-from cogwork.amqp.extensions import RECORDS_LOST, STALE_ATTEMPT, STREAM_TRUNCATED
+from cogwork.amqp.extensions import CLAIM_IN_DOUBT, RECORDS_LOST, STALE_ATTEMPT, STREAM_TRUNCATED
 from cogwork.amqp.types import Symbol
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from cogwork.dataplane.client.items import Item
 
 __all__ = (
     "AuthenticationError",
@@ -38,7 +40,7 @@ __all__ = (
     "connection_error",
     "detachment",
     "refusal",
-    "stale",
+    "unconfirmed",
 )
 
 
@@ -146,12 +148,29 @@ class Released(ClientError):
 class InDoubt(ClientError):
     """Whether the message was processed cannot be known: sending it again may process it twice.
 
-    Of a stream: whether it has the message.
+    Of a stream: whether it has the message. Of an accept: whether it was counted; its queue cannot
+    be asked, or does not know it any more.
+
+    Attributes:
+        items: Those of an accept whose claims are in doubt.
+        stale: Those of the same accept that somebody else has.
     """
+
+    def __init__(
+        self,
+        address: str,
+        condition: Symbol | None,
+        description: str,
+        items: Sequence[object] = (),
+        stale: Sequence[object] = (),
+    ) -> None:
+        super().__init__(address, condition, description)
+        self.items = list(items)
+        self.stale = list(stale)
 
 
 class StaleAttempt(ClientError):
-    """An accept came too late: the item belongs, or belonged, to somebody else.
+    """An accept came too late: the item certainly belongs, or belonged, to somebody else.
 
     Attributes:
         items: Those that were not confirmed.
@@ -226,6 +245,12 @@ def connection_error(where: str, error: AmqpError | None, hint: str = "") -> Con
     return made
 
 
-def stale(address: str, items: Sequence[object]) -> StaleAttempt:
-    """Returns the exception for accepts that were too late."""
-    return StaleAttempt(address, items)
+def unconfirmed(address: str, items: Sequence[Item]) -> StaleAttempt | InDoubt:
+    """Return the exception for accepts that were not confirmed."""
+    stale = [item for item in items if item.stage == "stale"]
+    doubtful = [item for item in items if item.stage != "stale"]
+    if not doubtful:
+        return StaleAttempt(address, stale)
+    count = f"{len(doubtful)} accepts" if len(doubtful) > 1 else "an accept"
+    text = f"whether {count} counted is not known: the queue cannot be asked, or has forgotten"
+    return InDoubt(address, CLAIM_IN_DOUBT, text, doubtful, stale)

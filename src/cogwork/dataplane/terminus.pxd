@@ -4,11 +4,13 @@ from cogwork.dataplane.encoding.octets cimport octets_of
 from cogwork.dataplane.transport.shipment cimport Piece, Shipment, Verdict, fill_shipment
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
 
-# What a source answers to an outcome: it is not final; settle it; it came too late.
+# What a source answers to an outcome: it is not final; settle it; somebody else has, or had, what it
+# is of; it is not known (any more) what became of that.
 cdef enum:
     KEEP = 0
     SETTLE = 1
     REFUSE = 2
+    UNKNOWN = 3
 
 
 cdef class Terminus(Due):

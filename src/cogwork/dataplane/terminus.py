@@ -38,7 +38,7 @@ class Terminus(Due):
         return count
 
     def resolve_outcome(self, token, verdict):
-        """Learns what became of a delivery that came from here; returns KEEP, SETTLE or REFUSE."""
+        """Learns what became of a delivery that came from here; returns one of the four answers."""
         return SETTLE
 
     def resolve_run(self, token, count, verdict):

@@ -136,6 +136,7 @@ class Consumer(Receiver[Item]):
 
         Raises:
             StaleAttempt: The item belongs to somebody else.
+            InDoubt: It is not known whether the claim was counted.
         """
         self._thread.wait(_accepted(item))
 

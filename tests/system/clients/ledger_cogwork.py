@@ -38,8 +38,9 @@ async def _accepted(items: Consumer, batch: list[cogwork.Item]) -> list[cogwork.
     """Accepts items; returns those that are confirmed."""
     try:
         await items.accept(batch)
-    except cogwork.StaleAttempt as late:
-        others = {id(item) for item in late.items}
+    except (cogwork.StaleAttempt, cogwork.InDoubt) as late:
+        stale = late.stale if isinstance(late, cogwork.InDoubt) else []
+        others = {id(item) for item in (*late.items, *stale)}
         return [item for item in batch if id(item) not in others]
     return batch
 

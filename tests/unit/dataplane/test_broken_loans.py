@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import peers
 import pytest
 from lenders import RECEIVED, Lent
 from text_messages import texts
 
-from cogwork.amqp.outcomes import Accepted, Rejected
+from cogwork.amqp.outcomes import Accepted, Rejected, Released
 from cogwork.dataplane.queue.store import KEEP_CODE, SETTLE_CODE, STALE_CODE
 
 
@@ -130,20 +131,35 @@ def test_without_credit_the_attempts_go_on_once_there_is_some(lent: Lent) -> Non
     assert lent.far.store.depth == 0
 
 
-def test_what_the_shard_took_back_meanwhile_is_delivered_as_a_new_attempt(lent: Lent) -> None:
+def test_what_the_shard_took_back_meanwhile_goes_on_while_nobody_else_has_it(lent: Lent) -> None:
     lent.far.store.in_doubt_timeout_s = 0.0
     lent.far.store.redelivers_doubtful = True
     (arrival,) = lent.lend("a")
     lent.tunnel.cut()
     lent.far.store.tick(lent.far.core.now + 1)
+    assert lent.far.counts("ready", "unsettled") == [1, 0]
+    assert lent.again() == [KEEP_CODE]
+    assert lent.take() == [], "it has the item"
+    lent.settle(arrival, settled=False)
+    assert lent.far.counts("accepted", "depth", "stale-claims") == [1, 0, 0]
+    assert lent.confirmations() == [(arrival.delivery_id, Accepted())]
+
+
+def test_what_somebody_else_had_and_gave_back_is_not_the_first_ones_again(lent: Lent) -> None:
+    lent.far.store.in_doubt_timeout_s = 0.0
+    lent.far.store.redelivers_doubtful = True
+    (arrival,) = lent.lend("a")
+    lent.tunnel.cut()
+    lent.far.store.tick(lent.far.core.now + 1)
+    other = peers.Peer(lent.far.core)
+    link = other.consumer(lent.far.store, 1)
+    (theirs,) = other.take()
+    other.settle(theirs, Released())
+    other.detach(lent.far.store, link)
+    lent.consumer.settle(arrival, settled=False)
     assert lent.again() == [STALE_CODE]
     (back,) = lent.take()
-    assert back.parts.item == arrival.parts.item
-    assert back.parts.attempt == arrival.parts.attempt + 1
-    lent.settle(arrival)
-    lent.settle(back, settled=False)
-    assert lent.far.counts("accepted") == [1]
-    assert lent.confirmations()[-1] == (back.delivery_id, Accepted())
+    assert back.parts.attempt == arrival.parts.attempt + 2
 
 
 def test_it_is_known_for_whom_something_may_be_taken_back() -> None:

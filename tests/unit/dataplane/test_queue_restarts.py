@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import time
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from cogwork.amqp.message import Header, Properties, decode_sections
 from cogwork.amqp.outcomes import Modified, Received, Released
 from cogwork.amqp.types import Symbol, UInt
 from cogwork.dataplane.queue.restoration import restore
-from cogwork.dataplane.queue.store import KEEP_CODE, SETTLE_CODE, STALE_CODE
+from cogwork.dataplane.queue.store import KEEP_CODE, SETTLE_CODE, STALE_CODE, UNKNOWN_CODE
 
 if TYPE_CHECKING:
     from peers import Arrival, Peer
@@ -73,6 +74,56 @@ def test_a_claim_whose_confirmation_was_lost_is_confirmed_again(queue: KeptQueue
     again = queue.restarted().checkpointed()
     link = again.peer().consumer(again.store)
     assert again.store.resume(link, [item.tag]) == [SETTLE_CODE]
+
+
+def test_another_attempt_of_what_was_confirmed_is_stale_after_a_restart(queue: KeptQueue) -> None:
+    consumer = queue.peer()
+    consumer.consumer(queue.store, 10, marks_received=True)
+    queue.send("a")
+    queue.commit()
+    consumer.hear()
+    (first,) = consumer.take()
+    consumer.settle(first, Modified(delivery_failed=True))
+    queue.commit()
+    consumer.hear()
+    (second,) = consumer.take()
+    consumer.settle(second, settled=False)
+    again = queue.restarted().checkpointed().restarted()
+    link = again.peer().consumer(again.store)
+    unknown = second.tag[:8] + b"\xff" * 4 + second.tag[12:]
+    answers = again.store.resume(link, [first.tag, second.tag, unknown])
+    assert answers == [STALE_CODE, SETTLE_CODE, UNKNOWN_CODE]
+
+
+def test_confirmations_that_an_earlier_version_wrote_are_known(queue: KeptQueue) -> None:
+    queue.send("a")
+    queue.commit()
+    (number,) = queue.image().items
+    queue.records.append(struct.pack(">BQI", 4, number, 3))
+    again = queue.restarted()
+    assert again.store.depth == 0
+    assert again.store.claim(number, 3) == SETTLE_CODE
+    assert again.store.claim(number, 2) == STALE_CODE
+    once_more = again.checkpointed().restarted()
+    assert once_more.store.claim(number, 3) == SETTLE_CODE
+    ((_, _, at_s),) = once_more.image().commits.remembered(int(time.time()))
+    assert abs(at_s - time.time()) < 60, "known from the restart on"
+
+
+def test_confirmations_are_forgotten_after_a_day(queue: KeptQueue) -> None:
+    consumer = queue.peer()
+    consumer.consumer(queue.store, 10, marks_received=True)
+    queue.send("a")
+    queue.commit()
+    consumer.hear()
+    (item,) = consumer.take()
+    consumer.settle(item, settled=False)
+    day_s = 24 * 3600
+    queue.store.tick(time.monotonic() + day_s - 60)
+    assert queue.store.claim(item.parts.item, 1) == SETTLE_CODE
+    queue.store.tick(time.monotonic() + day_s + 60)
+    assert queue.store.claim(item.parts.item, 1) == UNKNOWN_CODE
+    assert queue.checkpointed().image().commits.remembered(0) == []
 
 
 def test_new_items_get_numbers_that_none_had(queue: KeptQueue) -> None:

@@ -9,7 +9,7 @@ from cogwork.amqp.errors import AmqpError
 from cogwork.amqp.message import Header, decode_sections
 from cogwork.amqp.outcomes import Accepted, Modified, Rejected
 from cogwork.amqp.types import Symbol
-from cogwork.dataplane.queue.store import KEEP_CODE, SETTLE_CODE, STALE_CODE
+from cogwork.dataplane.queue.store import KEEP_CODE, SETTLE_CODE, STALE_CODE, UNKNOWN_CODE
 
 # -- attempts that fail
 
@@ -134,12 +134,12 @@ def test_a_consumer_that_comes_back_keeps_its_attempts(queue: Queue) -> None:
     consumer.vanish(queue.store)
     back = queue.peer()
     link = back.consumer(queue.store, marks_received=True)
-    strange = (7).to_bytes(4, "big") + bytes(12)
+    strange = (8).to_bytes(4, "big") + bytes(12)
     assert queue.store.resume(link, [a.tag, c.tag, strange, b"short"]) == [
         KEEP_CODE,
         SETTLE_CODE,
-        STALE_CODE,
-        STALE_CODE,
+        UNKNOWN_CODE,
+        UNKNOWN_CODE,
     ]
     queue.send("d")
     back.flow(link, 10)
@@ -190,7 +190,7 @@ def test_the_old_link_of_a_consumer_that_came_back_is_not_listened_to(queue: Que
     state = old.dispositions[-1].state
     assert isinstance(state, Rejected)
     assert state.error is not None
-    assert state.error.condition == "cogwork:stale-attempt"
+    assert state.error.condition == "cogwork:claim-in-doubt", "nobody else has it"
     old.vanish(queue.store)
     assert queue.count("in-doubt") == 0
     new.vanish(queue.store)

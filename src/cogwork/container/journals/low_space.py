@@ -21,7 +21,7 @@ __all__ = ("LowSpace",)
 ITEM_BYTES = 100
 """What an item takes in a checkpoint beside its message, and a remembered message-id, about."""
 
-MEMORY_BYTES = 1 << 20
+MEMORY_BYTES = 5 << 18
 """What a queue's remembered confirmations take, at most."""
 
 

@@ -7,9 +7,9 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from cogwork.amqp.outcomes import Accepted
+from cogwork.amqp.outcomes import Accepted, Rejected
 from cogwork.amqp.states import LinkState
-from cogwork.dataplane.queue.refusals import STALE_STATE
+from cogwork.dataplane.queue.refusals import IN_DOUBT_STATE, STALE_STATE
 
 if TYPE_CHECKING:
     from cogwork.amqp.errors import AmqpError
@@ -74,9 +74,11 @@ class Borrowing:
             if tag in self.consumer.borrower.expected:
                 self._learn(tag, known)
             elif tag not in known:
-                self.consumer.borrower.close_tag(tag, REJECTED, STALE_STATE)
+                self.consumer.borrower.close_tag(tag, REJECTED, IN_DOUBT_STATE)
             elif isinstance(known[tag], Accepted):
                 self.consumer.borrower.close_tag(tag, ACCEPTED)
+            elif isinstance(known[tag], Rejected):
+                self.consumer.borrower.close_tag(tag, REJECTED, STALE_STATE)
             else:
                 self.end.owed += 1
         self.consumer.borrower.add(self.end)
@@ -86,7 +88,7 @@ class Borrowing:
         """Takes in what the shard says of an item that the client has from another container."""
         if tag in known:
             self.consumer.subscription.known[tag] = known[tag]
-        if tag in known and not isinstance(known[tag], Accepted):
+        if tag in known and not isinstance(known[tag], Accepted | Rejected):
             self.end.awaited += 1
         else:
             self.consumer.borrower.forget(tag)

@@ -18,7 +18,6 @@ import time
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import AmqpError, Condition
-from cogwork.amqp.outcomes import Accepted
 from cogwork.amqp.performatives import Attach, Role, SenderSettleMode
 from cogwork.amqp.terminus import COPY, Source, Target
 from cogwork.container.mesh.backlogs import Backlogs
@@ -29,8 +28,7 @@ from cogwork.container.mesh.names import BORROWER, VHOST
 from cogwork.container.mesh.shards import DURABLE_LIFE, shard_of
 from cogwork.dataplane.queue.borrower import Borrower
 from cogwork.dataplane.queue.loan import Loan
-from cogwork.dataplane.queue.store import SETTLE_CODE, STALE_CODE
-from cogwork.nodes.queue.node import QueueNode
+from cogwork.nodes.queue.node import QueueNode, known_by
 
 if TYPE_CHECKING:
     from cogwork.amqp.outcomes import DeliveryState
@@ -213,9 +211,8 @@ class Lending:
         tags = list(consumer.borrower.expected)
         subscription = consumer.subscription
         codes = consumer.node.store.resume(subscription.link, tags)
-        for tag, code in zip(tags, codes, strict=True):
-            if code != STALE_CODE:
-                subscription.known[tag] = Accepted() if code == SETTLE_CODE else None
+        subscription.known.update(known_by(tags, codes))
+        for tag in tags:
             consumer.borrower.forget(tag)
         self.answered(consumer, OWNER)
 

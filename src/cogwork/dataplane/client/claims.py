@@ -15,33 +15,32 @@ class Claim:
 
     Raises, when awaited:
         StaleAttempt: Some were not: these items belong to somebody else by now.
+        InDoubt: Of some it is not known whether they are.
     """
 
-    def answer(self, item, is_stale):
+    def answer(self, item, is_late):
         self.waiting -= 1
-        if is_stale:
-            if self.stale is None:
-                self.stale = []
-            self.stale.append(item)
+        if is_late:
+            if self.late is None:
+                self.late = []
+            self.late.append(item)
         if self.waiting == 0 and self.waiter is not None and not self.waiter.done():
             self.waiter.set_result(None)
         return 0
 
     def __await__(self):
-        while self.waiting > 0 and self.failure is None:
+        while self.waiting > 0:
             if self.waiter is None or self.waiter.done():
                 self.waiter = self.create_future()
             yield from self.waiter
-        if self.failure is not None:
-            raise self.failure
-        if self.stale is not None:
-            raise self.on_stale(self.stale)
+        if self.late is not None:
+            raise self.on_late(self.late) from self.failure
 
 
 @cython.cfunc
-def new_claim(create_future: object, on_stale: object, waiting: cython.Py_ssize_t) -> Claim:
+def new_claim(create_future: object, on_late: object, waiting: cython.Py_ssize_t) -> Claim:
     claim: Claim = Claim.__new__(Claim)
     claim.create_future = create_future
-    claim.on_stale = on_stale
+    claim.on_late = on_late
     claim.waiting = waiting
     return claim

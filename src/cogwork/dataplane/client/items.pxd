@@ -9,13 +9,14 @@ from cogwork.dataplane.transport.shipment cimport Shipment
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
 
 # What the client knows of an item: not handed over; handed over; accepted, but not yet confirmed;
-# settled for good; taken from us.
+# settled for good; taken from us, as somebody else has it; taken from us, and nothing more is known.
 cdef enum:
     WAITING = 0
     HELD = 1
     CLAIMED = 2
     SETTLED = 3
     STALE = 4
+    DOUBTED = 5
 
 cdef class Item
 cdef class ItemInbox
@@ -39,13 +40,13 @@ cdef class ItemInbox(Inbox):
     cdef Marks marks
     cdef dict open_items
     cdef dict earlier
-    cdef object on_stale
-    cdef list stale
+    cdef object on_late
+    cdef list late
     cdef list claim_waiters
     cdef int mark(self, Item item) except -1
     cdef Session session(self)
     cdef int settle(self, Item item, int code, bytes state, Claim claim) except -1
     cdef int say(self, Item item) except -1
-    cdef int answer(self, Item item, bint is_stale) except -1
+    cdef int answer(self, Item item, int phase) except -1
     cdef list take_open(self, uint32_t first, uint32_t last)
     cdef int revoke_waiting(self, uint32_t first, uint32_t last) except -1

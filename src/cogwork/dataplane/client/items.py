@@ -4,7 +4,8 @@ Theory of operation. An accept is a claim: it is sent unsettled (rcv-settle-mode
 §2.6.12), and stands once the owner has settled it. Until then, and while the application holds an
 item, the inbox knows it by its delivery-id; when the link breaks, by its delivery-tag. The next
 attach presents these tags (§2.6.13); the owner resumes the deliveries under new ids, and what was
-decided in the meantime is said then. What the owner does not resume is stale.
+decided in the meantime is said then. What the owner does not resume was confirmed before, or is stale
+where it says that somebody else has it; else it is in doubt.
 
 An item that the application holds for longer than the current turn is marked `received`, so that
 the owner knows which ones may have been worked on. Marks and settlements go out in ranges.
@@ -31,6 +32,7 @@ from cython.cimports.cpython.bytes import PyBytes_GET_SIZE
 from cython.cimports.libc.stdint import uint32_t, uint64_t
 
 from cogwork.amqp.errors import AmqpError, LocalProtocolError
+from cogwork.amqp.extensions import STALE_ATTEMPT as STALE_SYMBOL
 from cogwork.amqp.outcomes import Accepted, Modified, Received, Rejected
 from cogwork.amqp.types import Symbol
 from cogwork.dataplane.encoding.codec import encode
@@ -39,18 +41,27 @@ __all__ = ("SOURCE_HASH", "Item", "ItemInbox")
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
+STALE_ATTEMPT = cython.declare(bytes, STALE_SYMBOL.encode())
+
 ENTRY_BYTES = cython.declare(cython.Py_ssize_t, 12)
 """What an entry of an unsettled map takes beside the tag: the constructors and the state."""
 
-STALE_KEPT = cython.declare(cython.Py_ssize_t, 1_000)
-"""Stale items that nobody awaited, kept to be reported by `confirmed`."""
+LATE_KEPT = cython.declare(cython.Py_ssize_t, 1_000)
+"""Items that were not confirmed and that nobody awaited, kept to be reported by `confirmed`."""
 
-STAGES = {WAITING: "waiting", HELD: "held", CLAIMED: "claimed", SETTLED: "settled", STALE: "stale"}
+STAGES = {
+    WAITING: "waiting",
+    HELD: "held",
+    CLAIMED: "claimed",
+    SETTLED: "settled",
+    STALE: "stale",
+    DOUBTED: "in-doubt",
+}
 
 
 @cython.cfunc
 def claim_for(inbox: ItemInbox, count: cython.Py_ssize_t) -> Claim:
-    return new_claim(inbox.create_future, inbox.on_stale, count)
+    return new_claim(inbox.create_future, inbox.on_late, count)
 
 
 class Item(Message):
@@ -65,7 +76,7 @@ class Item(Message):
 
     @property
     def stage(self) -> str:
-        """Returns `held`, `claimed`, `settled` or `stale`."""
+        """Returns `held`, `claimed`, `settled`, `stale` or `in-doubt`."""
         return STAGES[self.phase]
 
     @property
@@ -79,16 +90,17 @@ class Item(Message):
         Raises:
             LocalProtocolError: The item was settled before.
             StaleAttempt: When awaited: somebody else has, or had, the item.
+            InDoubt: When awaited: it is not known whether the claim was counted.
         """
         claim: Claim = claim_for(self.inbox, 1)
-        if self.phase == STALE:
+        if self.phase >= STALE:
             claim.answer(self, True)
             return claim
         self.inbox.settle(self, ACCEPTED, None, claim)
         return claim
 
     def accept_nowait(self) -> None:
-        """Claims the item as processed, and goes on; the consumer's `flush` tells of stale ones.
+        """Claims the item as processed, and goes on; the consumer's `flush` tells of late ones.
 
         Raises:
             LocalProtocolError: The item was settled before.
@@ -154,7 +166,7 @@ class ItemInbox(Inbox):
     """
 
     def __init__(
-        self, flusher: Flusher, create_future: object, window: int, on_stale: object
+        self, flusher: Flusher, create_future: object, window: int, on_late: object
     ) -> None:
         """Starts without a link.
 
@@ -162,14 +174,14 @@ class ItemInbox(Inbox):
             flusher: Of the core.
             create_future: Makes what a task waits for.
             window: Items that may be on their way, waiting or held; at least 1.
-            on_stale: Makes the exception for a list of stale items.
+            on_late: Makes the exception for a list of items that were not confirmed.
         """
         Inbox.__init__(self, flusher, create_future, window)
-        self.on_stale = on_stale
+        self.on_late = on_late
         self.marks = Marks()
         self.open_items = {}
         self.earlier = {}
-        self.stale = []
+        self.late = []
         self.claim_waiters = []
         self.epoch = 1
 
@@ -229,7 +241,7 @@ class ItemInbox(Inbox):
     # -- settling
 
     def settle(self, item, code, state, claim):
-        if item.phase == STALE:
+        if item.phase >= STALE:
             self.report(item)
             return 0
         if item.phase != HELD:
@@ -256,21 +268,22 @@ class ItemInbox(Inbox):
         self.reply(item.delivery_id, item.code, item.state)
         if item.code != ACCEPTED or not self.link.settles_second:
             del self.open_items[item.delivery_id]
-            self.answer(item, False)
+            self.answer(item, SETTLED)
         self.top_up()
         return 0
 
-    def answer(self, item, is_stale):
+    def answer(self, item, phase):
         """Ends an item, as the owner says."""
+        is_late: cython.bint = phase >= STALE
         if item.phase == CLAIMED:
             self.claimed -= 1
         elif item.phase == HELD:
             self.held -= 1
-        item.phase = STALE if is_stale else SETTLED
+        item.phase = phase
         if item.claim is not None:
-            item.claim.answer(item, is_stale)
+            item.claim.answer(item, is_late)
             item.claim = None
-        elif is_stale and item.code == ACCEPTED:
+        elif is_late and item.code == ACCEPTED:
             self.report(item)
         if self.claim_waiters and self.claimed == 0:
             waiters: list = self.claim_waiters
@@ -281,9 +294,9 @@ class ItemInbox(Inbox):
         return 0
 
     def report(self, item: Item) -> None:
-        """Keeps a stale item that nobody waits for, for `confirmed`."""
-        if len(self.stale) < STALE_KEPT:
-            self.stale.append(item)
+        """Keeps an item that was not confirmed and that nobody waits for, for `confirmed`."""
+        if len(self.late) < LATE_KEPT:
+            self.late.append(item)
 
     def confirm(self, first: int, last: int, state: bytes) -> None:
         """Takes in what the owner settled.
@@ -299,13 +312,19 @@ class ItemInbox(Inbox):
             if state
             else 0
         )
+        phase: cython.int = SETTLED
         at: uint32_t = first
         end: uint32_t = last
         if end - at > 0x7FFFFFFF:
             return
         settled: list = self.take_open(at, end)
+        if settled and code != ACCEPTED:
+            phase = STALE if STALE_ATTEMPT in state else DOUBTED
         for item in settled:
-            self.answer(item, code != ACCEPTED and (code != 0 or item.phase != CLAIMED))
+            if code == 0 and item.phase == CLAIMED:
+                self.answer(item, SETTLED)
+            else:
+                self.answer(item, phase)
         if cython.cast(uint32_t, len(settled)) <= end - at and self.waiting:
             self.revoke_waiting(first, last)
         self.top_up()
@@ -350,7 +369,7 @@ class ItemInbox(Inbox):
         item: Item
         claim: Claim = claim_for(self, len(items))
         for item in items:
-            if item.phase == STALE:
+            if item.phase >= STALE:
                 claim.answer(item, True)
             else:
                 self.settle(item, ACCEPTED, None, claim)
@@ -361,15 +380,16 @@ class ItemInbox(Inbox):
 
         Raises:
             StaleAttempt: Some of those that nobody awaited were too late.
+            InDoubt: Of some of these it is not known whether they count.
             CogworkError: The link ended for good before all were confirmed.
         """
         while self.claimed and not self.is_over:
             waiter = self.create_future()
             self.claim_waiters.append(waiter)
             await waiter
-        stale, self.stale = self.stale, []
-        if stale:
-            raise self.on_stale(stale)
+        late, self.late = self.late, []
+        if late:
+            raise self.on_late(late)
         if self.claimed and self.failure is not None:
             raise self.failure
 
@@ -418,19 +438,23 @@ class ItemInbox(Inbox):
 
         Args:
             marks_received: Whether it wants marks.
-            known: What it knows of the tags that were presented: an outcome, or None for what it
-                is going to resume; None where it says nothing.
+            known: What it knows of the tags that were presented: None for what it is going to
+                resume, accepted for what was confirmed, rejected for what somebody else has. What
+                it leaves out it does not know. None where it says nothing.
         """
         item: Item
         self.marks_received = marks_received
         if known is None:
             return
         for tag in list(self.earlier):
-            state = known.get(tag, STALE)
+            state = known.get(tag, DOUBTED)
             if state is None or type(state) is Received:
                 continue
             item = self.earlier.pop(tag)
-            self.answer(item, type(state) is not Accepted or item.code != ACCEPTED)
+            if type(state) is Accepted and item.code == ACCEPTED:
+                self.answer(item, SETTLED)
+            else:
+                self.answer(item, STALE if type(state) is Rejected else DOUBTED)
 
     def detach(self) -> None:
         """The link has ended: what was not handed over is the owner's again."""
@@ -445,22 +469,26 @@ class ItemInbox(Inbox):
         self.drained()
 
     def expire(self) -> None:
-        """Gives up the items of earlier links that were not resumed: they are stale."""
+        """Gives up the items of earlier links that were not resumed: they are in doubt."""
         earlier: dict = self.earlier
         self.earlier = {}
         for item in earlier.values():
-            self.answer(item, True)
+            self.answer(item, DOUBTED)
         self.top_up()
         self.flusher.later()
 
     def close(self, failure: object = None) -> None:
-        """Ends the iteration; items that are held can no longer be settled."""
+        """Ends the iteration; items that are held can no longer be settled.
+
+        Claims that were not answered are in doubt.
+        """
         item: Item
         for item in [*self.open_items.values(), *self.earlier.values()]:
             if item.claim is not None:
+                # It stays counted among the claimed: `confirmed` raises the failure.
+                item.phase = DOUBTED
                 item.claim.failure = failure
-                item.claim.waiting = 1
-                item.claim.answer(item, False)
+                item.claim.answer(item, True)
                 item.claim = None
         self.open_items.clear()
         self.earlier.clear()

@@ -13,7 +13,7 @@ the consumer's credit is for that.
 import cython
 from cython.cimports.cogwork.dataplane.queue.lent import Lent, LentItems
 from cython.cimports.cogwork.dataplane.queue.loan import Loan
-from cython.cimports.cogwork.dataplane.terminus import KEEP, REFUSE, SETTLE
+from cython.cimports.cogwork.dataplane.terminus import KEEP, REFUSE, SETTLE, UNKNOWN
 from cython.cimports.cogwork.dataplane.transport.shipment import (
     ACCEPTED,
     LOST,
@@ -25,7 +25,7 @@ from cython.cimports.cogwork.dataplane.transport.shipment import (
     state_of,
 )
 
-from cogwork.dataplane.queue.refusals import STALE_STATE
+from cogwork.dataplane.queue.refusals import IN_DOUBT_STATE, STALE_STATE
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
@@ -178,7 +178,7 @@ class Borrower(Terminus):
         item: cython.pointer(Lent) = self.lent.find(token)
         loan: Loan
         if item == cython.NULL:
-            return REFUSE if verdict.code == ACCEPTED else SETTLE
+            return UNKNOWN if verdict.code == ACCEPTED else SETTLE
         if self.adopted and token in self.adopted:
             return self._claim_here(token, verdict)
         loan = self.loan_of(item)
@@ -323,8 +323,8 @@ class Borrower(Terminus):
         if code == KEEP:
             self.adopted[token] = tag
             code = self._claim(token, said, state) if said and said != RECEIVED else KEEP
-        if code == REFUSE:
-            return self._confirm(token, REJECTED, STALE_STATE)
+        if code in (REFUSE, UNKNOWN):
+            return self._confirm(token, REJECTED, STALE_STATE if code == REFUSE else IN_DOUBT_STATE)
         return self._confirm(token, said if said else ACCEPTED, state) if code == SETTLE else 0
 
     def _claim(self, token, code, state):

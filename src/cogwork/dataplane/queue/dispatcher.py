@@ -23,7 +23,7 @@ from cython.cimports.cogwork.dataplane.queue.stored import (
     READY,
     number_of,
 )
-from cython.cimports.cogwork.dataplane.terminus import KEEP, REFUSE, SETTLE
+from cython.cimports.cogwork.dataplane.terminus import KEEP
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
@@ -181,14 +181,20 @@ class Dispatcher:
     def resume(self, link, number, attempt, is_handed, is_there):
         """Gives a consumer an attempt that it has from an earlier link, where that goes on.
 
-        It is sent again, unless it is there on this link. Returns KEEP; SETTLE where its claim was confirmed, REFUSE where it was overtaken.
+        It is sent again, unless it is there on this link. So is one that is ready again and that
+        nobody else was given. Returns KEEP, or what the ledger says of an attempt that is over.
         """
         consumer: Consumer = self.consumers[link]
         item: cython.pointer(Item) = self.ledger.in_hand(number, attempt)
         if self.ledger.journal is not None:
             link.session.wire.hold()
         if item == cython.NULL:
-            return SETTLE if self.ledger.commits.has(number, attempt) else REFUSE
+            item = self.ledger.given_up(number, attempt)
+            if item == cython.NULL:
+                return self.ledger.answer_late(number, attempt)
+            self.shelf.hand_out(item, cython.address(consumer.hands))
+            if self.ledger.journal is not None:
+                self.ledger.journal.out(item)
         # A new stamp: what the old link may still say of this item finds nothing.
         self.shelf.slots.stamp(item)
         self.shelf.rebind(item, cython.address(consumer.hands))

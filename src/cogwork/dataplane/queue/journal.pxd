@@ -36,6 +36,7 @@ cdef enum:
     SETTLED = 11
     LETTER = 12
     DIED = 13
+    CONFIRMED = 15
     PUT_BYTES = 51
     OUT_BYTES = 13
     DONE_BYTES = 9
@@ -49,6 +50,7 @@ cdef enum:
     SETTLED_BYTES = 14
     LETTER_BYTES = 17
     DIED_BYTES = 26
+    CONFIRMED_BYTES = 17
 
 # The flags of a PUT.
 cdef enum:
@@ -83,7 +85,7 @@ cdef class Journal:
     cdef int out(self, Item* item) except -1
     cdef int done(self, uint64_t number) except -1
     cdef int dead(self, Item* item, bytes reason, bytes error, uint64_t died_ms) except -1
-    cdef int committed(self, uint64_t number, uint32_t attempt) except -1
+    cdef int committed(self, uint64_t number, uint32_t attempt, uint32_t at_s) except -1
     cdef int back(self, Item* item) except -1
     cdef int saw(self, uint64_t seen_ms, bytes message_id) except -1
     cdef int hold_partitions(self, uint64_t bits) except -1

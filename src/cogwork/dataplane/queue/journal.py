@@ -144,12 +144,13 @@ class Journal:
         store_u64(p + 1, number)
         return 0
 
-    def committed(self, number, attempt):
-        """Writes that an item is done with, and by which attempt: its claim may come again."""
-        p: cython.pointer(uint8_t) = self.reserve(COMMITTED_BYTES)
-        p[0] = COMMITTED
+    def committed(self, number, attempt, at_s):
+        """Writes that an item is done with, by which attempt, and when: its claim may come again."""
+        p: cython.pointer(uint8_t) = self.reserve(CONFIRMED_BYTES)
+        p[0] = CONFIRMED
         store_u64(p + 1, number)
         store_u32(p + 9, attempt)
+        store_u32(p + 13, at_s)
         return 0
 
     def dead(self, item, reason, error, died_ms):

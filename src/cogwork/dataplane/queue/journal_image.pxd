@@ -1,6 +1,7 @@
 cimport cython
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
+from cogwork.dataplane.queue.commits cimport Commits
 from cogwork.dataplane.queue.letters cimport Letters
 from cogwork.dataplane.encoding.octets cimport octets
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
@@ -28,7 +29,7 @@ cdef class KeptItem:
 @cython.final
 cdef class JournalImage:
     cdef readonly dict items
-    cdef readonly object commits
+    cdef readonly Commits commits
     cdef readonly Letters letters
     cdef dict sightings
     cdef Py_ssize_t seen_max
@@ -38,6 +39,7 @@ cdef class JournalImage:
     cdef public bint is_audited
     cdef readonly list untold
     cdef dict marks
+    cdef int _commit(self, octets p, uint32_t at_s) except -1
     cdef int _settle(self, uint64_t number, uint32_t attempt, int outcome) except -1
     cdef int _done(self, uint64_t number) except -1
     cdef int _tell(self, uint64_t mark) except -1

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
-
 import cython
 from cython.cimports.cogwork.dataplane.encoding.octets import (
     bytes_from,
@@ -18,13 +16,15 @@ from cython.cimports.cogwork.dataplane.message.envelope import (
     Envelope,
     read_envelope,
 )
-from cython.cimports.cogwork.dataplane.queue.commits import COMMITS
+from cython.cimports.cogwork.dataplane.queue.commits import Commits
 from cython.cimports.cogwork.dataplane.queue.journal import (
     AGES_MARK,
     BACK,
     BACK_BYTES,
     COMMITTED,
     COMMITTED_BYTES,
+    CONFIRMED,
+    CONFIRMED_BYTES,
     DEAD,
     DEAD_BYTES,
     DIED,
@@ -87,7 +87,7 @@ class JournalImage:
 
     Attributes:
         items: By number.
-        commits: What was confirmed last: numbers and attempts.
+        commits: What was confirmed last; at 0 where an earlier version did not say when.
         letters: The dead letters of other queues that were taken last.
         birth_base: Above what any item's number was made of.
         sequence_max: The highest place in the queue.
@@ -103,7 +103,7 @@ class JournalImage:
             seen_max: How many message-ids are wanted.
         """
         self.items = {}
-        self.commits = deque(maxlen=COMMITS)
+        self.commits = Commits()
         self.letters = Letters()
         self.sightings = {}
         self.seen_max = seen_max
@@ -151,10 +151,11 @@ class JournalImage:
         if kind == DONE and size >= DONE_BYTES:
             self._done(load_u64(p + 1))
             return DONE_BYTES
+        if kind == CONFIRMED and size >= CONFIRMED_BYTES:
+            self._commit(p, load_u32(p + 13))
+            return CONFIRMED_BYTES
         if kind == COMMITTED and size >= COMMITTED_BYTES:
-            self.items.pop(load_u64(p + 1), None)
-            self._settle(load_u64(p + 1), load_u32(p + 9), SAID_ACCEPTED)
-            self.commits.append((load_u64(p + 1), load_u32(p + 9)))
+            self._commit(p, 0)
             return COMMITTED_BYTES
         if kind == BACK and size >= BACK_BYTES:
             item = self.items.get(load_u64(p + 1))
@@ -195,6 +196,14 @@ class JournalImage:
             self._settle(load_u64(p + 1), load_u32(p + 9), p[13])
             return SETTLED_BYTES
         return 0
+
+    def _commit(self, p, at_s):
+        """Applies that an attempt was confirmed: its item is no more."""
+        number: uint64_t = load_u64(p + 1)
+        attempt: uint32_t = load_u32(p + 9)
+        self.items.pop(number, None)
+        self._settle(number, attempt, SAID_ACCEPTED)
+        return self.commits.add(number, attempt, at_s) if attempt else 0
 
     def _settle(self, number, attempt, outcome):
         """Keeps what was settled until the audit has been told."""

@@ -1,5 +1,4 @@
-from collections import deque
-
+from cogwork.dataplane.queue.commits import Commits
 from cogwork.dataplane.queue.letters import Letters
 
 SOURCE_HASH: str
@@ -43,7 +42,7 @@ class JournalImage:
     @property
     def items(self) -> dict[int, KeptItem]: ...
     @property
-    def commits(self) -> deque[tuple[int, int]]: ...
+    def commits(self) -> Commits: ...
     @property
     def letters(self) -> Letters: ...
     @property

@@ -14,6 +14,7 @@ cdef class Ledger(Stock):
     cdef public double in_doubt_timeout_s
     cdef public bint redelivers_doubtful
     cdef Commits commits
+    cdef double wall_offset_s
     cdef TimerHeap deadlines
     cdef public Histogram waits
     cdef readonly uint64_t accepted
@@ -26,10 +27,12 @@ cdef class Ledger(Stock):
     cdef Item* in_hand(self, uint64_t number, uint32_t attempt) noexcept
     cdef int conclude(self, Item* item, Verdict* verdict) except -1
     cdef int hold_consumer(self, Item* item) except -1
-    cdef int commit(self, Item* item) except -1
+    cdef int commit(self, Item* item, bint settled) except -1
     cdef int modify(self, Item* item, Verdict* verdict) except -1
     cdef Item* annotate(self, Item* item, Verdict* verdict) except NULL
-    cdef int stale(self, Verdict* verdict) except -1
+    cdef int answer_late(self, uint64_t number, uint32_t attempt) noexcept
+    cdef uint32_t wall_s(self) noexcept
+    cdef Item* given_up(self, uint64_t number, uint32_t attempt) except? NULL
     cdef int lose(self, Item* item) except -1
     cdef int end_lease(self, Item* item) except -1
     cdef int end_doubt(self, Item* item) except -1

@@ -1,14 +1,19 @@
 """What becomes of the items that are out: claims, failed attempts, doubts.
 
 Theory of operation. Each time an item goes out is an attempt. An accept is a claim: the first one of
-the newest attempt is committed and frees the item, any other is stale and refused. Where a consumer
-vanishes, an item that its application has is in doubt: it waits for that attempt's claim by another
-way, then the policy decides.
+the newest attempt is committed and frees the item. Where a consumer vanishes, an item that its
+application has is in doubt: it waits for that attempt's claim by another way, then the policy
+decides. While nobody else has been given it since, the attempt still counts.
+
+Who claims an attempt that is not open hears what is known: that this claim was counted before; that
+it is stale, where there is a later attempt or another one was confirmed; or that it is in doubt,
+where nothing is known.
 """
 
 import cython
 from cython.cimports.cogwork.dataplane.encoding.octets import octets_of
 from cython.cimports.cogwork.dataplane.queue.annotations import annotated
+from cython.cimports.cogwork.dataplane.queue.journal import cogwork_wall_offset_s
 from cython.cimports.cogwork.dataplane.queue.stored import (
     DOUBT,
     HANDED,
@@ -16,6 +21,7 @@ from cython.cimports.cogwork.dataplane.queue.stored import (
     MARKS,
     OUT,
     PRESETTLED,
+    READY,
     number_of,
 )
 from cython.cimports.cogwork.dataplane.queue.trail import (
@@ -23,7 +29,7 @@ from cython.cimports.cogwork.dataplane.queue.trail import (
     SAID_MODIFIED,
     SAID_RELEASED,
 )
-from cython.cimports.cogwork.dataplane.terminus import KEEP, REFUSE, SETTLE
+from cython.cimports.cogwork.dataplane.terminus import KEEP, REFUSE, SETTLE, UNKNOWN
 from cython.cimports.cogwork.dataplane.transport.scan import read_modified
 from cython.cimports.cogwork.dataplane.transport.shipment import (
     ACCEPTED,
@@ -62,6 +68,7 @@ class Ledger(Stock):
         """
         Stock.__init__(self, core)
         self.commits = Commits()
+        self.wall_offset_s = cogwork_wall_offset_s()
         self.deadlines = TimerHeap()
         self.in_doubt_timeout_s = 30.0
 
@@ -70,22 +77,42 @@ class Ledger(Stock):
     def resolve_outcome(self, token, verdict):
         item: cython.pointer(Item) = self.shelf.slots.current(token)
         if item == cython.NULL:
-            return self.stale(verdict)
+            # Only who claims waits for an answer; and a token does not tell which item it was.
+            return UNKNOWN if verdict.code == ACCEPTED else SETTLE
         return self.conclude(item, verdict)
 
-    def stale(self, verdict):
-        """Answers what comes too late: only a claim is refused, nobody waits for the others."""
-        if verdict.code != ACCEPTED:
-            return SETTLE
+    def answer_late(self, number, attempt):
+        """Say what is known of an attempt that is not open and not to go on.
+
+        Returns SETTLE where it was confirmed, REFUSE where another one was or is later, UNKNOWN.
+        """
+        item: cython.pointer(Item) = self.shelf.slots.find(number)
+        confirmed: uint32_t
+        if item != cython.NULL:
+            is_overtaken: cython.bint = item.attempt > attempt
+        else:
+            confirmed = self.commits.attempt_of(number, self.wall_s())
+            if confirmed == attempt and attempt:
+                return SETTLE
+            is_overtaken = confirmed != 0
+        if not is_overtaken:
+            return UNKNOWN
         self.stale_claims += 1
         return REFUSE
+
+    def wall_s(self):
+        """Say what time it is, in seconds since 1970."""
+        offset_s: cython.double = self.wall_offset_s
+        if self.journal is not None:
+            offset_s = self.journal.wall_offset_s
+        return cython.cast(uint32_t, self.now() + offset_s)
 
     def conclude(self, item, verdict):
         """Applies what was said of an item's newest attempt (AMQP 1.0 §3.4)."""
         if self.journal is not None and verdict.code != LOST:
             self.hold_consumer(item)
         if verdict.code == ACCEPTED:
-            return self.commit(item)
+            return self.commit(item, verdict.settled)
         if verdict.code == RECEIVED and not verdict.settled:
             item.flags |= HANDED
             return KEEP
@@ -103,15 +130,21 @@ class Ledger(Stock):
             self.give_back(item)
         return SETTLE
 
-    def commit(self, item):
-        """Confirms a claim: the item is done with."""
+    def commit(self, item, settled):
+        """Confirms a claim: the item is done with.
+
+        It is remembered where somebody may ask for it again. Who settles it with the claim does not:
+        only a client that marks its items, and another container, present what they had.
+        """
+        at_s: uint32_t
         self.accepted += 1
         if self.trail is not None:
             self.trail.settled(item, SAID_ACCEPTED)
-        if self.trail is not None or item.flags & (HANDED | LENT | MARKS):
-            self.commits.add(number_of(item), item.attempt)
+        if self.trail is not None or not settled or item.flags & (HANDED | LENT | MARKS):
+            at_s = self.wall_s()
+            self.commits.add(number_of(item), item.attempt, at_s)
             if self.journal is not None:
-                self.journal.committed(number_of(item), item.attempt)
+                self.journal.committed(number_of(item), item.attempt, at_s)
         elif self.journal is not None:
             self.journal.done(number_of(item))
         self.discard(item)
@@ -163,6 +196,18 @@ class Ledger(Stock):
             return cython.NULL
         return item if item.state == DOUBT or item.state == OUT else cython.NULL
 
+    def given_up(self, number, attempt):
+        """Finds an item that has come back from this attempt and has not gone out since.
+
+        It may be handed to nobody else for that long, so the attempt can go on. NULL where there is
+        none, or where others of its group come first.
+        """
+        item: cython.pointer(Item) = self.shelf.slots.find(number)
+        if item == cython.NULL or item.attempt != attempt or attempt == 0:
+            return cython.NULL
+        self.shelf.restore()
+        return item if item.state == READY else cython.NULL
+
     def claim(self, item: int, attempt: int, code: int = 0x24, state: bytes = None) -> int:
         """Applies an outcome that came by an item's tag instead of over its link.
 
@@ -173,17 +218,18 @@ class Ledger(Stock):
             state: The outcome encoded, where it says more than its code.
 
         Returns:
-            SETTLE_CODE, or STALE_CODE where the claim comes too late. A claim that was confirmed
-            before is confirmed again, for as long as that is remembered.
+            SETTLE_CODE, also for a claim that was confirmed before, for as long as that is
+            remembered; STALE_CODE where somebody else has the item, or had it; UNKNOWN_CODE where
+            it is not known what became of it. What is said of an attempt that is over and is no
+            claim does nothing.
         """
         verdict: Verdict
         found: cython.pointer(Item) = self.in_hand(item, attempt)
         fill_verdict(cython.address(verdict), code, state)
+        if found == cython.NULL and code == ACCEPTED:
+            found = self.given_up(item, attempt)
         if found == cython.NULL:
-            if code == ACCEPTED and self.commits.has(item, attempt):
-                return SETTLE
-            self.stale(cython.address(verdict))
-            return REFUSE
+            return self.answer_late(item, attempt) if code == ACCEPTED else REFUSE
         found.flags |= HANDED
         return self.conclude(found, cython.address(verdict))
 

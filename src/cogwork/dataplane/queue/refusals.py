@@ -6,7 +6,7 @@ import functools
 
 from cogwork.amqp import codec
 from cogwork.amqp.errors import AmqpError, Condition
-from cogwork.amqp.extensions import STALE_ATTEMPT
+from cogwork.amqp.extensions import CLAIM_IN_DOUBT, STALE_ATTEMPT
 from cogwork.amqp.format_codes import not_understood
 from cogwork.amqp.outcomes import Rejected
 from cogwork.amqp.types import Symbol
@@ -17,6 +17,7 @@ __all__ = (
     "DISK_FAILED_STATE",
     "DISK_FULL_STATE",
     "FULL_STATE",
+    "IN_DOUBT_STATE",
     "MALFORMED_STATE",
     "ODD_FIELDS",
     "STALE_STATE",
@@ -65,7 +66,10 @@ DISK_FAILED_STATE = _rejection(DISK_FAILED, "the queue's disk has failed; nothin
 MALFORMED_STATE = _rejection(Condition.DECODE_ERROR, "the message's sections are malformed")
 
 STALE_STATE = _rejection(STALE_ATTEMPT)
-"""For an attempt that its shard knows nothing of any more."""
+"""For an attempt of an item that somebody else has, or has had."""
+
+IN_DOUBT_STATE = _rejection(CLAIM_IN_DOUBT)
+"""For an attempt that its shard knows nothing of (any more), or where that cannot be asked."""
 
 
 def fault(problem: str) -> bytes:

@@ -100,8 +100,9 @@ class Restoration:
         if store.trail is not None:
             store.trail.sequence_base = store.journal.sequence_base if store.journal else 0
             store.trail.recall(image.untold)
-        for number, attempt in image.commits:
-            store.commits.add(number, attempt)
+        now: uint32_t = cython.cast(uint32_t, now_ms // 1000)
+        for number, attempt, at_s in image.commits.remembered(0):
+            store.commits.add(number, attempt, min(at_s, now) or now)
         for letter in image.letters.remembered():
             store.letters.remember(letter)
         if store.recent is not None:
@@ -225,8 +226,8 @@ class Checkpoint:
         self.scratch = Journal(store.core, store.journal.sequence_base)
         self.scratch.is_dirty = True
         self.seen = list(store.journal.seen or ())
-        for number, attempt in store.commits.remembered():
-            self.scratch.committed(number, attempt)
+        for number, attempt, at_s in store.commits.remembered(store.wall_s()):
+            self.scratch.committed(number, attempt, at_s)
         for letter in store.letters.remembered():
             self.scratch.letter(octets_of(letter))
         if store.trail is not None:

@@ -15,7 +15,7 @@ when `handler.on_batch(store)` is called.
 
 from cython.cimports.cogwork.dataplane.queue.commits import Commits
 from cython.cimports.cogwork.dataplane.queue.stock import is_choked
-from cython.cimports.cogwork.dataplane.terminus import KEEP, REFUSE, SETTLE
+from cython.cimports.cogwork.dataplane.terminus import KEEP, REFUSE, SETTLE, UNKNOWN
 
 from cogwork.dataplane.queue.ledger import IN_DOUBT, REJECTED_BY_CONSUMER
 from cogwork.dataplane.queue.stock import DROPPED, EXCEEDED, EXPIRED
@@ -30,12 +30,13 @@ __all__ = (
     "SETTLE_CODE",
     "SOURCE_HASH",
     "STALE_CODE",
+    "UNKNOWN_CODE",
     "Store",
 )
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
-KEEP_CODE, SETTLE_CODE, STALE_CODE = KEEP, SETTLE, REFUSE
+KEEP_CODE, SETTLE_CODE, STALE_CODE, UNKNOWN_CODE = KEEP, SETTLE, REFUSE, UNKNOWN
 """What `claim` and `resume` return, as Python names it."""
 
 
@@ -87,7 +88,7 @@ class Store(Admission):
     def clear(self) -> None:
         """Forgets its items, and all that it knows of earlier ones: another store has them now.
 
-        Nothing of that is written down; consumers stay, and their claims are stale.
+        Nothing of that is written down; consumers stay, and of their claims nothing is known.
         """
         self.drop_all()
         self.commits = Commits()
@@ -171,12 +172,13 @@ class Store(Admission):
 
         Returns:
             For each tag KEEP_CODE where that attempt goes on, SETTLE_CODE where its claim was
-            confirmed, STALE_CODE where it has been overtaken or never was.
+            confirmed, STALE_CODE where there is a later one or another was confirmed, UNKNOWN_CODE
+            where nothing is known of it.
         """
         answers: list = []
         for tag in tags:
             if len(tag) != 16 or int.from_bytes(tag[:4], "big") != self.shard:
-                answers.append(REFUSE)
+                answers.append(UNKNOWN)
                 continue
             number = int.from_bytes(tag[4:12], "big")
             attempt = int.from_bytes(tag[12:], "big")

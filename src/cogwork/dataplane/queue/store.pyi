@@ -16,6 +16,7 @@ SOURCE_HASH: str
 KEEP_CODE: Final[int]
 SETTLE_CODE: Final[int]
 STALE_CODE: Final[int]
+UNKNOWN_CODE: Final[int]
 
 class StoreHandler(Protocol):
     """Called once after each batch in which items died."""

@@ -7,7 +7,7 @@ credit and session windows are gathered while a batch is scanned and written whe
 
 import cython
 from cython.cimports.cogwork.dataplane.encoding.octets import bytes_from, store_uint
-from cython.cimports.cogwork.dataplane.terminus import KEEP, REFUSE, Terminus
+from cython.cimports.cogwork.dataplane.terminus import KEEP, REFUSE, UNKNOWN, Terminus
 from cython.cimports.cogwork.dataplane.transport.ends import ReceivingEnd
 from cython.cimports.cogwork.dataplane.transport.frames import (
     HEADER_ROOM_BYTES,
@@ -48,6 +48,12 @@ STALE_STATE = cython.declare(
     b"\x00\x53\x25\xc0\x1e\x01\x00\x53\x1d\xc0\x18\x01\xa3\x15cogwork:stale-attempt",
 )
 """Rejected with the condition that tells a consumer its claim came too late."""
+
+IN_DOUBT_STATE = cython.declare(
+    bytes,
+    b"\x00\x53\x25\xc0\x1f\x01\x00\x53\x1d\xc0\x19\x01\xa3\x16cogwork:claim-in-doubt",
+)
+"""Rejected with the condition that tells a consumer that nothing is known of its claim."""
 
 
 class Session(Settlements):
@@ -320,6 +326,7 @@ class Session(Settlements):
     def settle_one(self, sent, verdict):
         """Tells one delivery's source its outcome, and confirms to a receiver that settles second."""
         refusal: Verdict
+        state: bytes
         reply: cython.int
         link: LinkEnd
         delivery_id: uint32_t = sent.delivery_id
@@ -329,8 +336,9 @@ class Session(Settlements):
             if reply == KEEP:
                 return 0
             self.sent.forget(delivery_id)
-            if reply == REFUSE:
-                fill_verdict(cython.address(refusal), REJECTED, STALE_STATE)
+            if reply in (REFUSE, UNKNOWN):
+                state = STALE_STATE if reply == REFUSE else IN_DOUBT_STATE
+                fill_verdict(cython.address(refusal), REJECTED, state)
                 self.settle(
                     cython.address(self.to_receiver),
                     False,

@@ -15,11 +15,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import Condition
-from cogwork.amqp.outcomes import Accepted
+from cogwork.amqp.outcomes import Accepted, Rejected
 from cogwork.amqp.terminus import COPY
 from cogwork.dataplane.addresses.entry import CLOSEST_CODE, AddressEntry
 from cogwork.dataplane.addresses.partitions import PartitionedInlet
-from cogwork.dataplane.queue.store import SETTLE_CODE, STALE_CODE, Store
+from cogwork.dataplane.queue.store import KEEP_CODE, SETTLE_CODE, STALE_CODE, Store
 from cogwork.dataplane.transport.credit import CreditingEnd
 from cogwork.nodes.queue.burial import Burial
 from cogwork.nodes.queue.dead_letters import dead_letter
@@ -30,11 +30,12 @@ from cogwork.spi.node import Refused
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from cogwork.amqp.outcomes import DeliveryState
     from cogwork.spi.effects import Effect
     from cogwork.spi.journals import JournalHandle, Journals, ReplicaHandle
     from cogwork.spi.node import NodeContext, Subscription
 
-__all__ = ("QueueNode", "awake")
+__all__ = ("QueueNode", "awake", "known_by")
 
 NOT_HELD = MappingProxyType(
     {"voters": [], "learners": [], "wanted": [], "wanted_learners": [], "moving": False}
@@ -155,9 +156,7 @@ class QueueNode:
             self._watch.consumer(self.store.serial_of(subscription.link), subscription)
         tags = list(subscription.unsettled)
         codes = self.store.resume(subscription.link, tags, subscription.handed)
-        for tag, code in zip(tags, codes, strict=True):
-            if code != STALE_CODE:
-                subscription.known[tag] = Accepted() if code == SETTLE_CODE else None
+        subscription.known.update(known_by(tags, codes))
         earlier = self._cut_off.pop(subscription.borrower, None)
         if earlier is not None:
             self.store.take_back(earlier)
@@ -286,6 +285,20 @@ class QueueNode:
     def purge(self) -> int:
         """Drops the items that no consumer holds; returns how many."""
         return self.store.purge()
+
+
+def known_by(tags: Iterable[bytes], codes: Iterable[int]) -> dict[bytes, DeliveryState | None]:
+    """Return what a consumer that presents tags is told of them (AMQP 1.0 §2.6.13).
+
+    None of one that goes on, accepted of one that was confirmed, rejected where somebody else
+    has the item, or had it. What is left out is not known.
+    """
+    states: dict[int, DeliveryState | None] = {
+        KEEP_CODE: None,
+        SETTLE_CODE: Accepted(),
+        STALE_CODE: Rejected(),
+    }
+    return {tag: states[code] for tag, code in zip(tags, codes, strict=True) if code in states}
 
 
 def awake(queues: Iterable[tuple[str, QueueNode]]) -> list[tuple[str, QueueNode]]:
