@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 import threading
+import time
 import uuid
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
+import zmq
 
 from cogwork import sync
 
@@ -217,6 +219,79 @@ def test_a_message_need_not_name_its_address(running: Gateway) -> None:
         ("un.*", None),
         ("unnamed", "topic/unnamed"),
     ]
+
+
+@pytest.mark.parametrize("id_", [None, 1])
+def test_a_cast_to_a_stored_queue_stays_there(running: Gateway, id_: int | None) -> None:
+    """`timeout_s` is how long it is tried, `ttl_s` how long it lives."""
+    address = f"queue/kept-{id_}"
+    caller = running.client()
+    named = {} if id_ is None else {"id": id_}
+    caller.send("CAST", {"address": address, "timeout_s": 0.2, **named}, "for ever")
+    caller.send("CAST", {"address": address, "timeout_s": 0.2, "ttl_s": 600, **named}, "long")
+    caller.send("CAST", {"address": address, "ttl_s": 0.2, **named}, "short")
+    if id_ is not None:
+        for _ in range(3):
+            assert caller.receive().verb == "DONE"
+    time.sleep(1.5)
+    with sync.connect(running.url) as mesh, mesh.consume(address) as items:
+        for body, longest_s in (("for ever", None), ("long", 600)):
+            item = items.receive(20)
+            assert item is not None
+            assert item.body == body
+            if longest_s is None:
+                assert item.ttl_s is None
+            else:
+                assert item.ttl_s is not None
+                assert longest_s - 60 < item.ttl_s <= longest_s - 1
+            items.accept(item)
+        assert items.receive(0.2) is None
+
+
+def test_a_ttl_that_is_none_is_refused(running: Gateway) -> None:
+    caller = running.client()
+    caller.send("CAST", {"id": 1, "to": "x", "ttl_s": -1}, None)
+    answer = caller.receive()
+    assert answer.verb == "ERROR"
+    assert "ttl_s" in answer.header["text"]
+
+
+def test_a_call_is_tried_until_its_time_is_over(running: Gateway) -> None:
+    """Also in the last moment before that, which a pause between offers must not cut off."""
+    caller = running.client()
+    began_s = time.monotonic()
+    caller.send("CALL", {"id": 1, "to": "nobody-at-all", "timeout_s": 2.5}, None)
+    answer = caller.receive()
+    assert (answer.verb, answer.header["code"]) == ("ERROR", "unreachable")
+    assert time.monotonic() - began_s >= 2.4
+
+
+def test_what_fails_with_a_type_keeps_its_code(running: Gateway) -> None:
+    service, caller = running.client(), running.client()
+    service.register("coded")
+    caller.send("CALL", {"id": 1, "to": "coded"}, None)
+    request = service.receive()
+    header = {"id": request.header["id"], "code": "no-such-vm", "type": "KeyError", "text": "7"}
+    service.send("FAIL", header)
+    answer = caller.receive()
+    assert answer.verb == "ERROR"
+    told = {key: answer.header[key] for key in ("code", "condition", "type", "text")}
+    assert told == {"code": "failed", "condition": "no-such-vm", "type": "KeyError", "text": "7"}
+
+
+def test_a_req_socket_gets_an_answer_that_it_can_read(running: Gateway) -> None:
+    context = zmq.Context.instance()
+    socket = context.socket(zmq.REQ)
+    try:
+        socket.connect(running.kinds["roundrobin"])
+        socket.send_multipart([b"COG1", b"HELLO", b"", b"{}"])
+        assert socket.poll(20_000), "an answer, and not silence"
+        frames = socket.recv_multipart()
+    finally:
+        socket.close(0)
+    assert frames[:2] == [b"COG1", b"ERROR"]
+    header = json.loads(frames[3])
+    assert "DEALER" in header["text"]
 
 
 def test_a_stored_queue_keeps_what_nobody_takes(running: Gateway) -> None:

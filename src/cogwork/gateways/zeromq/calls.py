@@ -27,6 +27,9 @@ __all__ = ("Call", "Calls", "Deadlines")
 PAUSE_LEAST_S, PAUSE_MOST_S = 0.05, 1.0
 """Between offers to an address that nobody serves."""
 
+LAST_S = 0.2
+"""What is released later is not offered again: its deadline would come first."""
+
 TENTHS = 10
 
 UNDER_WAY_MAX = 1000
@@ -49,6 +52,8 @@ class Call:
         message: What is sent.
         deadline_s: When it is given up.
         has_reply: Whether there is a reply to it: whether it is a call.
+        dies_s: When its message is worth nothing any more; None for never. A call's is its
+            deadline; what a cast brings into a store stays there as long as the cast says.
         on_end: Called instead of telling the client, with a reply or None.
         pause_s: Before it is offered again.
         was_released: Whether nobody took it when it was offered last.
@@ -63,6 +68,7 @@ class Call:
     message: Message
     deadline_s: float
     has_reply: bool
+    dies_s: float | None = None
     on_end: Callable[[Message | None], None] | None = None
     pause_s: float = PAUSE_LEAST_S
     was_released: bool = False
@@ -151,7 +157,14 @@ class Calls:
         self._offer(call)
 
     def _offer(self, call: Call) -> None:
-        call.message.ttl_s = max(call.deadline_s - self._now_s(), 0.001)
+        dies_s = call.deadline_s if call.has_reply else call.dies_s
+        if dies_s is None:
+            call.message.ttl_s = None
+        elif call.has_reply or dies_s > self._now_s():
+            call.message.ttl_s = max(dies_s - self._now_s(), 0.001)
+        else:
+            self.expire(call.number)
+            return
         self._post(call.message, call.number)
 
     def end(self, call: Call) -> bool:
@@ -189,12 +202,21 @@ class Calls:
     def _release(self, call: Call) -> None:
         """Offers it again after a pause, where there is time for that."""
         call.was_released = True
-        again_s = self._now_s() + call.pause_s
-        if call.on_end is not None or again_s >= call.deadline_s:
+        if call.on_end is not None:
             self.fail(call, Code.UNREACHABLE, f"{call.address}: nobody is there to take it")
             return
+        left_s = call.deadline_s - self._now_s()
+        again_s = self._now_s() + min(call.pause_s, max(left_s - LAST_S, 0.0))
         call.pause_s = min(call.pause_s * 2, PAUSE_MOST_S)
-        self._pauses.add(call.number, again_s)
+        if left_s > LAST_S:  # else its deadline ends it in a moment
+            self._pauses.add(call.number, again_s)
+
+    def expire(self, number: int) -> None:
+        """Gives up what has lived as long as it may without being taken."""
+        call = self._open.get(number)
+        if call is not None:
+            text = f"{call.address}: nobody took it as long as it may live (ttl_s)"
+            self.fail(call, Code.UNREACHABLE, text)
 
     def renew(self, call: Call, deadline_s: float) -> None:
         """Has a call end later: something came of it."""

@@ -164,7 +164,8 @@ class Desk:
         self._refuse_to_send()
         message = message_of(frames)
         message.to = self._address_of(lane, frames)
-        message.ttl_s = frames.seconds("timeout_s", CAST_TIMEOUT_S)
+        frames.seconds("timeout_s", CAST_TIMEOUT_S)
+        message.ttl_s = frames.life_s()
         self._gateway.post(message)
 
     def _begin(self, lane: Lane, session: Session, frames: Frames, request: int | str) -> None:
@@ -183,6 +184,7 @@ class Desk:
             message.correlation_id = str(number)  # a text is encoded at once
         timeout_s = frames.seconds("timeout_s", CALL_TIMEOUT_S if has_reply else CAST_TIMEOUT_S)
         deadline_s = gateway.now_s + timeout_s
+        life_s = timeout_s if has_reply else frames.life_s()
         call = Call(
             number,
             session,
@@ -192,6 +194,7 @@ class Desk:
             message,
             deadline_s,
             has_reply=has_reply,
+            dies_s=None if life_s is None else gateway.now_s + life_s,
         )
         if frames.verb == b"STREAM":
             credit = frames.count("credit", PARTS, CREDIT_MAX)

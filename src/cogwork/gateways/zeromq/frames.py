@@ -38,6 +38,10 @@ TIMEOUT_S_MAX = 86_400.0
 """A day: what takes longer is no call but a job, and belongs into a queue."""
 
 
+TTL_S_MAX = 4_294_967.0
+"""What AMQP's header holds in milliseconds (§3.2.1): 49 days."""
+
+
 @dataclass(slots=True)
 class Frames:
     """One message from a client.
@@ -123,6 +127,16 @@ class Frames:
             raise Fault(Code.BAD_MESSAGE, f"{key}: seconds, more than 0 and at most {most:g}")
         return float(str(found))
 
+    def life_s(self) -> float | None:
+        """Returns how long a message is to live; None for as long as nobody takes it.
+
+        Raises:
+            Fault: It is no such time.
+        """
+        if self.header.get("ttl_s") is None:
+            return None
+        return self.seconds("ttl_s", 0.0, TTL_S_MAX)
+
     def properties(self) -> dict[str, object]:
         """Returns the application's properties.
 
@@ -149,6 +163,9 @@ def parse(parts: Sequence[bytes]) -> Frames:
     Raises:
         Fault: It is none of this protocol.
     """
+    if parts and not parts[0] and len(parts) > 1:
+        text = "frame 0 is empty, as a REQ socket sends it: use a DEALER socket"
+        raise Fault(Code.BAD_MESSAGE, text)
     if not FRAMES_LEAST <= len(parts) <= FRAMES_MOST:
         raise Fault(
             Code.BAD_MESSAGE, f"{len(parts)} frames: COG1, verb, session, header, body expected"

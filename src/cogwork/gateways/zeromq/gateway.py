@@ -78,7 +78,7 @@ class ZeromqGateway:
         self._zmq: zmq.Context[zmq.Socket[bytes]] | None = None
         self._gatekeeper: Gatekeeper | None = None
         self._watch: Watch | None = None
-        self._requests = Outlet()
+        self._requests = Outlet(context.now_s, self.calls.expire)
         self._is_flush_due = False
         self._paused_s: float | None = None
         self.faults = 0
@@ -207,6 +207,10 @@ class ZeromqGateway:
     def _blame(self, lane: Lane, route: bytes, parts: list[bytes], fault: Fault) -> None:
         """Tells a client what was wrong with its message; it goes on."""
         self.faults += 1
+        delimiter: list[bytes] = []
+        if len(parts) > 2 and not parts[1]:  # of a REQ socket, which reads nothing without it
+            delimiter.append(b"")
+            parts = [route, *parts[2:]]
         head = parts[4] if len(parts) > 4 else b""
         codec = codec_of(head)
         header: dict[str, object] = {"code": fault.code.value, "text": fault.text}
@@ -214,7 +218,8 @@ class ZeromqGateway:
             if (request := parse(parts[1:]).id) is not None:
                 header["id"] = request
         session = parts[3] if len(parts) > 3 else b""
-        lane.send([route, MAGIC, b"ERROR", session[:64], codec.encode_header(header)])
+        answer = [MAGIC, b"ERROR", session[:64], codec.encode_header(header)]
+        lane.send([route, *delimiter, *answer])
 
     def flush(self) -> None:
         """Ends a batch."""

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
+from cogwork.dataplane.message.messages import Message
+
 if TYPE_CHECKING:
-    from cogwork.dataplane.message.messages import Message
+    from collections.abc import Callable
+
     from cogwork.spi.door import Door
 
 __all__ = ("Outlet",)
@@ -19,10 +22,21 @@ class Outlet:
         door: What it sends by; None while there is none.
     """
 
-    def __init__(self) -> None:
-        """Has no door yet, and nothing waits."""
+    def __init__(
+        self,
+        now_s: Callable[[], float] | None = None,
+        on_over: Callable[[int], object] | None = None,
+    ) -> None:
+        """Has no door yet, and nothing waits.
+
+        Args:
+            now_s: The monotonic clock; None where no message has a time to live.
+            on_over: Called with the token of a message whose time was over before there was credit.
+        """
         self.door: Door | None = None
-        self._waiting: deque[tuple[bytes, int]] = deque()
+        self._now_s = now_s
+        self._on_over = on_over
+        self._waiting: deque[tuple[bytes, int, float | None]] = deque()
 
     def __len__(self) -> int:
         """Counts what waits."""
@@ -37,12 +51,30 @@ class Outlet:
         """
         encoded = message.encode()
         if self._waiting or not self._send(encoded, token):
-            self._waiting.append((encoded, token))
+            life_s = message.ttl_s
+            dies_s = None
+            if life_s is not None and self._now_s is not None:
+                dies_s = self._now_s() + life_s
+            self._waiting.append((encoded, token, dies_s))
 
     def go_on(self) -> bool:
-        """Sends what waits, as far as there is credit; returns whether that was all."""
+        """Sends what waits, as far as there is credit; returns whether that was all.
+
+        What waited has the less time to live; one whose time is over goes nowhere.
+        """
         while self._waiting:
-            if not self._send(*self._waiting[0]):
+            encoded, token, dies_s = self._waiting[0]
+            if dies_s is not None and self._now_s is not None:
+                left_s = dies_s - self._now_s()
+                if left_s <= 0:
+                    self._waiting.popleft()
+                    if token and self._on_over is not None:
+                        self._on_over(token)
+                    continue
+                message = Message.decode(encoded)
+                message.ttl_s = left_s
+                encoded = message.encode()
+            if not self._send(encoded, token):
                 return False
             self._waiting.popleft()
         return True

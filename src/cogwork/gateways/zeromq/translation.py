@@ -153,7 +153,7 @@ def error_reply(frames: Frames) -> Message:
     kind = frames.text("type")
     condition = frames.text("code") or "error"
     properties: dict[str, object] = {
-        CONDITION: REMOTE_ERROR if kind is not None else condition,
+        CONDITION: REMOTE_ERROR if kind is not None and condition == "error" else condition,
         DESCRIPTION: frames.text("text") or condition,
     }
     if kind is not None:
