@@ -29,6 +29,7 @@ from cogwork.client import Mesh as Mesh
 from cogwork.client import Message as Message
 from cogwork.client import MessageTooLarge as MessageTooLarge
 from cogwork.client import NoSuchMethod as NoSuchMethod
+from cogwork.client import NotBegun as NotBegun
 from cogwork.client import NotFound as NotFound
 from cogwork.client import NotOpened as NotOpened
 from cogwork.client import Outcome as Outcome
@@ -44,6 +45,7 @@ from cogwork.client import ReplyTooLarge as ReplyTooLarge
 from cogwork.client import Retry as Retry
 from cogwork.client import RpcOptions as RpcOptions
 from cogwork.client import ServerLost as ServerLost
+from cogwork.client import ServersBusy as ServersBusy
 from cogwork.client import Snapshot as Snapshot
 from cogwork.client import StaleAttempt as StaleAttempt
 from cogwork.client import StreamTruncated as StreamTruncated

@@ -81,9 +81,9 @@ async def test_a_container_that_dies_hangs_no_call() -> None:
         await eventually(lambda: far.running == 5, "they are under work")
         mesh.cut_off("b")
         for call in calls:
-            with pytest.raises(cogwork.ServerLost):
+            with pytest.raises(cogwork.InDoubt):
                 await call
-        with pytest.raises((cogwork.Unreachable, cogwork.CallTimeout)):
+        with pytest.raises((cogwork.Released, cogwork.CallTimeout)):
             await caller.call("line", "name", timeout_s=0.3)
         mesh.join_again("b")
         await eventually(mesh.is_settled, "they know each other again")

@@ -49,17 +49,28 @@ def reject(item: cogwork.Item) -> None:
 @story
 async def test_an_unsettled_call_hears_its_outcome_before_its_deadline(url: str) -> None:
     async with cogwork.connect(url) as server, cogwork.connect(url) as mesh:
-        for mood, kind in (
-            (release, cogwork.Released),
-            (fail, cogwork.InDoubt),
-            (reject, cogwork.Rejected),
-        ):
+        for mood, kind in ((fail, cogwork.InDoubt), (reject, cogwork.Rejected)):
             serving = asyncio.create_task(moody(server, mood))
             began_s = time.monotonic()
             with pytest.raises(kind):
                 await mesh.call("moody", "x", timeout_s=20, settled=False)
             assert time.monotonic() - began_s < 10
             assert await serving == [{}]
+
+
+@story
+async def test_a_call_that_is_released_is_tried_again_until_its_deadline(url: str) -> None:
+    async with cogwork.connect(url) as server, cogwork.connect(url) as mesh:
+        serving = asyncio.create_task(moody(server, release, release, reject))
+        with pytest.raises(cogwork.Rejected):
+            await mesh.call("moody", "x", timeout_s=20)
+        assert await serving == [{}] * 3
+        serving = asyncio.create_task(moody(server, *[release] * 100))
+        with pytest.raises(cogwork.CogworkError) as told:  # it may be out just then
+            await mesh.call("moody", "x", timeout_s=0.5)
+        assert isinstance(told.value, cogwork.Released | cogwork.CallTimeout)
+        serving.cancel()
+        await asyncio.gather(serving, return_exceptions=True)
 
 
 @story

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cogwork.client.errors import CallTimeout, Disconnected, InDoubt
-from cogwork.client.rpc.errors import BadReply, ServerLost, Unreachable
+from cogwork.client.errors import CallTimeout, Disconnected, InDoubt, Released
+from cogwork.client.rpc.errors import BadReply, ServerLost, ServersBusy, Unreachable
 from cogwork.client.rpc.wire import END, ERROR, HEARTBEAT, PART, error_of
 
 if TYPE_CHECKING:
@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from cogwork.dataplane.message.messages import Message
     from cogwork.io.turn import Waiter
 
-__all__ = ("Call", "NotSent")
+__all__ = ("SERVER_LOST", "Call", "NotSent")
+
+SERVER_LOST = "the server was lost before it had replied; the call may have been handled"
 
 
 class NotSent(Disconnected):
@@ -36,6 +38,7 @@ class Call:
     __slots__ = (
         "_heard_s",
         "_heartbeat_s",
+        "_sent",
         "_slot",
         "_target",
         "_timeout_s",
@@ -84,10 +87,13 @@ class Call:
         self._heard_s = now_s
         self._was_queued = True
         self._slot = 0
+        self._sent = -1
 
     def watch(self) -> None:
         """Keeps its deadline."""
         self._was_queued = self.post is None or self.post.queued
+        if self._was_queued and self._sent < 0:
+            self._sent = self._target.sent
         self._slot = self._wheel.add(self._next_due_s(), self)
 
     def on_reply(self, reply: Message) -> None:
@@ -114,6 +120,14 @@ class Call:
         if not self.future.done():
             self.future.set_exception(error)
 
+    def on_outcome(self, error: Exception) -> None:
+        """The request was not accepted: it was not begun, or its server was lost."""
+        if self.post is not None and self.post.expired and isinstance(error, Released):
+            error = self._unsent()
+        elif isinstance(error, InDoubt):
+            error = InDoubt(self.address, None, SERVER_LOST)
+        self.fail(error)
+
     def on_lost(self, error: Exception | None) -> None:
         """The address of its reply is gone."""
         if error is not None:
@@ -131,7 +145,7 @@ class Call:
         now_s = self.future.get_loop().time()
         if now_s >= self.deadline_s:
             if self.withdraw():
-                self.fail(Unreachable(self.address, self._timeout_s))
+                self.fail(self._unsent())
             else:
                 self.fail(CallTimeout(self.address, self._timeout_s))
             return
@@ -141,6 +155,12 @@ class Call:
             self.fail(ServerLost(self.address, self._heartbeat_s))
             return
         self.watch()
+
+    def _unsent(self) -> Unreachable:
+        """Says why it was not sent: whether there are servers, other calls from here have shown."""
+        target = self._target
+        is_busy = target.unsettled > 0 or 0 <= self._sent < target.sent
+        return (ServersBusy if is_busy else Unreachable)(self.address, self._timeout_s)
 
     def _next_due_s(self) -> float:
         if self._heartbeat_s is None:

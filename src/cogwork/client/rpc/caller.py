@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import random
 from typing import TYPE_CHECKING, Any
 
 from cogwork.amqp.errors import CogworkError
@@ -161,6 +162,7 @@ class Caller:
         is_settled = self.options.call_settled if settled is None else settled
         deadline_s = self._time() + request.timeout_s
         doubt: InDoubt | None = None
+        waits_s = self.options.retry.waits_s(random.random)
         while True:
             try:
                 reply = await self._attempt(request, deadline_s, heartbeat_s, is_settled)
@@ -172,10 +174,14 @@ class Caller:
                     raise
                 doubt = error
                 continue
-            except Released as error:
-                if doubt is None:
-                    raise
-                raise doubt from error  # the server was not there to ask
+            except Released as error:  # no server has begun it: another one may
+                wait_s = next(waits_s)
+                if isinstance(error, Unreachable) or self._time() + wait_s >= deadline_s:
+                    if doubt is None:
+                        raise
+                    raise doubt from error  # the server was not there to ask
+                await asyncio.sleep(wait_s)
+                continue
             return _result(request.address, reply, result)
 
     async def _attempt(
@@ -202,7 +208,6 @@ class Caller:
         )
         number = self.next_number()
         replies.calls[number] = call
-        is_queued = False
         try:
             try:
                 call.post = target.post(
@@ -211,19 +216,16 @@ class Caller:
                 )
             except Exception as error:
                 raise self._refusal(route, address, request, error) from error
-            is_queued = call.post.queued
             if len(replies.calls) == 1:
                 route.mesh.core.flush()  # there is nothing to be sent with: it need not wait
             call.watch()  # what need not be done before it is sent is done after that
             if not settled:
-                call.post.on_error = call.fail
+                call.post.on_error = call.on_outcome
             if route.looks_for(call):
                 await asyncio.sleep(0)  # others have their turn, as with any other call
             reply: Message = await call.future
-        except (asyncio.CancelledError, CallTimeout) as error:
-            # A deadline counts from the arrival at the server: one that waited here is late there.
-            is_known = not isinstance(error, CallTimeout) or is_queued or call.server is not None
-            if is_known and not call.withdraw():
+        except (asyncio.CancelledError, CallTimeout):
+            if not call.withdraw():
                 whom = call.server or self.everyone(route, address, request)
                 self.cancel(route, whom, number, replies.reply_to)
             raise

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cogwork.dataplane.message.messages import Message
 
 __all__ = ("CURRENT", "CallContext", "current_call")
@@ -21,17 +22,21 @@ class CallContext:
         request: The message, with user-id, subject and application-properties.
     """
 
-    __slots__ = ("_cancelled", "_deadline_s", "request")
+    __slots__ = ("_cancelled", "_clock", "_deadline_s", "request")
 
-    def __init__(self, request: Message, remaining_s: float | None) -> None:
-        """Takes the time.
+    def __init__(
+        self, request: Message, deadline_s: float | None, clock: Callable[[], float]
+    ) -> None:
+        """Belongs to one request.
 
         Args:
             request: The message.
-            remaining_s: How long the caller waits; None for ever.
+            deadline_s: How long the caller waits, by the clock; None for ever.
+            clock: Returns seconds.
         """
         self.request = request
-        self._deadline_s = None if remaining_s is None else time.monotonic() + remaining_s
+        self._deadline_s = deadline_s
+        self._clock = clock
         self._cancelled = False
 
     @property
@@ -39,7 +44,7 @@ class CallContext:
         """How long the caller still waits, in seconds; None for ever."""
         if self._deadline_s is None:
             return None
-        return max(self._deadline_s - time.monotonic(), 0.0)
+        return max(self._deadline_s - self._clock(), 0.0)
 
     @property
     def is_cancelled(self) -> bool:

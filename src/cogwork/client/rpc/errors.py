@@ -12,9 +12,11 @@ __all__ = (
     "CallCancelled",
     "Expired",
     "NoSuchMethod",
+    "NotBegun",
     "RemoteError",
     "ReplyTooLarge",
     "ServerLost",
+    "ServersBusy",
     "Unreachable",
     "Unserialisable",
 )
@@ -22,6 +24,7 @@ __all__ = (
 REMOTE_ERROR = Symbol("cogwork:remote-error")
 CALL_CANCELLED = Symbol("cogwork:call-cancelled")
 CALL_EXPIRED = Symbol("cogwork:call-expired")
+NOT_BEGUN = Symbol("cogwork:call-not-begun")
 
 
 class Unserialisable(CogworkError, TypeError):
@@ -50,9 +53,22 @@ class Unreachable(Released):
     """
 
     def __init__(self, address: str, timeout_s: float) -> None:
-        super().__init__(address, None, f"nobody serves it: no credit within {timeout_s:g} s")
+        text = f"nobody serves it, or has room: no credit within {timeout_s:g} s"
+        super().__init__(address, None, text)
         self.args = (address, timeout_s)
         self.timeout_s = timeout_s
+
+
+class ServersBusy(Unreachable):
+    """There are servers, but none had room until the deadline: nothing was sent."""
+
+    def __str__(self) -> str:
+        """Says what is scarce."""
+        return f"{self.address}: busy: there are servers, but no credit within {self.timeout_s:g} s"
+
+
+class NotBegun(Released):
+    """The server was stopped before it had begun the call: it can be tried again elsewhere."""
 
 
 class ServerLost(CallTimeout):
@@ -74,11 +90,20 @@ class RemoteError(CallFailed):
         type: The exception's type, as in `builtins.KeyError`.
         message: The exception's text.
         traceback_text: Where it was raised, as Python prints it; may be empty.
+        condition: What the exception, or a ZeroMQ service's FAIL, has as its code; else
+            `cogwork:remote-error`.
     """
 
-    def __init__(self, address: str, type: str, message: str, traceback_text: str = "") -> None:  # noqa: A002  # what it is
-        super().__init__(address, REMOTE_ERROR, f"{type}: {message}")
-        self.args = (address, type, message, traceback_text)
+    def __init__(
+        self,
+        address: str,
+        type: str,  # noqa: A002  # what it is
+        message: str,
+        traceback_text: str = "",
+        condition: str | None = None,
+    ) -> None:
+        super().__init__(address, Symbol(condition or REMOTE_ERROR), f"{type}: {message}")
+        self.args = (address, type, message, traceback_text, condition)
         self.type = type
         self.message = message
         self.traceback_text = traceback_text
@@ -101,22 +126,23 @@ class ReplyTooLarge(CallFailed):
 
 
 class CallCancelled(CallFailed):
-    """The server gave the call up: it is being stopped, or somebody cancelled it."""
+    """The server had begun the call, and gave it up: it was stopped, or somebody cancelled it."""
 
 
 class Expired(CallFailed):
-    """The call's time was over before its method began."""
+    """The call's time was over before its method began, or too little of it was left."""
 
 
 class BadReply(CallFailed):
     """The reply cannot be read, or is not of the type that was asked for."""
 
 
-CONDITIONS: dict[str, type[CallFailed]] = {
+CONDITIONS: dict[str, type[CallFailed | NotBegun]] = {
     Condition.NOT_IMPLEMENTED: NoSuchMethod,
     Condition.INVALID_FIELD: BadArguments,
     Condition.LINK_MESSAGE_SIZE_EXCEEDED: ReplyTooLarge,
     CALL_CANCELLED: CallCancelled,
     CALL_EXPIRED: Expired,
+    NOT_BEGUN: NotBegun,
 }
 """What a condition of an error reply means; all others are `CallFailed`."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from cogwork.amqp.terminus import Source
 from cogwork.client.receiver import Receiver
-from cogwork.dataplane.client.inbox import Inbox
+from cogwork.dataplane.client.request_inbox import RequestInbox
 from cogwork.dataplane.message.messages import Message
 
 if TYPE_CHECKING:
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from cogwork.amqp.types import Symbol
     from cogwork.client.mesh import Mesh
     from cogwork.client.rpc.outlet import Outlet
+    from cogwork.client.rpc.window import Window
+    from cogwork.dataplane.link import Link
 
 __all__ = ("Inlet",)
 
@@ -24,7 +26,7 @@ class Inlet(Receiver[Message]):
     """A receiving link of a service.
 
     Attributes:
-        inbox: Holds what was taken until it is done.
+        inbox: Where they arrive.
         outlet: Where replies to what comes here go.
     """
 
@@ -34,9 +36,10 @@ class Inlet(Receiver[Message]):
         address: str,
         mode: Symbol,
         *,
-        window: int,
+        is_shared: bool,
+        window: Window,
         outlet: Outlet,
-        take: Callable[[Inbox, Outlet], object],
+        take: Callable[[RequestInbox, Outlet], object],
     ) -> None:
         """Is not attached yet.
 
@@ -44,11 +47,19 @@ class Inlet(Receiver[Message]):
             mesh: Keeps it attached.
             address: Where requests come.
             mode: Whether they go to one server (move) or to each (copy).
-            window: Requests that may be on their way or under work.
+            is_shared: Whether another server could begin what comes here as well.
+            window: Gives it credit.
             outlet: Where replies go.
             take: Called when requests are there.
         """
-        self.inbox = Inbox(mesh.flusher, mesh.create_future, window)
+        self.inbox = RequestInbox(mesh.flusher, mesh.create_future, 1)
+        window.add(self.inbox, is_shared=is_shared)
+        self._window = window
         super().__init__(mesh, Source(address=address, distribution_mode=mode), self.inbox)
         self.outlives_gaps = True  # whoever asks all servers does not wait for any of them
         self.inbox.listener = partial(take, self.inbox, outlet)
+
+    def attached(self, link: Link) -> None:
+        """Gives the first credit."""
+        super().attached(link)
+        self._window.update()

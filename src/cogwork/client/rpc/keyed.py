@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from cogwork.amqp.message import MessageId
     from cogwork.client.rpc.outlet import Outlet
 
-    Asker: TypeAlias = tuple[Outlet, str | None, MessageId | None]
+    Asker: TypeAlias = tuple[Outlet, str | None, MessageId | None, Callable[[], object]]
 
 __all__ = ("KeyedReplies",)
 
@@ -66,7 +66,8 @@ class KeyedReplies:
 
         Args:
             key: The method, and the caller's key.
-            asker: How the reply leaves, where it goes, and what it is to name.
+            asker: How the reply leaves, where it goes, what it is to name, and what settles the
+                request then.
 
         Returns:
             Whether it is to be run, and the reply where there is one already. Neither: it runs,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cogwork.amqp.errors import CogworkError, Condition
 from cogwork.client.rpc.conversion import converted
+from cogwork.client.rpc.pace import Pace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -29,6 +30,7 @@ class Method:
         function: What is run.
         is_async: Whether it is a coroutine function.
         is_stream: Whether it yields its reply in parts.
+        pace: How long it takes.
     """
 
     __slots__ = (
@@ -40,6 +42,7 @@ class Method:
         "is_async",
         "is_stream",
         "name",
+        "pace",
     )
 
     def __init__(self, function: Callable[..., Any], name: str | None = None) -> None:
@@ -53,6 +56,7 @@ class Method:
             TypeError: A parameter cannot be given by name, or the name is a reserved one.
         """
         self.function = function
+        self.pace = Pace()
         self.name: str = function.__name__ if name is None else name
         if self.name.startswith("$"):
             raise TypeError(f"{self.name}: names that begin with $ are reserved")

@@ -39,7 +39,7 @@ class RpcOptions:
     broadcast: str = "broadcast"
     codec: str = "amqp"
     timeout_s: float = 10.0
-    call_settled: bool = True
+    call_settled: bool = False
     cast_settled: bool = True
     fanout_settled: bool = True
     reply_settled: bool = True

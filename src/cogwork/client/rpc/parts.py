@@ -14,7 +14,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from cogwork.client.errors import CallTimeout, InDoubt
-from cogwork.client.rpc.call import NotSent
+from cogwork.client.rpc.call import SERVER_LOST, NotSent
 from cogwork.client.rpc.codec import codec_for
 from cogwork.client.rpc.conversion import converted
 from cogwork.client.rpc.errors import BadReply, ServerLost, Unreachable
@@ -134,18 +134,24 @@ class Parts:
         number = self._caller.next_number()
         try:
             post = target.post(
-                request.message(number, replies.reply_to, request.timeout_s),
+                request.message(number, replies.reply_to, max(deadline_s - self._time(), 0.001)),
                 settled=self._settled,
             )
         except Exception as error:
             raise request.refusal(error) from error
         if not self._settled:
-            post.on_error = self._fail
+            post.on_error = self._on_outcome
         self._number, self._reply_to = number, replies.reply_to
         self._target, self._replies, self._post = target, replies, post
         replies.calls[number] = self
         self._heard_s = self._told_s = self._time()
         self._watch()
+
+    def _on_outcome(self, error: Exception) -> None:
+        """The request was not accepted: it was not begun, or its server was lost."""
+        if isinstance(error, InDoubt):
+            error = InDoubt(self._request.address, None, SERVER_LOST)
+        self._fail(error)
 
     # -- what comes
 

@@ -3,8 +3,10 @@
 Theory of operation. A service has three receiving links: of those addressed to one server of its
 topic, to itself, and to all servers. Requests are taken in the data plane's own batch; a plain
 function runs there and then, and its reply leaves with that batch, so it must not block. A
-coroutine function runs in a task. What is more than the concurrency waits, and is credit that the
-senders do not get: they turn to other servers, or wait.
+coroutine function runs in a task. Senders get credit for as much as can begin (`window.py`): what
+is more waits with them, or turns to other servers. A request stays unsettled until its work is
+done, so that callers hear at once of a server that is lost. What is late is not begun; nor is,
+while there is more to do than can be done, what is likely to be late (`pace.py`).
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 from cogwork.amqp.errors import CogworkError, Condition
@@ -21,12 +24,14 @@ from cogwork.client.rpc.codec import codec_for
 from cogwork.client.rpc.context import CURRENT
 from cogwork.client.rpc.direct.door import Door
 from cogwork.client.rpc.direct.meeting import DIRECT
-from cogwork.client.rpc.errors import CALL_CANCELLED
+from cogwork.client.rpc.errors import CALL_CANCELLED, CALL_EXPIRED, NOT_BEGUN
 from cogwork.client.rpc.inlet import Inlet
 from cogwork.client.rpc.keyed import KeyedReplies
 from cogwork.client.rpc.method import Method, WrongArgumentsError
 from cogwork.client.rpc.outlet import RoutedOutlet
+from cogwork.client.rpc.pace import LongestWait
 from cogwork.client.rpc.wheel import Wheel
+from cogwork.client.rpc.window import Window
 from cogwork.client.rpc.wire import (
     CANCEL,
     CREDIT,
@@ -37,8 +42,8 @@ from cogwork.client.rpc.wire import (
     id_of,
     refusal_reply,
 )
-from cogwork.client.rpc.work import BEATS, Work
-from cogwork.client.rpc.works import Works
+from cogwork.client.rpc.work import BEATS, LATE, Work
+from cogwork.client.rpc.works import SLICE_S, Works
 from cogwork.dataplane.client.posting_errors import MessageTooLarge
 from cogwork.dataplane.message.messages import Message
 
@@ -50,13 +55,23 @@ if TYPE_CHECKING:
     from cogwork.client.rpc.direct.options import Direct
     from cogwork.client.rpc.options import RpcOptions
     from cogwork.client.rpc.outlet import Outlet
-    from cogwork.dataplane.client.inbox import Inbox
+    from cogwork.dataplane.client.request_inbox import RequestInbox
 
 __all__ = ("Service",)
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
 GRACE_S = 5.0
+
+DRAIN_S = 1.0
+"""How long a container may take to send what is on its way when a service stops, or to find another
+server for a cast."""
+
+NOTES = frozenset({CANCEL, MORE})
+"""What is said of a call under way; any other name that begins with `$` is no method."""
+
+NOTABLE_S = 0.001
+"""What takes less need not be known better."""
 
 NAMED_MAX = 10
 """Of a service's methods, where somebody asks for another one."""
@@ -81,10 +96,13 @@ class Service:
         wheel: The deadlines of its work.
         time: The clock of these deadlines.
         works: What it is at work on.
+        window: The credit of its links.
         stamp: Application-properties that tell where it listens; None for nowhere.
+        runs_beside: Whether plain functions run beside the event loop.
     """
 
     stamp: dict[str, object] | None = None
+    runs_beside = False
 
     def __init__(
         self,
@@ -123,7 +141,14 @@ class Service:
         self.address = options.server(topic, server, exchange)
         self.wheel = Wheel(loop)
         self.time = loop.time
-        self.works = Works(concurrency, self._begin, mesh.core.flush)
+        self.works = Works(
+            concurrency,
+            begin=self._begin,
+            ended=self._give_room,
+            flush=mesh.core.flush,
+            loop=loop,
+        )
+        self.window = Window(lambda: self.works.load)
         self._loop = loop
         self._mesh = mesh
         self._concurrency = concurrency
@@ -131,17 +156,41 @@ class Service:
         self._methods: dict[str | None, Method] = {}
         self._outlet = RoutedOutlet(mesh, options.reply_settled)
         self._inlets = [
-            self._inlet(options.one_of(topic, exchange), MOVE),
+            self._inlet(options.one_of(topic, exchange), MOVE, is_shared=True),
             self._inlet(self.address, MOVE),
             self._inlet(options.every(topic, exchange), COPY),
         ]
+        self._topic_address = options.one_of(topic, exchange)
+        self._longest = LongestWait()
         self._keyed = KeyedReplies(loop.time)
+        self._has_waiting = False
         self._is_stopping = False
-        self._door = None if direct is None else Door(self, mesh, direct, exchange, concurrency)
+        self._is_taking = False
+        self._door = None if direct is None else Door(self, mesh, direct, exchange)
 
-    def _inlet(self, address: str, mode: Any) -> Inlet:  # noqa: ANN401  # a symbol
-        window = 2 * self._concurrency  # topped up at the half: so many can always be under work
-        return Inlet(self._mesh, address, mode, window=window, outlet=self._outlet, take=self.take)
+    def _inlet(self, address: str, mode: Any, *, is_shared: bool = False) -> Inlet:  # noqa: ANN401  # a symbol
+        return Inlet(
+            self._mesh,
+            address,
+            mode,
+            is_shared=is_shared,
+            window=self.window,
+            outlet=self._outlet,
+            take=self.take,
+        )
+
+    def _limit(self) -> int:
+        """Returns how many requests may be there at once.
+
+        Where all methods are plain functions that run there and then, nothing is under work when
+        the next ones come: more may be on their way, as long as they are done in a moment.
+        """
+        if self.runs_beside or self._has_waiting:
+            return self._concurrency
+        limit = 2 * self._concurrency
+        if self.works.begin_s * limit > SLICE_S:
+            limit = max(1, int(SLICE_S / self.works.begin_s))
+        return limit
 
     # -- methods
 
@@ -175,12 +224,14 @@ class Service:
         if method.name in self._methods:
             raise TypeError(f"{method.name}: the service has a method of this name")
         self._methods[method.name] = method
+        self._has_waiting = self._has_waiting or method.is_async or method.is_stream
         return function
 
     # -- life
 
     async def __aenter__(self) -> Self:
         await self._outlet.open()
+        self.window.limit = self._limit()
         try:
             await asyncio.gather(*(inlet.open() for inlet in self._inlets))
             if self._door is not None:
@@ -194,7 +245,10 @@ class Service:
         await self.stop()
 
     async def stop(self) -> None:
-        """Takes no more requests, waits for what is under work, and cancels what takes too long."""
+        """Takes no more requests, works off what is there, and cancels what takes too long.
+
+        What has not begun when the grace is over is handed back, for other servers.
+        """
         self._is_stopping = True
         try:
             await self._quiesce()
@@ -204,15 +258,27 @@ class Service:
         await self._shut()
 
     async def _quiesce(self) -> None:
-        """Takes no more requests, and waits for what is under work."""
+        """Takes no more requests, and waits for those that are there."""
         if self._door is not None:
             await self._door.close()
-        await asyncio.gather(*(inlet.shut() for inlet in self._inlets), return_exceptions=True)
-        self.works.cancel_waiting()
+        with suppress(TimeoutError):  # a container that does not answer has nothing to send
+            async with asyncio.timeout(DRAIN_S):
+                await asyncio.gather(*(inlet.inbox.stop() for inlet in self._inlets[:2]))
         try:
             await self.works.idle(self._grace_s)
         except TimeoutError:
             log.info("%s: work is cancelled after %g s", self.address, self._grace_s)
+
+    def pass_on(self, request: Message) -> None:
+        """Sends a request that nobody waits for to another server of the topic."""
+        if self._mesh.is_connected:
+            self._mesh.spawn(self._pass_on(request))
+
+    async def _pass_on(self, request: Message) -> None:
+        try:
+            await self._mesh.publish(self._topic_address, request, timeout_s=DRAIN_S)
+        except CogworkError as error:
+            log.warning("%s: a cast was not begun, and nobody else has it: %s", self.address, error)
 
     async def _shut(self) -> None:
         self.wheel.close()
@@ -245,15 +311,30 @@ class Service:
 
     # -- requests
 
-    def take(self, inbox: Inbox, outlet: Outlet) -> None:
+    def take(self, inbox: RequestInbox, outlet: Outlet) -> None:
         """Takes what has arrived; called in the data plane's batch."""
-        for request in inbox.take_now():
+        arrivals = inbox.take_now()
+        inbox.let_go(len(arrivals))
+        now_s = self.time()
+        self._is_taking = True
+        for request, delivery_id in arrivals:
             try:
-                if self._was_left(request) or not self._admit(inbox, outlet, request):
-                    inbox.let_go(1)
+                is_admitted = not self._was_left(request) and self._admit(
+                    inbox, outlet, request, delivery_id, now_s
+                )
             except Exception as error:  # hostile bytes must not keep back the others
-                inbox.let_go(1)
+                is_admitted = False
                 log.info("%s: a request cannot be read: %s", self.address, error)
+            if not is_admitted and delivery_id is not None:
+                inbox.settle_request(inbox.link, delivery_id, True)
+        self._is_taking = False
+        self._give_room()
+
+    def _give_room(self) -> None:
+        """Lets as many requests come as there is room for now; a batch says so at its end."""
+        if not self._is_taking:
+            self.window.limit = self._limit()
+            self.window.update()
 
     def _was_left(self, request: Message) -> bool:
         """Tells whether a call was cancelled before it came."""
@@ -263,21 +344,27 @@ class Service:
         is_note = name is not None and name.startswith("$")
         return not is_note and self.works.was_left(request.reply_to, id_of(request))
 
-    def _admit(self, inbox: Inbox, outlet: Outlet, request: Message) -> bool:
-        """Has a request worked on; returns whether it counts as held from now on."""
+    def _admit(
+        self,
+        inbox: RequestInbox,
+        outlet: Outlet,
+        request: Message,
+        delivery_id: int | None,
+        now_s: float,
+    ) -> bool:
+        """Has a request worked on, which settles it; returns whether that is so."""
         name = request.subject
         method = self._methods.get(name)
         reply_to = request.reply_to
         number = id_of(request)
         if method is None:
-            if name is not None and name.startswith("$"):
-                self._note(name, reply_to, number, request)
-            else:
-                text = f"{self.topic} has no method {name!r:.80}{_those_of(self._methods.values())}"
-                self._refuse(outlet, reply_to, number, Condition.NOT_IMPLEMENTED, text)
+            self._take_unknown(name, outlet, reply_to, number, request)
             return False
-        if self._is_stopping:
-            self._refuse(outlet, reply_to, number, CALL_CANCELLED, "the server is being stopped")
+        ttl_s = request.ttl_s
+        deadline_s = None if ttl_s is None else now_s + ttl_s
+        condition, why = self._hindrance(method, deadline_s, now_s, has_reply=reply_to is not None)
+        if why:
+            self._refuse(outlet, reply_to, number, condition, why)
             return False
         try:
             codec = codec_for(request.content_type)
@@ -294,6 +381,8 @@ class Service:
             inbox,
             outlet,
             request,
+            delivery_id=delivery_id,
+            deadline_s=deadline_s,
             reply_to=reply_to,
             number=number,
             method=method,
@@ -302,19 +391,64 @@ class Service:
         )
         properties = request.properties
         if properties and not self._note_wishes(work, properties, outlet):
-            return False
+            return not work.is_over  # one that waits for another one's reply is settled with that
         self.works.take(work)
         return True
+
+    def _take_unknown(
+        self,
+        name: str | None,
+        outlet: Outlet,
+        reply_to: str | None,
+        number: MessageId | None,
+        request: Message,
+    ) -> None:
+        """Takes a note on a call, or refuses a method that there is none of."""
+        if name in NOTES:
+            self._note(str(name), reply_to, number, request)
+        else:
+            text = f"{self.topic} has no method {name!r:.80}{_those_of(self._methods.values())}"
+            self._refuse(outlet, reply_to, number, Condition.NOT_IMPLEMENTED, text)
+
+    def _hindrance(
+        self, method: Method, deadline_s: float | None, now_s: float, *, has_reply: bool
+    ) -> tuple[str, str]:
+        """Says why a request is not even read: a condition and a text, which is empty for none."""
+        if self._is_stopping and has_reply:
+            return NOT_BEGUN, "the server is being stopped, and has not begun the call"
+        if deadline_s is not None:
+            self._longest.note(deadline_s - now_s, now_s)
+            why = self._lateness(method, deadline_s)
+            if why is not None:
+                return CALL_EXPIRED, why
+        return "", ""
+
+    def _lateness(self, method: Method, deadline_s: float) -> str | None:
+        """Says why a call is too late to be begun; None where it is not."""
+        now_s = self.time()
+        remaining_s = deadline_s - now_s
+        if remaining_s <= 0:
+            return LATE
+        if not self.works.is_pressed(now_s):
+            return None
+        if remaining_s >= min(method.pace.needed_s, self._longest.bound_s):
+            return None
+        return (
+            f"the server is full, and {remaining_s:.3f} s are left of a call"
+            f" to a method that takes {method.pace.mean_s:.3f} s"
+        )
 
     def _note_wishes(self, work: Work, properties: dict[str, object], outlet: Outlet) -> bool:
         """Notes what a request asks besides; returns whether it is to be run."""
         key = properties.get(KEY)
         if isinstance(key, str):
             name = (work.method.name, key)
-            is_new, reply = self._keyed.begin(name, (outlet, work.reply_to, work.number))
+            asker = (outlet, work.reply_to, work.number, work.settle)
+            is_new, reply = self._keyed.begin(name, asker)
             if not is_new:
                 if reply is not None:
                     _repeat(outlet, reply, work.reply_to, work.number)
+                    work.is_over = True
                 return False
             work.key = name
         work.wants_direct = DIRECT in properties
@@ -355,6 +489,12 @@ class Service:
 
     def _begin(self, work: Work) -> None:
         method = work.method
+        if work.is_watched and work.deadline_s is not None and not work.is_streamed:
+            why = self._lateness(method, work.deadline_s)
+            if why is not None:
+                work.refuse(CALL_EXPIRED, why)
+                return
+        work.begin()
         token = CURRENT.set(work.context)
         try:
             if method.is_async or method.is_stream or work.is_streamed:
@@ -375,6 +515,8 @@ class Service:
         except BaseException as error:  # SystemExit too must not end the event loop
             work.fail(error)
         else:
+            if self.works.begin_s > NOTABLE_S:
+                work.note_pace()
             work.finish(result)
 
     async def _run(self, work: Work) -> None:
@@ -388,6 +530,7 @@ class Service:
         except BaseException as error:
             work.fail(error)
         else:
+            work.note_pace()
             work.finish(result)
 
     async def _run_parts(self, work: Work) -> None:
@@ -432,7 +575,8 @@ class Service:
         Where there is none, for the call was ended, they hear of that: it may be made again.
         """
         encoded = None if reply is None else reply.encode()
-        for outlet, reply_to, number in self._keyed.finish(key, encoded):
+        for outlet, reply_to, number, settle in self._keyed.finish(key, encoded):
+            settle()
             if encoded is not None:
                 _repeat(outlet, encoded, reply_to, number)
             else:

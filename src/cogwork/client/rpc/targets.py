@@ -47,6 +47,18 @@ class Target(Publisher):
 
     is_used = True
 
+    @property
+    def sent(self) -> int:
+        """Counts what has left on the present link."""
+        link = self._outbox.link
+        return 0 if link is None else link.deliveries
+
+    @property
+    def has_credit(self) -> bool:
+        """Whether a message would leave at once."""
+        link = self._outbox.link
+        return link is not None and link.credit > 0 and not self._outbox.backlog_count
+
 
 class Targets:
     """The sending links of one connection, by address."""

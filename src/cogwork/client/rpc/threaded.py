@@ -11,12 +11,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from cogwork.client.rpc.service import Service
+from cogwork.client.rpc.work import Work
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
     from concurrent.futures import Future
 
-    from cogwork.client.rpc.work import Work
 
 __all__ = ("ThreadedService",)
 
@@ -30,6 +30,7 @@ class ThreadedService(Service):
     loop. A thread cannot be stopped: a method that takes long looks at `current_call()`.
     """
 
+    runs_beside = True
     _pool: ThreadPoolExecutor | None = None
 
     async def stop(self) -> None:
@@ -54,13 +55,17 @@ class ThreadedService(Service):
         try:
             result = work.method.function(**work.arguments)
         except BaseException as error:  # SystemExit too must not end a thread of the pool
-            self._hand_back(work.fail, error)
+            self._hand_back(Work.fail, work, error)
         else:
-            self._hand_back(work.finish, result)
+            self._hand_back(self._finish, work, result)
 
-    def _hand_back(self, done: Callable[[Any], None], value: object) -> None:
+    def _finish(self, work: Work, result: object) -> None:
+        work.note_pace()
+        work.finish(result)
+
+    def _hand_back(self, done: Callable[[Work, Any], None], work: Work, value: object) -> None:
         try:
-            self._loop.call_soon_threadsafe(done, value)
+            self._loop.call_soon_threadsafe(done, work, value)
         except RuntimeError:
             return  # the loop is closed: nobody is left to be told
 

@@ -118,5 +118,6 @@ def error_of(address: str, reply: Message) -> CogworkError:
     description = str(properties.get(DESCRIPTION, ""))
     kind = properties.get(TYPE)
     if kind is not None:
-        return RemoteError(address, str(kind), description, str(properties.get(TRACEBACK, "")))
+        told = str(properties.get(TRACEBACK, ""))
+        return RemoteError(address, str(kind), description, told, condition)
     return CONDITIONS.get(condition, CallFailed)(address, condition, description)

@@ -12,7 +12,7 @@ from cogwork.amqp.errors import Condition, EncodeError
 from cogwork.amqp.types import UInt
 from cogwork.client.rpc.codec import unserialisable
 from cogwork.client.rpc.context import CallContext
-from cogwork.client.rpc.errors import CALL_CANCELLED, CALL_EXPIRED, REMOTE_ERROR
+from cogwork.client.rpc.errors import CALL_CANCELLED, CALL_EXPIRED, NOT_BEGUN, REMOTE_ERROR
 from cogwork.client.rpc.wire import (
     CREDIT,
     CREDIT_MAX,
@@ -34,13 +34,15 @@ if TYPE_CHECKING:
     from cogwork.client.rpc.method import Method
     from cogwork.client.rpc.outlet import Outlet
     from cogwork.client.rpc.service import Service
-    from cogwork.dataplane.client.inbox import Inbox
+    from cogwork.dataplane.client.request_inbox import RequestInbox
 
-__all__ = ("Work",)
+__all__ = ("LATE", "Work")
 
 UINT_MAX = 0xFFFFFFFF
 
 log = logging.getLogger("cogwork.client.rpc")
+
+LATE = "the time of the call was over before its method began"
 
 BEATS = 3
 """Heartbeats within the longest silence that a caller takes: two may be late."""
@@ -66,18 +68,21 @@ class Work:
 
     __slots__ = (
         "_beat_s",
+        "_began_s",
         "_codec",
         "_credit",
         "_credit_waiter",
-        "_deadline_s",
+        "_delivery_id",
         "_inbox",
         "_lease_s",
+        "_link",
         "_next_beat_s",
         "_sent",
         "_service",
         "_slot",
         "arguments",
         "context",
+        "deadline_s",
         "is_over",
         "is_watched",
         "key",
@@ -93,10 +98,12 @@ class Work:
     def __init__(
         self,
         service: Service,
-        inbox: Inbox,
+        inbox: RequestInbox,
         outlet: Outlet,
         request: Message,
         *,
+        delivery_id: int | None,
+        deadline_s: float | None,
         reply_to: str | None,
         number: MessageId | None,
         method: Method,
@@ -107,9 +114,12 @@ class Work:
 
         Args:
             service: Whose it is.
-            inbox: Where it came; gets room again in the end.
+            inbox: Where it came; settles it in the end.
             outlet: Where replies leave.
             request: The message.
+            delivery_id: Its own; None where it came settled.
+            deadline_s: When nobody waits for a reply any more, on the service's clock; None for
+                never.
             reply_to: Where replies go; None for a cast.
             number: What replies name.
             method: What is to be run.
@@ -128,6 +138,9 @@ class Work:
         self.wants_direct = False
         self._service = service
         self._inbox = inbox
+        self._link = inbox.link
+        self._delivery_id = delivery_id
+        self._began_s = 0.0
         self.outlet = outlet
         self._codec = codec
         self._slot = 0
@@ -137,8 +150,8 @@ class Work:
         self._credit = 0
         self._sent = 0
         self._credit_waiter: asyncio.Future[None] | None = None
-        self._deadline_s: float | None = None
-        self.context = CallContext(request, request.ttl_s)
+        self.deadline_s = deadline_s
+        self.context = CallContext(request, deadline_s, service.time)
 
     # -- time
 
@@ -155,18 +168,17 @@ class Work:
         self._lease_s = lease_s
         self._credit = min(credit, CREDIT_MAX)
         now_s = self._service.time()
-        remaining_s = lease_s or self.context.remaining_s
-        if remaining_s is not None:
-            self._deadline_s = now_s + remaining_s
+        if lease_s:
+            self.deadline_s = now_s + lease_s
         if beat_s:
             self._beat(now_s)
         self._schedule()
 
     def _schedule(self) -> None:
-        if self._beat_s and (self._deadline_s is None or self._next_beat_s < self._deadline_s):
+        if self._beat_s and (self.deadline_s is None or self._next_beat_s < self.deadline_s):
             self._slot = self._service.wheel.add(self._next_beat_s, self)
-        elif self._deadline_s is not None:
-            self._slot = self._service.wheel.add(self._deadline_s, self)
+        elif self.deadline_s is not None:
+            self._slot = self._service.wheel.add(self.deadline_s, self)
 
     def _beat(self, now_s: float) -> None:
         self._next_beat_s = now_s + self._beat_s
@@ -180,10 +192,11 @@ class Work:
         if self.is_over:
             return
         now_s = self._service.time()
-        if self._deadline_s is not None and now_s >= self._deadline_s:
+        if self.deadline_s is not None and now_s >= self.deadline_s:
             begun = self in self._service.works
-            text = "the time of the call was over before its method began"
-            self.refuse(CALL_EXPIRED, text, is_late=begun)
+            if begun:
+                self.method.pace.note_cut(now_s - self._began_s)
+            self.refuse(CALL_EXPIRED, LATE, is_late=begun)
             return
         if self._beat_s and now_s >= self._next_beat_s:
             self._beat(now_s)
@@ -283,7 +296,7 @@ class Work:
 
     def cancel(self) -> None:
         """The caller has left, or the service is being stopped."""
-        self.refuse(CALL_CANCELLED, "the call was cancelled")
+        self.refuse(CALL_CANCELLED, "the call was cancelled after its method had begun")
 
     def end(self, reply: Message | None) -> None:
         """Is done: gives room for another one, and keeps its reply under its key."""
@@ -295,9 +308,34 @@ class Work:
             self._service.keep(self.key, reply)
         self._service.works.ended(self)
 
-    def let_go(self) -> None:
-        """Gives the sender room for another request."""
-        self._inbox.let_go(1)
+    def begin(self) -> None:
+        """Its method is about to run. What has no reply is done with: its sender need not wait."""
+        self._began_s = self._service.time()
+        if self.reply_to is None:
+            self.settle()
+
+    def note_pace(self) -> None:
+        """Its method is through."""
+        self.method.pace.note(self._service.time() - self._began_s)
+
+    def settle(self, *, is_taken: bool = True) -> None:
+        """Settles the request, if it is unsettled still: it is done, or another server's."""
+        if self._delivery_id is not None:
+            self._inbox.settle_request(self._link, self._delivery_id, is_taken)
+            self._delivery_id = None
+
+    def hand_back(self) -> None:
+        """Lets another server have what was not begun."""
+        if self._delivery_id is not None:
+            self.settle(is_taken=False)
+            self.is_over = True
+            self.end(None)
+        elif self.reply_to is not None:
+            self.refuse(NOT_BEGUN, "the server was stopped before it had begun the call")
+        else:
+            self.is_over = True
+            self.end(None)
+            self._service.pass_on(self.context.request)
 
     # -- parts
 
@@ -329,7 +367,7 @@ class Work:
         if isinstance(more, int) and more > self._credit:
             self._credit = min(more, self._sent + CREDIT_MAX)
         if self._lease_s:
-            self._deadline_s = self._service.time() + self._lease_s
+            self.deadline_s = self._service.time() + self._lease_s
         has_room = self._credit > self._sent
         if has_room and self._credit_waiter is not None and not self._credit_waiter.done():
             self._credit_waiter.set_result(None)

@@ -19,22 +19,50 @@ LEFT_MAX = 4_096
 """Of so many calls that are unknown it is remembered that they were cancelled, the latest ones."""
 
 
+SLICE_S = 0.005
+"""So long methods that do not wait run before the event loop reads what has come meanwhile: what
+waits in a socket gets older, and nobody sees it."""
+
+FULL_S = 0.25
+"""So long a service counts as full after it had no room: the next request is on its way."""
+
+
 class Works:
-    """The works of one service, from their beginning or their wait for it to their end."""
+    """The works of one service, from their beginning or their wait for it to their end.
+
+    Attributes:
+        begin_s: How long beginning one takes: all of its method, where that does not wait.
+    """
 
     def __init__(
-        self, concurrency: int, begin: Callable[[Work], None], flush: Callable[[], object]
+        self,
+        concurrency: int,
+        *,
+        begin: Callable[[Work], None],
+        ended: Callable[[], object],
+        flush: Callable[[], object],
+        loop: asyncio.AbstractEventLoop,
     ) -> None:
         """Has nothing to do yet.
 
         Args:
             concurrency: How many may run at once.
             begin: Runs a work, which may end at once.
+            ended: Called when one has ended.
             flush: Sends what was written; there is no other reply that the last one could leave
                 with.
+            loop: Gets its turn when methods that do not wait have run for a while.
         """
+        self.begin_s = 0.0
+        self._loop = loop
+        self._time = loop.time
+        self._spent_s = 0.0
+        self._is_paused = False
+        self._is_full = False
+        self._full_s = 0.0
         self._concurrency = concurrency
         self._begin = begin
+        self._on_ended = ended
         self._flush = flush
         self._known: dict[tuple[str | None, MessageId | None], Work] = {}
         self._left: OrderedDict[tuple[str | None, MessageId | None], None] = OrderedDict()
@@ -62,14 +90,44 @@ class Works:
         """Counts the calls that were cancelled and have not come."""
         return len(self._left)
 
+    @property
+    def load(self) -> int:
+        """Counts those that are under work, and those that wait for it."""
+        return len(self._running) + len(self._backlog)
+
+    def is_pressed(self, now_s: float) -> bool:
+        """Tells whether more is asked than can be done at once, or was a moment ago."""
+        return self._is_full or bool(self._backlog) or now_s - self._full_s < FULL_S
+
     def take(self, work: Work) -> None:
         """Begins a work, or has it wait for its turn."""
-        if len(self._running) >= self._concurrency:
+        if self._is_paused or self._backlog or len(self._running) >= self._concurrency:
             self._backlog.append(work)
             self.know(work)
         else:
-            self._running.add(work)
-            self._begin(work)
+            self._start(work)
+
+    def _start(self, work: Work) -> None:
+        """Begins a work, and leaves the next ones to a later turn of the loop where that is due."""
+        began_s = self._time()
+        self._running.add(work)
+        self._begin(work)
+        taken_s = self._time() - began_s
+        self.begin_s += (taken_s - self.begin_s) / 8
+        self._spent_s += taken_s
+        if len(self._running) >= self._concurrency:
+            self._is_full = True
+        if self._spent_s > SLICE_S:
+            self._spent_s = 0.0
+            self._full_s = self._time()
+            if not self._is_paused:
+                self._is_paused = True
+                self._loop.call_soon(self._go_on)
+
+    def _go_on(self) -> None:
+        self._is_paused = False
+        if self._backlog:
+            self._begin_next()
 
     def know(self, work: Work) -> None:
         """Lets its caller cancel a work, and its deadline end it."""
@@ -103,20 +161,23 @@ class Works:
             self._running.discard(work)
         else:
             self._backlog.remove(work)
-        work.let_go()
+        if self._is_full:
+            self._is_full = False
+            self._full_s = self._time()
+        work.settle()
         if self._backlog and not self._is_beginning:
             self._begin_next()
+        self._on_ended()
         if not self._running:
-            self._is_idle.set()
+            if not self._backlog:
+                self._is_idle.set()
             self._flush()
 
     def _begin_next(self) -> None:
         self._is_beginning = True  # what ends at once must not begin the next one within itself
         try:
-            while self._backlog and len(self._running) < self._concurrency:
-                work = self._backlog.popleft()
-                self._running.add(work)
-                self._begin(work)
+            while self._backlog and not self._is_paused and len(self._running) < self._concurrency:
+                self._start(self._backlog.popleft())
         finally:
             self._is_beginning = False
 
@@ -132,24 +193,26 @@ class Works:
             if work.outlet is outlet and work.key is None:
                 work.cancel()
 
-    def cancel_waiting(self) -> None:
-        """Cancels what has not begun."""
+    def hand_back(self) -> None:
+        """Leaves what has not begun to other servers."""
+        self._is_paused = True  # nothing else begins
         for work in list(self._backlog):
-            work.cancel()
+            work.hand_back()
 
     def cancel(self) -> list[asyncio.Future[Any]]:
         """Cancels everything; returns the tasks that have yet to come to their end."""
         tasks = [work.task for work in self._running if work.task is not None]
-        for work in [*self._backlog, *self._running]:
+        self.hand_back()
+        for work in list(self._running):
             work.cancel()
         return tasks
 
     async def idle(self, timeout_s: float) -> None:
-        """Waits until nothing is under work.
+        """Waits until nothing is under work, or waits for that.
 
         Raises:
             TimeoutError: Something still is.
         """
-        if self._running:
+        if self._running or self._backlog:
             self._is_idle.clear()
             await asyncio.wait_for(self._is_idle.wait(), timeout_s)

@@ -25,7 +25,6 @@ class Door:
         mesh: Mesh,
         direct: Direct,
         exchange: str | None,
-        concurrency: int,
     ) -> None:
         """Is closed.
 
@@ -34,7 +33,6 @@ class Door:
             mesh: The connection.
             direct: Where to listen.
             exchange: Of the service's addresses; None for the usual one.
-            concurrency: How much the service works on at once.
         """
         self._service = service
         self._mesh = mesh
@@ -43,7 +41,7 @@ class Door:
             mesh,
             direct,
             frozenset({service.address, service.options.one_of(service.topic, exchange)}),
-            2 * concurrency,
+            service.window,
             take=service.take,
             lost=service.works.lost,
         )

@@ -12,9 +12,9 @@ from cogwork.amqp.terminus import Source, Target
 from cogwork.client.errors import Disconnected
 from cogwork.client.outcome import Outcome, outcome_of
 from cogwork.dataplane.addresses.entry import CLOSEST_CODE, AddressEntry
-from cogwork.dataplane.client.inbox import Inbox
 from cogwork.dataplane.client.outbox import Outbox
 from cogwork.dataplane.client.posting_errors import BacklogFull
+from cogwork.dataplane.client.request_inbox import RequestInbox
 from cogwork.dataplane.transport.incoming import IncomingLink
 from cogwork.dataplane.transport.outgoing import OutgoingLink
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from cogwork.amqp.performatives import Attach
     from cogwork.client.mesh import Mesh
     from cogwork.client.rpc.outlet import Outlet
+    from cogwork.client.rpc.window import Window
     from cogwork.dataplane.link import Link
     from cogwork.dataplane.message.messages import Message
 
@@ -41,11 +42,13 @@ log = logging.getLogger("cogwork.client.rpc")
 class _Inflow:
     """A link on which requests come."""
 
-    def __init__(self, inbox: Inbox, entry: AddressEntry) -> None:
+    def __init__(self, inbox: RequestInbox, entry: AddressEntry, window: Window) -> None:
         self._inbox = inbox
         self._entry = entry
+        self._window = window
 
     def close(self) -> None:
+        self._window.remove(self._inbox)
         self._inbox.detach()
         self._inbox.close()
         self._entry.remove_outlet(self._inbox)
@@ -72,8 +75,8 @@ class DirectLinks:
         mesh: Mesh,
         number: int,
         addresses: frozenset[str],
-        window: int,
-        take: Callable[[Inbox, Outlet], object],
+        window: Window,
+        take: Callable[[RequestInbox, Outlet], object],
     ) -> None:
         """Has no link yet.
 
@@ -81,7 +84,7 @@ class DirectLinks:
             mesh: Whose loop and core carry the connection.
             number: Of the connection.
             addresses: Where requests may be sent.
-            window: Requests that may be on their way or under work.
+            window: Gives the links credit.
             take: Called when requests are there.
         """
         self._mesh = mesh
@@ -119,16 +122,18 @@ class DirectLinks:
             return
         mesh = self._mesh
         entry = AddressEntry(mesh.core, address, CLOSEST_CODE)
-        inbox = Inbox(mesh.flusher, mesh.create_future, self._window)
+        inbox = RequestInbox(mesh.flusher, mesh.create_future, 1)
         inbox.listener = partial(self._take, inbox, self)
         entry.add_outlet(inbox)
         end = IncomingLink(link.session.end, link.handle, entry, max_message_size=MESSAGE_BYTES_MAX)
-        link.context = _Inflow(inbox, entry)
+        link.context = _Inflow(inbox, entry, self._window)
         link.attach(source=attach.source, target=target, max_message_size=MESSAGE_BYTES_MAX)
         link.carry(end)
         self._open += 1
         inbox.attach(end)
         inbox.start()
+        self._window.add(inbox, is_shared=True)
+        self._window.update()
 
     def _attach_replies(self, link: Link, attach: Attach) -> None:
         source = attach.source

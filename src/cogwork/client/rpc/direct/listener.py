@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from cogwork.client.mesh import Mesh
     from cogwork.client.rpc.direct.options import Direct
     from cogwork.client.rpc.outlet import Outlet
-    from cogwork.dataplane.client.inbox import Inbox
+    from cogwork.client.rpc.window import Window
+    from cogwork.dataplane.client.request_inbox import RequestInbox
     from cogwork.dataplane.link import Link
 
 __all__ = ("DirectListener",)
@@ -61,9 +62,9 @@ class DirectListener(ListeningSide):
         mesh: Mesh,
         direct: Direct,
         addresses: frozenset[str],
-        window: int,
+        window: Window,
         *,
-        take: Callable[[Inbox, Outlet], object],
+        take: Callable[[RequestInbox, Outlet], object],
         lost: Callable[[Outlet], object],
     ) -> None:
         """Does not listen yet.
@@ -72,7 +73,7 @@ class DirectListener(ListeningSide):
             mesh: Whose loop and core carry the connections.
             direct: Where to listen.
             addresses: Where requests may be sent.
-            window: Requests of a link that may be on their way or under work.
+            window: Gives the links credit.
             take: Called when requests are there.
             lost: Called when a caller has gone, with what was the outlet of its replies.
         """
