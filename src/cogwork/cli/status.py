@@ -199,6 +199,13 @@ def _show_one(screen: Console, container: dict[str, Any]) -> None:
         f"{in_bytes(container['limits']['held_bytes'])}; at most "
         f"{container['limits']['connections']:,} connections"
     )
+    descriptors = container["descriptors"]
+    if descriptors["refused"]:
+        screen.print(
+            f"  [yellow]{descriptors['refused']:,} connections refused for want of file "
+            f"descriptors[/yellow]: {descriptors['limit']:,} are allowed",
+            markup=True,
+        )
     if container["cluster"] is not None:
         screen.print(cluster_line(container["cluster"]), markup=True)
     for vhost, facts in (container["schemas"] or {}).items():

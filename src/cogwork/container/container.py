@@ -256,6 +256,12 @@ class Container:
                 log.warning("virtual host %r: linked containers know of it after a restart", name)
 
     @property
+    def descriptors(self) -> dict[str, int]:
+        """The limit of file descriptors, how many are kept for files, connections refused."""
+        found = self._listeners.descriptors
+        return {"limit": found.limit, "reserved": found.reserved, "refused": found.refused}
+
+    @property
     def endpoints(self) -> list[str]:
         """Where it listens, as URLs."""
         return self._listeners.urls

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 from dataclasses import dataclass
 from functools import partial
@@ -14,6 +15,7 @@ from cogwork.amqp.errors import CogworkError
 from cogwork.amqp.redirect import Host
 from cogwork.amqp.sasl import ANONYMOUS
 from cogwork.amqp.types import Symbol
+from cogwork.io.descriptors import Descriptors
 from cogwork.io.listener import OWN_MODE, Listener, listening_path, listening_socket
 from cogwork.io.pump import READ_BYTES, SocketPump, StreamPump
 from cogwork.io.stream import StackedStream
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 
 __all__ = ("Listeners", "mode_of")
 
+log = logging.getLogger("cogwork")
+
 WILDCARDS = frozenset({"0.0.0.0", "::"})
 """Addresses to listen at that nobody can connect to from elsewhere."""
 
@@ -48,7 +52,11 @@ class _Open:
 
 
 class Listeners:
-    """Opens, reloads and closes listeners. Owned by the container."""
+    """Opens, reloads and closes listeners. Owned by the container.
+
+    Attributes:
+        descriptors: Of which connections leave a reserve.
+    """
 
     def __init__(self, peers: Peers) -> None:
         """Listens nowhere yet.
@@ -57,6 +65,7 @@ class Listeners:
             peers: Get the connections.
         """
         self._peers = peers
+        self.descriptors = Descriptors(partial(log.warning, "%s"))
         self._open: list[_Open] = []
         self._links: Listener | None = None
         self._scratch = bytearray(READ_BYTES + RECORD_BYTES)
@@ -91,13 +100,17 @@ class Listeners:
                         is_shared=is_shared,
                         silence_s=self._peers.idle_timeout_s,
                     )
-                    place.listener = Listener(sock, accept)
+                    place.listener = Listener(sock, accept, descriptors=self.descriptors)
                 elif held and listen.path in held:
                     sock = socket.socket(fileno=held[listen.path])
-                    place.listener = Listener(sock, accept, is_shared=True)
+                    place.listener = Listener(
+                        sock, accept, is_shared=True, descriptors=self.descriptors
+                    )
                 else:
                     sock = listening_path(listen.path, mode_of(listen))
-                    place.listener = Listener(sock, accept, listen.path)
+                    place.listener = Listener(
+                        sock, accept, listen.path, descriptors=self.descriptors
+                    )
                 self._open.append(place)
         except Exception:
             self.close()

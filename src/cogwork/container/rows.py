@@ -59,7 +59,14 @@ __all__ = (
 CONTAINER = (
     *("name", "version", "process_id", "incarnation", "since", "uptime_s", "cpu_s"),
     *("resident_bytes", "is_draining", "endpoints", "vhosts", "connections_accepted"),
-    *("connections_refused", "connections_redirected", "clients", "frames_in", "unroutable"),
+    *(
+        "connections_refused",
+        "connections_redirected",
+        "descriptors",
+        "clients",
+        "frames_in",
+        "unroutable",
+    ),
     *("workers", "cluster", "schemas", "gateways", "totals", "limits"),
 )
 CONNECTION = (
@@ -147,6 +154,7 @@ def container_row(container: Container) -> Row:
         "connections_accepted": container.peers.accepted,
         "connections_refused": container.peers.refused,
         "connections_redirected": container.peers.redirected,
+        "descriptors": container.descriptors,
         "clients": container.peers.clients,
         "frames_in": container.core.frames_in,
         "unroutable": sum(vhost.space.unroutable for vhost in container.vhosts.values()),

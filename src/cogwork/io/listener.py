@@ -15,6 +15,8 @@ from cogwork.io.tcp_options import set_tcp_options
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from cogwork.io.descriptors import Descriptors
+
 __all__ = ("ListenError", "Listener", "listening_path", "listening_socket", "reserved_socket")
 
 BACKLOG = 1024
@@ -50,6 +52,7 @@ class Listener:
         path: str | None = None,
         *,
         is_shared: bool = False,
+        descriptors: Descriptors | None = None,
     ) -> None:
         """Starts to accept.
 
@@ -59,9 +62,11 @@ class Listener:
             path: The socket's file, where this object is to remove it in the end.
             is_shared: Whether other processes accept from this very socket, too. The kernel wakes
                 them all, and may wake the same one first each time: so they take turns.
+            descriptors: Says whether a connection may keep its descriptor; without, each may.
         """
         self._loop = asyncio.get_running_loop()
         self._on_accept = on_accept
+        self._descriptors = descriptors
         self._socket = sock
         self._file = None if path is None else SocketFile(path)
         self._on_readable = self._take_turns if is_shared else self._accept
@@ -100,11 +105,18 @@ class Listener:
             return False
         except OSError as error:
             if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
+                self._admits(-1)
                 self._pause(RETRY_S)
             return False
+        if not self._admits(sock.fileno()):
+            sock.close()
+            return True
         sock.setblocking(False)
         self._on_accept(sock)
         return True
+
+    def _admits(self, descriptor: int) -> bool:
+        return self._descriptors is None or self._descriptors.admits(descriptor)
 
     def _pause(self, pause_s: float) -> None:
         self._loop.remove_reader(self._socket.fileno())
