@@ -147,6 +147,11 @@ class Core:
         self.membership_index, self.membership = memberships[-1]
 
     @property
+    def is_below_floor(self) -> bool:
+        """Whether the log does not have what this member had, or was told of, before it left."""
+        return (self.log.last_term, self.log.last_index) < self.floor
+
+    @property
     def is_voter(self) -> bool:
         """Whether this member may stand for election.
 
@@ -155,7 +160,7 @@ class Core:
         there is but one change at a time. A log that ends below the floor may call this member a
         voter as it was one before it left.
         """
-        if (self.log.last_term, self.log.last_index) < self.floor:
+        if self.is_below_floor:
             return False
         if self.own in self.membership.all_voters:
             return True
@@ -257,13 +262,14 @@ class Core:
         """
         memberships = _memberships(entries)
         before = self.membership
+        was_below = self.is_below_floor
         if entries[0].index <= self.log.last_index:
             self._cut(entries[0].index)
         if memberships:
             self._follow([*self._memberships, *memberships])
         self.log.extend(entries)
-        if self.membership is not before:
-            self.draw_timeout()
+        if self.membership is not before or (was_below and not self.is_below_floor):
+            self.draw_timeout()  # else it would wait as long as a learner
 
     def commit_to(self, index: int) -> None:
         """Knows that the entries up to an index are committed."""

@@ -127,6 +127,11 @@ class Group:
         return self._core.log.last_index
 
     @property
+    def is_below_floor(self) -> bool:
+        """Whether its log has not come to its floor yet: see `Recovered`."""
+        return self._core.is_below_floor
+
+    @property
     def compacted_index(self) -> int:
         """Up to here entries are given up."""
         return self._core.log.compacted_index

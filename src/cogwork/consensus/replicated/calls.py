@@ -37,11 +37,15 @@ __all__ = (
     "Call",
     "Failed",
     "FindTime",
+    "FloorIs",
     "GetBounds",
+    "GetFloor",
+    "GetIdentity",
     "GetMembers",
     "GetMove",
     "GetRoom",
     "GetSnapshot",
+    "IdentityIs",
     "MembersAre",
     "MoveIs",
     "Place",
@@ -129,6 +133,14 @@ class GetRoom(_Call, frozen=True, array_like=True, tag=True):
     """
 
     voters: list[str]
+
+
+class GetIdentity(_Call, frozen=True, array_like=True, tag=True):
+    """Which cluster the container is in."""
+
+
+class GetFloor(_Call, frozen=True, array_like=True, tag=True):
+    """How far the replica has come, for one that has to begin again."""
 
 
 class _Answer(msgspec.Struct, frozen=True, array_like=True, tag=True):
@@ -227,6 +239,38 @@ class RoomIs(_Answer, frozen=True, array_like=True, tag=True):
     problem: str
 
 
+class IdentityIs(_Answer, frozen=True, array_like=True, tag=True):
+    """What a container knows of its cluster.
+
+    Attributes:
+        uuid: The cluster's; empty where it is not known.
+        is_empty: Whether the container has an empty data directory, and has not begun.
+        token: Of its data directory.
+        founders: The tokens of those that founded the cluster, by container.
+    """
+
+    uuid: str
+    is_empty: bool
+    token: str
+    founders: dict[str, str]
+
+
+class FloorIs(_Answer, frozen=True, array_like=True, tag=True):
+    """How far a replica has come.
+
+    Attributes:
+        term: Its term.
+        last_index: Of the last entry in its log.
+        voters: Those that vote as far as it knows, of both halves while they are changed.
+        has_forgotten: Whether it has begun again itself, and does not have what others have.
+    """
+
+    term: int
+    last_index: int
+    voters: list[str]
+    has_forgotten: bool
+
+
 class Refused(_Answer, frozen=True, array_like=True, tag=True):
     """The call as a whole was not carried out.
 
@@ -239,8 +283,31 @@ class Refused(_Answer, frozen=True, array_like=True, tag=True):
     may_happen: bool = False
 
 
-Call = Proposal | Read | GetBounds | FindTime | GetSnapshot | GetMembers | GetMove | GetRoom
-Answer = Results | Records | Bounded | TimeIs | SnapshotIs | MembersAre | MoveIs | RoomIs | Refused
+Call = (
+    Proposal
+    | Read
+    | GetBounds
+    | FindTime
+    | GetSnapshot
+    | GetMembers
+    | GetMove
+    | GetRoom
+    | GetIdentity
+    | GetFloor
+)
+Answer = (
+    Results
+    | Records
+    | Bounded
+    | TimeIs
+    | SnapshotIs
+    | MembersAre
+    | MoveIs
+    | RoomIs
+    | IdentityIs
+    | FloorIs
+    | Refused
+)
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(Call | Answer)

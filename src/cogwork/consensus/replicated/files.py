@@ -54,18 +54,20 @@ _HEAD = struct.Struct(">IBQQI")
 _CHECKSUM_BYTES = 4
 
 
-class Declared(msgspec.Struct, frozen=True):
+class Declared(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a replica is one of.
 
     Attributes:
         stream: The stream's name.
         group: The group's number.
         voters: The first members; none for a replica that joined later.
+        floor: Of one that began again: see `raft.core.Recovered`.
     """
 
     stream: str
     group: int
     voters: list[str]
+    floor: tuple[int, int] = (0, 0)
 
 
 class _KeptDeclaration(Declared, frozen=True):
@@ -83,7 +85,7 @@ class _KeptDeclaration(Declared, frozen=True):
         Raises:
             ValueError: It has been changed.
         """
-        bare = Declared(self.stream, self.group, self.voters)
+        bare = Declared(self.stream, self.group, self.voters, self.floor)
         if self.checksum not in (None, tag_of(msgspec.json.encode(bare))):
             raise ValueError("its checksum is another one")
         return bare
@@ -153,7 +155,9 @@ class ReplicaFiles:
     def declaring(self, declared: Declared) -> Generator[Operation, None, None]:
         """Writes what this is a replica of."""
         checksum = tag_of(msgspec.json.encode(declared))
-        kept = _KeptDeclaration(declared.stream, declared.group, declared.voters, checksum)
+        kept = _KeptDeclaration(
+            declared.stream, declared.group, declared.voters, declared.floor, checksum
+        )
         yield from self._replacing(DECLARATION_NAME, msgspec.json.encode(kept))
 
     def sealing(

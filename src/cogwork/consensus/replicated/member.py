@@ -23,7 +23,9 @@ from cogwork.consensus.raft.ready import LeaderChanged, MembershipChanged, ReadF
 from cogwork.consensus.replicated.calls import (
     Bounded,
     FindTime,
+    FloorIs,
     GetBounds,
+    GetFloor,
     GetMembers,
     GetMove,
     GetSnapshot,
@@ -241,6 +243,9 @@ class Member:
         if isinstance(call, GetMove):
             answer(MoveIs(call.number, self.stream.placement.move))
             return
+        if isinstance(call, GetFloor):
+            answer(self._floor(call.number))
+            return
         if not self.is_current:
             raise Unavailable("this replica does not have what the others have")
         match call:
@@ -256,6 +261,11 @@ class Member:
                 self._once_current(call, answer, lambda: self._snapshot(call.number))
             case GetMembers():
                 answer(self._members(call.number))
+
+    def _floor(self, number: int) -> FloorIs:
+        group = self.group
+        voters = sorted(group.membership.all_voters)
+        return FloorIs(number, group.term, group.last_index, voters, group.is_below_floor)
 
     def _once_current(
         self, call: Call, answer: Callable[[Answer], object], make: Callable[[], Answer]

@@ -35,8 +35,10 @@ async def declare(
     files: ReplicaFiles,
     queue: DiskQueue,
     void: Callable[[], Awaitable[None]],
-) -> list[str]:
-    """Sees that a directory is of a stream; returns the group's first members.
+    *,
+    rejoin: Callable[[], Awaitable[tuple[int, int] | None]],
+) -> Declared:
+    """Sees that a directory is of a stream; returns what it is a replica of.
 
     Args:
         stream: Which one.
@@ -45,6 +47,8 @@ async def declare(
         queue: The way to the disk.
         void: Has the log say that what it has is of a replica that was given up. Called for one
             that joins, which has no first members: once it is declared, the log is its own.
+        rejoin: Tells with which floor a replica begins again in a new directory; None where it
+            was never there before.
 
     Raises:
         Malformed: It is another one's.
@@ -53,13 +57,15 @@ async def declare(
     """
     declared = files.declared()
     if declared is None:
-        declared = Declared(stream.name, stream.number, stream.placement.first_voters(own))
+        floor = await rejoin()
+        voters = stream.placement.first_voters(own) if floor is None else []
+        declared = Declared(stream.name, stream.number, voters, floor or (0, 0))
         if not declared.voters:
             await void()
         await run(queue, files.declaring(declared))
     elif (declared.stream, declared.group) != (stream.name, stream.number):
         raise Malformed(f"a replica of {stream.name}", f"it is one of {declared.stream}")
-    return declared.voters
+    return declared
 
 
 def recover(

@@ -15,6 +15,7 @@ from cogwork.consensus.replicated.journal import Journal
 from cogwork.consensus.replicated.member import Member
 from cogwork.consensus.replicated.member_storage import MemberStorage
 from cogwork.consensus.replicated.opening import declare, recover, replica_of
+from cogwork.consensus.replicated.rejoining import floor_of
 from cogwork.consensus.replicated.renewals import Renewals, until_durable, while_kept
 from cogwork.consensus.replicated.replayed import Replayed
 from cogwork.log.errors import LogError
@@ -190,12 +191,14 @@ class Replicas:
         try:
             files = ReplicaFiles(directory, self._queue)
             void = partial(self._void, number, self._wal)
-            voters = await declare(stream, service.own, files, self._queue, void)
+            rejoin = partial(self._rejoin, stream)
+            declared = await declare(stream, service.own, files, self._queue, void, rejoin=rejoin)
             journal = Journal(self._wal, number)
             # It stays until the member stands: one that is refused forgets nothing by that.
             replayed = self._replayed.get(number) or Replayed()
-            kept = recover(replayed, journal, MemberStorage(journal, files, report), files, voters)
-            kept = replace(kept, floor=stream.placement.floor)
+            storage = MemberStorage(journal, files, report)
+            kept = recover(replayed, journal, storage, files, declared.voters)
+            kept = replace(kept, floor=max(stream.placement.floor, declared.floor))
             group = self._host.open(number, kept, service.now_s())
             try:
                 replica = replica_of(files, group, report)
@@ -210,6 +213,12 @@ class Replicas:
         member = Member(service, stream, group=group, journal=journal, replica=replica, files=files)
         self.members[number] = member
         return member
+
+    async def _rejoin(self, stream: Stream) -> tuple[int, int] | None:
+        """Return the floor of a replica whose past has gone with the container's disk, if so."""
+        if not self._service.has_lost_past(stream.number):
+            return None
+        return await floor_of(self._service, stream)
 
     async def _void(self, number: int, wal: Wal) -> None:
         """Has the log say for good that what it has of a group is of one that was given up."""

@@ -18,7 +18,13 @@ from cogwork.consensus.raft.host import RaftHost
 from cogwork.consensus.raft.pace import Pace
 from cogwork.consensus.replicated import calls
 from cogwork.consensus.replicated.agenda import Agenda
-from cogwork.consensus.replicated.calls import GetRoom
+from cogwork.consensus.replicated.calls import (
+    FloorIs,
+    GetFloor,
+    GetIdentity,
+    GetRoom,
+    IdentityIs,
+)
 from cogwork.consensus.replicated.cluster import NoCluster
 from cogwork.consensus.replicated.desk import Desk
 from cogwork.consensus.replicated.engine import CAPABILITIES, RaftEngine
@@ -68,6 +74,9 @@ class RaftService:
         cluster: Says who holds which stream.
         pressure: Has groups do without an old file of the write-ahead log that they hold.
         room: Says whether there can be one more replica here.
+        has_lost_past: Tells whether a group may be older than this container's data directory.
+        refused: Containers of other clusters: nothing is taken from them but which one that is.
+        tell_identity: Tells other containers which cluster this one is in.
         on_replica_changed: Called with a stream whose replica here has come or gone, or has another
             leader.
     """
@@ -102,6 +111,9 @@ class RaftService:
         self.streams: dict[str, Stream] = {}
         self.desk = Desk(self.streams)
         self.cluster: StreamCluster = NoCluster(own)
+        self.has_lost_past: Callable[[int], bool] = _has_lost_none
+        self.refused: set[str] = set()
+        self.tell_identity: Callable[[GetIdentity], IdentityIs] | None = None
         self.on_replica_changed: Callable[[str], object] = _ignore
         self._wal = wal
         self._queue = queue
@@ -284,6 +296,8 @@ class RaftService:
         view = memoryview(data)
         kind = view[0] if data else None
         try:
+            if origin in self.refused and not _is_identity(view):
+                return
             if kind == FRAME[0]:
                 self._host.receive(origin, view[1:], self.now_s())
             elif kind == CALL[0]:
@@ -298,8 +312,19 @@ class RaftService:
     def _carry_out(self, call: Call, answer: Callable[[Answer], object]) -> None:
         if isinstance(call, GetRoom):
             answer(self.room.tell(call, self.cluster))
+        elif isinstance(call, GetIdentity):
+            if self.tell_identity is not None:
+                answer(self.tell_identity(call))
+        elif isinstance(call, GetFloor) and self._is_awaited(call.stream):
+            answer(FloorIs(call.number, 0, 0, [], has_forgotten=True))
         else:
             self.desk.carry_out(call, answer)
+
+    def _is_awaited(self, key: StreamKey) -> bool:
+        """Tell whether a replica here is to begin again, and has not."""
+        stream = self.streams.get(key.name)
+        has_none = stream is None or stream.member is None
+        return has_none and self.has_lost_past(key.group)
 
     # -- what goes out
 
@@ -422,6 +447,16 @@ class RaftService:
     def turn_soon(self) -> None:
         """Asks for a turn, once the readers of the event loop have brought what there is now."""
         self._turns.soon()
+
+
+def _has_lost_none(_group: int) -> bool:
+    return False
+
+
+def _is_identity(parcel: memoryview) -> bool:
+    """Tell whether a parcel asks for a cluster's identity, or is the answer to that."""
+    is_call = parcel[:1] == CALL
+    return is_call and isinstance(calls.decode(parcel[1:]), GetIdentity | IdentityIs)
 
 
 def _ignore(_stream: str) -> None:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from cogwork.consensus.engine import Start
     from cogwork.consensus.replicated.engine import RaftEngine
     from cogwork.consensus.replicated.service import RaftService
+    from cogwork.container.cluster.identity import Identity
 
 __all__ = ("Cluster", "Listener")
 
@@ -93,14 +94,23 @@ class Cluster:
         next: The offset of the record that comes next.
     """
 
-    def __init__(self, voters: list[str], service: RaftService, listener: Listener) -> None:
+    def __init__(
+        self,
+        voters: list[str],
+        service: RaftService,
+        listener: Listener,
+        identity: Identity | None = None,
+    ) -> None:
         """Knows nothing yet.
 
         Args:
             voters: The containers with replicas, the most senior first.
             service: Has the stream.
             listener: Follows.
+            identity: Knows which cluster it is, and whether it may begin; None where it may.
         """
+        self._identity = identity
+        self._wanted: int | None = None
         self.voters = voters
         self.declarations = Declarations()
         self.next = 0
@@ -269,6 +279,8 @@ class Cluster:
         return await waiter
 
     async def _open(self) -> RaftEngine:
+        if self._identity is not None:
+            await self._identity.decide()
         if self._engine is None:
             options = {"group": GROUP, "replicas": self.voters}
             self._engine = await self._service.open(STREAM, options)
@@ -307,11 +319,25 @@ class Cluster:
                 self._problem = ""
                 if not self.is_current:
                     await self._take_voters(engine)
-                self._current.set()
-                self._tell(self._listener.current, self.declarations)
+                    self._wanted = (await engine.bounds()).next if self._lacks_past else self.next
+                else:
+                    self._tell(self._listener.current, self.declarations)
             else:
                 self._apply(each)
                 await self._look_whether_to_keep(engine)
+            if not self.is_current and self._wanted is not None and self.next >= self._wanted:
+                self._begin()
+
+    @property
+    def _lacks_past(self) -> bool:
+        return self._identity is not None and self._identity.lacks_past
+
+    def _begin(self) -> None:
+        """Take note that all is known here that was declared before this container began."""
+        if self._identity is not None and self._lacks_past:
+            self._identity.note_past(self.declarations.next_number)
+        self._current.set()
+        self._tell(self._listener.current, self.declarations)
 
     async def _take_voters(self, engine: RaftEngine) -> None:
         """Goes by those that the cluster began with, whatever the configuration has by now.
@@ -407,16 +433,23 @@ class Cluster:
 
     # -- for people
 
+    @property
+    def _problem_now(self) -> str:
+        behind = "" if self.is_current else self._problem or self._why_behind
+        return behind or (self._identity.problem if self._identity is not None else "")
+
     def facts(self) -> dict[str, object]:
         """Returns what is known, in plain values."""
+        identity = self._identity
         return {
+            "uuid": identity.uuid if identity is not None else "",
             "voters": list(self.voters),
             "leader": self._service.leader_of(STREAM),
             "declarations": len(self.declarations),
             "next": self.next,
             "digest": self.declarations.digest,
             "is_current": self.is_current,
-            "problem": "" if self.is_current else self._problem or self._why_behind,
+            "problem": self._problem_now,
         }
 
 

@@ -11,7 +11,9 @@ from cogwork.consensus.replicated.service import RaftService
 from cogwork.container.cluster.catch_up import CatchUp
 from cogwork.container.cluster.cluster import Cluster
 from cogwork.container.cluster.following import Following
+from cogwork.container.cluster.identity import Identity
 from cogwork.container.cluster.orbs import ClusteredOrb
+from cogwork.container.cluster.raft import FIRST_GROUP as RAFT_GROUP
 from cogwork.container.cluster.raft import ClusteredRaft
 from cogwork.container.cluster.sharing import Sharing
 from cogwork.container.cluster.storage import Storage
@@ -95,12 +97,20 @@ class Replication:
             directory_of=self._directory_of,
             report=lambda text: log.warning("%s", text),
         )
+        self._identity = Identity(
+            own,
+            voters or [own],
+            configuration.data_dir,
+            is_empty=storage is not None and storage.was_empty,
+        )
+        self.service.tell_identity = self._identity.tell
+        self.service.has_lost_past = self._has_lost_past
         following = Following(
             container.vhosts, self.service, self._kept, self._placement_of, self._forget_orb
         )
         self._orbs = ClusteredOrb(own, self.service, container.mesh.mesh.life_of, following.renew)
         self._tasks: set[asyncio.Task[None]] = set()
-        self.cluster = Cluster(list(voters or [own]), self.service, following)
+        self.cluster = Cluster(list(voters or [own]), self.service, following, self._identity)
         self._catch_up = CatchUp(self.cluster)
         self.raft = ClusteredRaft(self.cluster, self.service)
         if storage is not None:
@@ -129,6 +139,11 @@ class Replication:
 
     def _placement_of(self, declaration: Declaration) -> Placement | None:
         return self.cluster.declarations.placement(declaration)
+
+    def _has_lost_past(self, group: int) -> bool:
+        if group < RAFT_GROUP:
+            return self._identity.is_joined
+        return self._identity.is_older(group - RAFT_GROUP)
 
     def _kept(self) -> list[int]:
         return [] if self.storage is None else self.storage.groups()
@@ -177,6 +192,7 @@ class Replication:
             self.storage.start()
             self._journals.start(self.storage.wal, self._vhosts)
         if self.is_in_use:
+            self._identity.start(self.service)
             self.cluster.start()
             self._queues.start(self.cluster, self.service, self.raft.moves)
 
@@ -189,6 +205,7 @@ class Replication:
         self._queues.close()
         await self._catch_up.close()
         await self.cluster.close()
+        await self._identity.close()
         await self.service.close()
         if self.storage is not None:
             self._journals.close()

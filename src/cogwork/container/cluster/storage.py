@@ -37,6 +37,7 @@ class Storage:
         aside: The way to the disk for what is large and nobody waits for: a thread of its own, so
             that no append waits for it.
         wal: The write-ahead log.
+        was_empty: Whether nothing was kept there before.
         on_low: As the log's.
         on_full: Called with whether there is no space, when that changes.
         on_failure: Called when nothing can be written any more.
@@ -55,6 +56,7 @@ class Storage:
         """
         self._path = Path(data_dir)
         self._demand_log()
+        self.was_empty = not self.groups() and not any((self._path / "wal").glob("*.wal"))
         self._queue = DiskQueue(Disk())
         self.aside = DiskQueue(Disk())
         try:

@@ -82,6 +82,7 @@ class Judge:
         snapshots: By index.
         answered_end: The stream was answered to be so long.
         next_offset: The stream is so long.
+        lost_disks: What disks had that were replaced: what was said of them then was true.
     """
 
     quorums: Quorums
@@ -97,6 +98,7 @@ class Judge:
     snapshots: dict[int, tuple[Snapshot, bytes]] = field(default_factory=dict)
     answered_end: int = 0
     next_offset: int = 0
+    lost_disks: dict[str, list[Store]] = field(default_factory=dict)
     _asked: set[tuple[bytes, int, bytes]] = field(default_factory=set)
     _given: set[bytes] = field(default_factory=set)
     _sequences: dict[bytes, int] = field(default_factory=dict)
@@ -111,6 +113,14 @@ class Judge:
     def on_retired(self, name: str) -> None:
         """A replica has given up everything."""
         del self.shadows[name]
+
+    def on_wiped(self, name: str) -> None:
+        """A replica has lost its disk; others may go by what it has said of that."""
+        self.lost_disks.setdefault(name, []).append(self.shadows.pop(name).disk)
+
+    def on_begin_again(self, floor: tuple[int, int]) -> None:
+        """A replica that has lost its disk begins in a term for which nobody stands."""
+        self.last_term = max(self.last_term, floor[0])
 
     def on_start(self, name: str) -> None:
         """A replica begins again with what its disk holds."""
@@ -284,10 +294,14 @@ class Judge:
 
     def _is_durable(self, index: int, term: int, quorums: Quorums) -> bool:
         for members in quorums:
-            having = sum(self._has_on_disk(name, index, term) for name in members)
+            having = sum(self._had_on_disk(name, index, term) for name in members)
             if having * 2 <= len(members):
                 return False
         return True
+
+    def _had_on_disk(self, name: str, index: int, term: int) -> bool:
+        lost = self.lost_disks.get(name, ())
+        return self._has_on_disk(name, index, term) or any(each.has(index, term) for each in lost)
 
     # The state machine.
 

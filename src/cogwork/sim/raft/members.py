@@ -21,7 +21,7 @@ def change_members(world: World, voters: Sequence[str], learners: Sequence[str] 
     if not leader or not voters:
         return
     for name in (*voters, *learners):
-        if name not in world.disks:
+        if name not in world.disks and name not in world.wiped:
             world.add(name)
     world.note(leader, f"is asked for voters {voters}, learners {learners}")
     world.replicas[leader].change(voters, learners)
@@ -52,7 +52,8 @@ def draw_members(world: World, membership: Membership) -> tuple[list[str], list[
 
 def unused_name(world: World) -> str:
     """Returns a name that nobody has, or ever had."""
-    return f"n{len(world.disks) + len(world.floors.keys() - world.disks.keys()) + 1}"
+    away = (world.floors.keys() | world.wiped) - world.disks.keys()
+    return f"n{len(world.disks) + len(away) + 1}"
 
 
 def may_return(world: World, name: str) -> bool:

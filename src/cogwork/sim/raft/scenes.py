@@ -72,7 +72,7 @@ class Scene:
     syncs_s: tuple[float, ...] = ()
 
 
-ANYTHING = Scene(name="anything", share=54, kinds=KINDS, is_swarm=True)
+ANYTHING = Scene(name="anything", share=51, kinds=KINDS, is_swarm=True)
 
 SCENES = (
     ANYTHING,
@@ -143,6 +143,16 @@ SCENES = (
         moves=(3, 8),
         pace=1.5,
         sizes=((3, 90), (5, 10)),
+        settings={"catch_up_s": 3.0},
+    ),
+    Scene(
+        name="wiped",
+        share=3,
+        kinds={"wipe": 6, "isolate": 3, "heal": 4, "crash": 2, "restart": 4, "transfer": 2}
+        | {"pause": 1, "lag": 1, "power": 1, "slow_disk": 1},
+        moves=(4, 14),
+        pace=3.0,
+        sizes=((3, 70), (4, 10), (5, 20)),
         settings={"catch_up_s": 3.0},
     ),
     Scene(

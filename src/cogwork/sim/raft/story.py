@@ -22,6 +22,7 @@ from cogwork.sim.raft.members import change_members, draw_members, retire
 from cogwork.sim.raft.returns import leave_and_return, outlast_election
 from cogwork.sim.raft.scenes import SCENES, Scene
 from cogwork.sim.raft.torn_writes import tear_write
+from cogwork.sim.raft.wiped import has_forgotten, wipe
 from cogwork.sim.raft.world import World
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ class Story:
         gone = self._doomed
         if not gone and random.random() < MINORITY_SHARE and not world.lost:
             gone = (random.choice(sorted(world.disks)),)
-        if gone and not world.lost and world.can_lose(*gone):
+        if gone and not world.lost and not has_forgotten(world) and world.can_lose(*gone):
             for name in gone:
                 self._lose_one(name)
             self._wait()
@@ -327,6 +328,10 @@ class Story:
     def _return(self) -> None:
         """One leaves, gives up everything, and is back with one that has heard nothing of it."""
         leave_and_return(self.world)
+
+    def _wipe(self) -> None:
+        """A voter loses what its disk has, and begins again by what the others say."""
+        wipe(self.world)
 
     def _outlast(self) -> None:
         """The same, with a leader that was stopped, and still has answers to hear."""

@@ -60,7 +60,8 @@ class World:
         judge: What is true.
         lost: Replicas whose disk cannot be read any more.
         excused: Replicas that the others must do without.
-        floors: Of those that have left and given up everything.
+        floors: Of those that have left and given up everything, or have lost it.
+        wiped: Those whose disk is an empty one, and that have not begun again.
         limits: How small it is.
         first_membership: Whom the group begins with.
         is_hosted: Whether replicas run on a `RaftHost`.
@@ -103,6 +104,7 @@ class World:
         self.lost: set[str] = set()
         self.excused: set[str] = set()
         self.floors: dict[str, tuple[int, int]] = {}
+        self.wiped: set[str] = set()
         self.is_healed = False
         self.steps = 0
         self._lives = 0

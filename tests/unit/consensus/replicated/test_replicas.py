@@ -121,7 +121,7 @@ def test_a_replica_whose_opening_is_cancelled_lets_its_directory_go(
         made, _ = make_replicas(lambda _group: directory)
         is_declaring = asyncio.Event()
 
-        async def declare(*_arguments: object) -> None:
+        async def declare(*_arguments: object, **_options: object) -> None:
             is_declaring.set()
             await asyncio.Event().wait()
 

@@ -25,6 +25,8 @@ ANSWERS = {
     "GetMembers": "MembersAre",
     "GetMove": "MoveIs",
     "GetRoom": "RoomIs",
+    "GetIdentity": "IdentityIs",
+    "GetFloor": "FloorIs",
 }
 
 

@@ -1,0 +1,309 @@
+"""Which cluster a data directory belongs to, and whether its container founded that or joins it.
+
+Theory of operation. A cluster has a UUID, in `cluster.json` of every data directory. A primary with
+an empty directory does not begin by itself: its disk may have been lost, and two that begin anew
+would be a majority that knows nothing. It asks the other primaries. The most senior one makes the
+UUID once all others have said that they are empty; they are the *founders*, known by the tokens of
+their directories, and begin together. Whoever is empty and hears of a cluster that it did not found
+joins that: its replicas begin with what the others say of each (`rejoin`), and help to elect and to
+commit only once they have caught up. A directory of before clusters had a UUID adopts one when a
+majority of the primaries is of that kind, or knows one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import secrets
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from cogwork.consensus.errors import ConsensusError, Unavailable
+from cogwork.consensus.replicated.calls import GetIdentity, IdentityIs, StreamKey
+from cogwork.container.errors import DataDirectoryError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from cogwork.consensus.replicated.service import RaftService
+
+__all__ = ("Identity", "Kept", "read_kept", "write_kept")
+
+FILE_NAME = "cluster.json"
+
+ANSWER_TIMEOUT_S = 0.5
+LOOK_S = 2.0
+"""How often the other primaries are asked which cluster they are in, until all have said it."""
+
+REST_S = 30.0
+"""How often after that."""
+
+NO_STREAM = StreamKey("")
+
+log = logging.getLogger("cogwork")
+
+
+class Kept(msgspec.Struct, omit_defaults=True):
+    """What `cluster.json` says.
+
+    Attributes:
+        token: The directory's own, made with it.
+        uuid: The cluster's; empty while it is not known.
+        is_empty: Whether it is not decided yet whether this container founds a cluster or joins.
+        is_joined: Whether it joined a cluster that was there before its directory.
+        known_before: For one that joined: what was declared with a lower number is older than its
+            directory; None while that is not known.
+        founders: The tokens of the founders' directories, by container.
+    """
+
+    token: str
+    uuid: str = ""
+    is_empty: bool = False
+    is_joined: bool = False
+    known_before: int | None = None
+    founders: dict[str, str] = {}
+
+
+def read_kept(data_dir: Path) -> Kept | None:
+    """Return what a data directory says of its cluster; None where it says nothing.
+
+    Raises:
+        DataDirectoryError: It cannot be read.
+    """
+    file = data_dir / FILE_NAME
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=Kept)
+    except FileNotFoundError:
+        return None
+    except (OSError, msgspec.MsgspecError) as error:
+        raise DataDirectoryError(str(file), f"it cannot be read: {error}") from error
+
+
+def write_kept(data_dir: Path, kept: Kept) -> None:
+    """Write what a data directory says of its cluster, durably."""
+    temporary = data_dir / f"{FILE_NAME}.tmp"
+    with temporary.open("wb") as file:
+        file.write(msgspec.json.format(msgspec.json.encode(kept)) + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.rename(data_dir / FILE_NAME)
+    folder = os.open(data_dir, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+class Identity:
+    """Owned by the container's replication."""
+
+    def __init__(
+        self, own: str, primaries: Sequence[str], data_dir: str | None, *, is_empty: bool
+    ) -> None:
+        """Read what the data directory says.
+
+        Args:
+            own: The container's id.
+            primaries: Those that the configuration names, the most senior first.
+            data_dir: Where the container keeps files; None where it keeps none.
+            is_empty: Whether nothing is kept there.
+
+        Raises:
+            DataDirectoryError: It cannot be read, or written.
+        """
+        self._own = own
+        self._primaries = list(primaries)
+        self._folder = None if data_dir is None else Path(data_dir)
+        found = None if self._folder is None else read_kept(self._folder)
+        self._kept = found or Kept(secrets.token_hex(8), is_empty=is_empty)
+        self._service: RaftService
+        self._foreign: dict[str, str] = {}
+        self._told = ""
+        self._deciding = asyncio.Lock()
+        self._task: asyncio.Task[None] | None = None
+        if found is None and self._folder is not None:
+            self._write()
+        if self._kept.is_empty and {*primaries} == {own}:
+            self._found({own: self._kept.token})
+        elif not self._kept.uuid and {*primaries} == {own}:
+            self._adopt(str(uuid.uuid4()))
+
+    @property
+    def uuid(self) -> str:
+        """The cluster's; empty while it is not known."""
+        return self._kept.uuid
+
+    @property
+    def is_joined(self) -> bool:
+        """Whether the cluster was there before this data directory."""
+        return self._kept.is_joined
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether replicas may be opened here."""
+        return not self._kept.is_empty or self._folder is None
+
+    @property
+    def lacks_past(self) -> bool:
+        """Whether it is not known yet what was declared before this container joined."""
+        return self._kept.is_joined and self._kept.known_before is None
+
+    def is_older(self, number: int) -> bool:
+        """Tell whether what is declared with a number may be older than this data directory."""
+        known_before = self._kept.known_before
+        return self._kept.is_joined and (known_before is None or number < known_before)
+
+    def note_past(self, next_number: int) -> None:
+        """Take note that what is declared from a number on is newer than this data directory."""
+        self._kept.known_before = next_number
+        self._write()
+
+    # -- what others are told, and say
+
+    def tell(self, call: GetIdentity) -> IdentityIs:
+        """Answer another container."""
+        kept = self._kept
+        is_empty = kept.is_empty and self._folder is not None
+        return IdentityIs(call.number, kept.uuid, is_empty, kept.token, kept.founders)
+
+    def start(self, service: RaftService) -> None:
+        """Begin to ask the other primaries, again and again."""
+        self._service = service
+        if {*self._primaries} - {self._own}:
+            self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def close(self) -> None:
+        """Ask nobody any more."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        while True:
+            answers = await self._ask_all()
+            self._look_for_strangers(answers)
+            if self.is_decided and not self._kept.uuid:
+                self._look_for_one(answers)
+            is_known = self._kept.uuid and len(answers) == len({*self._primaries} - {self._own})
+            await asyncio.sleep(REST_S if is_known and not self._foreign else LOOK_S)
+
+    async def decide(self) -> None:
+        """See to it that it is known whether this container founds a cluster or joins one.
+
+        Raises:
+            Unavailable: It is not yet; the text says why.
+        """
+        if self.is_decided:
+            return
+        async with self._deciding:
+            if not self.is_decided:
+                self._decide(await self._ask_all())
+
+    async def _ask_all(self) -> dict[str, IdentityIs]:
+        others = [each for each in self._primaries if each != self._own]
+        found = await asyncio.gather(*map(self._ask, others), return_exceptions=True)
+        for each in found:
+            if isinstance(each, BaseException) and not isinstance(each, ConsensusError):
+                raise each
+        pairs = zip(others, found, strict=True)
+        return {other: each for other, each in pairs if isinstance(each, IdentityIs)}
+
+    async def _ask(self, container: str) -> IdentityIs:
+        return await self._service.ask(
+            container, GetIdentity, IdentityIs, NO_STREAM, ANSWER_TIMEOUT_S
+        )
+
+    def _decide(self, answers: Mapping[str, IdentityIs]) -> None:
+        """Found the cluster, or join the one that is there.
+
+        Raises:
+            Unavailable: Neither can be done now.
+        """
+        known = {each.uuid for each in answers.values() if each.uuid}
+        if len(known) > 1:
+            told = ", ".join(
+                f"{name} in {each.uuid}" for name, each in answers.items() if each.uuid
+            )
+            raise Unavailable(f"the primaries are in different clusters: {told}")
+        begun = [name for name, each in answers.items() if not each.is_empty]
+        if known or begun:
+            self._join(next(iter(known), ""), answers)
+            return
+        missing = [each for each in self._primaries if each not in answers and each != self._own]
+        if missing:
+            raise Unavailable(
+                "a cluster begins once each primary has said that its data directory is empty, and "
+                f"no answer comes from {', '.join(missing)}"
+            )
+        if self._primaries[0] != self._own:
+            raise Unavailable(f"the cluster begins as soon as {self._primaries[0]} has made it")
+        tokens = {name: each.token for name, each in answers.items()}
+        self._found({self._own: self._kept.token, **tokens})
+
+    def _found(self, founders: dict[str, str]) -> None:
+        self._kept.founders = founders
+        self._adopt(str(uuid.uuid4()))
+
+    def _join(self, cluster: str, answers: Mapping[str, IdentityIs]) -> None:
+        """Begin as one of its founders, where it knows this directory, or else join it."""
+        founders = next((each.founders for each in answers.values() if each.founders), {})
+        is_founder = founders.get(self._own) == self._kept.token
+        self._kept.founders = dict(founders) if is_founder else {}
+        self._kept.is_joined = not is_founder
+        if not is_founder:
+            log.warning(
+                "the data directory is empty and the cluster is not: this container joins it, and "
+                "counts for a majority once it has caught up"
+            )
+        self._adopt(cluster)
+
+    def _adopt(self, cluster: str) -> None:
+        self._kept.uuid = cluster
+        self._kept.is_empty = False
+        self._write()
+
+    def _look_for_one(self, answers: Mapping[str, IdentityIs]) -> None:
+        """Adopt the UUID that others know; the most senior one makes it for directories of old."""
+        known = {each.uuid for each in answers.values() if each.uuid}
+        if len(known) == 1:
+            self._adopt(known.pop())
+        elif not known and self._primaries[0] == self._own and self._folder is not None:
+            old = 1 + sum(not each.is_empty for each in answers.values())
+            if 2 * old > len(self._primaries):
+                self._adopt(str(uuid.uuid4()))
+
+    def _look_for_strangers(self, answers: Mapping[str, IdentityIs]) -> None:
+        """Refuse what comes from primaries that are in another cluster."""
+        foreign = {
+            name: each.uuid
+            for name, each in answers.items()
+            if each.uuid and self._kept.uuid and each.uuid != self._kept.uuid
+        }
+        self._foreign = {**{k: v for k, v in self._foreign.items() if k not in answers}, **foreign}
+        for name, cluster in foreign.items():
+            if name not in self._service.refused:
+                log.error(
+                    "container %s is in another cluster, %s, and this one is in %s: nothing is "
+                    "taken from it; give one of them an empty data directory, or other primaries",
+                    *(name, cluster, self._kept.uuid),
+                )
+        self._service.refused = set(self._foreign)
+
+    @property
+    def problem(self) -> str:
+        """What is wrong with the primaries that the configuration names; empty for nothing."""
+        if not self._foreign:
+            return ""
+        return f"in another cluster: {', '.join(sorted(self._foreign))}"
+
+    def _write(self) -> None:
+        if self._folder is not None:
+            try:
+                write_kept(self._folder, self._kept)
+            except OSError as error:
+                reason = error.strerror or "an error"
+                raise DataDirectoryError(str(self._folder / FILE_NAME), reason) from error

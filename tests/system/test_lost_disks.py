@@ -1,0 +1,163 @@
+"""Containers whose disks are lost: none of them elects or commits before it has caught up."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+from .meshes import Member, linked, meshed
+from .served import READY_TIMEOUT_S, done, ran, within
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+IDS = ("a", "b", "c")
+EDGES = (("a", "b"), ("b", "c"), ("c", "a"))
+COUNT = 40
+LINES = [f"order {number}" for number in range(COUNT)]
+
+
+class Trio:
+    """Three primaries with a stream that they all hold."""
+
+    def __init__(self, folder: Path, members: dict[str, Member]) -> None:
+        self.folder = folder
+        self.members = members
+
+    def url(self, name: str) -> str:
+        return self.members[name].url
+
+    def fill(self) -> None:
+        linked(self.members.values())
+        create = ("stream", "create", self.url("a"), "orders", "--replicas", "a,b,c")
+        within(READY_TIMEOUT_S, lambda: ran(*create).returncode == 0, "the cluster has begun")
+        (self.folder / "lines").write_text("\n".join(LINES))
+        done("send", self.url("b"), "stream/orders", "--file", str(self.folder / "lines"))
+
+    def wipe(self, *names: str) -> None:
+        for name in names:
+            if not self.members[name].was_killed:
+                self.members[name].kill()
+            shutil.rmtree(self.folder / name)
+
+    def start(self, *names: str) -> None:
+        for name in names:
+            self.members[name].start()
+        for name in names:
+            within(READY_TIMEOUT_S, self.members[name].listens, f"{name} listens")
+
+    def kept(self, name: str) -> dict[str, object]:
+        found: dict[str, object] = json.loads((self.folder / name / "cluster.json").read_bytes())
+        return found
+
+    def reads(self, name: str) -> bool:
+        read = ("receive", self.url(name), "stream/orders", "--from", "first", "--timeout", "5")
+        return ran(*read, "--count", str(COUNT)).stdout.splitlines() == LINES
+
+    def problem(self, name: str) -> str:
+        return ran("stream", "list", self.url(name)).stderr
+
+
+@pytest.fixture
+def trio(tmp_path: Path) -> Iterator[Trio]:
+    def head(name: str) -> str:
+        return f'data_dir = "{tmp_path / name}"\n[cluster]\nprimaries = ["a", "b", "c"]\n'
+
+    with meshed(tmp_path, IDS, EDGES, head=head) as members:
+        made = Trio(tmp_path, members)
+        made.fill()
+        yield made
+
+
+def holds(trio: Trio, name: str) -> Callable[[], bool]:
+    """Tells whether a container's own directory has all records."""
+    dump = ("log", "dump", "orders", "--data", str(trio.folder / name))
+    return lambda: ran(*dump).stdout.splitlines() == LINES
+
+
+def test_founders_have_one_uuid_and_two_empty_ones_do_not_outvote_records(trio: Trio) -> None:
+    uuids = {str(trio.kept(name)["uuid"]) for name in IDS}
+    assert len(uuids) == 1
+    assert len(uuids.pop()) == 36
+    trio.members["a"].kill()
+    trio.wipe("b", "c")
+    trio.start("b", "c")
+    within(
+        READY_TIMEOUT_S,
+        lambda: (
+            "the cluster begins as soon as" in trio.problem("b")
+            or "no answer comes from a" in trio.problem("b")
+        ),
+        "they do not begin without a",
+    )
+    trio.start("a")
+    within(READY_TIMEOUT_S, lambda: "have lost their replicas" in trio.problem("c"), "it is told")
+    assert trio.kept("b")["is_joined"] is True
+    trio.members["a"].kill()
+    dump = ("log", "dump", "orders", "--data", str(trio.folder / "a"))
+    assert done(*dump).stdout.splitlines() == LINES
+
+
+def test_one_empty_voter_is_given_everything_and_counts_again(trio: Trio) -> None:
+    trio.wipe("c")
+    trio.start("c")
+    within(READY_TIMEOUT_S, holds(trio, "c"), "c has everything")
+    assert trio.kept("c")["is_joined"] is True
+    assert trio.kept("c")["uuid"] == trio.kept("a")["uuid"]
+    trio.members["a"].kill()
+    within(READY_TIMEOUT_S, lambda: trio.reads("c"), "b and c are a majority")
+    trio.members["c"].kill()
+    trio.start("a", "c")
+    within(READY_TIMEOUT_S, lambda: trio.reads("c"), "it is a member as before after a restart")
+
+
+def test_an_empty_voter_is_no_majority_with_one_that_may_lack_records(trio: Trio) -> None:
+    trio.members["b"].kill()
+    trio.wipe("c")
+    trio.start("c")
+    within(READY_TIMEOUT_S, lambda: "no answer comes from b" in trio.problem("c"), "c waits for b")
+    create = ran("stream", "create", trio.url("a"), "other", "--engine", "raft")
+    assert create.returncode != 0
+    assert "b" in create.stderr.partition("no answer comes from")[2]
+    trio.start("b")
+    within(READY_TIMEOUT_S, holds(trio, "c"), "c has everything")
+    within(READY_TIMEOUT_S, lambda: trio.reads("a"), "all is well")
+
+
+def test_a_container_of_another_cluster_is_refused(trio: Trio) -> None:
+    trio.members["c"].kill()
+    kept = trio.kept("c")
+    file = trio.folder / "c" / "cluster.json"
+    file.write_text(json.dumps({**kept, "uuid": "b0a3c3c0-0000-4000-8000-000000000000"}))
+    trio.start("c")
+    within(
+        READY_TIMEOUT_S,
+        lambda: "container c is in another cluster" in trio.members["a"].log(),
+        "a says so",
+    )
+    within(READY_TIMEOUT_S, lambda: "is in another cluster" in trio.members["c"].log(), "c, too")
+    file.write_text(json.dumps(kept))
+    trio.members["c"].kill()
+    trio.start("c")
+    within(READY_TIMEOUT_S, lambda: trio.reads("c"), "it is taken again")
+
+
+def test_directories_of_before_adopt_one(trio: Trio) -> None:
+    for name in IDS:
+        trio.members[name].kill()
+        (trio.folder / name / "cluster.json").unlink()
+    trio.start(*IDS)
+    within(READY_TIMEOUT_S, lambda: trio.reads("a"), "they go on")
+    within(
+        READY_TIMEOUT_S,
+        lambda: (
+            len({trio.kept(name).get("uuid") for name in IDS}) == 1
+            and bool(trio.kept("a").get("uuid"))
+        ),
+        "all have the same",
+    )
+    assert not any(trio.kept(name).get("is_joined") for name in IDS)
