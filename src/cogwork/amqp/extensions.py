@@ -8,6 +8,8 @@ __all__ = (
     "ANONYMOUS_RELAY",
     "CAUGHT_UP",
     "CLAIM_IN_DOUBT",
+    "DELAYED_DELIVERY",
+    "ESTABLISHMENT_FAILED",
     "LINK_ID",
     "MARKS_RECEIVED",
     "MESSAGES_MISSED",
@@ -24,6 +26,13 @@ __all__ = (
 ANONYMOUS_RELAY = Symbol("ANONYMOUS-RELAY")
 """A capability of a connection: a link to the null target takes messages to any address
 (Using the Anonymous Terminus for Message Routing 1.0 §2.1)."""
+
+DELAYED_DELIVERY = Symbol("DELAYED_DELIVERY")
+"""A capability of a connection: queues heed `x-opt-delivery-time` and `x-opt-delivery-delay`."""
+
+ESTABLISHMENT_FAILED = Symbol("amqp:connection-establishment-failed")
+"""A property of an open, true: the close that says why follows. Clients that know it wait for that,
+and report an error instead of a connection."""
 
 SELECTOR = Symbol("apache.org:selector-filter:string")
 NO_LOCAL = Symbol("apache.org:no-local-filter:list")

@@ -188,7 +188,9 @@ class Attachments:
     def _take_consumer(self, link: Link, attach: Attach, client: ClientContext) -> None:
         source = attach.source
         if source is None:
-            raise Refused("a receiver's source is missing", Condition.INVALID_FIELD)
+            # So JMS looks for a durable subscription by its name, to delete it.
+            text = f"there is no subscription {attach.name!r:.200}: a source says where it receives"
+            raise Refused(text, Condition.NOT_FOUND)
         demand_known_mode(source)
         attachment = self._place_consumer(source, client)
         demand_kept(source, attachment.rule)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, cast
 
 from cogwork import __version__
 from cogwork.amqp.errors import AmqpError, Condition, ProtocolError
-from cogwork.amqp.extensions import ANONYMOUS_RELAY
+from cogwork.amqp.extensions import ANONYMOUS_RELAY, DELAYED_DELIVERY, ESTABLISHMENT_FAILED
 from cogwork.amqp.performatives import Attach, Open, Role
 from cogwork.amqp.redirect import CONSOLE, FORCE, MESH, REDIRECTS
 from cogwork.amqp.sasl import ANONYMOUS, EXTERNAL, PLAIN, SaslInit, SaslResponse
@@ -26,7 +26,6 @@ from cogwork.amqp.types import Symbol
 from cogwork.container.clients import ClientContext
 from cogwork.container.gateways.inside import NoSocket
 from cogwork.container.mesh.connection import TRACE
-from cogwork.container.mesh.names import FAILED
 from cogwork.container.redirect import Newcomer
 from cogwork.dataplane.connection import Connection
 from cogwork.dataplane.connection_settings import ConnectionSettings
@@ -66,7 +65,7 @@ UNREAD_RUNS = 2
 Where so many runs wait besides, it is answers that the peer does not read."""
 
 VHOST_PREFIX = "vhost:"
-CAPABILITIES = (ANONYMOUS_RELAY, Symbol("cogwork:management"))
+CAPABILITIES = (ANONYMOUS_RELAY, DELAYED_DELIVERY, Symbol("cogwork:management"))
 
 log = logging.getLogger("cogwork")
 
@@ -350,33 +349,50 @@ class Peers(ListeningSide):
         if MESH in (opened.properties or {}):
             self._hand_over(connection, opened)
             return
-        if client.listen.is_for_links:
-            raise ProtocolError(Condition.UNAUTHORIZED_ACCESS, "only containers connect here")
-        hostname = opened.hostname or ""
-        name = hostname.removeprefix(VHOST_PREFIX) if hostname.startswith(VHOST_PREFIX) else ""
-        vhost = self._vhosts.get(name)
-        if vhost is not None:
-            client.vhost = vhost
-        client.permit(self._access.permissions(connection.identity))
-        if 0 < connection.peer_idle_timeout_s < IMPATIENT_S:
-            self._impatient.add(connection)
-        connection.open(self._opening)
-        if vhost is None:
-            raise ProtocolError(Condition.NOT_FOUND, f"virtual host {name!r} is not served here")
-        properties = opened.properties or {}
-        is_client = CONSOLE not in properties
-        if is_client and (redirect := self._elsewhere(client, properties)) is not None:
+        try:
+            if client.listen.is_for_links:
+                raise ProtocolError(Condition.UNAUTHORIZED_ACCESS, "only containers connect here")
+            client.vhost = self._vhost_named(opened.hostname or "")
+            client.permit(self._access.permissions(connection.identity))
+            properties = opened.properties or {}
+            is_client = CONSOLE not in properties
+            redirect = self._elsewhere(client, properties) if is_client else None
+            if redirect is None and client.is_excess:
+                raise ProtocolError(
+                    Condition.RESOURCE_LIMIT_EXCEEDED,
+                    f"{self._limits.connections} connections are open, which is the limit",
+                )
+        except ProtocolError:
+            self._open_to_refuse(connection)
+            raise
+        if redirect is not None:
             self.redirected += 1
+            self._open_to_refuse(connection)
             size_bytes = connection.wire.max_frame_out
             connection.close(redirect.to_error(frame_size_bytes=size_bytes))
             return
-        if client.is_excess:
-            raise ProtocolError(
-                Condition.RESOURCE_LIMIT_EXCEEDED,
-                f"{self._limits.connections} connections are open, which is the limit",
-            )
+        if 0 < connection.peer_idle_timeout_s < IMPATIENT_S:
+            self._impatient.add(connection)
+        connection.open(self._opening)
         client.is_counted = is_client
         self.clients += is_client
+
+    def _vhost_named(self, hostname: str) -> VirtualHost:
+        """Finds the virtual host that an open asks for.
+
+        A name as it is may be that of the machine, too, as clients say it by default: it stands for
+        a virtual host where there is one of that name, and else for the default one.
+
+        Raises:
+            ProtocolError: There is none of the name.
+        """
+        if not hostname.startswith(VHOST_PREFIX):
+            return self._vhosts.get(hostname) or self._vhosts[""]
+        name = hostname.removeprefix(VHOST_PREFIX)
+        vhost = self._vhosts.get(name)
+        if vhost is None:
+            raise ProtocolError(Condition.NOT_FOUND, f"virtual host {name!r} is not served here")
+        return vhost
 
     def permit_anew(self) -> None:
         """Has other permissions hold for what connections that stand do from now on."""
@@ -430,7 +446,7 @@ class Peers(ListeningSide):
 
     def _open_to_refuse(self, connection: Connection) -> None:
         """Answers an open, and says that a close follows which tells why."""
-        properties = {**(self._opening.properties or {}), FAILED: True}
+        properties = {**(self._opening.properties or {}), ESTABLISHMENT_FAILED: True}
         connection.open(replace(self._opening, properties=properties))
 
     def on_attach(self, link: Link, attach: Attach) -> None:

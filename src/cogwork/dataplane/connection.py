@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from cogwork.amqp.errors import AmqpError, Condition, ProtocolError, Scope
+from cogwork.amqp.extensions import ESTABLISHMENT_FAILED
 from cogwork.amqp.frames import AMQP_HEADER, SASL_HEADER
 from cogwork.amqp.performatives import (
     Begin,
@@ -201,7 +202,9 @@ class Connection:
             return
         if self.state in (ConnectionState.HDR_EXCH, ConnectionState.OPEN_RCVD):
             # AMQP 1.0 §2.4.3: an open is owed before the close that says why.
-            self.open(Open(container_id=""))
+            is_refused = error is not None and not self.is_client
+            properties: dict[Symbol, object] = {ESTABLISHMENT_FAILED: True} if is_refused else {}
+            self.open(Open(container_id="", properties=properties or None))
             self.close(error)
             return
         self._end(error)

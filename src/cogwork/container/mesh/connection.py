@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from cogwork import __version__
 from cogwork.amqp.errors import Condition, ProtocolError
+from cogwork.amqp.extensions import ESTABLISHMENT_FAILED
 from cogwork.amqp.performatives import Open
 from cogwork.amqp.sasl import ANONYMOUS, EXTERNAL, PLAIN, SaslInit, build_plain
 from cogwork.amqp.types import Symbol
 from cogwork.container.mesh.names import (
-    FAILED,
     FRAME_BYTES,
     INCARNATION,
     MESH,
@@ -209,7 +209,7 @@ class MeshConnection(DiallingSide):
 
     def on_open(self, _connection: Connection, opened: Open) -> None:
         """The container that was dialled has opened."""
-        if FAILED in (opened.properties or {}):
+        if ESTABLISHMENT_FAILED in (opened.properties or {}):
             return
         if (opened.properties or {}).get(MESH) != self.role:
             raise ProtocolError(

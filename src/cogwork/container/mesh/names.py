@@ -12,7 +12,6 @@ __all__ = (
     "CONTROL",
     "DATA",
     "DUPLICATE_LINK",
-    "FAILED",
     "FRAME_BYTES",
     "FROM",
     "HOPS",
@@ -38,9 +37,6 @@ DUPLICATE_LINK: Final = Symbol("cogwork:duplicate-link")
 OTHER_CONTAINER: Final = Symbol("cogwork:other-container")
 """The condition of a close: the pair's first connection is not here. Containers that share a port
 are dialled by chance; the one that dials tries again until it meets the same one twice."""
-
-FAILED: Final = Symbol("amqp:connection-establishment-failed")
-"""In an open: the close that says why follows. What other implementations of AMQP 1.0 say, too."""
 
 NUMBER: Final = Symbol("cogwork:number")
 """In open: which pair of the dialler's the connection belongs to. In begin: which tunnel of the
