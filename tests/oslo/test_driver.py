@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+import socket
 import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -237,6 +238,24 @@ def test_without_a_container_a_bounded_number_of_retries_is_a_bounded_wait(retry
         with pytest.raises(NotDelivered, match="not connected") as caught:
             client(here, "x", retry=retry).cast({}, "note", what="x")
         assert f"127.0.0.1:{port}" in str(caught.value)
+
+
+@pytest.mark.parametrize("hosts", [1, 3])
+def test_a_host_that_says_nothing_costs_a_cast_without_retries_its_own_time(hosts: int) -> None:
+    """And not what each host of the URL may take to answer."""
+    with ExitStack() as stack:
+        silent = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(hosts)]
+        where = ",".join(f"127.0.0.1:{each.getsockname()[1]}" for each in silent)
+        here = stack.enter_context(rpc(f"amqp://{where}/?default_send_timeout=2"))
+        began_s = time.monotonic()
+        with pytest.raises(NotDelivered, match="not connected"):
+            client(here, "x", retry=0).cast({}, "note", what="x")
+        assert time.monotonic() - began_s < 9, "connecting may take 10 s for each host"
+
+
+def test_a_silent_peer_is_noticed_without_being_asked_for() -> None:
+    with rpc("amqp://h/") as here:
+        assert 0 < here._driver._settings.client.idle_timeout_s <= 60
 
 
 def test_a_container_that_comes_late_is_waited_for(tmp_path: Path) -> None:

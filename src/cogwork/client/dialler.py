@@ -110,6 +110,17 @@ class Dialler:
         self._moves += 1
         self._nearest = redirection.endpoints
 
+    def avoid(self, endpoint: Endpoint) -> None:
+        """Tries a host last from now on: it has fallen silent, and dialling it would take long.
+
+        Args:
+            endpoint: Where the connection led that was lost.
+        """
+        self._nearest = []
+        if endpoint in self._given:
+            at = self._given.index(endpoint) + 1
+            self._given = [*self._given[at:], *self._given[:at]]
+
     async def dial_again(self) -> Uplink:
         """Tries every host again and again, with growing pauses.
 

@@ -180,6 +180,8 @@ class Mesh(Requests, RpcCalls):
             except ConnectError as problem:
                 log.warning("%s", problem)
             return
+        if uplink.fell_silent:
+            self._dialler.avoid(uplink.endpoint)
         reason = error.description if error is not None else "it was closed"
         log.info("%s: connection lost: %s", uplink.endpoint, reason)
 

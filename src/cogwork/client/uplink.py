@@ -51,6 +51,7 @@ class Uplink(DiallingSide):
         connection: Set by `start`.
         opened: Done once the container has opened, or has not.
         closed: Done once the connection is over; its result is the error, if there was one.
+        fell_silent: Whether it was given up because nothing came any more.
     """
 
     connection: Connection
@@ -79,6 +80,7 @@ class Uplink(DiallingSide):
         self._session_error: AmqpError | None = None
         self._closing_since_s: float | None = None
         self._overlong = ""
+        self.fell_silent = False
 
     # -- life
 
@@ -150,6 +152,9 @@ class Uplink(DiallingSide):
     def tick(self) -> None:
         """Lets time pass: heartbeats, a container that is silent, or does not answer a close."""
         now_s = self.connection.wire.core.now
+        limit_s = self._options.idle_timeout_s
+        if limit_s and self.connection.is_open:
+            self.fell_silent = now_s - self.connection.wire.last_received_s >= limit_s
         self.connection.tick(now_s)
         if not self.connection.is_over or self.closed.done():
             return

@@ -12,9 +12,10 @@ _CONNECTION = [
     cfg.StrOpt("container_name", help="The container-id in AMQP's open; made up where not given."),
     cfg.IntOpt(
         "idle_timeout",
-        default=0,
+        default=30,
         min=0,
-        help="Seconds of silence after which a connection counts as lost; 0: never.",
+        help="Seconds of silence after which a connection counts as lost, and the next host of the "
+        "URL is tried; 0: never.",
     ),
     cfg.BoolOpt("trace", default=False, help="Has no meaning any more: see the log of the client."),
     cfg.IntOpt(
