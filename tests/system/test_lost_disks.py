@@ -161,3 +161,59 @@ def test_directories_of_before_adopt_one(trio: Trio) -> None:
         "all have the same",
     )
     assert not any(trio.kept(name).get("is_joined") for name in IDS)
+
+
+def test_the_only_one_that_is_left_makes_a_new_cluster(trio: Trio) -> None:
+    queue = ("queue", "declare", trio.url("a"), "queue/jobs", "--durability", "replicated")
+    done(*queue)
+    done("send", trio.url("a"), "queue/jobs", "job", "--count", "5")
+    before = trio.kept("a")["uuid"]
+    epoch = json.loads(done("stream", "show", trio.url("a"), "orders", "--json").stdout)["epoch"]
+    within(READY_TIMEOUT_S, holds(trio, "a"), "a has everything")
+    trio.members["a"].kill()
+    trio.wipe("b", "c")
+    data = str(trio.folder / "a")
+    wrong = ran("cluster", "recover", "--data", data, "--only", "b")
+    assert wrong.returncode == 1
+    assert "it is container 'a's, not 'b's" in wrong.stderr.replace("''s", "'s")
+    made = done("cluster", "recover", "--data", data, "--only", "a", "--json")
+    assert "warning: this is for a cluster whose majority is lost for good" in made.stderr
+    facts = json.loads(made.stdout)
+    assert facts["streams"]["orders"] == COUNT
+    assert facts["problems"] == []
+    assert trio.kept("a")["uuid"] == facts["uuid"] != before
+
+    trio.start("a")
+    within(READY_TIMEOUT_S, lambda: trio.reads("a"), "a has all records, alone")
+    done("send", trio.url("a"), "stream/orders", "more")
+    row = json.loads(done("stream", "show", trio.url("a"), "orders", "--json").stdout)
+    assert (row["voters"], row["next"]) == (["a"], COUNT + 1)
+    assert row["epoch"] > epoch
+    done("stream", "create", trio.url("a"), "other", "--engine", "raft")
+    take = ("receive", trio.url("a"), "queue/jobs", "--count", "5", "--timeout", "20")
+    assert done(*take).stdout.splitlines() == ["job"] * 5
+    beyond = ran("receive", trio.url("a"), "stream/orders", "--from", "1000", "--count", "1")
+    assert beyond.returncode != 0
+    assert "1000" in beyond.stderr
+
+
+def test_a_container_in_use_is_not_recovered(trio: Trio) -> None:
+    refused = ran("cluster", "recover", "--data", str(trio.folder / "a"), "--only", "a")
+    assert refused.returncode == 1
+    assert "Traceback" not in refused.stderr
+    assert trio.reads("b")
+
+
+def test_founders_made_by_hand_begin_without_each_other(tmp_path: Path) -> None:
+    def head(name: str) -> str:
+        return f'data_dir = "{tmp_path / name}"\n[cluster]\nprimaries = ["a", "b", "c"]\n'
+
+    first = json.loads(done("cluster", "init", "--data", str(tmp_path / "a"), "--json").stdout)
+    done("cluster", "init", "--data", str(tmp_path / "b"), "--uuid", first["uuid"])
+    again = ran("cluster", "init", "--data", str(tmp_path / "b"))
+    assert again.returncode != 0
+    assert "it is not empty" in again.stderr
+    with meshed(tmp_path, ("a", "b"), (("a", "b"),), head=head) as members:
+        linked(members.values())
+        create = ("stream", "create", members["a"].url, "orders", "--replicas", "a,b")
+        within(READY_TIMEOUT_S, lambda: ran(*create).returncode == 0, "two of three begin")

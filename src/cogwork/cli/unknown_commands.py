@@ -25,7 +25,6 @@ OTHER_WORDS = {
         "links": "`cogwork link list` does that",
         "schemas": "`cogwork schema list` does that",
         "engines": "`cogwork engine list` does that",
-        "cluster": "`cogwork up` runs one, `cogwork mesh` shows one",
         "topic topics": "topics need not be made, `cogwork send URL topic/NAME BODY` will do",
         "user users adduser": "`cogwork passwd` makes one for the configuration",
         "spark archive replay audit analytics": "`cogwork pipeline` has that",

@@ -27,6 +27,7 @@ __all__ = (
     "Move",
     "Moved",
     "Outcome",
+    "Recover",
     "Value",
     "decode",
     "encode",
@@ -123,7 +124,21 @@ class Moved(msgspec.Struct, frozen=True, array_like=True, tag=True):
     index: int
 
 
-Command = Declare | Delete | Move | Moved
+class Recover(msgspec.Struct, frozen=True, array_like=True, tag=True):
+    """Says that one container has made a new cluster of what it had.
+
+    Attributes:
+        uuid: The new cluster's.
+        only: The container.
+        held: The numbers of what it holds, which it holds alone from now on.
+    """
+
+    uuid: str
+    only: str
+    held: list[int]
+
+
+Command = Declare | Delete | Move | Moved | Recover
 
 
 class Declaration(msgspec.Struct, frozen=True, array_like=True):
@@ -201,6 +216,8 @@ class Declarations:
 
     def apply(self, command: Command) -> Outcome:
         """Does what a command says."""
+        if isinstance(command, Recover):
+            return self._recover(command)
         key = (command.kind, command.vhost, command.name)
         match command:
             case Declare():
@@ -218,6 +235,17 @@ class Declarations:
         if outcome.has_changed:
             self._digest = ""
         return outcome
+
+    def _recover(self, command: Recover) -> Outcome:
+        for number in command.held:
+            if number in self._by_number:
+                move = self._placements[number].move if number in self._placements else 0
+                alone = [command.only]
+                self._placements[number] = Placement(
+                    alone, founders=alone, move=move + 1, settled=move + 1
+                )
+        self._digest = ""
+        return Outcome(None, True)
 
     def _declare(self, key: tuple[Kind, str, str], command: Declare) -> Outcome:
         problem = _problem_with(command)

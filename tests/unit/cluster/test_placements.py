@@ -15,6 +15,7 @@ from cogwork.cluster.declarations import (
     Delete,
     Move,
     Moved,
+    Recover,
     decode,
     encode,
 )
@@ -157,3 +158,21 @@ def test_a_placement_comes_back_from_a_snapshot() -> None:
     again = Declarations.from_bytes(state.to_bytes())
     assert placement(again) == placement(state)
     assert again.digest == state.digest
+
+
+def test_what_a_survivor_holds_is_its_alone_after_a_recovery() -> None:
+    known = Declarations()
+    for name in ("orders", "invoices"):
+        known.apply(Declare("stream", "", name, {"replicas": ["a", "b", "c"]}))
+    known.apply(move("abd"))
+    before = known.digest
+    assert known.apply(Recover("u", "a", [1, 7])).has_changed
+    assert known.digest != before
+    orders, invoices = (known.find("stream", "", name) for name in ("orders", "invoices"))
+    assert orders is not None
+    assert invoices is not None
+    found = known.placement(orders)
+    assert found is not None
+    assert (found.voters, found.holders, found.is_settled, found.move) == (["a"], ["a"], True, 2)
+    assert known.placement(invoices) is None
+    assert Declarations.from_bytes(known.to_bytes()).digest == known.digest

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from cogwork.consensus.chunks import decode_chunk
 from cogwork.consensus.errors import Malformed
 from cogwork.consensus.raft.entries import Kind
+from cogwork.consensus.raft.membership import Membership
 from cogwork.consensus.raft.snapshot import Snapshot
 from cogwork.consensus.replicated.entry import decode_entry
 from cogwork.consensus.replicated.files import Declared, KeptState, declared_in, state_in
@@ -77,7 +78,8 @@ class KeptReplica:
             self.state: KeptState | None = state_in(directory)
         self.replayed = replayed
         self._folder = folder
-        replayed.begin_at(Snapshot() if self.state is None else self.state.snapshot)
+        first = Snapshot(membership=Membership(tuple(declared.voters)))
+        replayed.begin_at(first if self.state is None else self.state.snapshot)
 
     def records(self) -> Iterator[KeptRecord]:
         """Yield what it holds, in order.
@@ -94,6 +96,14 @@ class KeptReplica:
             first = chunk.next_offset
         for chunk, is_certain in self._tail(self.sequencer()):
             yield from _records(chunk, first, is_certain=is_certain)
+
+    @property
+    def next_offset(self) -> int:
+        """The offset after its last record."""
+        sequencer = self.sequencer()
+        for _ in self._tail(sequencer):
+            pass
+        return sequencer.next_offset
 
     def _tail(self, sequencer: Sequencer) -> Iterator[tuple[Chunk, bool]]:
         """Apply the log's entries; yield what they append, and whether that is committed."""

@@ -25,13 +25,14 @@ import msgspec
 from cogwork.consensus.errors import ConsensusError, Unavailable
 from cogwork.consensus.replicated.calls import GetIdentity, IdentityIs, StreamKey
 from cogwork.container.errors import DataDirectoryError
+from cogwork.log.directory import DIRECTORY_MODE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from cogwork.consensus.replicated.service import RaftService
 
-__all__ = ("Identity", "Kept", "read_kept", "write_kept")
+__all__ = ("Identity", "Kept", "init", "read_kept", "write_kept")
 
 FILE_NAME = "cluster.json"
 
@@ -96,6 +97,27 @@ def write_kept(data_dir: Path, kept: Kept) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def init(data_dir: Path, given: str | None = None) -> str:
+    """Make an empty data directory one of a founder; return the cluster's UUID.
+
+    Args:
+        data_dir: Which one; it is made where it is not there.
+        given: The UUID; None for a new one.
+
+    Raises:
+        DataDirectoryError: It is not empty, or cannot be written to.
+    """
+    try:
+        data_dir.mkdir(DIRECTORY_MODE, parents=True, exist_ok=True)
+        if any(data_dir.iterdir()):
+            raise DataDirectoryError(str(data_dir), "it is not empty")
+        made = Kept(secrets.token_hex(8), given or str(uuid.uuid4()))
+        write_kept(data_dir, made)
+    except OSError as error:
+        raise DataDirectoryError(str(data_dir), error.strerror or "an error") from error
+    return made.uuid
 
 
 class Identity:
@@ -254,7 +276,7 @@ class Identity:
         is_founder = founders.get(self._own) == self._kept.token
         self._kept.founders = dict(founders) if is_founder else {}
         self._kept.is_joined = not is_founder
-        if not is_founder:
+        if not is_founder and self._own in self._primaries:
             log.warning(
                 "the data directory is empty and the cluster is not: this container joins it, and "
                 "counts for a majority once it has caught up"
