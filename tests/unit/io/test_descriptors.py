@@ -39,7 +39,7 @@ def test_a_client_that_is_refused_hears_so_at_once() -> None:
         sock = listening_socket("127.0.0.1", 0)
         listener = Listener(sock, accepted.append, descriptors=descriptors)
         loop = asyncio.get_running_loop()
-        clients = []
+        clients: list[socket.socket] = []
         while not descriptors.refused:
             assert len(clients) < 10
             client = socket.socket()
