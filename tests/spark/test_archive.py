@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -28,13 +29,14 @@ from cogwork.archive.errors import (
     CatalogError,
     DataLost,
     ForeignTable,
+    PlaceTaken,
     StreamMadeAnew,
     TableMissing,
 )
 from cogwork.archive.notice import Notice
 from cogwork.archive.origin import Origin
 from cogwork.archive.reading import offset_at, read
-from cogwork.archive.upkeep import compact, expire, keep
+from cogwork.archive.upkeep import Upkeep, compact, expire, keep, sweep
 from cogwork.archive.work import DAY_US, Job, _days_of, _Files
 from cogwork.arrow import ArrowClient, UnknownStream, schema_of
 from cogwork.audit.reading import parts_of
@@ -43,7 +45,6 @@ from cogwork.cli.pipelines.bars import Bars
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 
 @pytest.fixture
@@ -118,7 +119,7 @@ def test_each_day_is_a_partition(url: str, tmp_path: Path) -> None:
     with Archive.open(str(tmp_path), make=True) as archive:
         table = archive.make_table(STREAM, 0)
         for start in range(0, 300, 50):
-            job = Job(url, STREAM, table.name, table.location, {}, start, start + 50)
+            job = Job(url, STREAM, table.file_prefix, table.location, {}, start, start + 50)
             files = _Files(job, lambda _step: None)
             for part, day in _days_of(batch.slice(start, 50)):
                 files.write(part, day)
@@ -297,3 +298,46 @@ def test_bars_on_a_terminal_and_lines_elsewhere() -> None:
         assert ("stream/orders: 100 of 200 records archived" in told) == (not is_terminal)
         assert ("\x1b" in told) == is_terminal
         assert ("stream/a[/b]" in told) == is_terminal
+
+
+def lose_catalog(to: Path) -> None:
+    """The catalog's database is gone; the tables' files are there."""
+    (to / "catalog.db").unlink()
+
+
+def test_a_new_table_is_refused_where_another_one_lies_and_takes_it_over_if_told_to(
+    url: str, tmp_path: Path
+) -> None:
+    assert archived(url, tmp_path).rows == 300
+    before = {path for path in tmp_path.rglob("*") if path.is_file()}
+    lose_catalog(tmp_path)
+    for _ in range(2):
+        with pytest.raises(PlaceTaken, match="--adopt"):
+            archived(url, tmp_path)
+    assert all(path.exists() for path in before)
+    assert archived(url, tmp_path, adopt=True).rows == 0
+    assert_whole(url, tmp_path)
+    archives.assert_no_orphan(tmp_path)
+
+
+def test_a_sweep_leaves_alone_what_another_table_has_in_the_same_folder(
+    url: str, tmp_path: Path
+) -> None:
+    assert archived(url, tmp_path).rows == 300
+    with Archive.open(str(tmp_path)) as archive:
+        table = archive.table(STREAM)
+        folder = Path(table.location.removeprefix("file://"))
+        theirs = [
+            folder / "data" / layout.file_name_of(f"{table.name}-{'0' * 12}", 0, 10, "a"),
+            folder / "data" / layout.file_name_of(table.name, 0, 10, "earlier"),
+            folder / "metadata" / "00001-theirs.metadata.json",
+            folder / "metadata" / "snap-1-theirs.avro",
+        ]
+        ours = folder / "data" / layout.file_name_of(table.file_prefix, 0, 10, "a")
+        for path in (*theirs, ours):
+            path.write_bytes(b"{}")
+        young = Upkeep()
+        assert sweep(table, young) == 0
+        assert sweep(table, archives.TIGHT) == 1
+        assert not ours.exists()
+        assert all(path.exists() for path in theirs)

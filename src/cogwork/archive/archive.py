@@ -11,12 +11,15 @@ from pyiceberg.exceptions import (
     NoSuchTableError,
     TableAlreadyExistsError,
 )
+from pyiceberg.io.pyarrow import PyArrowFileIO
 from sqlalchemy.exc import IntegrityError
 
 from cogwork.archive import layout
 from cogwork.archive.catalog import answers, open_catalog, shown
-from cogwork.archive.errors import ForeignTable, TableMissing
-from cogwork.archive.table import TABLE_PROPERTIES, ArchiveTable
+from cogwork.archive.errors import ForeignTable, PlaceTaken, TableMissing
+from cogwork.archive.table import TABLE_PROPERTIES, ArchiveTable, local_path
+from cogwork.archive.upkeep import foreign_files, listed_files, newest_metadata
+from cogwork.archive.work import remove
 from cogwork.client.closing import Closing
 
 if TYPE_CHECKING:
@@ -91,7 +94,12 @@ class Archive(Closing):
         return self._owned(found, stream)
 
     def make_table(
-        self, stream: str, first: int, properties: Mapping[str, str] | None = None
+        self,
+        stream: str,
+        first: int,
+        properties: Mapping[str, str] | None = None,
+        *,
+        adopt: bool = False,
     ) -> ArchiveTable:
         """Returns a stream's table, which is made where there is none.
 
@@ -99,9 +107,13 @@ class Archive(Closing):
             stream: The stream's name.
             first: The first offset that is to be in it.
             properties: What else a new table is to say.
+            adopt: Whether to take over a table whose catalog was lost, from the metadata in the
+                place of the new one.
 
         Raises:
             ForeignTable: There is one of that name, and it is not this stream's.
+            PlaceTaken: There are files of another table where the new one would be, and they are
+                not to be taken over, or cannot be.
         """
         with suppress(TableMissing):
             return self.table(stream)
@@ -117,13 +129,36 @@ class Archive(Closing):
             with suppress(NamespaceAlreadyExistsError, IntegrityError):
                 self._catalog.create_namespace_if_not_exists(layout.NAMESPACE)
             with suppress(TableAlreadyExistsError):  # another archiver was quicker
-                self._catalog.create_table(
+                made = self._catalog.create_table(
                     _identifier(stream),
                     layout.iceberg_schema(),
                     partition_spec=layout.partition_spec(),
                     properties=said,
                 )
+                self._look_at_place(ArchiveTable(made), adopt=adopt)
         return self.table(stream)
+
+    def _look_at_place(self, made: ArchiveTable, *, adopt: bool) -> None:
+        """Keep a new table only where no other one has files; else take that one, or nothing.
+
+        Raises:
+            PlaceTaken: Another table has files there.
+        """
+        if not isinstance(made.io, PyArrowFileIO):  # nor can its folder be swept
+            return
+        others = foreign_files(made, (path for path, _ in listed_files(made)))
+        if not others:
+            return
+        self._catalog.drop_table(_identifier(made.stream))  # its files stay
+        remove(made.io, made.table.metadata_location)
+        if not adopt:
+            raise PlaceTaken(
+                f"{local_path(made.location)} has {len(others)} files of a table that {self.to} "
+                "does not know: its catalog was lost, or is another one; --adopt takes it over"
+            )
+        newest = newest_metadata(made, others)
+        self._catalog.register_table(_identifier(made.stream), newest)
+        self.table(made.stream)  # raises where it is another stream's
 
     def files(self, stream: str) -> list[str]:
         """Lists the Parquet files of a stream, in the order of their offsets.

@@ -48,11 +48,13 @@ class Settings(NamedTuple):
         commit_rows: The most records of one commit.
         fail_on_data_loss: Whether records that the stream gave up too early are an error.
         trim_after: Whether the stream may give up what is archived.
+        adopt: Whether to take over a table whose catalog was lost.
     """
 
     commit_rows: int = 1_000_000
     fail_on_data_loss: bool = True
     trim_after: bool = False
+    adopt: bool = False
 
 
 class Outcome(NamedTuple):
@@ -140,12 +142,13 @@ class Archiver:
         Raises:
             UnknownStream: There is none.
             ForeignTable: Its table is another's.
+            PlaceTaken: There are files of another table in the place of a new one.
             StreamMadeAnew: It is not the one in the table.
             DataLost: It has given up records too early.
             ArchiveError: Writing failed.
         """
         bounds = self._origin.bounds(stream)
-        table = self._archive.make_table(stream, bounds.first)
+        table = self._archive.make_table(stream, bounds.first, adopt=self._settings.adopt)
         self._origin.check_is_the_same(table)
         table.forbid_retries()
         schemas = self._origin.schemas(stream)
@@ -252,7 +255,7 @@ class _Run:
             Job(
                 url=self._origin.url,
                 stream=table.stream,
-                table=table.name,
+                prefix=table.file_prefix,
                 location=table.location,
                 io={key: str(value) for key, value in table.io.properties.items()},
                 start=start,

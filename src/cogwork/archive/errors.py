@@ -13,6 +13,7 @@ __all__ = (
     "ForeignTable",
     "MarkMoved",
     "NothingThere",
+    "PlaceTaken",
     "StreamMadeAnew",
     "TableMissing",
 )
@@ -62,6 +63,10 @@ class CatalogError(ArchiveError):
 
 class ForeignTable(ArchiveError):
     """A table of that name is there, and it is not this stream's."""
+
+
+class PlaceTaken(ArchiveError):
+    """A new table would lie in a folder that has files of another one."""
 
 
 class StreamMadeAnew(ArchiveError):

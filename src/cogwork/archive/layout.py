@@ -3,8 +3,8 @@
 Theory of operation. The columns are those in which a container serves ranges of a stream. A table
 has the name of its stream; where that has characters which other engines do not take, they become
 `_`, and a hash of the whole name keeps two streams apart. A data file's name tells the stream's
-offsets in it and the attempt that wrote it: by the offsets a sweep knows which files can never get
-into the table any more.
+offsets in it, the attempt that wrote it, and the table for which it was written, by the beginning
+of its UUID: a sweep removes nothing that was written for another table.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ __all__ = (
     "file_name_of",
     "file_schema",
     "iceberg_schema",
+    "owner_of",
     "parse_file_name",
     "partition_spec",
     "table_name_of",
@@ -66,7 +67,11 @@ TABLE_NAME_MAX = 64
 HASH_DIGITS = 8
 
 COMPACTED = "compacted"
-_FILE_NAME = re.compile(r"(?P<table>\w+)-(?P<first>\d+)-(?P<next>\d+)-(?P<attempt>\w+)\.parquet")
+UUID_DIGITS = 12
+_FILE_NAME = re.compile(
+    r"(?P<table>\w+)-(?P<owner>[0-9a-f]{12}-)?(?P<first>\d{20})-(?P<next>\d{20})-(?P<attempt>\w+)"
+    r"\.parquet"
+)
 
 
 class FileName(NamedTuple):
@@ -76,21 +81,35 @@ class FileName(NamedTuple):
         first: The offset of its first record.
         next: The one after its last.
         attempt: Who wrote it.
+        owner: The first digits of the UUID of the table it was written for; empty in a file of an
+            earlier version.
     """
 
     first: int
     next: int
     attempt: str
-
-    @property
-    def is_compacted(self) -> bool:
-        """Whether its records were in the table before it was written."""
-        return self.attempt.startswith(COMPACTED)
+    owner: str
 
 
-def file_name_of(table: str, first: int, next_: int, attempt: str) -> str:
-    """Names a data file."""
-    return f"{table}-{first:020}-{next_:020}-{attempt}.parquet"
+def owner_of(uuid: str) -> str:
+    """Return what stands for a table in the names of its files.
+
+    Args:
+        uuid: The table's.
+    """
+    return uuid.replace("-", "")[:UUID_DIGITS]
+
+
+def file_name_of(prefix: str, first: int, next_: int, attempt: str) -> str:
+    """Names a data file.
+
+    Args:
+        prefix: The table's name and owner, as `ArchiveTable.file_prefix` has them.
+        first: The offset of its first record.
+        next_: The one after its last.
+        attempt: Who writes it.
+    """
+    return f"{prefix}-{first:020}-{next_:020}-{attempt}.parquet"
 
 
 def parse_file_name(path: str) -> FileName | None:
@@ -98,7 +117,8 @@ def parse_file_name(path: str) -> FileName | None:
     match = _FILE_NAME.fullmatch(path.rpartition("/")[2])
     if match is None:
         return None
-    return FileName(int(match["first"]), int(match["next"]), match["attempt"])
+    owner = (match["owner"] or "").removesuffix("-")
+    return FileName(int(match["first"]), int(match["next"]), match["attempt"], owner)
 
 
 def table_name_of(stream: str) -> str:

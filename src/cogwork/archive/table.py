@@ -145,6 +145,16 @@ class ArchiveTable:
         return str(self._table.metadata.table_uuid)
 
     @property
+    def owner(self) -> str:
+        """What stands for the table in the names of its files."""
+        return layout.owner_of(self.uuid)
+
+    @property
+    def file_prefix(self) -> str:
+        """What the names of its data files begin with."""
+        return f"{self.name}-{self.owner}"
+
+    @property
     def properties(self) -> dict[str, str]:
         """The table's properties."""
         return self._table.properties

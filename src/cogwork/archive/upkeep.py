@@ -3,25 +3,28 @@
 Theory of operation. Compaction reads files whose offsets follow each other and writes them as one;
 the commit demands that all of them are still in the table, so it may run beside an archiver, and
 whichever of the two is killed, or comes second, has changed nothing. Expiry gives up old
-snapshots. The sweep removes files that no snapshot has:
-
-- A file that an archiver wrote, with offsets below the mark, at once: a commit has to begin at the
-  mark, and marks do not go back, so no archiver can bring it in any more.
-- Anything else only once it is old: a live archiver or compaction may be about to commit it.
+snapshots. The sweep removes files that no snapshot has, but none that it cannot prove to be the
+table's own: a data file has the beginning of the table's UUID in its name, and Iceberg's own files
+are the table's where no metadata file in the folder is another table's. A table whose catalog was
+lost may lie in the same folder, and would lose its only copy. And a file goes only once it is old:
+a live archiver or compaction may be about to commit it.
 """
 
 from __future__ import annotations
 
+import re
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import uuid4
 
 import pyarrow.parquet as pq
 from pyarrow import fs as arrow_fs
 from pyiceberg.io.pyarrow import PyArrowFileIO
+from pyiceberg.serializers import FromInputFile
 
 from cogwork.archive import layout
-from cogwork.archive.errors import ArchiveError
+from cogwork.archive.errors import ArchiveError, PlaceTaken
 from cogwork.archive.notice import Notice, unheard
 from cogwork.archive.table import local_path
 from cogwork.archive.work import ParquetFile, remove
@@ -34,7 +37,19 @@ if TYPE_CHECKING:
     from cogwork.archive.notice import Listener
     from cogwork.archive.table import ArchiveTable, DataFile
 
-__all__ = ("Kept", "Upkeep", "compact", "expire", "keep", "sweep")
+__all__ = (
+    "Kept",
+    "Upkeep",
+    "compact",
+    "expire",
+    "foreign_files",
+    "keep",
+    "listed_files",
+    "newest_metadata",
+    "sweep",
+)
+
+METADATA_FILE = re.compile(r"\.metadata\.json(\.gz)?$|\.gz\.metadata\.json$")
 
 TARGET_BYTES = 128 * 2**20
 """What a compacted file is to have, about: large enough for scans, small enough to share out."""
@@ -42,7 +57,7 @@ TARGET_BYTES = 128 * 2**20
 SMALL_FILES_MIN = 4
 """Fewer are not worth a rewrite."""
 
-ORPHAN_AGE_S = 3600.0
+ORPHAN_AGE_S = 3 * 86_400.0
 SNAPSHOT_AGE_S = 86_400.0
 SNAPSHOTS_KEPT_MIN = 10
 READ_ROWS = 16_384
@@ -143,7 +158,7 @@ def _rewrite(table: ArchiveTable, group: list[DataFile], on_notice: Listener) ->
     first, end = group[0].first, group[-1].last + 1
     folder = group[0].entry.file_path.rpartition("/")[0]
     attempt = f"{layout.COMPACTED}{uuid4().hex}"
-    path = f"{folder}/{layout.file_name_of(table.name, first, end, attempt)}"
+    path = f"{folder}/{layout.file_name_of(table.file_prefix, first, end, attempt)}"
     target = ParquetFile(table.io, path)
     at = first
     try:
@@ -199,29 +214,86 @@ def sweep(table: ArchiveTable, how: Upkeep, on_notice: Listener = unheard) -> in
     """Removes files that no snapshot has and none can get; returns how many."""
     on_notice(Notice("sweeping", table.stream))
     # The listing comes first: what is committed after it is in the references all the same.
-    listed = list(_listed(table))
+    listed = list(listed_files(table))
     table.refresh()
     needed = {local_path(path) for path in table.references()}
+    orphans = [each for each in listed if local_path(each[0]) not in needed]
+    is_shared = any(_is_of_another(table, path) for path, _ in orphans)
     before = time.time() - how.orphan_age_s
     swept = 0
-    for path, changed in listed:
-        if local_path(path) in needed or not (changed <= before or _is_too_late(path, table.mark)):
-            continue
-        if remove(table.io, path):
+    for path, changed in orphans:
+        is_own = _is_own(table, path, is_shared=is_shared)
+        if is_own and changed <= before and remove(table.io, path):
             swept += 1
             on_notice(Notice("sweeping", table.stream, items=swept))
     on_notice(Notice("swept", table.stream, items=swept))
     return swept
 
 
-def _is_too_late(path: str, mark: int) -> bool:
-    """Whether no archiver can bring a file in any more."""
+def _is_own(table: ArchiveTable, path: str, *, is_shared: bool) -> bool:
+    """Say whether a file that no snapshot has was certainly written for this table."""
     name = layout.parse_file_name(path)
-    return name is not None and not name.is_compacted and name.first < mark
+    if name is not None and name.owner:
+        return name.owner == table.owner
+    return not is_shared
 
 
-def _listed(table: ArchiveTable) -> Iterator[tuple[str, float]]:
-    """Yields the files in a table's folder and when each was changed."""
+def foreign_files(table: ArchiveTable, paths: Iterable[str]) -> list[str]:
+    """Return the data and metadata files of other tables among some files.
+
+    Args:
+        table: Which one is meant; what others commit to it meanwhile is not foreign.
+        paths: Files below its location.
+    """
+    chosen = list(paths)
+    data = [path for path in chosen if path.endswith(".parquet")]
+    foreign = [path for path in data if not _is_own(table, path, is_shared=True)]
+    return foreign + [path for path in chosen if _is_of_another(table, path)]
+
+
+def newest_metadata(table: ArchiveTable, paths: Iterable[str]) -> str:
+    """Return the newest metadata file of the one table that has left some in a folder.
+
+    Args:
+        table: A table of the same stream, which lies there.
+        paths: Files of the folder.
+
+    Raises:
+        PlaceTaken: There is none, or there are some of several tables, or of another stream's.
+    """
+    found = {}
+    for path in paths:
+        if METADATA_FILE.search(path):
+            with suppress(Exception):  # half-written: not the newest that was committed
+                found[path] = FromInputFile.table_metadata(table.io.new_input(path))
+    found = {path: each for path, each in found.items() if each.current_snapshot_id is not None}
+    tables = {str(each.table_uuid) for each in found.values()}
+    where = local_path(table.location)
+    if len(tables) != 1:
+        raise PlaceTaken(f"{where} has metadata of {len(tables)} tables; one can be taken over")
+    newest = max(found, key=lambda path: (found[path].last_updated_ms, path))
+    stream = found[newest].properties.get(layout.STREAM)
+    if stream != table.stream:
+        raise PlaceTaken(f"{where} has the table of stream/{stream}, not of stream/{table.stream}")
+    return newest
+
+
+def _is_of_another(table: ArchiveTable, path: str) -> bool:
+    """Say whether a metadata file is that of another table with records.
+
+    Who is killed while it makes a table leaves one without any, which nobody misses.
+    """
+    if not METADATA_FILE.search(path):
+        return False
+    try:
+        found = FromInputFile.table_metadata(table.io.new_input(path))
+    except Exception:  # whatever it is, it is not known to be this table's
+        return True
+    return str(found.table_uuid) != table.uuid and found.current_snapshot_id is not None
+
+
+def listed_files(table: ArchiveTable) -> Iterator[tuple[str, float]]:
+    """Yield the files in a table's folder, and when each was changed in seconds since 1970."""
     if not isinstance(table.io, PyArrowFileIO):
         raise ArchiveError("only tables whose files pyarrow reaches can be swept")
     scheme, host, path = PyArrowFileIO.parse_location(table.location, table.io.properties)

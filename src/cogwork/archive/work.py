@@ -53,7 +53,7 @@ class Job(msgspec.Struct, frozen=True):
     Attributes:
         url: Where the stream is.
         stream: Its name.
-        table: The table's name.
+        prefix: What the names of the table's files begin with.
         location: The table's folder.
         io: How files are reached there, in pyiceberg's properties.
         start: The first offset.
@@ -65,7 +65,7 @@ class Job(msgspec.Struct, frozen=True):
 
     url: str
     stream: str
-    table: str
+    prefix: str
     location: str
     io: dict[str, str]
     start: int
@@ -234,7 +234,7 @@ def remove(io: FileIO, path: str) -> bool:
 
 def _path_of(job: Job, batch: pa.RecordBatch, day: int) -> str:
     first = batch.column("offset")[0].as_py()
-    name = layout.file_name_of(job.table, first, job.end, uuid4().hex)
+    name = layout.file_name_of(job.prefix, first, job.end, uuid4().hex)
     return f"{job.location}/data/{layout.day_text(day)}/{name}"
 
 

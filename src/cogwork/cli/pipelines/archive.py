@@ -81,6 +81,9 @@ class _Way(NamedTuple):
     show_default=True,
     help="Stop if a stream has trimmed records that are not archived.",
 )
+@click.option(
+    "--adopt", is_flag=True, help="Take over a table whose catalog was lost, from its metadata."
+)
 @click.option("--no-upkeep", is_flag=True, help="Skip compaction and the removal of orphan files.")
 @click.option(
     "--master", show_default="no Spark", help="Spark master: local[2], spark://HOST:PORT."
@@ -108,6 +111,7 @@ def archive(
     commit_rows: int,
     trim_after: bool,
     fail_on_data_loss: bool,
+    adopt: bool,
     no_upkeep: bool,
     master: str | None,
     remote: str | None,
@@ -132,7 +136,7 @@ def archive(
         from cogwork.archive import Archive, Archiver, Settings
         from cogwork.archive.origin import Origin
     way = _Way(streams, None if once else every or EVERY_S, not no_upkeep, as_json)
-    settings = Settings(commit_rows, fail_on_data_loss, trim_after)
+    settings = Settings(commit_rows, fail_on_data_loss, trim_after, adopt)
     with (
         Origin(url, timeout_s=timeout_s, certificates=certificates) as origin,
         Bars(quiet=as_json) as bars,
