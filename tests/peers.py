@@ -112,6 +112,19 @@ class Peer:
         link.detach()
         self.core.flush()
 
+    def end(self, store: Store, link: OutgoingLink, code: int = 0) -> None:
+        """Closes a link in order; `code` is its source's default outcome, where it names one."""
+        store.end_consumer(link, code)
+        link.detach()
+        self.core.flush()
+
+    def leave(self, store: Store, link: OutgoingLink) -> int:
+        """Detaches a link to resume it; returns what the store knows it by."""
+        serial = store.keep_consumer(link)
+        link.leave()
+        self.core.flush()
+        return serial
+
     def vanish(self, store: Store) -> None:
         """Loses the connection."""
         links = [link for link in self._links.values() if not link.detached]

@@ -89,6 +89,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.link = self.publisher.publisher(self.entry, 10_000)
         self.now_s = time.monotonic()
         self.workers: list[Worker] = []
+        self.left: list[tuple[int, Worker]] = []
         self.items: dict[int, Item] = {}
         self.in_doubt: dict[int, int] = {}
         self.left_in_doubt: set[int] = set()
@@ -197,14 +198,45 @@ class StoreMachine(RuleBasedStateMachine):
 
     def lose(self, worker: Worker, only_link: bool) -> None:
         self.workers.remove(worker)
-        for name, arrival in worker.out.items():
-            if not worker.marks or name in worker.received:
-                self.in_doubt[name] = arrival.parts.attempt
-        self.in_doubt.update(worker.resumed)
+        self.doubt(worker)
         if only_link:
             worker.peer.detach(self.store, worker.link)
         else:
             worker.peer.vanish(self.store)
+        self.collect()
+
+    @precondition(lambda self: self.workers)
+    @rule(data=st.data())
+    def end_in_order(self, data: st.DataObject) -> None:
+        worker = data.draw(st.sampled_from(self.workers))
+        self.workers.remove(worker)
+        self.give_up(worker)
+        worker.peer.end(self.store, worker.link)
+        self.collect()
+
+    @precondition(lambda self: self.workers)
+    @rule(data=st.data())
+    def leave(self, data: st.DataObject) -> None:
+        worker = data.draw(st.sampled_from(self.workers))
+        self.workers.remove(worker)
+        serial = worker.peer.leave(self.store, worker.link)
+        assert bool(serial) == bool(worker.out or worker.resumed)
+        if serial:
+            self.left.append((serial, worker))
+        self.collect()
+
+    @precondition(lambda self: self.left)
+    @rule(data=st.data(), is_lost=st.booleans())
+    def wait_no_longer(self, data: st.DataObject, is_lost: bool) -> None:
+        serial, worker = data.draw(st.sampled_from(self.left))
+        self.left.remove((serial, worker))
+        if is_lost:
+            self.doubt(worker)
+            self.store.lose_kept(serial)
+        else:
+            self.store.end_kept(serial)
+            self.give_up(worker)
+        self.core.flush()
         self.collect()
 
     @rule(data=st.data(), credit=st.integers(0, 3))
@@ -220,7 +252,7 @@ class StoreMachine(RuleBasedStateMachine):
             for item in chosen
         ]
         for item, answer in zip(chosen, self.store.resume(worker.link, tags), strict=True):
-            holders = [w for w in self.workers if item.name in w.out or item.name in w.resumed]
+            holders = [w for w in self.holding if item.name in w.out or item.name in w.resumed]
             is_open = item.name in self.in_doubt or bool(holders)
             if is_open:
                 assert answer == KEEP_CODE
@@ -243,7 +275,7 @@ class StoreMachine(RuleBasedStateMachine):
             return
         item = data.draw(st.sampled_from(known))
         attempt = item.attempts - back
-        holders = [w for w in self.workers if item.name in w.out or item.name in w.resumed]
+        holders = [w for w in self.holding if item.name in w.out or item.name in w.resumed]
         is_open = (bool(holders) or item.name in self.in_doubt) and back == 0
         assert item.number is not None
         answer = self.store.claim(item.number, attempt)
@@ -300,6 +332,31 @@ class StoreMachine(RuleBasedStateMachine):
 
     # -- the model
 
+    @property
+    def holding(self) -> list[Worker]:
+        """All that have items: those that are there, and those that may resume their links."""
+        return [*self.workers, *(worker for _, worker in self.left)]
+
+    def doubt(self, worker: Worker) -> None:
+        """Has in doubt what a worker had that was lost."""
+        for name, arrival in worker.out.items():
+            if not worker.marks or name in worker.received:
+                self.in_doubt[name] = arrival.parts.attempt
+        self.in_doubt.update(worker.resumed)
+
+    def give_up(self, worker: Worker) -> None:
+        """Has what a worker had that left in order back, or abandoned."""
+        for name in [*worker.out, *worker.resumed]:
+            if not worker.marks or (name in worker.out and name not in worker.received):
+                continue
+            if self.store.redelivers_doubtful:
+                self.fail(self.items[name])
+            elif self.store.keeps_dead:
+                self.bury(self.items[name])
+            else:
+                self.in_doubt[name] = self.items[name].attempts
+                self.left_in_doubt.add(name)
+
     def confirm(self, item: Item) -> None:
         assert item.name not in self.confirmed | self.gone
         self.confirmed.add(item.name)
@@ -334,7 +391,7 @@ class StoreMachine(RuleBasedStateMachine):
             worker.received.add(name)
             return
         assert name not in self.confirmed | self.gone | self.in_doubt.keys()
-        assert not any(name in each.out or name in each.resumed for each in self.workers)
+        assert not any(name in each.out or name in each.resumed for each in self.holding)
         assert name not in worker.excluded
         assert tag.shard == 1
         assert tag.attempt == item.attempts + 1
@@ -361,7 +418,7 @@ class StoreMachine(RuleBasedStateMachine):
         assert counts["depth"] == len(alive)
         assert counts["in"] == self.sent
         assert counts["accepted"] == len(self.confirmed)
-        out = sum(len(each.out) + len(each.resumed) for each in self.workers)
+        out = sum(len(each.out) + len(each.resumed) for each in self.holding)
         assert (counts["unsettled"], counts["in-doubt"]) == (out, len(self.in_doubt))
         assert counts["ready"] + counts["waiting-for-group"] == len(alive) - out - len(
             self.in_doubt
@@ -381,7 +438,7 @@ class StoreMachine(RuleBasedStateMachine):
         for group in "ab":
             places = [
                 id(worker)
-                for worker in self.workers
+                for worker in self.holding
                 if any(self.items[n].group == group for n in worker.out.keys() - worker.came_back)
             ]
             assert len(places) <= 1
@@ -399,7 +456,7 @@ class StoreMachine(RuleBasedStateMachine):
         """A group of which nothing is out, nor in doubt for a while yet, goes on."""
         if not getattr(self, "is_ordered", False):
             return
-        held = {name for each in self.workers for name in (*each.out, *each.resumed)}
+        held = {name for each in self.holding for name in (*each.out, *each.resumed)}
         alive = self.items.keys() - self.confirmed - self.gone
         for group in "ab":
             members = {name for name in alive if self.items[name].group == group}
@@ -415,6 +472,8 @@ class StoreMachine(RuleBasedStateMachine):
             return
         for worker in self.workers:
             worker.peer.vanish(self.store)
+        for serial, _ in self.left:
+            self.store.lose_kept(serial)
         may_strand = not (self.store.redelivers_doubtful or self.store.keeps_dead)
         self.store.redelivers_doubtful = True
         self.store.maximum_delivery_count = 0

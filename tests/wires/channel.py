@@ -75,6 +75,8 @@ class Channel:
         *,
         name: str | None = None,
         presettled: bool = False,
+        source: Source | None = None,
+        **fields: Any,
     ) -> Consumer:
         link = Consumer(self, len(self.links), address)
         mode = SenderSettleMode.SETTLED if presettled else SenderSettleMode.MIXED
@@ -85,8 +87,9 @@ class Channel:
                 handle=link.handle,
                 role=Role.RECEIVER,
                 snd_settle_mode=mode,
-                source=Source(address=address),
+                source=source or Source(address=address),
                 target=Target(),
+                **fields,
             ),
         )
         if credit:

@@ -8,6 +8,7 @@ __all__ = (
     "ANONYMOUS_RELAY",
     "CAUGHT_UP",
     "CLAIM_IN_DOUBT",
+    "CONSUMER_LOST",
     "DELAYED_DELIVERY",
     "ESTABLISHMENT_FAILED",
     "LINK_ID",
@@ -53,6 +54,10 @@ CAUGHT_UP = Symbol("cogwork:caught-up")
 
 MARKS_RECEIVED = Symbol("cogwork:marks-received")
 """A capability that a queue's consumer desires: it says `received` for what its application has."""
+
+CONSUMER_LOST = Symbol("cogwork:consumer-lost")
+"""The condition of a detach by a container or gateway that received for a consumer: that one has
+gone, and may have what it was given. Without it, nobody has."""
 
 LINK_ID = Symbol("cogwork:link-id")
 """The property of the container's attach by whose value `$management` knows the link."""

@@ -301,7 +301,7 @@ class Mesh(Requests, RpcCalls):
         if uplink is not self._leaving:
             self._dialler.follow(uplink.endpoint, redirection)
             self._leaving = uplink
-            self.spawn(uplink.close(CLOSE_TIMEOUT_S))
+            self.spawn(uplink.close(CLOSE_TIMEOUT_S, comes_back=True))
         if redirection.address is None:
             return {}
         return dict.fromkeys(redirection.endpoints, redirection.address)

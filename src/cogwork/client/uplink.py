@@ -36,6 +36,10 @@ __all__ = ("Uplink",)
 CLOSE_TIMEOUT_S = 5.0
 """A container answers a close at once, or never, however lively it is."""
 
+_COMES_BACK = AmqpError(
+    condition=Condition.CONNECTION_FORCED, description="the client goes on by another connection"
+)
+
 UNHEARD = {
     "amqp": "; a port for TLS is named by amqps://, one for WebSocket by ws://",
     "ws": "; a port for plain AMQP is named by amqp://, one for TLS by wss:// or amqps://",
@@ -124,14 +128,20 @@ class Uplink(DiallingSide):
                 f"take more than {MIN_MAX_FRAME_SIZE} before it has opened"
             )
 
-    async def close(self, timeout_s: float) -> None:
-        """Closes in order, or after the time-out without it."""
+    async def close(self, timeout_s: float, *, comes_back: bool = False) -> None:
+        """Close in order, or after the time-out without it.
+
+        Args:
+            timeout_s: How long the container may take to answer.
+            comes_back: Whether links go on by another connection. The container is told an error
+                then: it takes a close without one for the end of what consumers hold.
+        """
         try:
             with suppress(TimeoutError):
                 async with asyncio.timeout(timeout_s):
                     while self._has_more():
                         await asyncio.sleep(LEFT_PAUSE_S)
-            self.connection.close()
+            self.connection.close(_COMES_BACK if comes_back else None)
             self.connection.flush()
             await asyncio.wait([self.closed], timeout=timeout_s)
         finally:
@@ -276,7 +286,7 @@ class Uplink(DiallingSide):
     def on_session_ended(self, _session: SessionEndpoint, error: AmqpError | None) -> None:
         """A session ended: begins all over, as the links on it cannot go on."""
         self._session_error = error
-        self.connection.close()
+        self.connection.close(_COMES_BACK)
 
     def on_settled_by_sender(
         self, session: Session, first: int, last: int, state: bytes, *, settled: bool

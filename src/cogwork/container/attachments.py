@@ -16,21 +16,31 @@ from cogwork.amqp.types import Symbol
 from cogwork.container.access import Permits
 from cogwork.container.filters import read_filters
 from cogwork.container.gateways.inside import Inside
+from cogwork.container.kept_links import (
+    KeptLink,
+    KeptLinks,
+    agreed_expiry,
+    kept_s,
+    key_of,
+)
 from cogwork.container.overdue import POLICY_CODES
 from cogwork.container.reply_addresses import REPLY_PREFIX
 from cogwork.container.source_terms import demand_kept, demand_known_mode, expiry_of, mode_of
 from cogwork.container.unroutable import Refuser
 from cogwork.dataplane.addresses.checked import CheckedLink
+from cogwork.dataplane.default_outcome import RELEASED, outcome_of
 from cogwork.dataplane.transport.incoming import IncomingLink
 from cogwork.dataplane.transport.outgoing import OutgoingLink
+from cogwork.nodes.queue.node import QueueNode
 from cogwork.nodes.stream import StreamNode
 from cogwork.router.addresses import Distribution
-from cogwork.spi.node import Node, Refused, Subscription
+from cogwork.spi.node import Departure, Node, Refused, Subscription
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from cogwork.amqp.outcomes import DeliveryState
+    from cogwork.amqp.terminus import ExpiryPolicy
     from cogwork.container.clients import ClientContext
     from cogwork.container.settings import Limits
     from cogwork.container.virtual_host import VirtualHost
@@ -67,6 +77,7 @@ class Attachment:
         node: Where any other consumer takes from, with its subscription.
         dynamic: The address to drop with the link.
         rule: The address's rule; None for the anonymous relay.
+        source: As a consumer attached it; None for a publisher.
         since_s: When it was attached, by the monotonic clock.
     """
 
@@ -77,6 +88,7 @@ class Attachment:
     subscription: Subscription | None = None
     dynamic: str | None = None
     rule: AddressRule | None = None
+    source: Source | None = None
     since_s: float = field(default_factory=time.monotonic)
 
 
@@ -88,6 +100,7 @@ class Attachments:
         links: Those that stand, by link id.
         when_declared: Calls once all is known here that the cluster has declared by now; None where
             there is no cluster.
+        kept: Those of consumers that have been detached and may be resumed.
     """
 
     def __init__(self, limits: Limits, reply_prefix: str) -> None:
@@ -101,6 +114,7 @@ class Attachments:
         self._reply_prefix = reply_prefix
         self.links: dict[str, Link] = {}
         self.when_declared: Callable[[Callable[[], None]], None] | None = None
+        self.kept = KeptLinks()
         self._dynamic_count = 0
         self._link_count = 0
 
@@ -206,6 +220,7 @@ class Attachments:
         )
         end.selector = filters.selector
         end.no_local = filters.no_local
+        attachment.source = source
         self._enter(link, attachment)
         if attachment.rule is not None:
             end.policy = POLICY_CODES[attachment.rule.slow_subscriber]
@@ -215,17 +230,22 @@ class Attachments:
         link.carry(end)
         if attachment.entry is not None:
             client.vhost.add_consumer(attachment.address, attachment.entry, end)
+        code, outcome = outcome_of(source)
+        if code:
+            end.set_default_outcome(code, outcome)
+        expiry_policy, timeout_s = _expiry_of(source, attachment)
         agreed = Source(
             address=attachment.address,
             dynamic=source.dynamic,
-            expiry_policy=expiry_of(source, attachment.rule),
+            expiry_policy=expiry_policy,
+            timeout=timeout_s,
             distribution_mode=mode_of(source, attachment.rule),
             filter=filters.applied or None,
-            default_outcome=Released(),
+            default_outcome=source.default_outcome or Released(),
             outcomes=_OUTCOMES,
             capabilities=source.capabilities,
         )
-        link.put_off(partial(_agree, link, attach, attachment, agreed))
+        link.put_off(partial(self._agree, link, attach, client, agreed))
         subscription = attachment.subscription
         is_put_off = subscription is not None and subscription.is_put_off
         if not self._asks_elsewhere(attach, attachment, client) and not is_put_off:
@@ -323,16 +343,92 @@ class Attachments:
         self.links.pop(attachment.link_id, None)
         if attachment.entry is not None and link.end is not None:
             assert isinstance(link.end, OutgoingLink)
+            _conclude(link, attachment)
             client.vhost.remove_consumer(attachment.address, attachment.entry, link.end)
             if isinstance(client.listen, Inside) and attachment.entry.is_idle:
                 # The last service of a gateway's that leaves takes its address along.
                 client.vhost.drop(attachment.address.removeprefix("/"))
         if attachment.subscription is not None and attachment.node is not None:
-            if client.vhost.reach is not None:
-                client.vhost.reach.lending.remove_consumer(attachment.subscription)
-            attachment.node.unsubscribe(attachment.subscription)
+            self._unsubscribe(link, client, attachment, attachment.subscription)
         if attachment.dynamic is not None:
             client.vhost.drop(attachment.dynamic)
+
+    def _unsubscribe(
+        self, link: Link, client: ClientContext, attachment: Attachment, subscription: Subscription
+    ) -> None:
+        """Let a node's consumer go, or keep what it has for the link that resumes this one."""
+        node, source = attachment.node, subscription.source
+        assert node is not None
+        subscription.departure = Departure.LOST
+        if link.is_lost:
+            _let_go(node, subscription, client)
+            return
+        subscription.departure = Departure.ORDERLY
+        if not isinstance(node, QueueNode):
+            _let_go(node, subscription, client)
+            _conclude(link, attachment)
+            return
+        max_s = float(node.options.in_doubt_timeout_s)
+        if kept_s(source, link.ending, max_s) != 0 and _keeps(node, subscription, client):
+            give_up = partial(_give_up, node, subscription, client)
+            key = key_of(link, client.vhost.name)
+            subscription.link.leave()
+            self.kept.keep(KeptLink(key, link.session, source, max_s, give_up), link.ending)
+        else:
+            _let_go(node, subscription, client)
+
+    def _agree(self, link: Link, attach: Attach, client: ClientContext, source: Source) -> None:
+        """Answer a consumer's attach; it has resumed what it presents of an earlier link's."""
+        attachment = link.context
+        if isinstance(attachment, Attachment):
+            _agree(link, attach, attachment, source)
+        if attach.role is Role.RECEIVER:
+            self.kept.give_up(self.kept.find(key_of(link, client.vhost.name)))
+
+
+def _let_go(node: Node, subscription: Subscription, client: ClientContext) -> None:
+    if client.vhost.reach is not None:
+        client.vhost.reach.lending.remove_consumer(subscription)
+    node.unsubscribe(subscription)
+
+
+def _keeps(node: QueueNode, subscription: Subscription, client: ClientContext) -> bool:
+    """Keep what a consumer has; return whether it has anything."""
+    subscription.departure = Departure.KEPT
+    node.unsubscribe(subscription)
+    has_any = node.keeps(subscription)
+    if client.vhost.reach is not None:
+        has_any = client.vhost.reach.lending.keep_consumer(subscription) or has_any
+    subscription.departure = Departure.ORDERLY
+    return has_any
+
+
+def _give_up(
+    node: QueueNode, subscription: Subscription, client: ClientContext, departure: Departure
+) -> None:
+    """Keep what a consumer has no longer."""
+    subscription.departure = departure
+    _let_go(node, subscription, client)
+
+
+def _conclude(link: Link, attachment: Attachment) -> None:
+    """Answer for what a consumer of messages that nothing stores has not settled.
+
+    A client that marks what its application was given may have begun with it: it is in doubt then,
+    unless the source names an outcome.
+    """
+    assert attachment.source is not None
+    assert isinstance(link.end, OutgoingLink)
+    code, outcome = outcome_of(attachment.source)
+    marks = link.remote is not None and MARKS_RECEIVED in link.remote.desired_capabilities
+    if not link.is_lost and (code or not marks):
+        link.end.conclude(code or RELEASED, outcome)
+
+
+def _expiry_of(source: Source, attachment: Attachment) -> tuple[ExpiryPolicy, int]:
+    if isinstance(attachment.node, QueueNode):
+        return agreed_expiry(source, float(attachment.node.options.in_doubt_timeout_s))
+    return expiry_of(source, attachment.rule), 0
 
 
 def _may_answer(link: Link) -> bool:

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from cogwork.container.workers import LinkSocket
     from cogwork.dataplane.core import Core
     from cogwork.dataplane.link import Link
+    from cogwork.dataplane.session import SessionEndpoint
 
 __all__ = ("Peers",)
 
@@ -245,6 +246,7 @@ class Peers(ListeningSide):
 
     def sweep(self, now_s: float) -> None:
         """Lets time pass, once a second."""
+        self._attachments.kept.tick(now_s)
         for connection, client in list(self.connections.items()):
             connection.tick(now_s)
             connection.wire.shed()
@@ -470,8 +472,13 @@ class Peers(ListeningSide):
     def on_detached(self, link: Link, error: AmqpError | None, *, closed: bool) -> None:
         """Nothing is left to do."""
 
+    def on_session_ended(self, session: SessionEndpoint, _error: AmqpError | None) -> None:
+        """Goes on to the end of what was kept for links of the session."""
+        self._attachments.kept.end_session(session)
+
     def on_closed(self, connection: Connection, error: AmqpError | None) -> None:
         """Forgets the connection."""
+        self._attachments.kept.end_connection(connection)
         self.connections.pop(connection, None)
         client = self.client_of(connection)
         if client.is_counted:

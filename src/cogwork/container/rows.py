@@ -100,7 +100,8 @@ QUEUE = (
         "accepted",
     ),
     *("released", "modified", "rejected", "redelivered", "expired", "delivery-count-exceeded"),
-    *("doubted", "doubts-parked", "dropped", "refused", "malformed", "duplicates"),
+    *("acquisitions-exceeded", "doubted", "doubts-parked", "abandoned", "dropped", "refused"),
+    *("malformed", "duplicates"),
     *("misdirected", "stale-claims", "removed", "disorder-p50", "disorder-p99", "disorder-maximum"),
     *(
         "durability",

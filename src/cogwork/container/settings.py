@@ -226,6 +226,8 @@ class QueueOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         maximum_bytes: Bytes held.
         maximum_length_policy: What a full queue does.
         maximum_delivery_count: Failed attempts after which an item is dead; None tries for ever.
+        maximum_acquisitions: Attempts that gave an item back uncounted, after which it is dead; 0
+            tries for ever, None is 2,000 with a dead-letter address and 0 without one.
         in_doubt: What becomes of an item whose consumer vanished with it; None is the prefix's.
         in_doubt_timeout_s: How long a vanished consumer may take to come back and settle.
         priorities: Levels told apart.
@@ -245,6 +247,7 @@ class QueueOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     maximum_bytes: Size = BYTES_MAX
     maximum_length_policy: Literal["reject", "drop-oldest", "block"] = "block"
     maximum_delivery_count: ItemCount | None = None
+    maximum_acquisitions: Annotated[int, Meta(ge=0, le=COUNT_MAX)] | None = None
     in_doubt: Literal["park", "redeliver"] | None = None
     in_doubt_timeout_s: Annotated[float, Meta(ge=0, lt=SECONDS_MAX)] = IN_DOUBT_TIMEOUT_S
     priorities: Annotated[int, Meta(ge=1, le=PRIORITIES)] = PRIORITIES

@@ -38,6 +38,7 @@ from cogwork.amqp.states import CONNECTION_OVER, ConnectionState, Event, connect
 from cogwork.amqp.types import Symbol
 from cogwork.dataplane.encoding.composites import decode, encode
 from cogwork.dataplane.fitting import fitting
+from cogwork.dataplane.link import Ending
 from cogwork.dataplane.sessions import Sessions
 from cogwork.dataplane.transport.wire import Wire
 
@@ -79,6 +80,7 @@ class Connection:
         started_s: When it was made, by the core's clock.
         peer_idle_timeout_s: For how long the peer bears silence; 0: for ever.
         was_closed: Whether the peer has closed it, instead of just being gone.
+        ending: How it ended; meaningless while it has not.
     """
 
     __slots__ = (
@@ -89,6 +91,7 @@ class Connection:
         "_to_send_on_open",
         "authenticated",
         "context",
+        "ending",
         "host",
         "identity",
         "is_client",
@@ -113,6 +116,7 @@ class Connection:
         self.authenticated = False
         self.is_client = False
         self.was_closed = False
+        self.ending = Ending.LOST
         self.remote: Open | None = None
         self.context: object = None
         self.relay: Callable[[Connection, int, Begin], bool] | None = None
@@ -442,8 +446,10 @@ class Connection:
         self.was_closed = True
         self.state = connection_step(self.state, Event.RECEIVE_STOP)
         if self.state is ConnectionState.CLOSE_RCVD:
+            if close.error is None:
+                self.ending = Ending.CONNECTION_CLOSED
             self._write_settlements()
-            self._sessions.lose()
+            self._sessions.lose(self.ending)
             self.wire.write_frame(0, _CLOSE)
         self._end(close.error, linger=False)
 

@@ -7,9 +7,11 @@ accepts it (or, where this side attaches first, from the start) until it is deta
 
 from __future__ import annotations
 
+from enum import Enum, auto
 from typing import TYPE_CHECKING, cast
 
 from cogwork.amqp.errors import AmqpError, Condition, FrameTooLarge
+from cogwork.amqp.extensions import CONSUMER_LOST
 from cogwork.amqp.performatives import (
     Attach,
     Detach,
@@ -29,9 +31,24 @@ if TYPE_CHECKING:
     from cogwork.dataplane.transport.incoming import IncomingLink
     from cogwork.dataplane.transport.outgoing import OutgoingLink
 
-__all__ = ("Link",)
+__all__ = ("Ending", "Link")
 
 _CARRIES = frozenset({LinkState.ATTACHED, LinkState.ATTACH_RCVD, LinkState.ATTACH_SENT})
+
+
+class Ending(Enum):
+    """How a link, or its session or connection, ended."""
+
+    LOST = auto()
+    """The connection broke, or this side ended it, or the peer did because of an error."""
+    DETACHED = auto()
+    """The peer detached the link without closing it, so that it may be resumed (§2.6.5)."""
+    CLOSED = auto()
+    """The peer closed the link (§2.6.6)."""
+    SESSION_ENDED = auto()
+    """The peer ended the session in order."""
+    CONNECTION_CLOSED = auto()
+    """The peer closed the connection in order."""
 
 
 class Link:
@@ -47,6 +64,8 @@ class Link:
         end: The compiled half; None before it is accepted and after it was refused.
         context: Whatever the host keeps with the link.
         state: Where in its life it is.
+        ending: How it ended; meaningless while it has not.
+        end_error: What the peer gave as the reason when it detached; None where it gave none.
         was_left: Whether the peer has detached it without an end to it (AMQP 1.0 §2.6.4): what it
             has of it, it keeps.
     """
@@ -55,6 +74,8 @@ class Link:
         "_answer",
         "context",
         "end",
+        "end_error",
+        "ending",
         "handle",
         "name",
         "remote",
@@ -76,6 +97,8 @@ class Link:
         self.context: object = None
         self.state = LinkState.DETACHED
         self.was_left = False
+        self.ending = Ending.LOST
+        self.end_error: AmqpError | None = None
         self._answer: Callable[[], None] | None = None
 
     def attach(
@@ -168,6 +191,13 @@ class Link:
             cast("IncomingLink", self.end).start_at(attach.initial_delivery_count)
 
     @property
+    def is_lost(self) -> bool:
+        """Whether the peer may yet settle what it was sent: it has not ended in order."""
+        if self.ending is Ending.LOST:
+            return True
+        return self.end_error is not None and self.end_error.condition == CONSUMER_LOST
+
+    @property
     def is_attached(self) -> bool:
         """Whether neither side has detached."""
         return self.state in _CARRIES
@@ -196,6 +226,9 @@ class Link:
         if self.session.is_over:
             return  # the answer did not fit
         was_ours = not self.is_attached
+        if not was_ours:
+            self.ending = Ending.CLOSED if detach.closed else Ending.DETACHED
+            self.end_error = detach.error
         self.state = link_step(self.state, Event.RECEIVE_STOP)
         self._stop()
         if not was_ours:
@@ -209,8 +242,9 @@ class Link:
         """The sender used up the credit that it was asked to drain."""
         self.session.connection.host.on_drained(self)
 
-    def lose(self) -> None:
+    def lose(self, ending: Ending = Ending.LOST) -> None:
         """Ends with its session or connection: nothing more is said to the peer."""
+        self.ending = ending
         self.state = LinkState.DETACHED
         self._answer = None
         self._stop()

@@ -17,7 +17,7 @@ from cogwork.amqp.performatives import (
     Transfer,
 )
 from cogwork.amqp.states import SESSION_OVER, Event, SessionState, session_step
-from cogwork.dataplane.link import Link
+from cogwork.dataplane.link import Ending, Link
 from cogwork.dataplane.transport.session_end import Session
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ class SessionEndpoint:
         links: By this side's handle.
         handle_max: The highest handle that both sides may use.
         state: Where in its life it is.
+        ending: How it ended; meaningless while it has not.
     """
 
     __slots__ = (
@@ -50,6 +51,7 @@ class SessionEndpoint:
         "channel",
         "connection",
         "end",
+        "ending",
         "handle_max",
         "links",
         "remote",
@@ -65,6 +67,7 @@ class SessionEndpoint:
         self.links: dict[int, Link] = {}
         self.handle_max = connection.settings.handle_max
         self.state = SessionState.UNMAPPED
+        self.ending = Ending.LOST
         self._by_name: dict[tuple[str, Role], Link] = {}
         self._by_remote_handle: dict[int, Link] = {}
         self.end = Session(
@@ -114,15 +117,17 @@ class SessionEndpoint:
             return
         self.state = session_step(self.state, Event.SEND_FAIL if error else Event.SEND_STOP)
         self.end.write_settlements()
-        self._stop_links()
+        self._stop_links(Ending.LOST)
         self.end.end()
         self.write(End(error=error))
 
     def on_end(self, end: End) -> None:
         """Takes in the peer's end and answers it."""
         self.state = session_step(self.state, Event.RECEIVE_STOP)
+        if self.state is SessionState.END_RCVD and end.error is None:
+            self.ending = Ending.SESSION_ENDED
         self.end.write_settlements()
-        self._stop_links()
+        self._stop_links(self.ending)
         self.end.end()
         if self.state is SessionState.END_RCVD:
             self.state = session_step(self.state, Event.SEND_STOP)
@@ -130,18 +135,19 @@ class SessionEndpoint:
         self.connection.forget_session(self)
         self.connection.host.on_session_ended(self, end.error)
 
-    def lose(self) -> None:
+    def lose(self, ending: Ending = Ending.LOST) -> None:
         """Ends with its connection: nothing more is said to the peer."""
-        self._stop_links()
+        self.ending = ending
+        self._stop_links(ending)
         self.end.end()
 
-    def _stop_links(self) -> None:
+    def _stop_links(self, ending: Ending) -> None:
         links = list(self.links.values())
         self.links.clear()
         self._by_name.clear()
         self._by_remote_handle.clear()
         for link in links:
-            link.lose()
+            link.lose(ending)
             self.connection.host.on_detached(link, None, closed=False)
 
     # -- links

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cogwork.dataplane.link import Ending
 from cogwork.dataplane.session import SessionEndpoint
 from cogwork.dataplane.transport.relayed import RelayedSession
 
@@ -81,13 +82,16 @@ class Sessions:
         """Frees the channel of one that both sides have ended."""
         self._keep_counts(self._by_channel.pop(session.channel, None))
 
-    def lose(self) -> None:
+    def lose(self, ending: Ending = Ending.LOST) -> None:
         """Ends all at once: there is no connection any more."""
         sessions = list(self)
         self._by_channel.clear()
         for session in sessions:
             self._keep_counts(session)
-            session.lose()
+            if isinstance(session, SessionEndpoint):
+                session.lose(ending)
+            else:
+                session.lose()
 
     def _keep_counts(self, session: SessionEndpoint | RelayedSession | None) -> None:
         if isinstance(session, RelayedSession):

@@ -10,6 +10,7 @@ message at all.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from typing import TYPE_CHECKING, Protocol
 
 from cogwork.amqp.errors import CogworkError, Condition
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from cogwork.spi.journals import Journals
     from cogwork.spi.management import ContainerView
 
-__all__ = ("Node", "NodeContext", "NodeFactory", "Refused", "Subscription")
+__all__ = ("Departure", "Node", "NodeContext", "NodeFactory", "Refused", "Subscription")
 
 
 class Refused(CogworkError):
@@ -96,6 +97,17 @@ class Emit(Protocol):
         """Carries out `effects`, in order."""
 
 
+class Departure(Enum):
+    """How a consumer has gone."""
+
+    LOST = auto()
+    """It may still have what it got: its connection broke, or the container ended its link."""
+    ORDERLY = auto()
+    """It will settle nothing more: its items get its source's default outcome (AMQP 1.0 §3.5.3)."""
+    KEPT = auto()
+    """It may resume its link: its items stay its own until `unsubscribe` is called again."""
+
+
 @dataclass(slots=True, eq=False)
 class Subscription:
     """A consumer's link at a node.
@@ -109,6 +121,7 @@ class Subscription:
         is_far: Whether it is another container's, for what none of this one's consumers can take.
         borrower: Names such a one, whatever link it has; empty where it has no name.
         is_cut_off: Whether such a one may still be there, although its link has gone.
+        departure: How the consumer has gone; meaningless while it has not.
         unsettled: Delivery-tags the consumer still holds from an earlier link.
         handed: Those of them that its application has, as another container says of a far one.
         known: What the node says of them: None for one that goes on and is sent again, an outcome
@@ -127,6 +140,7 @@ class Subscription:
     is_far: bool = False
     borrower: str = ""
     is_cut_off: bool = False
+    departure: Departure = Departure.LOST
     unsettled: tuple[bytes, ...] = ()
     handed: frozenset[bytes] = frozenset()
     known: dict[bytes, DeliveryState | None] = field(default_factory=dict)

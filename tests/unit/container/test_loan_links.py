@@ -4,15 +4,24 @@ from __future__ import annotations
 
 from functools import partial
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
+from unittest.mock import Mock
 
 import pytest
 
+from cogwork.amqp.errors import AmqpError
+from cogwork.amqp.extensions import CONSUMER_LOST
+from cogwork.amqp.performatives import Role
 from cogwork.amqp.states import LinkState
 from cogwork.amqp.terminus import Source
 from cogwork.container.mesh.borrowing import OWNER, Borrowing
 from cogwork.container.mesh.lender import Lender
 from cogwork.container.mesh.lending import UNHEARD_S, Lending
+from cogwork.dataplane.link import Ending, Link
+from cogwork.spi.node import Departure
+
+if TYPE_CHECKING:
+    from cogwork.amqp.types import Symbol
 
 TAG = b"what the consumer has"
 
@@ -89,24 +98,33 @@ def test_what_a_shard_answers_on_a_loan_that_has_ended_says_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "was_left", "is_cut_off"),
+    ("state", "ending", "error", "is_cut_off", "departure"),
     [
-        (LinkState.DETACHED, False, True),
-        (LinkState.DETACH_RCVD, True, True),
-        (LinkState.DETACH_RCVD, False, False),
-        (LinkState.DETACH_SENT, False, False),
+        (LinkState.DETACHED, Ending.LOST, None, True, Departure.LOST),
+        (LinkState.DETACHED, Ending.SESSION_ENDED, None, True, Departure.LOST),
+        (LinkState.DETACH_RCVD, Ending.DETACHED, None, True, Departure.LOST),
+        (LinkState.DETACH_RCVD, Ending.CLOSED, None, False, Departure.ORDERLY),
+        (LinkState.DETACH_RCVD, Ending.CLOSED, CONSUMER_LOST, False, Departure.LOST),
+        (LinkState.DETACH_SENT, Ending.LOST, None, False, Departure.LOST),
     ],
 )
-def test_a_shard_doubts_what_a_consumer_has_whose_container_only_leaves_the_loan(
-    state: LinkState, was_left: bool, is_cut_off: bool
+def test_a_shard_gives_back_what_a_consumer_has_only_if_its_container_says_that_it_left_in_order(
+    state: LinkState,
+    ending: Ending,
+    error: Symbol | None,
+    is_cut_off: bool,
+    departure: Departure,
 ) -> None:
     gone: list[object] = []
     node: Any = SimpleNamespace(unsubscribe=gone.append)
-    subscription: Any = SimpleNamespace(is_cut_off=False)
-    link: Any = SimpleNamespace(state=state, was_left=was_left)
+    subscription: Any = SimpleNamespace(is_cut_off=False, departure=Departure.LOST)
+    link = Link(Mock(), "loan", Role.SENDER, 0)
+    link.state, link.ending, link.was_left = state, ending, ending is Ending.DETACHED
+    link.end_error = None if error is None else AmqpError(condition=error)
     Lender(node, subscription).stopping(link)
     assert gone == [subscription]
     assert subscription.is_cut_off is is_cut_off
+    assert subscription.departure is departure
 
 
 class Kept:

@@ -164,6 +164,30 @@ def test_failed_attempts_count_after_a_restart(queue: KeptQueue) -> None:
     assert (header.delivery_count, header.first_acquirer) == (1, False)
 
 
+@pytest.mark.parametrize("is_checkpointed", [False, True])
+def test_acquisitions_count_after_a_restart(queue: KeptQueue, is_checkpointed: bool) -> None:
+    queue.store.maximum_acquisitions = 3
+    queue.send("a")
+    queue.commit()
+    for _ in range(2):
+        consumer = queue.peer()
+        link = consumer.consumer(queue.store, 1)
+        queue.commit()
+        consumer.hear()
+        assert len(consumer.take()) == 1
+        consumer.end(queue.store, link)
+    again = (queue.checkpointed() if is_checkpointed else queue).restarted()
+    again.store.maximum_acquisitions = 3
+    other = again.peer()
+    link = other.consumer(again.store, 1)
+    again.commit()
+    other.hear()
+    assert len(other.take()) == 1
+    other.end(again.store, link)
+    assert again.dead == ["a"]
+    assert again.letters[0][1] == "acquisitions-exceeded"
+
+
 def test_a_released_item_is_not_in_doubt(queue: KeptQueue) -> None:
     consumer = queue.peer()
     consumer.consumer(queue.store, 1)

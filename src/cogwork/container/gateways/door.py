@@ -12,7 +12,7 @@ from cogwork.amqp.performatives import Open, Role
 from cogwork.amqp.redirect import FORCE
 from cogwork.amqp.terminus import Source, Target
 from cogwork.amqp.types import Described, Symbol
-from cogwork.container.gateways.inlet import DoorInlet
+from cogwork.container.gateways.inlet import LEFT, DoorInlet
 from cogwork.dataplane.addresses.port import Port
 from cogwork.dataplane.connection import Connection
 from cogwork.dataplane.connection_settings import ConnectionSettings
@@ -106,7 +106,7 @@ class GatewayDoor(DiallingSide):
     def close(self) -> None:
         """Closes the connection."""
         self._is_closing = True
-        self.connection.close()
+        self.connection.close(LEFT)
         self.flush()
 
     # -- sending

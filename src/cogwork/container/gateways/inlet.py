@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cogwork.amqp.errors import AmqpError
+from cogwork.amqp.extensions import CONSUMER_LOST
 from cogwork.amqp.performatives import Role, SenderSettleMode
 from cogwork.amqp.terminus import Source, Target
 from cogwork.dataplane.addresses.entry import CLOSEST_CODE, AddressEntry
@@ -18,7 +20,10 @@ if TYPE_CHECKING:
     from cogwork.dataplane.link import Link
     from cogwork.spi.door import Receiver
 
-__all__ = ("DoorInlet",)
+__all__ = ("LEFT", "DoorInlet")
+
+LEFT = AmqpError(condition=CONSUMER_LOST, description="a gateway's client has gone")
+"""Why a gateway detaches: it cannot tell what its client has handled."""
 
 
 class DoorInlet:
@@ -112,13 +117,13 @@ class DoorInlet:
             self._end.settle(token, code)
 
     def close(self) -> None:
-        """Detaches."""
+        """Detach; what was handed over and is not settled may be with somebody."""
         if self.is_closed:
             return
         link = self._link
         self._give_up()
         if link is not None and link.is_attached and not link.session.is_over:
-            link.detach()
+            link.detach(LEFT)
 
     def _give_up(self) -> None:
         self.is_closed = True

@@ -125,6 +125,7 @@ class Consumer:
         node: The queue here.
         loans: By the shard's container.
         name: What shards know it by, whatever link it has.
+        is_kept: Whether its link has been detached and may be resumed.
         cut_off: Whose loans have ended with their sessions, and when: these shards are to hear what
             has come.
         broken_since_s: Since when it has something from a shard that cannot be reached.
@@ -141,6 +142,7 @@ class Consumer:
     keeps_order: bool
     node: QueueNode
     name: str
+    is_kept: bool = False
     cut_off: dict[str, float] = field(default_factory=dict)
     loans: dict[str, Borrowing] = field(default_factory=dict)
     broken_since_s: float | None = None

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.states import LinkState
+from cogwork.dataplane.link import Ending
+from cogwork.spi.node import Departure
 
 if TYPE_CHECKING:
     from cogwork.amqp.errors import AmqpError
@@ -38,6 +40,8 @@ class Lender:
         """
         # Only a link that goes with its session ends without a detach by either side.
         self.subscription.is_cut_off = link.state is LinkState.DETACHED or link.was_left
+        if link.ending is Ending.CLOSED and not link.is_lost:
+            self.subscription.departure = Departure.ORDERLY
         self.node.unsubscribe(self.subscription)
 
     def detached(self, link: Link, error: AmqpError | None) -> None:

@@ -18,6 +18,7 @@ import time
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import AmqpError, Condition
+from cogwork.amqp.extensions import CONSUMER_LOST
 from cogwork.amqp.performatives import Attach, Role, SenderSettleMode
 from cogwork.amqp.terminus import COPY, Source, Target
 from cogwork.container.mesh.backlogs import Backlogs
@@ -29,6 +30,7 @@ from cogwork.container.mesh.shards import DURABLE_LIFE, shard_of
 from cogwork.dataplane.queue.borrower import Borrower
 from cogwork.dataplane.queue.loan import Loan
 from cogwork.nodes.queue.node import QueueNode, known_by
+from cogwork.spi.node import Departure
 
 if TYPE_CHECKING:
     from cogwork.amqp.outcomes import DeliveryState
@@ -141,7 +143,7 @@ class Lending:
         consumer.borrower.begin()
 
     def remove_consumer(self, subscription: Subscription) -> None:
-        """Ends a consumer's loans."""
+        """Ends a consumer's loans, and tells the shards whether it has gone in order."""
         consumers = self._consumers.get(subscription.address, {})
         consumer = consumers.pop(subscription, None)
         if consumer is None:
@@ -149,10 +151,31 @@ class Lending:
         if not consumers:
             del self._consumers[subscription.address]
         unsaid = consumer.borrower.containers()
+        error = None
+        if subscription.departure is not Departure.ORDERLY:
+            text = "the consumer's connection is lost"
+            error = AmqpError(condition=CONSUMER_LOST, description=text)
         for container, loan in list(consumer.loans.items()):
-            # Where the shard has not heard yet what the consumer had seen, it has to doubt.
-            loan.link.detach(closed=container not in unsaid)
+            if container in unsaid:
+                # The shard has not heard yet what the consumer had seen: it has to doubt.
+                loan.link.detach(closed=False)
+            else:
+                loan.link.detach(error)
         consumer.borrower.close()
+
+    def keep_consumer(self, subscription: Subscription) -> bool:
+        """Keep what a consumer has from other containers until its link is resumed or given up.
+
+        Returns:
+            Whether it has anything. `remove_consumer` is called in any case.
+        """
+        consumer = self._consumers.get(subscription.address, {}).get(subscription)
+        if consumer is None:
+            return False
+        consumer.is_kept = True
+        has_any = any(loan.end.unsettled for loan in consumer.loans.values())
+        consumer.borrower.refresh()
+        return has_any or bool(consumer.borrower.containers())
 
     # -- other containers' shards
 
@@ -160,7 +183,8 @@ class Lending:
         """Takes note of a shard with a backlog."""
         self._shards.take(container, interest)
         for consumer in self._consumers.get(interest.address, {}).values():
-            self._borrow(consumer, container)
+            if not consumer.is_kept:
+                self._borrow(consumer, container)
 
     def lose_interest(self, container: str, interest: Interest) -> None:
         """Takes note that a shard has no backlog any more: its loans end once they are idle."""
@@ -180,6 +204,8 @@ class Lending:
         """
         if consumer.node.replica is not None:
             return set() if self._owner_of(consumer) is None else {OWNER}
+        if consumer.is_kept:
+            return {*consumer.borrower.containers(), *consumer.cut_off}
         return {*self._shards.at(address), *consumer.borrower.containers(), *consumer.cut_off}
 
     def _owner_of(self, consumer: Consumer) -> str | None:
@@ -239,7 +265,11 @@ class Lending:
         link.carry(end)
         attach, terms = consumer.attach, consumer.terms
         link.attach(
-            source=Source(address=consumer.address, filter=terms.filter),
+            source=Source(
+                address=consumer.address,
+                filter=terms.filter,
+                default_outcome=consumer.subscription.source.default_outcome,
+            ),
             target=Target(),
             # Never settled by the shard: what comes may have to go back. Where the consumer wants
             # that, its own link does it.
@@ -329,6 +359,9 @@ class Lending:
                 link.name,
                 ", ".join(containers),
             )
+            if consumer.is_kept:
+                self.remove_consumer(consumer.subscription)
+                return
             link.detach(
                 AmqpError(
                     condition=Condition.LINK_DETACH_FORCED,

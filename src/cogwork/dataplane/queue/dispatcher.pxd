@@ -7,7 +7,7 @@ from cogwork.dataplane.transport.outgoing cimport OutgoingLink
 from cogwork.dataplane.queue.ledger cimport Ledger
 from cogwork.dataplane.queue.ready cimport Ready
 from cogwork.dataplane.queue.shelf cimport Shelf
-from cogwork.dataplane.transport.shipment cimport Shipment
+from cogwork.dataplane.transport.shipment cimport Shipment, Verdict
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
 from cogwork.dataplane.queue.stored cimport Group, Item
 
@@ -22,6 +22,7 @@ cdef class Dispatcher:
     cdef list browsers
     cdef list departed
     cdef dict by_serial
+    cdef dict kept
     cdef Consumer last_held
     cdef Round round
     cdef Round far
@@ -34,6 +35,11 @@ cdef class Dispatcher:
     cdef uint64_t redelivered
     cdef int add(self, OutgoingLink link, bint marks_received, bint is_browser, bint is_far) except -1
     cdef int remove(self, OutgoingLink link) except -1
+    cdef Consumer _take_out(self, OutgoingLink link)
+    cdef int end(self, OutgoingLink link, Verdict* verdict, bint is_named) except -1
+    cdef uint32_t keep(self, OutgoingLink link) except? 0
+    cdef int end_kept(self, uint32_t serial, Verdict* verdict, bint is_named) except -1
+    cdef int _end_attempts(self, Consumer consumer, Verdict* verdict, bint is_named) except -1
     cdef int on_ready(self, OutgoingLink link) except -1
     cdef int hold(self, uint32_t serial) except -1
     cdef int offer(self, Item* item) except -1

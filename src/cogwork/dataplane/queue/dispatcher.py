@@ -49,6 +49,7 @@ class Dispatcher:
         self.browsers = []
         self.departed = []
         self.by_serial = {}
+        self.kept = {}
         self.round = Round()
         self.far = Round()
 
@@ -78,9 +79,56 @@ class Dispatcher:
 
     def remove(self, link):
         """Feeds a link no more; what is out at it stays so until it is settled or detached."""
-        consumer: Consumer = self.consumers.pop(link, None)
+        consumer: Consumer = self._take_out(link)
         if consumer is None:
             return 0
+        # While an item is out its node is linked with the consumer's: keep that in memory.
+        self.departed.append(consumer)
+        return self.ledger.ring()
+
+    def end(self, link, verdict, is_named):
+        """Feed a link no more that ended in order, and apply its default outcome."""
+        consumer: Consumer = self._take_out(link)
+        return 0 if consumer is None else self._end_attempts(consumer, verdict, is_named)
+
+    def keep(self, link):
+        """Feed a link no more that is left to be resumed; what is out at it stays so.
+
+        Returns the number by which `end_kept` knows it; 0 where nothing is out at it.
+        """
+        consumer: Consumer = self._take_out(link)
+        if consumer is None:
+            return 0
+        if is_empty(cython.address(consumer.hands.out)):
+            self.by_serial.pop(consumer.serial, None)
+            return 0
+        self.kept[consumer.serial] = consumer
+        return consumer.serial
+
+    def end_kept(self, serial, verdict, is_named):
+        """Wait no longer for a link to be resumed; NULL has what was out at it lost."""
+        consumer: Consumer = self.kept.pop(serial, None)
+        if consumer is None:
+            return 0
+        if verdict != cython.NULL:
+            return self._end_attempts(consumer, verdict, is_named)
+        self.departed.append(consumer)
+        return self.ledger.ring()
+
+    def _end_attempts(self, consumer, verdict, is_named):
+        """Apply a default outcome to all that is out at a consumer."""
+        node: cython.pointer(Node) = consumer.hands.out.next
+        while node != cython.address(consumer.hands.out):
+            self.ledger.end_attempt(cython.cast(cython.pointer(Item), node), verdict, is_named)
+            node = consumer.hands.out.next
+        self.by_serial.pop(consumer.serial, None)
+        return self.ledger.ring()
+
+    def _take_out(self, link):
+        """Feed a link no more; returns its consumer, None where it has none."""
+        consumer: Consumer = self.consumers.pop(link, None)
+        if consumer is None:
+            return None
         if link.feeder is self.ledger:
             link.feeder = None
         self._round_of(consumer).leave(consumer)
@@ -88,9 +136,7 @@ class Dispatcher:
         self.ready.remove_cursor(cython.address(consumer.cursor))
         if consumer.is_browser:
             self.browsers.remove(consumer)
-        # While an item is out its node is linked with the consumer's: keep that in memory.
-        self.departed.append(consumer)
-        return self.ledger.ring()
+        return consumer
 
     def unlend(self, link):
         """Treats what is out at another container's consumer as at one of this one's, that goes."""
@@ -199,6 +245,9 @@ class Dispatcher:
         self.shelf.slots.stamp(item)
         self.shelf.rebind(item, cython.address(consumer.hands))
         item.consumer = consumer.serial
+        item.flags &= ~MARKS
+        if consumer.marks_received:
+            item.flags |= MARKS
         if is_handed or not consumer.is_far:
             # Another container may also ask for what its consumer's application has not seen.
             item.flags |= HANDED

@@ -37,6 +37,7 @@ cdef enum:
     LETTER = 12
     DIED = 13
     CONFIRMED = 15
+    ACQUIRED_AGAIN = 14
     PUT_BYTES = 51
     OUT_BYTES = 13
     DONE_BYTES = 9
@@ -51,6 +52,7 @@ cdef enum:
     LETTER_BYTES = 17
     DIED_BYTES = 26
     CONFIRMED_BYTES = 17
+    ACQUIRED_BYTES = 13
 
 # The flags of a PUT.
 cdef enum:
@@ -87,6 +89,7 @@ cdef class Journal:
     cdef int dead(self, Item* item, bytes reason, bytes error, uint64_t died_ms) except -1
     cdef int committed(self, uint64_t number, uint32_t attempt, uint32_t at_s) except -1
     cdef int back(self, Item* item) except -1
+    cdef int acquired(self, Item* item) except -1
     cdef int saw(self, uint64_t seen_ms, bytes message_id) except -1
     cdef int hold_partitions(self, uint64_t bits) except -1
     cpdef int gathered(self, uint64_t mark) except -1

@@ -178,6 +178,14 @@ class Journal:
         store_u32(p + 13, item.failures)
         return 0
 
+    def acquired(self, item):
+        """Write how often consumers have had an item and given it back uncounted."""
+        p: cython.pointer(uint8_t) = self.reserve(ACQUIRED_BYTES)
+        p[0] = ACQUIRED_AGAIN
+        store_u64(p + 1, number_of(item))
+        store_u32(p + 9, item.acquisitions)
+        return 0
+
     def saw(self, seen_ms, message_id):
         """Writes that a message-id was seen, whose message may be gone.
 

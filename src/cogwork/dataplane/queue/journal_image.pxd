@@ -17,6 +17,7 @@ cdef class KeptItem:
     cdef readonly uint32_t format
     cdef readonly uint32_t attempt
     cdef readonly uint32_t failures
+    cdef readonly uint32_t acquisitions
     cdef readonly int priority
     cdef readonly bint ages
     cdef readonly bint is_out

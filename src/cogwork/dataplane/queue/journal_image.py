@@ -18,6 +18,8 @@ from cython.cimports.cogwork.dataplane.message.envelope import (
 )
 from cython.cimports.cogwork.dataplane.queue.commits import Commits
 from cython.cimports.cogwork.dataplane.queue.journal import (
+    ACQUIRED_AGAIN,
+    ACQUIRED_BYTES,
     AGES_MARK,
     BACK,
     BACK_BYTES,
@@ -72,6 +74,7 @@ class KeptItem:
         format: The message's.
         attempt: The newest.
         failures: Attempts that failed.
+        acquisitions: Attempts that gave it back uncounted.
         priority: Its level.
         ages: Whether its message has a ttl.
         is_out: Whether that attempt goes on.
@@ -178,6 +181,11 @@ class JournalImage:
             return LETTER_BYTES
         if kind == DIED and size >= DIED_BYTES:
             return self._bury(p, DIED_BYTES, size)
+        if kind == ACQUIRED_AGAIN and size >= ACQUIRED_BYTES:
+            item = self.items.get(load_u64(p + 1))
+            if item is not None:
+                item.acquisitions = load_u32(p + 9)
+            return ACQUIRED_BYTES
         if kind == DEAD and size >= DEAD_BYTES:
             return self._bury(p, DEAD_BYTES, size)
         return self._apply_mark(p, size)
@@ -265,6 +273,7 @@ class JournalImage:
         known = self.items.get(item.number)
         if known is not None and p[46] & KEEPS_PLACE:
             item.sequence, item.due_ms = known.sequence, known.due_ms
+            item.acquisitions = known.acquisitions
         self.items[item.number] = item
         birth = cython.cast(uint32_t, item.number >> 32)
         self.birth_base = max(self.birth_base, birth + 1)

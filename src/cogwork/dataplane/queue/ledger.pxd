@@ -23,6 +23,7 @@ cdef class Ledger(Stock):
     cdef readonly uint64_t modified
     cdef readonly uint64_t doubted
     cdef readonly uint64_t parked
+    cdef readonly uint64_t abandoned
     cdef readonly uint64_t stale_claims
     cdef Item* in_hand(self, uint64_t number, uint32_t attempt) noexcept
     cdef int conclude(self, Item* item, Verdict* verdict) except -1
@@ -33,6 +34,9 @@ cdef class Ledger(Stock):
     cdef int answer_late(self, uint64_t number, uint32_t attempt) noexcept
     cdef uint32_t wall_s(self) noexcept
     cdef Item* given_up(self, uint64_t number, uint32_t attempt) except? NULL
+    cdef int end_attempt(self, Item* item, Verdict* verdict, bint is_named) except -1
+    cdef int abandon(self, Item* item) except -1
+    cdef int return_item(self, Item* item) except -1
     cdef int lose(self, Item* item) except -1
     cdef int end_lease(self, Item* item) except -1
     cdef int end_doubt(self, Item* item) except -1

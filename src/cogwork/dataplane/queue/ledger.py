@@ -46,7 +46,7 @@ SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 LEASE_S = cython.declare(cython.double, 10.0)
 """So long an item stays with a consumer of another container while the way there is broken."""
 
-REJECTED_BY_CONSUMER, IN_DOUBT = "rejected", "in-doubt"
+REJECTED_BY_CONSUMER, IN_DOUBT, ABANDONED = "rejected", "in-doubt", "abandoned"
 """Why an item is dead, for what a consumer said or did not say."""
 
 
@@ -127,8 +127,18 @@ class Ledger(Stock):
             if self.trail is not None:
                 self.trail.settled(item, SAID_RELEASED)
             self.released += 1
-            self.give_back(item)
+            self.return_item(item)
         return SETTLE
+
+    def return_item(self, item):
+        """Give an item back uncounted, as its consumer says.
+
+        That counts as an acquisition where its application may have seen it. Another container also
+        releases what its consumer had no room for; that is told from nothing, and not counted.
+        """
+        if is_unseen(item) or item.flags & LENT:
+            return self.give_back(item)
+        return self.release(item)
 
     def commit(self, item, settled):
         """Confirms a claim: the item is done with.
@@ -169,7 +179,7 @@ class Ledger(Stock):
         if undeliverable:
             self.exclude(item)
         item = self.annotate(item, verdict)
-        return self.fail(item) if failed else self.give_back(item)
+        return self.fail(item) if failed else self.return_item(item)
 
     def annotate(self, item, verdict):
         """Adds a consumer's annotations to an item's message; returns where the item is now."""
@@ -232,6 +242,43 @@ class Ledger(Stock):
             return self.answer_late(item, attempt) if code == ACCEPTED else REFUSE
         found.flags |= HANDED
         return self.conclude(found, cython.address(verdict))
+
+    # -- consumers that left in order
+
+    def end_attempt(self, item, verdict, is_named):
+        """Apply what follows for an item that is out where its consumer's link ended in order.
+
+        It goes back uncounted, as `released` is the default outcome (AMQP 1.0 §3.5.3), unless the
+        source named another one. A client that marks what its application was given tells more: an
+        item without the mark was not seen by anybody, and one with it was left half done.
+
+        Args:
+            item: It has not been settled.
+            verdict: The default outcome.
+            is_named: Whether the source named it.
+        """
+        item.flags &= ~LENT  # its consumer has gone for certain
+        if is_unseen(item):
+            return self.give_back(item)
+        if item.flags & MARKS and not is_named:
+            return self.abandon(item)
+        return self.conclude(item, verdict)
+
+    def abandon(self, item):
+        """Count an attempt as failed that an application left half done, or park the item.
+
+        Given to somebody else, the item might be processed twice.
+        """
+        self.abandoned += 1
+        if self.redelivers_doubtful:
+            return self.fail(item)
+        if self.keeps_dead:
+            return self.bury(item, ABANDONED, None)
+        # With nowhere to park it the item stays in doubt, as in `end_doubt`.
+        self.shelf.doubt(item)
+        item.due_s = 0.0
+        self.shelf.loosen(item)
+        return self.ring()
 
     # -- consumers that vanished
 
@@ -318,8 +365,10 @@ class Ledger(Stock):
             "rejected": self.rejected,
             "expired": self.expired,
             "delivery-count-exceeded": self.exceeded,
+            "acquisitions-exceeded": self.overacquired,
             "doubted": self.doubted,
             "doubts-parked": self.parked,
+            "abandoned": self.abandoned,
             "dropped": self.dropped,
             "stale-claims": self.stale_claims,
             "removed": self.removed,

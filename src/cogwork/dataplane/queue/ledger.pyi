@@ -6,6 +6,7 @@ from cogwork.dataplane.queue.stock import Stock
 SOURCE_HASH: str
 REJECTED_BY_CONSUMER: Final[str]
 IN_DOUBT: Final[str]
+ABANDONED: Final[str]
 
 class Ledger(Stock):
     in_doubt_timeout_s: float

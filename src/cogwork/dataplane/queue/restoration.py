@@ -123,6 +123,7 @@ class Restoration:
         item.priority = kept.priority
         item.attempt = 1 if kept.is_out and kept.attempt == 0 else kept.attempt
         item.failures = kept.failures
+        item.acquisitions = kept.acquisitions
         item.stored_s = min(self._at(kept.stored_ms), self.now_s)
         if kept.ages:
             item.flags |= AGES
@@ -282,6 +283,8 @@ class Checkpoint:
             self.scratch.out(item)  # another container may have it
         elif item.attempt:
             self.scratch.back(item)
+        if item.acquisitions:
+            self.scratch.acquired(item)
         if is_away(item) and (item.state != ASIDE or item.flags & HANDED):
             self.scratch.out(item)
         if grave is not None:

@@ -23,6 +23,7 @@ cdef class Stock(Terminus):
     cdef public uint32_t maximum_length
     cdef public uint64_t maximum_bytes
     cdef public uint32_t maximum_delivery_count
+    cdef public uint32_t maximum_acquisitions
     cdef public bint keeps_dead
     cdef Port bell
     cdef Packer packer
@@ -34,6 +35,7 @@ cdef class Stock(Terminus):
     cdef bint has_refused
     cdef readonly uint64_t expired
     cdef readonly uint64_t exceeded
+    cdef readonly uint64_t overacquired
     cdef readonly uint64_t dropped
     cdef readonly uint64_t removed
     cdef int ring(self) except -1
@@ -42,6 +44,7 @@ cdef class Stock(Terminus):
     cdef int do_without(self, octets data, uint32_t size, uint32_t format) except -1
     cdef int exclude(self, Item* item) except -1
     cdef int fail(self, Item* item) except -1
+    cdef int release(self, Item* item) except -1
     cdef int give_back(self, Item* item) except -1
     cdef int drop_one(self, Item* item) except -1
     cdef int expire(self, double now_s) except -1

@@ -26,6 +26,9 @@ SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 EXPIRED, EXCEEDED, DROPPED = "expired", "delivery-count-exceeded", "maximum-length"
 """Why an item is dead, of itself."""
 
+OVERACQUIRED = "acquisitions-exceeded"
+"""Why it is dead where its consumers have given it back uncounted, again and again."""
+
 EXPIRE_MAX = cython.declare(uint32_t, 8192)
 """Items that expire in one tick: what is dead is handed to Python, which must not stall."""
 
@@ -44,6 +47,8 @@ class Stock(Terminus):
         maximum_length: Items held at most; 0 for no bound.
         maximum_bytes: Bytes held at most; 0 for no bound.
         maximum_delivery_count: Failed attempts after which an item is dead; 0 tries for ever.
+        maximum_acquisitions: Attempts that gave it back uncounted after which an item is dead; 0
+            tries for ever.
         keeps_dead: Whether the dead are handed to the handler; else they are only counted.
     """
 
@@ -161,6 +166,16 @@ class Stock(Terminus):
         if self.maximum_delivery_count and item.failures >= self.maximum_delivery_count:
             self.exceeded += 1
             return self.bury(item, EXCEEDED, None)
+        return self.give_back(item)
+
+    def release(self, item):
+        """Give an item back uncounted that a consumer may have seen, unless it was the last time."""
+        item.acquisitions += 1
+        if self.maximum_acquisitions and item.acquisitions >= self.maximum_acquisitions:
+            self.overacquired += 1
+            return self.bury(item, OVERACQUIRED, None)
+        if self.journal is not None and self.maximum_acquisitions:
+            self.journal.acquired(item)
         return self.give_back(item)
 
     def give_back(self, item):

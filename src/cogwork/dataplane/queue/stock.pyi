@@ -9,6 +9,7 @@ from cogwork.dataplane.terminus import Terminus
 SOURCE_HASH: str
 EXPIRED: Final[str]
 EXCEEDED: Final[str]
+OVERACQUIRED: Final[str]
 DROPPED: Final[str]
 
 class Stock(Terminus):
@@ -18,6 +19,7 @@ class Stock(Terminus):
     maximum_length: int
     maximum_bytes: int
     maximum_delivery_count: int
+    maximum_acquisitions: int
     keeps_dead: bool
     def __init__(self, core: Core) -> None: ...
     @property

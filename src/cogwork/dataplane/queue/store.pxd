@@ -6,6 +6,7 @@ from cogwork.dataplane.queue.commits cimport Commits
 from cogwork.dataplane.queue.dispatcher cimport Dispatcher
 from cogwork.dataplane.addresses.entry cimport AddressEntry
 from cogwork.dataplane.queue.ledger cimport Ledger
+from cogwork.dataplane.transport.shipment cimport Verdict
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
 
 

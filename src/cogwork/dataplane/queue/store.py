@@ -13,19 +13,23 @@ Python sees no message. What a queue's node has to know (the dead) it finds in `
 when `handler.on_batch(store)` is called.
 """
 
+import cython
 from cython.cimports.cogwork.dataplane.queue.commits import Commits
 from cython.cimports.cogwork.dataplane.queue.stock import is_choked
 from cython.cimports.cogwork.dataplane.terminus import KEEP, REFUSE, SETTLE, UNKNOWN
+from cython.cimports.cogwork.dataplane.transport.shipment import RELEASED, fill_verdict
 
-from cogwork.dataplane.queue.ledger import IN_DOUBT, REJECTED_BY_CONSUMER
-from cogwork.dataplane.queue.stock import DROPPED, EXCEEDED, EXPIRED
+from cogwork.dataplane.queue.ledger import ABANDONED, IN_DOUBT, REJECTED_BY_CONSUMER
+from cogwork.dataplane.queue.stock import DROPPED, EXCEEDED, EXPIRED, OVERACQUIRED
 
 __all__ = (
+    "ABANDONED",
     "DROPPED",
     "EXCEEDED",
     "EXPIRED",
     "IN_DOUBT",
     "KEEP_CODE",
+    "OVERACQUIRED",
     "REJECTED_BY_CONSUMER",
     "SETTLE_CODE",
     "SOURCE_HASH",
@@ -133,6 +137,42 @@ class Store(Admission):
         if is_over:
             self.dispatcher.unlend(link)
         self.dispatcher.remove(link)
+
+    def end_consumer(self, link, code: int = 0, state: bytes = None) -> None:
+        """Feed a link no more that its consumer ended in order.
+
+        What is out at it gets its source's default outcome at once.
+
+        Args:
+            link: One that was added; it is detached next.
+            code: The descriptor code of the outcome that the source names; 0 where it names none,
+                and what is out goes back uncounted.
+            state: The outcome encoded, where it says more than its code.
+        """
+        verdict: Verdict
+        fill_verdict(cython.address(verdict), code if code else RELEASED, state)
+        self.dispatcher.end(link, cython.address(verdict), code != 0)
+
+    def keep_consumer(self, link) -> int:
+        """Feed a link no more that its consumer may resume; what is out at it stays so.
+
+        Args:
+            link: One that was added; `OutgoingLink.leave` comes next.
+
+        Returns:
+            What `end_kept` or `lose_kept` has to be called with; 0 where nothing is out at it.
+        """
+        return self.dispatcher.keep(link)
+
+    def end_kept(self, serial: int, code: int = 0, state: bytes = None) -> None:
+        """Give a kept link up as `end_consumer` does; what has been resumed stays where it is."""
+        verdict: Verdict
+        fill_verdict(cython.address(verdict), code if code else RELEASED, state)
+        self.dispatcher.end_kept(serial, cython.address(verdict), code != 0)
+
+    def lose_kept(self, serial: int) -> None:
+        """Give a kept link up whose connection was lost: what is out at it may be in doubt."""
+        self.dispatcher.end_kept(serial, cython.NULL, False)
 
     def serial_of(self, link) -> int:
         """Returns what a consumer is known by to `take_back`; 0 where it is none."""

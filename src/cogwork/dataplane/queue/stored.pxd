@@ -30,7 +30,9 @@ cdef enum:
     LOOSE = 128
 
 # One message, with its bytes behind it; the node comes first, so that a list's nodes are items. Its
-# sequence is its place in the queue; while it is delayed, that among all that ever were.
+# sequence is its place in the queue; while it is delayed, that among all that ever were. Failures
+# and acquisitions are attempts that ended without an acceptance: counted ones, and those that gave
+# the item back uncounted although a consumer may have seen it.
 cdef struct Item:
     Node node
     uint64_t sequence
@@ -43,6 +45,7 @@ cdef struct Item:
     uint32_t birth
     uint32_t attempt
     uint32_t failures
+    uint32_t acquisitions
     uint32_t size
     uint32_t format
     uint32_t origin

@@ -67,8 +67,10 @@ _CORRELATIONS = tuple(
 _REASONS = {
     "rejected": SAID_REJECTED,
     "in-doubt": SAID_PARKED,
+    "abandoned": SAID_PARKED,
     "expired": SAID_EXPIRED,
     "delivery-count-exceeded": SAID_EXCEEDED,
+    "acquisitions-exceeded": SAID_EXCEEDED,
     "maximum-length": SAID_DROPPED,
 }
 

@@ -49,6 +49,7 @@ cdef class OutgoingLink(SendingEnd):
     cdef int apply_policy(self, Delivery* d) except -1
     cdef int became_ready(self) except -1
     cdef int finish_drain(self) except -1
+    cdef int _end(self, int code, bytes state) except -1
     cdef int _answer(self, uint32_t index, uint32_t generation, uint64_t token, int code) except -1
     cdef int _drop_head(self) except -1
     cdef object _drop_oldest(self)

@@ -489,15 +489,40 @@ class OutgoingLink(SendingEnd):
 
     def detach(self) -> None:
         """Ends the link: what was sent and not settled is in doubt, what waits is released."""
+        self._end(LOST, None)
+
+    def conclude(self, code: int, state: bytes = None) -> None:
+        """End the link in order: what was sent and not settled has an outcome.
+
+        Args:
+            code: The outcome's descriptor code.
+            state: The outcome encoded, where it says more than its code.
+        """
+        self._end(code, state)
+
+    def leave(self) -> None:
+        """End the link, and say nothing of what was sent on it: whoever feeds it knows."""
+        self._end(0, None)
+
+    def set_default_outcome(self, code: int, state: bytes = None) -> None:
+        """Set what a delivery gets that the peer settles without an outcome (AMQP 1.0 §3.5.3)."""
+        if self.session.defaults is None:
+            self.session.defaults = {}
+        self.session.defaults[self.index] = (code, state)
+
+    def _end(self, code, state):
+        """Ends the link; `code` is what sources hear of deliveries that may have been seen."""
         d: cython.pointer(Delivery)
         if self.detached:
-            return
+            return 0
         self.detached = True
+        if self.session.defaults is not None:
+            self.session.defaults.pop(self.index, None)
         if self.unsettled:
-            self.session.lose_link(self.index)
+            self.session.end_link(self.index, code, state)
         while self.queue.count:
             d = self.head()
-            if not d.settled and not d.aborted:
+            if code and not d.settled and not d.aborted:
                 if not self.started:
                     self._answer(d.source_index, d.source_generation, d.token, RELEASED)
                 elif self.presettles:
@@ -505,3 +530,4 @@ class OutgoingLink(SendingEnd):
             self.remove_head()
         self.unsettled = 0
         self.core.unregister(self)
+        return 0

@@ -23,12 +23,15 @@ cdef class Session(Settlements):
     cdef bint flow_due
     cdef bint is_starved
     cdef list links_due
+    # The default outcomes that sources name, by the index of their links; None while none does.
+    cdef dict defaults
     cdef int replenish(self) except -1
     cdef bint holds_too_much(self) noexcept
     cdef int settle_sent(self, DispositionFields* d) except -1
     cdef int settle_range(self, uint32_t first, uint32_t last, Verdict* verdict) except -1
     cdef int settle_each(self, uint32_t first, uint32_t last, Verdict* verdict) except -1
     cdef int settle_one(self, Sent* sent, Verdict* verdict) except -1
+    cdef int settle_by_default(self, uint32_t first, uint32_t last) except -1
     cdef int settle_spilled(self, uint32_t first, uint32_t last, Verdict* verdict) except -1
     cdef int write_flow(self, LinkEnd link, bint echo) except -1
     cdef int write_due(self) except -1

@@ -23,7 +23,6 @@ from cython.cimports.cogwork.dataplane.transport.scan import (
     parse_transfer,
 )
 from cython.cimports.cogwork.dataplane.transport.shipment import (
-    LOST,
     RECEIVED,
     REJECTED,
     RELEASED,
@@ -270,8 +269,11 @@ class Session(Settlements):
             last = newest  # of what was not sent there is nothing to say
             if cython.cast(cython.int, last - first) < 0:
                 return 0
-        # Settled without an outcome is the source's default outcome (AMQP 1.0 §3.5.3): released.
+        # Settled without an outcome is the source's default outcome (AMQP 1.0 §3.5.3): released,
+        # where it names no other.
         if d.code == 0 or (d.code == RECEIVED and d.settled):
+            if self.defaults:
+                return self.settle_by_default(first, last)
             verdict.code = RELEASED
             verdict.state = cython.NULL
         else:
@@ -353,6 +355,28 @@ class Session(Settlements):
             link.unsettled -= 1
         return 0
 
+    def settle_by_default(self, first, last):
+        """Settle deliveries with the default outcomes of the sources that they came from."""
+        sent: Sent
+        verdict: Verdict
+        left: uint32_t
+        for fields in self.sent.spilled_between(first, last):
+            code, state = self.defaults.get(fields[1], (RELEASED, None))
+            fill_verdict(cython.address(verdict), code, state)
+            self.settle_spilled(fields[0], fields[0], cython.address(verdict))
+        if not self.sent.clip(cython.address(first), cython.address(last)):
+            return 0
+        left = last - first + 1
+        while left:
+            left -= 1
+            if self.sent.find(last - left, cython.address(sent)):
+                code, state = self.defaults.get(sent.link_index, (RELEASED, None))
+                fill_verdict(cython.address(verdict), code, state)
+                self.sent.forget(sent.delivery_id)
+                self.settle_one(cython.address(sent), cython.address(verdict))
+        self.sent.skip(first, last + 1)
+        return 0
+
     def settle_spilled(self, first, last, verdict):
         sent: Sent
         for fields in self.sent.spilled_between(first, last):
@@ -375,20 +399,29 @@ class Session(Settlements):
             cython.address(self.to_receiver), False, delivery_id, cython.address(verdict), True
         )
 
-    def lose_link(self, link_index: int) -> None:
-        """Answers for every unsettled delivery of a link that is going: they are in doubt."""
+    def end_link(self, link_index: int, code: int, state: bytes = None) -> None:
+        """Answer for every unsettled delivery of a link that is going.
+
+        Args:
+            link_index: The link's.
+            code: What their sources hear: LOST where they are in doubt, or an outcome; 0 says
+                nothing, where whoever sent them knows what becomes of them.
+            state: The outcome encoded, where it says more than its code.
+        """
         verdict: Verdict
-        fill_verdict(cython.address(verdict), LOST, None)
+        fill_verdict(cython.address(verdict), code, state)
         sent: Sent
         cursor: uint32_t = self.sent.first
         while self.sent.take_next(link_index, cython.address(cursor), cython.address(sent)):
-            self.core.answer(
-                sent.source_index, sent.source_generation, sent.token, cython.address(verdict)
-            )
+            if code:
+                self.core.answer(
+                    sent.source_index, sent.source_generation, sent.token, cython.address(verdict)
+                )
         for key, fields in list(self.sent.spilled.items()):
             if fields[0] == link_index:
                 del self.sent.spilled[key]
-                self.core.answer(fields[1], fields[2], fields[3], cython.address(verdict))
+                if code:
+                    self.core.answer(fields[1], fields[2], fields[3], cython.address(verdict))
 
     # -- what is due at the end of a batch
 

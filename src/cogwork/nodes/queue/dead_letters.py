@@ -41,7 +41,8 @@ __all__ = (
 )
 
 REASON = Symbol("x-opt-dead-letter-reason")
-"""Why: expired, rejected, delivery-count-exceeded, in-doubt or maximum-length."""
+"""Why: expired, rejected, delivery-count-exceeded, acquisitions-exceeded, in-doubt, abandoned or
+maximum-length."""
 SOURCE = Symbol("x-opt-dead-letter-source")
 """The address that the message came from."""
 ERROR = Symbol("x-opt-dead-letter-error")

@@ -19,13 +19,14 @@ from cogwork.amqp.outcomes import Accepted, Rejected
 from cogwork.amqp.terminus import COPY
 from cogwork.dataplane.addresses.entry import CLOSEST_CODE, AddressEntry
 from cogwork.dataplane.addresses.partitions import PartitionedInlet
+from cogwork.dataplane.default_outcome import outcome_of
 from cogwork.dataplane.queue.store import KEEP_CODE, SETTLE_CODE, STALE_CODE, Store
 from cogwork.dataplane.transport.credit import CreditingEnd
 from cogwork.nodes.queue.burial import Burial
 from cogwork.nodes.queue.dead_letters import dead_letter
-from cogwork.nodes.queue.options import QueueOptions
+from cogwork.nodes.queue.options import ACQUISITIONS_MAX, QueueOptions
 from cogwork.spi.effects import Detach, Send
-from cogwork.spi.node import Refused
+from cogwork.spi.node import Departure, Refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -73,6 +74,7 @@ class QueueNode:
         self.options = QueueOptions.of(context.options)
         self._emit = context.emit
         self._cut_off: dict[str, int] = {}
+        self._kept: dict[Subscription, int] = {}
         self._cut_off_max = CUT_OFF_MIN
         self._dead_letter = _dead_letter_of(self.address, self.options)
         self.store = _store(context, self.options)
@@ -162,7 +164,29 @@ class QueueNode:
             self.store.take_back(earlier)
 
     def unsubscribe(self, subscription: Subscription) -> None:
-        """Lets a consumer go; what is out at it stays so until its link has ended."""
+        """Let a consumer go.
+
+        What is out at one that has gone in order gets its source's default outcome at once, or when
+        it is given up that its link is resumed: then this is called again. At any other it stays so
+        until its link has ended.
+        """
+        kept = self._kept.pop(subscription, None)
+        if kept is not None and subscription.departure is Departure.LOST:
+            self.store.lose_kept(kept)
+        elif kept is not None:
+            self.store.end_kept(kept, *outcome_of(subscription.source))
+        elif subscription.departure is Departure.KEPT:
+            self._kept[subscription] = self.store.keep_consumer(subscription.link)
+        elif subscription.departure is Departure.ORDERLY:
+            self.store.end_consumer(subscription.link, *outcome_of(subscription.source))
+        else:
+            self._lose(subscription)
+
+    def keeps(self, subscription: Subscription) -> bool:
+        """Tell whether anything is out at a consumer whose link may be resumed."""
+        return bool(self._kept.get(subscription))
+
+    def _lose(self, subscription: Subscription) -> None:
         if subscription.is_cut_off and subscription.borrower:
             self._cut_off[subscription.borrower] = self.store.serial_of(subscription.link)
         self.store.remove_consumer(subscription.link, is_over=not subscription.is_cut_off)
@@ -319,6 +343,16 @@ def _dead_letter_of(address: str, options: QueueOptions) -> str | None:
     return None if target is None or target.removeprefix("/") == address else target
 
 
+def _acquisitions_of(address: str, options: QueueOptions) -> int:
+    """Say how often an item may be given back uncounted; 0 for no bound.
+
+    Without a dead-letter address an item would be dropped then: nobody has that who did not ask.
+    """
+    if options.maximum_acquisitions is not None:
+        return options.maximum_acquisitions
+    return 0 if _dead_letter_of(address, options) is None else ACQUISITIONS_MAX
+
+
 def _store(context: NodeContext, options: QueueOptions) -> Store:
     shard = context.shard
     if options.durability != "memory":
@@ -343,6 +377,7 @@ def _store(context: NodeContext, options: QueueOptions) -> Store:
     store.maximum_length = options.maximum_length or 0
     store.maximum_bytes = options.maximum_bytes
     store.maximum_delivery_count = options.maximum_delivery_count or 0
+    store.maximum_acquisitions = _acquisitions_of(context.address, options)
     store.ttl_s = float(options.ttl_s or 0.0)
     store.in_doubt_timeout_s = float(options.in_doubt_timeout_s)
     store.redelivers_doubtful = options.in_doubt == "redeliver"

@@ -32,6 +32,10 @@ DEDUPLICATION_COUNT = 100_000
 PARTITIONS = 16
 """Enough for a dozen containers to have an even share; each costs one place in a table."""
 
+ACQUISITIONS_MAX = 2_000
+"""A client that takes one message and closes its link gives all back that it has prefetched: 1,000
+is usual (JMS), so an item far behind may well be acquired 1,000 times. Twice as often is a loop."""
+
 COUNT_MAX = (1 << 30) - 1
 SECONDS_MAX = 1e9
 
@@ -47,6 +51,8 @@ class QueueOptions:
         maximum_bytes: Bytes held.
         maximum_length_policy: What a full queue does: `block`, `reject` or `drop-oldest`.
         maximum_delivery_count: Failed attempts after which an item is dead; None tries for ever.
+        maximum_acquisitions: Attempts that gave an item back uncounted, after which it is dead; 0
+            tries for ever, and None is 0 without a dead-letter address, else `ACQUISITIONS_MAX`.
         in_doubt: What becomes of an item whose consumer vanished with it: `park` or `redeliver`.
         in_doubt_timeout_s: How long a vanished consumer may take to come back and settle.
         priorities: Levels told apart.
@@ -70,6 +76,7 @@ class QueueOptions:
     maximum_bytes: int = BYTES_MAX
     maximum_length_policy: str = "block"
     maximum_delivery_count: int | None = None
+    maximum_acquisitions: int | None = None
     in_doubt: str = IN_DOUBT
     in_doubt_timeout_s: float = IN_DOUBT_TIMEOUT_S
     priorities: int = PRIORITIES
@@ -136,6 +143,10 @@ _CHECKS: dict[str, tuple[str, Callable[[object], bool]]] = {
     "maximum_bytes": ("a number of bytes above 0", lambda v: isinstance(v, int) and v > 0),
     "maximum_length_policy": _is_one_of("block", "reject", "drop-oldest"),
     "maximum_delivery_count": _COUNT,
+    "maximum_acquisitions": (
+        f"a whole number from 0 to {COUNT_MAX}",
+        lambda value: _is_number(value) and (value == 0 or _is_count(value)),
+    ),
     "in_doubt": _is_one_of("park", "redeliver"),
     "in_doubt_timeout_s": (
         f"a number of seconds from 0 and below {SECONDS_MAX:.0f}",
