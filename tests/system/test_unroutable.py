@@ -102,7 +102,7 @@ class Relay:
     def outcome(self, to: str | None, size_bytes: int = 1) -> tuple[int, str | None, str | None]:
         """Send a message; return its outcome, and the condition and description of a rejection."""
         link = self._sender.link
-        delivery = link.send(Message(address=to, body=b"x" * size_bytes))
+        delivery: Any = link.send(Message(address=to, body=b"x" * size_bytes))
         self.bus.wait(lambda: delivery.remote_state != 0)
         condition = delivery.remote.condition
         state = delivery.remote_state
@@ -125,7 +125,8 @@ class Relay:
 
 
 def _links(bus: BlockingConnection) -> list[Any]:
-    link, found = bus.conn.link_head(0), []
+    connection: Any = bus.conn
+    link, found = connection.link_head(0), []
     while link is not None:
         found.append(link)
         link = link.next(0)

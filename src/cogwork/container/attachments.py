@@ -26,6 +26,8 @@ from cogwork.container.kept_links import (
 from cogwork.container.overdue import POLICY_CODES
 from cogwork.container.reply_addresses import REPLY_PREFIX
 from cogwork.container.source_terms import demand_kept, demand_known_mode, expiry_of, mode_of
+from cogwork.container.temporary import goes_with_its_link
+from cogwork.container.terminus_kinds import address_meant
 from cogwork.container.unroutable import Refuser
 from cogwork.dataplane.addresses.checked import CheckedLink
 from cogwork.dataplane.default_outcome import RELEASED, outcome_of
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     from cogwork.container.settings import Limits
     from cogwork.container.virtual_host import VirtualHost
     from cogwork.dataplane.addresses.entry import AddressEntry
+    from cogwork.dataplane.connection import Connection
     from cogwork.dataplane.link import Link
     from cogwork.router.addresses import AddressRule
 
@@ -76,6 +79,7 @@ class Attachment:
         entry: Where a consumer of plain routing takes from.
         node: Where any other consumer takes from, with its subscription.
         dynamic: The address to drop with the link.
+        is_temporary: Whether a temporary node at its address goes with the link.
         rule: The address's rule; None for the anonymous relay.
         source: As a consumer attached it; None for a publisher.
         since_s: When it was attached, by the monotonic clock.
@@ -87,6 +91,7 @@ class Attachment:
     node: Node | None = None
     subscription: Subscription | None = None
     dynamic: str | None = None
+    is_temporary: bool = False
     rule: AddressRule | None = None
     source: Source | None = None
     since_s: float = field(default_factory=time.monotonic)
@@ -144,32 +149,31 @@ class Attachments:
             raise Refused("transactions are not offered", Condition.NOT_IMPLEMENTED)
         if target is None:
             raise Refused("a sender's target is missing", Condition.INVALID_FIELD)
+        entry, address = None, target.address
         if target.dynamic:
-            raise Refused("dynamic targets are not offered", Condition.NOT_IMPLEMENTED)
-        entry = None
-        if target.address is not None:
-            client.demand("send", target.address)
-            if STREAM in target.capabilities and not _is_stream(target.address, client.vhost):
-                text = f"{target.address!r:.200} is no stream"
-                raise Refused(text, Condition.PRECONDITION_FAILED)
-            entry = client.vhost.entry_of(target.address)
-            node = client.vhost.nodes.get(target.address.removeprefix("/"))
-            if isinstance(node, StreamNode):
-                node.demand_prospects()
-        end = self._publisher_end(link, target.address, entry, client.vhost)
+            address = self._dynamic_address()
+            owner = link.session.connection
+            entry = client.vhost.temporary.add(address, target, owner).entry
+        elif address is not None:
+            address = address_meant(address, target.capabilities, client.vhost)
+            entry = _entry_for(address, target, client)
+        end = self._publisher_end(link, address, entry, client.vhost)
         end.settles_second = attach.rcv_settle_mode is ReceiverSettleMode.SECOND
         if entry is None:
             end.refuser = Refuser(client, self.when_declared)
             if not client.is_free:
                 end.permit = _permits_of(client)
-        attachment = Attachment(target.address or ANONYMOUS)
+        attachment = Attachment(address or ANONYMOUS)
+        attachment.is_temporary = target.dynamic and goes_with_its_link(target)
         self._enter(link, attachment)
         link.carry(end)
         link.attach(
             source=attach.source or Source(),
             target=Target(
-                address=target.address,
+                address=address if target.dynamic else target.address,
                 durable=target.durable,
+                dynamic=target.dynamic,
+                dynamic_node_properties=target.dynamic_node_properties,
                 capabilities=target.capabilities,
             ),
             snd_settle_mode=attach.snd_settle_mode,
@@ -178,9 +182,10 @@ class Attachments:
             properties={LINK_ID: attachment.link_id},
         )
         if entry is not None:
-            assert target.address is not None
+            assert address is not None
             entry.add_source(end)
-            client.vhost.add_publisher(target.address, entry)
+            if not target.dynamic:
+                client.vhost.add_publisher(address, entry)
         end.open_credit()
 
     def _publisher_end(
@@ -206,7 +211,7 @@ class Attachments:
             text = f"there is no subscription {attach.name!r:.200}: a source says where it receives"
             raise Refused(text, Condition.NOT_FOUND)
         demand_known_mode(source)
-        attachment = self._place_consumer(source, client)
+        attachment = self._place_consumer(source, client, link.session.connection)
         demand_kept(source, attachment.rule)
         filters = read_filters(
             source.filter,
@@ -235,7 +240,7 @@ class Attachments:
             end.set_default_outcome(code, outcome)
         expiry_policy, timeout_s = _expiry_of(source, attachment)
         agreed = Source(
-            address=attachment.address,
+            address=attachment.address if source.dynamic else source.address,
             dynamic=source.dynamic,
             expiry_policy=expiry_policy,
             timeout=timeout_s,
@@ -263,22 +268,36 @@ class Attachments:
         reach, subscription = client.vhost.reach, attachment.subscription
         if reach is None or subscription is None or attachment.node is None:
             return False
+        if subscription.address.startswith(REPLY_PREFIX):
+            return False  # it is nowhere else
         return reach.lending.add_consumer(attachment.node, subscription, attach)
 
-    def _place_consumer(self, source: Source, client: ClientContext) -> Attachment:
+    def _dynamic_address(self) -> str:
+        self._dynamic_count += 1
+        return f"{self._reply_prefix}/{self._dynamic_count}"
+
+    def _place_consumer(
+        self, source: Source, client: ClientContext, connection: Connection
+    ) -> Attachment:
         if source.dynamic:
-            self._dynamic_count += 1
-            address = f"{self._reply_prefix}/{self._dynamic_count}"
+            address = self._dynamic_address()
             return Attachment(address, entry=client.vhost.add_dynamic(address), dynamic=address)
         if source.address is None:
             raise Refused("a receiver's source names no address", Condition.INVALID_FIELD)
-        client.demand("receive", source.address)
-        name, rule = client.vhost.rule_of(source.address)
+        temporary = client.vhost.temporary.of(source.address, connection)
+        if temporary is not None:
+            where, rule = temporary.address, temporary.rule
+            if temporary.queue is not None:
+                return Attachment(where, node=temporary.queue, rule=rule)
+            return Attachment(where, entry=temporary.entry, rule=rule)
+        address = address_meant(source.address, source.capabilities, client.vhost)
+        client.demand("receive", address)
+        name, rule = client.vhost.rule_of(address)
         if rule.kind != "direct":
-            return Attachment(source.address, node=client.vhost.nodes.of(rule, name), rule=rule)
+            return Attachment(address, node=client.vhost.nodes.of(rule, name), rule=rule)
         if source.distribution_mode == COPY and rule.distribution is not Distribution.MULTICAST:
             raise Refused(f"{name!r} stores nothing, so there is nothing to browse")
-        return Attachment(source.address, entry=client.vhost.entry_of(name), rule=rule)
+        return Attachment(address, entry=client.vhost.entry_of(name), rule=rule)
 
     def _subscribe(
         self, link: Link, attach: Attach, attachment: Attachment, end: OutgoingLink
@@ -352,6 +371,24 @@ class Attachments:
             self._unsubscribe(link, client, attachment, attachment.subscription)
         if attachment.dynamic is not None:
             client.vhost.drop(attachment.dynamic)
+        if attachment.is_temporary and not link.was_left:
+            client.vhost.temporary.remove(attachment.address)
+
+
+def _entry_for(address: str, target: Target, client: ClientContext) -> AddressEntry:
+    """Finds where the messages of a link to an address come in.
+
+    Raises:
+        Refused: The client may not send there, or nothing can be sent there.
+    """
+    client.demand("send", address)
+    if STREAM in target.capabilities and not _is_stream(address, client.vhost):
+        raise Refused(f"{address!r:.200} is no stream", Condition.PRECONDITION_FAILED)
+    entry = client.vhost.entry_of(address)
+    node = client.vhost.nodes.get(address.removeprefix("/"))
+    if isinstance(node, StreamNode):
+        node.demand_prospects()
+    return entry
 
     def _unsubscribe(
         self, link: Link, client: ClientContext, attachment: Attachment, subscription: Subscription

@@ -373,6 +373,7 @@ class Container:
         for vhost in self._virtual_hosts:
             try:
                 self._effects.run(vhost, vhost.nodes.tick(now_s))
+                self._effects.run(vhost, vhost.temporary.tick(now_s))
             except Exception as error:  # a plug-in's fault must not stop the container's clock
                 self.on_node_fault(vhost, error)
         self._effects.tick(now_s)

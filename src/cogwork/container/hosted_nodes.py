@@ -111,6 +111,14 @@ class HostedNodes(dict[str, Node]):
         """Tells the kind of the node at an address; `direct` where there is none."""
         return rule.kind if (rule := self.rules.get(address)) else "direct"
 
+    def make(self, rule: AddressRule, address: str) -> Node:
+        """Make a node for one address that is not kept here: whoever asked for it keeps it.
+
+        Raises:
+            Refused: No node of the rule's kind is there.
+        """
+        return self._make(rule, address, is_prefix=False)
+
     def _make(self, rule: AddressRule, key: str, *, is_prefix: bool) -> Node:
         if rule.kind == UNAVAILABLE:
             text = f"{key!r:.200} is unavailable: the configuration lets nobody use this address"

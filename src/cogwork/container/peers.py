@@ -481,6 +481,7 @@ class Peers(ListeningSide):
         self._attachments.kept.end_connection(connection)
         self.connections.pop(connection, None)
         client = self.client_of(connection)
+        client.vhost.temporary.remove_those_of(connection)
         if client.is_counted:
             client.is_counted = False
             self.clients -= 1

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from cogwork.amqp.errors import Condition, ProtocolError
 from cogwork.container.hosted_nodes import HostedNodes, demand_visible
 from cogwork.container.reply_addresses import REPLY_PREFIX
+from cogwork.container.temporary import TemporaryNodes
 from cogwork.dataplane.addresses.entry import (
     BALANCED_CODE,
     CLOSEST_CODE,
@@ -131,6 +132,7 @@ class VirtualHost:
             journals=journals,
             audits=audits,
         )
+        self.temporary = TemporaryNodes(self)
         self._start_topics()
 
     def _start_topics(self) -> None:
@@ -445,7 +447,7 @@ class VirtualHost:
         self._forget_near()
         idle: dict[bytes, tuple[float, int]] = {}
         for address, entry in list(self.space.entries.items()):
-            if not entry.is_idle:
+            if not entry.is_idle or address.decode() in self.temporary:
                 continue
             since_s, received = self._idle_since.get(address, (now_s, entry.received))
             if received != entry.received:
