@@ -323,9 +323,20 @@ class Identity:
         return f"in another cluster: {', '.join(sorted(self._foreign))}"
 
     def _write(self) -> None:
-        if self._folder is not None:
-            try:
-                write_kept(self._folder, self._kept)
-            except OSError as error:
-                reason = error.strerror or "an error"
+        """Write down what is known.
+
+        A directory that was begun before clusters had a UUID does without, where its disk is full.
+
+        Raises:
+            DataDirectoryError: It cannot be written, and a start would not know what is decided.
+        """
+        if self._folder is None:
+            return
+        kept = self._kept
+        try:
+            write_kept(self._folder, kept)
+        except OSError as error:
+            reason = error.strerror or "an error"
+            if kept.is_empty or kept.is_joined or kept.founders:
                 raise DataDirectoryError(str(self._folder / FILE_NAME), reason) from error
+            log.warning("%s cannot be written: %s", self._folder / FILE_NAME, reason)
