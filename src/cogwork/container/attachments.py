@@ -374,22 +374,6 @@ class Attachments:
         if attachment.is_temporary and not link.was_left:
             client.vhost.temporary.remove(attachment.address)
 
-
-def _entry_for(address: str, target: Target, client: ClientContext) -> AddressEntry:
-    """Finds where the messages of a link to an address come in.
-
-    Raises:
-        Refused: The client may not send there, or nothing can be sent there.
-    """
-    client.demand("send", address)
-    if STREAM in target.capabilities and not _is_stream(address, client.vhost):
-        raise Refused(f"{address!r:.200} is no stream", Condition.PRECONDITION_FAILED)
-    entry = client.vhost.entry_of(address)
-    node = client.vhost.nodes.get(address.removeprefix("/"))
-    if isinstance(node, StreamNode):
-        node.demand_prospects()
-    return entry
-
     def _unsubscribe(
         self, link: Link, client: ClientContext, attachment: Attachment, subscription: Subscription
     ) -> None:
@@ -421,6 +405,22 @@ def _entry_for(address: str, target: Target, client: ClientContext) -> AddressEn
             _agree(link, attach, attachment, source)
         if attach.role is Role.RECEIVER:
             self.kept.give_up(self.kept.find(key_of(link, client.vhost.name)))
+
+
+def _entry_for(address: str, target: Target, client: ClientContext) -> AddressEntry:
+    """Finds where the messages of a link to an address come in.
+
+    Raises:
+        Refused: The client may not send there, or nothing can be sent there.
+    """
+    client.demand("send", address)
+    if STREAM in target.capabilities and not _is_stream(address, client.vhost):
+        raise Refused(f"{address!r:.200} is no stream", Condition.PRECONDITION_FAILED)
+    entry = client.vhost.entry_of(address)
+    node = client.vhost.nodes.get(address.removeprefix("/"))
+    if isinstance(node, StreamNode):
+        node.demand_prospects()
+    return entry
 
 
 def _let_go(node: Node, subscription: Subscription, client: ClientContext) -> None:
