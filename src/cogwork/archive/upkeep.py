@@ -218,7 +218,7 @@ def sweep(table: ArchiveTable, how: Upkeep, on_notice: Listener = unheard) -> in
     table.refresh()
     needed = {local_path(path) for path in table.references()}
     orphans = [each for each in listed if local_path(each[0]) not in needed]
-    is_shared = any(_is_of_another(table, path) for path, _ in orphans)
+    is_shared = any(_is_of_another(table, path, if_unreadable=True) for path, _ in orphans)
     before = time.time() - how.orphan_age_s
     swept = 0
     for path, changed in orphans:
@@ -248,7 +248,9 @@ def foreign_files(table: ArchiveTable, paths: Iterable[str]) -> list[str]:
     chosen = list(paths)
     data = [path for path in chosen if path.endswith(".parquet")]
     foreign = [path for path in data if not _is_own(table, path, is_shared=True)]
-    return foreign + [path for path in chosen if _is_of_another(table, path)]
+    # Another archiver may be writing metadata of this very table.
+    metadata = (path for path in chosen if _is_of_another(table, path, if_unreadable=False))
+    return [*foreign, *metadata]
 
 
 def newest_metadata(table: ArchiveTable, paths: Iterable[str]) -> str:
@@ -278,17 +280,22 @@ def newest_metadata(table: ArchiveTable, paths: Iterable[str]) -> str:
     return newest
 
 
-def _is_of_another(table: ArchiveTable, path: str) -> bool:
+def _is_of_another(table: ArchiveTable, path: str, *, if_unreadable: bool) -> bool:
     """Say whether a metadata file is that of another table with records.
 
-    Who is killed while it makes a table leaves one without any, which nobody misses.
+    An archiver that is killed while it makes a table leaves one without any, which nobody misses.
+
+    Args:
+        table: Which one is meant.
+        path: Any file.
+        if_unreadable: What to say of one that cannot be read, or is just being written.
     """
     if not METADATA_FILE.search(path):
         return False
     try:
         found = FromInputFile.table_metadata(table.io.new_input(path))
-    except Exception:  # whatever it is, it is not known to be this table's
-        return True
+    except Exception:  # whatever it is, it is not known whose it is
+        return if_unreadable
     return str(found.table_uuid) != table.uuid and found.current_snapshot_id is not None
 
 
