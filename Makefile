@@ -76,7 +76,7 @@ soak: setup
 	COGWORK_DISK_ITEMS=1000000 $(BIN)/python -m pytest -s tests/system/test_disk_ledger.py
 	COGWORK_REPLICATED_ITEMS=1000000 $(BIN)/python -m pytest -s tests/system/test_replicated_ledger.py
 	COGWORK_STREAM_RECORDS=300000 COGWORK_STREAM_KILLS=5 $(BIN)/python -m pytest -s tests/system/test_replicated_streams.py
-	COGWORK_KILLS=6 $(BIN)/python -m pytest -s --timeout 1200 tests/spark/test_standalone_cluster.py tests/spark/test_sink_killed.py
+	COGWORK_KILLS=6 $(BIN)/python -m pytest -s -m soak --timeout 1200 tests/spark
 	COGWORK_ZEROMQ_CLIENTS=10000 $(BIN)/python -m pytest -s tests/system/test_zeromq_waves.py
 	COGWORK_AWAY_S=60 $(BIN)/python -m pytest -s --timeout 600 tests/spark/test_source_faults.py tests/spark/test_query_faults.py
 	COGWORK_CHURN_CYCLES=1000 $(BIN)/python -m pytest -s --timeout 1200 tests/system/test_churn.py

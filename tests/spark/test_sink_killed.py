@@ -41,6 +41,7 @@ def url() -> Iterator[str]:
 
 
 @pytest.mark.timeout(300 + 60 * KILLS)
+@pytest.mark.soak
 def test_a_driver_that_is_killed_leaves_no_gap_and_nothing_twice(url: str, tmp_path: Path) -> None:
     seed = int(os.environ.get("COGWORK_SEED", "7"))
     rng = random.Random(seed)

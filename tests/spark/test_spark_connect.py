@@ -103,6 +103,7 @@ while query.isActive:
 
 
 @pytest.mark.timeout(400)
+@pytest.mark.soak
 def test_a_query_that_fails_unseen_fails_the_job_over_spark_connect(
     server: str, tmp_path: Path
 ) -> None:
@@ -123,6 +124,7 @@ def test_a_query_that_fails_unseen_fails_the_job_over_spark_connect(
 
 
 @pytest.mark.timeout(400)
+@pytest.mark.soak
 def test_an_archive_is_written_and_audited_over_spark_connect(
     server: str, url: str, tmp_path: Path
 ) -> None:
@@ -138,6 +140,7 @@ def test_an_archive_is_written_and_audited_over_spark_connect(
 
 @pytest.mark.timeout(400)
 @pytest.mark.skipif(sys.platform != "linux", reason="the worker is looked for in /proc")
+@pytest.mark.soak
 def test_ctrl_c_ends_what_runs_at_the_server(server: str, url: str, tmp_path: Path) -> None:
     options = ("--url", url, "--remote", server, "--json")
     running = subprocess.Popen(

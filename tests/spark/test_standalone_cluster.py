@@ -54,6 +54,7 @@ def numbers(url: str, stream: str) -> list[int]:
 
 
 @pytest.mark.timeout(JOB_S + 100)
+@pytest.mark.soak
 def test_a_job_runs_unchanged_on_a_cluster(master: str, url: str, tmp_path: Path) -> None:
     told = run_job(master, url, tmp_path, "cluster_job.py", str(tmp_path / "checkpoint"))
     assert told == "2 executors\n"
@@ -61,6 +62,7 @@ def test_a_job_runs_unchanged_on_a_cluster(master: str, url: str, tmp_path: Path
 
 
 @pytest.mark.timeout(JOB_S + 100 + 60 * KILLS)
+@pytest.mark.soak
 def test_executors_that_are_killed_leave_no_gap_and_nothing_twice(
     master: str, url: str, tmp_path: Path, seed: int
 ) -> None:
