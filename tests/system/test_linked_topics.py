@@ -453,3 +453,65 @@ async def _drain(messages: cogwork.client.Subscription, had: list[object]) -> No
     """Takes all that comes: who took nothing for five seconds would have to go."""
     async for batch in messages.batches():
         had += batch
+
+
+AWAITED = '[[address]]\nprefix = "topic"\nkind = "topic"\naccept = "settled"\n'
+
+
+@pytest.mark.parametrize("is_named", [True, False], ids=["named", "anonymous"])
+@pytest.mark.parametrize("address", ["topic/red.one", "broadcast/news"])
+@story
+async def test_a_publisher_waits_for_no_application_anywhere(address: str, is_named: bool) -> None:
+    async with linked(*LINE) as mesh:
+        idle = [await mesh_subscription(mesh, name, address, credit=10) for name in "abc"]
+        await mesh.settle()
+        client = await mesh.client("a")
+        to: dict[str, Any] = {} if is_named else {"to": address}
+        async with client.publisher(address if is_named else None) as publisher:
+            for number in range(5):
+                await publisher.send(number, timeout_s=30, **to)
+        for each in idle:
+            assert await bodies(each, 5) == list(range(5))
+
+
+@pytest.mark.parametrize("is_named", [True, False], ids=["named", "anonymous"])
+@pytest.mark.parametrize("worst_at", ["a", "c"])
+@story
+async def test_where_settlement_is_awaited_the_worst_outcome_comes_from_anywhere(
+    worst_at: str, is_named: bool
+) -> None:
+    async with linked(*LINE, configuration=AWAITED) as mesh:
+        takers = {}
+        for name in "abc":
+            client = await mesh.client(name)
+            takers[name] = await mesh.enter(client.consume("topic/red", credit=10))
+        await mesh.settle()
+        client = await mesh.client("a")
+        to: dict[str, Any] = {} if is_named else {"to": "topic/red"}
+        async with client.publisher("topic/red" if is_named else None) as publisher:
+            for outcome in ("accept", "release", "modify", "reject"):
+                post = publisher.post(outcome, **to)
+                for name in sorted(takers, key=lambda each: each == worst_at):
+                    item = await anext(takers[name])
+                    assert not post.is_done
+                    if name != worst_at or outcome == "accept":
+                        await item.accept()
+                    elif outcome == "release":
+                        await item.release()
+                    elif outcome == "modify":
+                        await item.modify(failed=True)
+                    else:
+                        await item.reject("not like this")
+                assert await told_outcome(post) == outcome
+
+
+async def told_outcome(post: Any) -> str:
+    """Waits for a post's outcome; returns what a consumer did to bring it about."""
+    doings = {cogwork.Rejected: "reject", cogwork.Released: "release", cogwork.InDoubt: "modify"}
+    try:
+        async with asyncio.timeout(30):
+            await post
+    except tuple(doings) as error:
+        done = doings[type(error)]
+        return done if done != "reject" or error.description == "not like this" else str(error)
+    return "accept"

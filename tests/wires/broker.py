@@ -57,6 +57,7 @@ class Broker:
         self.backlog_bytes_max = 1 << 20
         self.selector: Callable[[bytes], bool] | None = None
         self.no_local = False
+        self.awaits_settlement = False
         self.peers: list[Peer] = []
         self.links: dict[str, Any] = {}
         self.faults: list[BaseException] = []
@@ -70,6 +71,7 @@ class Broker:
         if found is None:
             prefix = address.partition("/")[0]
             found = AddressEntry(self.core, address, DISTRIBUTIONS.get(prefix, CLOSEST_CODE))
+            found.awaits_settlement = self.awaits_settlement
             if prefix == "whole":
                 found.add_outlet(self.node)
             self.space.entries[address.encode()] = found

@@ -17,7 +17,7 @@ from cogwork.nodes.queue import QueueNode
 from cogwork.nodes.queue.node import awake
 from cogwork.nodes.stream import StreamNode
 from cogwork.plugins import PLUGIN_FAULTS
-from cogwork.router.rules import UNAVAILABLE
+from cogwork.router.rules import UNAVAILABLE, Distribution
 from cogwork.spi.effects import Report
 from cogwork.spi.node import Node, NodeContext, Refused
 
@@ -136,6 +136,8 @@ class HostedNodes(dict[str, Node]):
                 Condition.NOT_IMPLEMENTED,
             )
         options = dict(rule.options)
+        if rule.distribution is Distribution.MULTICAST:
+            options.setdefault("accept", rule.accept.value)
         options.setdefault("unmatched", rule.unmatched.value)
         for name, value in (("ttl_s", rule.ttl_s), ("dead_letter", rule.dead_letter)):
             if value is not None:

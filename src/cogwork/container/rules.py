@@ -36,7 +36,8 @@ def rule_of(address: Address) -> AddressRule:
         key: getattr(address, key)
         for key in (
             *("prefix", "pattern", "distribution", "fanout", "bias"),
-            *("slow_subscriber", "block_timeout_s", "block_bytes", "unmatched", *_OF_ROUTER),
+            *("slow_subscriber", "block_timeout_s", "block_bytes", "accept", "unmatched"),
+            *_OF_ROUTER,
         )
         if getattr(address, key) is not None
     }

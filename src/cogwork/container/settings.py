@@ -273,6 +273,8 @@ class Address(QueueOptions, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         slow_subscriber: What a multicast address does when a subscriber lags.
         block_timeout_s: How long `block` withholds the publishers' window.
         block_bytes: What may wait for one subscriber before the policy steps in.
+        accept: When a multicast address accepts a message: once it is on its way to each
+            subscriber, or once each has settled it.
         unmatched: What becomes of a multicast message that nobody wants.
     """
 
@@ -285,6 +287,7 @@ class Address(QueueOptions, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     slow_subscriber: Literal["block", "drop-oldest", "detach"] = "block"
     block_timeout_s: Positive = BLOCK_TIMEOUT_S
     block_bytes: Count = BLOCK_BYTES
+    accept: Literal["sent", "settled"] = "sent"
     unmatched: Literal["accept", "release"] = "accept"
 
 

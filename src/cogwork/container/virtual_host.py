@@ -29,6 +29,7 @@ from cogwork.nodes.queue.dead_letters import dead_letter
 from cogwork.nodes.stream import StreamNode
 from cogwork.nodes.topic import TopicNode
 from cogwork.router.addresses import (
+    Accept,
     AddressRule,
     AddressTable,
     Distribution,
@@ -38,6 +39,7 @@ from cogwork.router.addresses import (
     normalize,
 )
 from cogwork.router.mesh.bounds import ADDRESS_BYTES_MAX
+from cogwork.router.patterns import address_words
 from cogwork.spi.effects import Send
 from cogwork.spi.node import Refused
 
@@ -147,6 +149,12 @@ class VirtualHost:
         self.space.topic_root = node.root
         self.near.topic_prefix = self.space.topic_prefix
         self.near.topic_root = node.near_root
+        self._except_topics(rule.prefix)
+
+    def _except_topics(self, prefix: str) -> None:
+        """Has anonymous senders' messages looked up where a rule is more specific."""
+        words = _first_words_below(prefix, self.table.rules) or None
+        self.space.topic_exceptions = self.near.topic_exceptions = words
 
     # -- addresses
 
@@ -157,6 +165,8 @@ class VirtualHost:
             The addresses and nodes in use that stay what they were.
         """
         before, self.table = self.table, table
+        if self.space.topic_root is not None:
+            self._except_topics(self.space.topic_prefix.decode()[:-1])
         kept = [
             key
             for key, rule in self.nodes.rules.items()
@@ -172,7 +182,7 @@ class VirtualHost:
                     kept.append(name)
                     continue
                 self._bound_lives(entry, rule)
-                entry.release_unmatched = rule.unmatched is Unmatched.RELEASE
+                _set_acceptance(entry, rule)
         if self.reach is not None:
             self.reach.disks.rules_changed()
         return sorted(set(kept))
@@ -251,7 +261,7 @@ class VirtualHost:
             entry = node.near_entry(name)
         elif rule.kind == "direct":
             entry = AddressEntry(self.core, name, _CODES[rule.distribution])
-            entry.release_unmatched = rule.unmatched is Unmatched.RELEASE
+            _set_acceptance(entry, rule)
         else:
             shared = self.entry_of(name)
             queue = self.nodes.get(name)
@@ -318,7 +328,7 @@ class VirtualHost:
         if rule.kind != "direct":
             return self.nodes.of(rule, name).entry(name)
         entry = AddressEntry(self.core, name, _CODES[rule.distribution])
-        entry.release_unmatched = rule.unmatched is Unmatched.RELEASE
+        _set_acceptance(entry, rule)
         return entry
 
     def _resolve(self, address: bytes) -> AddressEntry | None:
@@ -481,6 +491,19 @@ def _demand_unreserved(name: str, rule: AddressRule) -> None:
     if name.startswith("$") and is_default(rule):
         text = f"{name!r:.200} is reserved: what begins with $ is a container's, as $management is"
         raise Refused(text, Condition.NOT_FOUND)
+
+
+def _set_acceptance(entry: AddressEntry, rule: AddressRule) -> None:
+    """Tells a plain address when it accepts a multicast message."""
+    entry.awaits_settlement = rule.accept is Accept.SETTLED
+    entry.release_unmatched = rule.unmatched is Unmatched.RELEASE
+
+
+def _first_words_below(prefix: str, rules: Iterable[AddressRule]) -> tuple[bytes, ...]:
+    """Lists the first words below a prefix for which a rule with a longer one may hold."""
+    below = f"{prefix}/"
+    longer = [rule.prefix for rule in rules if rule.prefix and rule.prefix.startswith(below)]
+    return tuple(sorted({address_words(each[len(below) :])[0].encode() for each in longer}))
 
 
 def _normalized(address: str) -> str:

@@ -41,10 +41,12 @@ class TopicNode:
         """Starts without a subscriber.
 
         Args:
-            context: Its prefix and options: `unmatched` is `accept` or `release`.
+            context: Its prefix and options: `accept` is `sent` or `settled`, `unmatched` `accept`
+                or `release`.
         """
         self._core = context.core
         self._prefix = context.address
+        self._awaits_settlement = context.options.get("accept") == "settled"
         self._releases = context.options.get("unmatched") == "release"
         self._trie = TopicTrie()
         self._near = TopicTrie()
@@ -55,6 +57,7 @@ class TopicNode:
 
     def _make_entry(self, name: str, subject: bytes, trie: TopicTrie) -> AddressEntry:
         entry = AddressEntry(self._core, name, MULTICAST_CODE, trie, subject)
+        entry.awaits_settlement = self._awaits_settlement
         entry.release_unmatched = self._releases
         return entry
 

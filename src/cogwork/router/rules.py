@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 __all__ = (
+    "Accept",
     "AddressRule",
     "AddressRuleError",
     "Distribution",
@@ -44,7 +45,7 @@ class Distribution(StrEnum):
     CLOSEST = "closest"
     """To one of those at the lowest cost, in turn."""
     BALANCED = "balanced"
-    """To one, by who has least to do."""
+    """To the one that has least to do, wherever it is."""
 
 
 class SlowSubscriber(StrEnum):
@@ -61,6 +62,15 @@ class Unmatched(StrEnum):
 
     ACCEPT = "accept"
     RELEASE = "release"
+
+
+class Accept(StrEnum):
+    """When a multicast address accepts a message."""
+
+    SENT = "sent"
+    """Once each container has put it on its subscribers' links, or queued it for them."""
+    SETTLED = "settled"
+    """Once every subscriber has settled it; the outcome is the worst of theirs."""
 
 
 class AddressRuleError(ValueError):
@@ -95,6 +105,7 @@ class AddressRule:
         slow_subscriber: Multicast: what a subscriber without credit gets.
         block_timeout_s: `BLOCK`: how long publishers wait for one subscriber, in seconds.
         block_bytes: What may wait for one subscriber, in bytes, before the policy steps in.
+        accept: Multicast: when a publisher's message is accepted.
         unmatched: Multicast: what becomes of a message that nobody takes.
         ttl_s: The longest a message may live, in seconds; None for as long as it says itself.
         dead_letter: The address for expired, rejected and unroutable messages; None for nowhere.
@@ -111,6 +122,7 @@ class AddressRule:
     slow_subscriber: SlowSubscriber = SlowSubscriber.BLOCK
     block_timeout_s: float = 5.0
     block_bytes: int = BLOCK_BYTES
+    accept: Accept = Accept.SENT
     unmatched: Unmatched = Unmatched.ACCEPT
     ttl_s: float | None = None
     dead_letter: str | None = None
@@ -152,12 +164,13 @@ class AddressRule:
             object.__setattr__(self, "pattern", self.pattern.removeprefix("/"))
 
 
-_OF_NODES = ("kind", "distribution", "unmatched", "ttl_s", "dead_letter", "options")
+_OF_NODES = ("kind", "distribution", "accept", "unmatched", "ttl_s", "dead_letter", "options")
 """What a node is made by; the rest is looked up for each link."""
 
 _ENUMS = {
     "distribution": Distribution,
     "slow_subscriber": SlowSubscriber,
+    "accept": Accept,
     "unmatched": Unmatched,
 }
 _KIND_DISTRIBUTIONS = {"topic": Distribution.MULTICAST, "queue": Distribution.BALANCED}

@@ -8,6 +8,7 @@ from hosted import LISTEN, Hosted
 from wires import Peer, frame
 
 from cogwork.amqp.errors import Condition
+from cogwork.amqp.outcomes import Accepted
 from cogwork.amqp.performatives import Flow, Open
 from cogwork.container.limits import Limits
 from cogwork.container.overdue import detach_overdue
@@ -30,6 +31,9 @@ def hosted() -> Hosted:
             addresses=[
                 Address(prefix="all", **address),
                 Address(prefix="dropping", slow_subscriber="drop-oldest", **address),
+                Address(
+                    prefix="awaited", slow_subscriber="drop-oldest", accept="settled", **address
+                ),
                 Address(prefix="one", distribution="closest", block_timeout_s=TIMEOUT_S),
             ],
         )
@@ -138,10 +142,51 @@ def test_a_dropping_subscriber_stuck_in_a_large_delivery_is_detached(hosted: Hos
     assert idle.detached is None
 
 
-def test_no_publisher_waits_for_good_for_a_dropping_subscriber(hosted: Hosted) -> None:
+def test_an_idle_subscriber_that_has_prefetched_keeps_no_publisher_waiting(
+    hosted: Hosted,
+) -> None:
+    idle = peer(hosted).consumer("all/a", credit=10)
+    publisher = peer(hosted).publisher("all/a")
+    sent = publisher.send(b"prefetched")
+    assert publisher.outcomes == {sent: Accepted()}
+    pass_time(hosted)
+    assert idle.detached is None
+    idle.accept()
+    assert idle.bodies == [b"prefetched"]
+
+
+@pytest.mark.parametrize("frames", [0, 1])
+def test_who_takes_nothing_holds_a_publisher_back_for_a_time_only(
+    hosted: Hosted, frames: int
+) -> None:
+    """For want of credit, or of the session's window: its messages have been accepted."""
+    slow = peer(hosted, incoming_window=1).consumer("all/a", credit=frames)
+    publisher = peer(hosted).publisher("all/a")
+    while publisher.credit:
+        publisher.send()
+    assert publisher.outcomes == dict.fromkeys(publisher.sent, Accepted())
+    pass_time(hosted)
+    assert slow.detached is not None
+    assert publisher.credit > 0
+    assert hosted.core.held_bytes == 0
+
+
+def test_what_waits_for_a_dropping_subscriber_stays_where_no_publisher_waits_for_it(
+    hosted: Hosted,
+) -> None:
     stuck = peer(hosted).consumer("dropping/a")
-    slow = peer(hosted).consumer("dropping/a", credit=1)
     publisher = peer(hosted).publisher("dropping/a")
+    sent = publisher.send(b"kept")
+    assert publisher.outcomes == {sent: Accepted()}
+    pass_time(hosted)
+    stuck.flow(10)
+    assert stuck.bodies == [b"kept"]
+
+
+def test_no_publisher_waits_for_good_for_a_dropping_subscriber(hosted: Hosted) -> None:
+    stuck = peer(hosted).consumer("awaited/a")
+    slow = peer(hosted).consumer("awaited/a", credit=1)
+    publisher = peer(hosted).publisher("awaited/a")
     first = publisher.send(b"first")
     slow.accept_all()
     publisher.send(b"settled", settled=True)

@@ -1,12 +1,15 @@
 """What becomes of virtual hosts that a new configuration has no more."""
 
+import pytest
 from hosted import LISTEN, Hosted
 from wires import Peer
 
 from cogwork.amqp.frames import AMQP_HEADER
+from cogwork.amqp.outcomes import Accepted, Released
 from cogwork.amqp.performatives import Open
-from cogwork.container.settings import Configuration, Queue, Vhost
+from cogwork.container.settings import Address, Configuration, Queue, Vhost
 from cogwork.container.virtual_hosts import plans_of
+from cogwork.dataplane.message.messages import Message
 
 
 def configured(*vhosts: Vhost) -> Configuration:
@@ -53,3 +56,35 @@ def test_one_that_comes_again_is_a_new_one() -> None:
     assert hosts.take(plans_of(again)) == ["blue"]
     assert hosted.container.vhosts["blue"] is not before
     assert "queue/x" in hosted.container.vhosts["blue"].nodes
+
+
+@pytest.mark.parametrize(
+    ("prefix", "address"),
+    [
+        ("topic/red", "topic/red.one"),
+        ("topic/red", "topic/red/one"),
+        ("topic/red.one", "topic/red.one.two"),
+        ("topic/red/one", "topic/red/one.two"),
+    ],
+)
+@pytest.mark.parametrize("is_later", [False, True])
+def test_a_more_specific_rule_below_topic_holds_for_anonymous_senders_too(
+    prefix: str, address: str, is_later: bool
+) -> None:
+    """For they reach the plain topics by a shorter way."""
+    rule = Address(prefix=prefix, unmatched="release")
+    configuration = Configuration(id="hosted", listeners=[LISTEN], addresses=[rule])
+    hosted = Hosted(configured() if is_later else configuration)
+    if is_later:
+        hosts = hosted.container._virtual_hosts
+        assert hosts.take(plans_of(configuration)) == []
+    peer = Peer(hosted).greet()
+    relay = peer.publisher(None)
+    others = ("topic/green.two", "topic/redder.one")
+    for each, outcome in ((address, Released()), *((other, Accepted()) for other in others)):
+        sent = relay.send(Message("", to=each).encode())
+        assert relay.outcomes[sent] == outcome, each
+        consumer = peer.consumer(each, credit=10)
+        sent = relay.send(Message("", to=each).encode())
+        assert relay.outcomes[sent] == Accepted(), each
+        assert len(consumer.arrivals) == 1

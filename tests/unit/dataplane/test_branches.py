@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 from wires import BLOCK, DROP_OLDEST, Broker, Consumer, Publisher
 
+from cogwork.amqp.errors import AmqpError
 from cogwork.amqp.outcomes import Accepted, DeliveryState, Modified, Rejected, Released
+from cogwork.amqp.types import Symbol
 from cogwork.dataplane.addresses.entry import MULTICAST_CODE, AddressEntry
 from cogwork.dataplane.addresses.lost_branch import LostBranch
 from cogwork.dataplane.transport.outgoing import OutgoingLink
@@ -34,15 +36,16 @@ def subscriber(broker: Broker) -> Consumer:
     return broker.peer().consumer("all/a", credit=1000)
 
 
-def test_accepted_once_every_branch_and_every_subscriber_has_accepted(
+def test_accepted_once_every_branch_has_accepted(
     broker: Broker, publisher: Publisher, subscriber: Consumer
 ) -> None:
     away = branch(broker, credit=10)
     sent = publisher.send()
-    subscriber.accept()
-    assert publisher.outcomes == {}
+    assert publisher.outcomes == {}, "accepted before the other container has it"
     away.accept()
     assert publisher.outcomes == {sent: Accepted()}
+    subscriber.settle(Rejected())
+    assert publisher.answers == {sent: 1}
     broker.assert_clean()
 
 
@@ -53,8 +56,50 @@ def test_a_branch_that_refuses_leaves_the_publisher_in_doubt(
     away = branch(broker, credit=10)
     sent = publisher.send()
     away.settle(said)
+    assert publisher.outcomes == {sent: IN_DOUBT}
+    assert len(subscriber.bodies) == 1
+    broker.assert_clean()
+
+
+WORST_FIRST: list[DeliveryState] = [
+    Rejected(error=AmqpError(condition=Symbol("test:refused"), description="not like this")),
+    Modified(undeliverable_here=True),
+    Released(),
+    Accepted(),
+]
+
+
+@pytest.mark.parametrize("near", range(4))
+@pytest.mark.parametrize("far", range(4))
+@pytest.mark.parametrize("count", [1, 9])
+def test_where_settlement_is_awaited_a_branchs_outcome_counts_like_a_subscribers(
+    broker: Broker, near: int, far: int, count: int
+) -> None:
+    broker.awaits_settlement = True
+    publisher = broker.peer().publisher("all/a")
+    subscriber = broker.peer().consumer("all/a", credit=100)
+    away = branch(broker, credit=10)
+    sent = publisher.send_at_once([b"%03d" % number + b"x" * 100 for number in range(count)])
+    for arrival in away.arrivals:
+        away.channel.settle(arrival.id, state=WORST_FIRST[far])
     assert publisher.outcomes == {}, "answered before everybody was"
+    for arrival in subscriber.arrivals:
+        subscriber.channel.settle(arrival.id, state=WORST_FIRST[near])
+    assert publisher.outcomes == dict.fromkeys(sent, WORST_FIRST[min(near, far)])
+    broker.assert_clean()
+
+
+@pytest.mark.parametrize("credit", [0, 10], ids=["queued", "sent"])
+def test_where_settlement_is_awaited_a_lost_branch_still_leaves_doubt(
+    broker: Broker, credit: int
+) -> None:
+    broker.awaits_settlement = True
+    publisher = broker.peer().publisher("all/a")
+    subscriber = broker.peer().consumer("all/a", credit=10)
+    away = branch(broker, credit=credit)
+    sent = publisher.send()
     subscriber.accept()
+    away.channel.peer.vanish()
     assert publisher.outcomes == {sent: IN_DOUBT}
     broker.assert_clean()
 

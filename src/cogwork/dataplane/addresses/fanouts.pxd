@@ -1,18 +1,19 @@
 cimport cython
 from libc.stdint cimport uint32_t, uint64_t
 from cogwork.dataplane.registry cimport Registry
-from cogwork.dataplane.transport.shipment cimport Shipment
+from cogwork.dataplane.transport.shipment cimport Shipment, Verdict
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
 from cogwork.dataplane.terminus cimport Terminus
 
-# A multicast delivery that waits for its subscribers' settlements.
+# A multicast delivery whose publisher waits until others have settled their copies.
 cdef struct FanoutRecord:
     uint64_t token
     uint32_t source_index
     uint32_t source_generation
     uint32_t waiting
+    int worst
     bint used
-    bint lost
+    bint judges
 
 
 @cython.final
@@ -22,12 +23,17 @@ cdef class Fanouts(Terminus):
     cdef uint32_t size
     cdef uint32_t* free
     cdef uint32_t free_count
-    cdef uint32_t open(self, Shipment* s) except? 0xffffffff
-    cdef int cancel(self, uint32_t record) except -1
+    cdef dict states
+    cdef uint32_t open(self, Shipment* s, bint judges) except? 0xffffffff
     cdef int grow(self) except -1
+    cdef int judge(self, uint64_t token, Verdict* verdict) except -1
+    cdef int lose(self, uint64_t token) except -1
     cdef int _conclude(self, uint32_t record) except -1
 
-    # Drops one reason to wait; with the last one the publisher is told: accepted.
+    cdef inline bint is_open(self, uint64_t record) noexcept:
+        return record < self.size and self.records[record].used
+
+    # Drops one reason to wait; with the last one the publisher is told the worst outcome.
     cdef inline int close(self, uint32_t record) except -1:
         self.records[record].waiting -= 1
         if self.records[record].waiting > 0:
@@ -35,7 +41,7 @@ cdef class Fanouts(Terminus):
         return self._conclude(record)
 
 
-# Where a copy goes to another container: what becomes of it there is part of the answer.
+# Where a copy goes to another container: its outcome there is part of the publisher's.
 @cython.final
 cdef class Branches(Terminus):
     cdef Fanouts fanouts

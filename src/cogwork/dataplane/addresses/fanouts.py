@@ -1,13 +1,23 @@
-"""The multicast deliveries whose subscribers have not all settled yet."""
+"""The multicast deliveries whose publishers wait until others have settled.
+
+Theory of operation. Which copies a publisher waits for is the address's rule: by default those that
+go to other containers and to nodes, with `accept = "settled"` every subscriber's. A record counts
+them and keeps the worst outcome. A subscriber that goes without an outcome counts for nothing; a
+container that does leaves the publisher in doubt.
+"""
 
 import cython
 from cython.cimports.cogwork.dataplane.terminus import KEEP, SETTLE
 from cython.cimports.cogwork.dataplane.transport.shipment import (
     ACCEPTED,
     LOST,
+    MODIFIED,
     RECEIVED,
+    REJECTED,
+    RELEASED,
     Verdict,
     fill_verdict,
+    state_of,
 )
 from cython.cimports.libc.stdlib import free, realloc
 
@@ -15,10 +25,11 @@ SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
 
 class Fanouts(Terminus):
-    """A record for each such delivery: who published it, and how many still have to settle."""
+    """A record for each such delivery: its publisher, and how many still have to settle."""
 
     def __init__(self, registry: Registry):
         self.registry = registry
+        self.states = {}
         registry.register(self)
 
     def __dealloc__(self):
@@ -48,8 +59,11 @@ class Fanouts(Terminus):
         self.size = size
         return 0
 
-    def open(self, s):
-        """Starts a record for a shipment; it holds itself open until `close`."""
+    def open(self, s, judges):
+        """Start a record for a shipment; it holds itself open until `close`.
+
+        `judges` says whether subscribers' outcomes count, and not only that they have settled.
+        """
         if self.free_count == 0:
             self.grow()
         self.free_count -= 1
@@ -59,31 +73,48 @@ class Fanouts(Terminus):
         record.source_index = s.source_index
         record.source_generation = s.source_generation
         record.waiting = 1
+        record.worst = ACCEPTED
         record.used = True
-        record.lost = False
+        record.judges = judges
         return index
 
-    def cancel(self, record):
-        """Frees a record that nobody waits on, without a word to the publisher."""
-        self.records[record].used = False
-        self.free[self.free_count] = record
-        self.free_count += 1
+    def judge(self, token, verdict):
+        """Keep an outcome that is worse than all before it, with what it says besides its code."""
+        record: cython.pointer(FanoutRecord) = self.records + token
+        if _badness(verdict.code) <= _badness(record.worst):
+            return 0
+        record.worst = verdict.code
+        self.states.pop(token, None)
+        if verdict.state != cython.NULL:
+            self.states[token] = state_of(verdict)
         return 0
+
+    def lose(self, token):
+        """Note that a copy may not have got through: as bad as modified."""
+        verdict: Verdict
+        fill_verdict(cython.address(verdict), LOST, None)
+        return self.judge(token, cython.address(verdict))
 
     def _conclude(self, record):
         found: FanoutRecord = self.records[record]
         verdict: Verdict
-        self.cancel(record)
-        fill_verdict(cython.address(verdict), LOST if found.lost else ACCEPTED, None)
-        self.registry.answer(
+        state: bytes = None
+        self.records[record].used = False
+        self.free[self.free_count] = record
+        self.free_count += 1
+        if found.worst != ACCEPTED and self.states:
+            state = self.states.pop(record, None)
+        fill_verdict(cython.address(verdict), found.worst, state)
+        return self.registry.answer(
             found.source_index, found.source_generation, found.token, cython.address(verdict)
         )
-        return 0
 
     def resolve_outcome(self, token, verdict):
         if verdict.code == RECEIVED:
             return KEEP
-        if token < self.size and self.records[token].used:
+        if self.is_open(token):
+            if self.records[token].judges and verdict.code != LOST:
+                self.judge(token, verdict)
             self.close(cython.cast(uint32_t, token))
         return SETTLE
 
@@ -91,8 +122,8 @@ class Fanouts(Terminus):
 class Branches(Terminus):
     """The same records, as those see them who carry copies to other containers.
 
-    A subscriber that refuses its copy, or goes, has been served; a branch that does not accept its
-    copy leaves the publisher in doubt, for subscribers behind it may not have got theirs.
+    A branch that does not accept its copy leaves the publisher in doubt: subscribers behind it may
+    not have got theirs. Where subscribers' outcomes count, so does what the branch says of them.
     """
 
     def __init__(self, fanouts: Fanouts):
@@ -102,6 +133,21 @@ class Branches(Terminus):
     def resolve_outcome(self, token, verdict):
         if verdict.code == RECEIVED:
             return KEEP
-        if verdict.code != ACCEPTED and token < self.fanouts.size:
-            self.fanouts.records[token].lost = True
+        if verdict.code != ACCEPTED and self.fanouts.is_open(token):
+            if verdict.code == LOST or not self.fanouts.records[token].judges:
+                self.fanouts.lose(token)
+            else:
+                self.fanouts.judge(token, verdict)
         return self.fanouts.resolve_outcome(token, verdict)
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _badness(code: cython.int) -> cython.int:
+    """Order outcomes: rejected is the worst, then modified, released, accepted."""
+    if code == REJECTED:
+        return 3
+    if code in (MODIFIED, LOST):
+        return 2
+    return 1 if code == RELEASED else 0

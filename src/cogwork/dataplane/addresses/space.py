@@ -7,7 +7,13 @@ SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
 
 class AddressSpace:
-    """Entries by their addresses; the router makes those that are missing."""
+    """Entries by their addresses; the router makes those that are missing.
+
+    Attributes:
+        topic_root: Takes the messages below `topic_prefix` whose senders name no target.
+        topic_exceptions: First words of subjects for which other rules may hold; None for none, an
+            empty word for any.
+    """
 
     def __init__(self, core: Core, resolver):
         """Makes a space.

@@ -10,6 +10,7 @@ class AddressSpace:
     resolver: Callable[[bytes], AddressEntry | None]
     topic_prefix: bytes
     topic_root: AddressEntry | None
+    topic_exceptions: tuple[bytes, ...] | None
     unroutable: int
     @property
     def core(self) -> Core: ...

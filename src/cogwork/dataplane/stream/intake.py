@@ -32,6 +32,7 @@ from cython.cimports.cogwork.dataplane.stream.records import (
     write_record,
 )
 from cython.cimports.cogwork.dataplane.transport.shipment import (
+    LOST,
     REJECTED,
     Verdict,
     fill_verdict,
@@ -430,7 +431,7 @@ def _miss(intake: Intake, s: cython.pointer(Shipment)) -> cython.int:
     source = intake.core.resolve(s.source_index, s.source_generation)
     if type(source) is Fanouts:
         source = intake.core.branches
-    fill_verdict(cython.address(verdict), REJECTED, None)
+    fill_verdict(cython.address(verdict), LOST, None)
     if source is not None:
         source.resolve_outcome(s.token, cython.address(verdict))
     return 0

@@ -1,6 +1,7 @@
 """The deliveries that wait, and the memory they take."""
 
 import cython
+from cython.cimports.cogwork.dataplane.transport.shipment import NOWHERE
 from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cython.cimports.libc.stdlib import calloc, free, malloc
 from cython.cimports.libc.string import memcpy
@@ -40,6 +41,7 @@ class Deliveries:
         d.charged_generation = s.via_generation
         d.format = s.format
         d.settled = s.settled
+        d.answered = s.settled or s.source_index == NOWHERE
         d.origin = s.origin
         return d
 
@@ -158,7 +160,7 @@ class Deliveries:
     def charge(self, d):
         """Adds a reason to withhold credit from the link that `d` came by."""
         d.charges += 1
-        if d.charges > 1 or not d.settled:
+        if d.charges > 1 or not d.answered:
             return 0
         link: ReceivingEnd = self.registry.resolve(d.charged_index, d.charged_generation)
         if link is not None:
@@ -168,7 +170,7 @@ class Deliveries:
     def uncharge(self, d):
         """Takes back one reason to withhold credit from the link that `d` came by."""
         d.charges -= 1
-        if d.charges > 0 or not d.settled:
+        if d.charges > 0 or not d.answered:
             return 0
         link: ReceivingEnd = self.registry.resolve(d.charged_index, d.charged_generation)
         if link is not None:

@@ -32,6 +32,8 @@ cdef struct Delivery:
     uint32_t format
     uint32_t origin
     bint settled
+    # Whether its sender waits for no outcome: it is held back only by what it is charged.
+    bint answered
     bint complete
     bint aborted
     bint assembled

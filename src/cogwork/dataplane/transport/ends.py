@@ -23,7 +23,7 @@ class ReceivingEnd(LinkEnd):
     """The end of a link by which deliveries come in, as those see it who keep them waiting.
 
     Attributes:
-        charged: Deliveries that wait, settled, for which it gets no credit.
+        charged: Deliveries that wait, settled or answered, for which it gets no credit.
         held_bytes: What is kept of its deliveries.
         current: The delivery under way, where it has several frames.
         current_outlets: Who takes that delivery; None while nobody does.

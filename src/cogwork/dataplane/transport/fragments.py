@@ -166,20 +166,23 @@ class FragmentingEnd(CreditingEnd):
             entry.unmatched += 1
             self.discarding = True
             return 0
-        if not s.settled:
-            record = self.core.fanouts.open(s)
+        awaited: cython.bint = not s.settled and entry.awaits_settlement
+        if awaited:
+            record = self.core.fanouts.open(s, True)
             s.source_index = self.core.fanouts.index
             s.source_generation = self.core.fanouts.generation
             s.token = record
+        elif not s.settled:
+            s.source_index = NOWHERE  # accepted once all of it has come
         self.current = self.core.deliveries.make(s)
         self.current_outlets = outlets
         for outlet in outlets:
-            if not s.settled:
+            if awaited:
                 self.core.fanouts.records[record].waiting += 1
             entry.delivered += 1
             cython.cast(OutgoingLink, outlet).enqueue(self.current)
             cython.cast(OutgoingLink, outlet).apply_policy(self.current)
-        if not s.settled:
+        if awaited:
             self.core.fanouts.close(record)
         return 0
 
@@ -240,6 +243,8 @@ class FragmentingEnd(CreditingEnd):
             elif outlets is None:
                 entry.watch_life(d)
                 entry.serve_held()
+            elif d.answered and not d.settled:
+                self.reply(self.current_id, ACCEPTED, True)
         finally:
             self.core.deliveries.release(d)
         return 0

@@ -139,6 +139,7 @@ class IncomingLink(FragmentingEnd):
                 length > skip
                 and _starts_with(found, prefix, skip)
                 and not _is_pattern(found + skip, length - skip)  # refused as any other address
+                and self.space.is_of_root(found + skip, length - skip)
             ):
                 if self.permit is not None and not self.permit[bytes_from(found, length)]:
                     return self._unroutable(s)

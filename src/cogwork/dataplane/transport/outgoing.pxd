@@ -51,6 +51,7 @@ cdef class OutgoingLink(SendingEnd):
     cdef int finish_drain(self) except -1
     cdef int _end(self, int code, bytes state) except -1
     cdef int _answer(self, uint32_t index, uint32_t generation, uint64_t token, int code) except -1
+    cdef int _loss_of(self, Delivery* d) noexcept
     cdef int _drop_head(self) except -1
     cdef object _drop_oldest(self)
     cdef object _forget_queued(self, Delivery* d)

@@ -421,7 +421,7 @@ class OutgoingLink(SendingEnd):
         """Drops what senders wait for in vain, with all before it; what has begun to leave stays."""
         count: uint32_t = self.queue.count
         kept: uint32_t = 1 if self.started else 0
-        while count > kept and ring_at(cython.address(self.queue), count - 1).settled:
+        while count > kept and ring_at(cython.address(self.queue), count - 1).answered:
             count -= 1
         while count > kept:
             self._drop_oldest()
@@ -487,6 +487,13 @@ class OutgoingLink(SendingEnd):
         self.drain = False
         return 0
 
+    def _loss_of(self, d):
+        """Says the outcome of a delivery that never left: a copy is no message of its own."""
+        is_copy: cython.bint = (
+            d.source_index == self.core.fanouts.index or d.source_index == self.core.branches.index
+        )
+        return LOST if is_copy else RELEASED
+
     def detach(self) -> None:
         """Ends the link: what was sent and not settled is in doubt, what waits is released."""
         self._end(LOST, None)
@@ -524,7 +531,7 @@ class OutgoingLink(SendingEnd):
             d = self.head()
             if code and not d.settled and not d.aborted:
                 if not self.started:
-                    self._answer(d.source_index, d.source_generation, d.token, RELEASED)
+                    self._answer(d.source_index, d.source_generation, d.token, self._loss_of(d))
                 elif self.presettles:
                     self._answer(d.source_index, d.source_generation, d.token, LOST)
             self.remove_head()

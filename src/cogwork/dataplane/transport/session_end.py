@@ -85,6 +85,7 @@ class Session(Settlements):
         self.links = []
         self.links_due = []
         self.sent = UnsettledRing()
+        self.sent.registry = wire.core.registry
 
     def peer_began(self, next_incoming_id: int, remote_window: int) -> None:
         """Takes in the peer's answer to a begin that this side sent first."""

@@ -1,5 +1,7 @@
 cimport cython
 from libc.stdint cimport uint32_t, uint64_t
+from cogwork.dataplane.registry cimport Registry
+from cogwork.dataplane.transport.ends cimport LinkEnd
 from cogwork.dataplane.transport.shipment cimport Piece, Shipment
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
 
@@ -40,6 +42,7 @@ cdef class UnsettledRing:
     cdef uint32_t free_origin
     cdef uint32_t recent
     cdef dict spilled
+    cdef Registry registry
     cdef int track(self, uint32_t delivery_id, uint32_t link_index, Shipment* s) except -1
     cdef int track_run(self, uint32_t first, uint32_t link_index, Shipment* s, Piece* pieces, uint32_t count) except -1
     cdef uint32_t _track_alike(self, uint32_t first, uint32_t link_index, Shipment* s, Piece* pieces, uint32_t count) except 0

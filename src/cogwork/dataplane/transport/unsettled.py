@@ -6,10 +6,13 @@ and a number that stands for all the rest, the `Origin`. Deliveries whose ids an
 together, from one source over one link, share an origin; that is nearly all of them.
 
 The ring starts at the oldest delivery that may be unsettled and grows up to `RING_MAX`. Beyond that
-the oldest ones spill to a map: one item may be held for an hour while millions pass.
+the oldest ones spill to a map: one item may be held for an hour while millions pass. One whose
+outcome nobody waits for, a copy of a multicast say, is forgotten instead, so that a subscriber that
+never settles takes no more memory than the ring.
 """
 
 import cython
+from cython.cimports.cogwork.dataplane.transport.shipment import NOWHERE
 from cython.cimports.libc.stdlib import calloc, free, realloc
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
@@ -265,7 +268,14 @@ class UnsettledRing:
 
     def _spill(self, at):
         sent: Sent
+        link: LinkEnd
         self._describe(self.slots[at], cython.address(sent))
+        if sent.source_index == NOWHERE and self.registry is not None:
+            link = cython.cast(LinkEnd, self.registry.termini[sent.link_index])
+            if link is not None:
+                link.unsettled -= 1
+            self._free(at)
+            return 0
         self.spilled[sent.delivery_id] = (
             sent.link_index,
             sent.source_index,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ("OWN_OPTIONS", "StreamOptions", "name_of")
 
-OF_ADDRESSES = frozenset({"unmatched", "ttl_s", "dead_letter"})
+OF_ADDRESSES = frozenset({"accept", "unmatched", "ttl_s", "dead_letter"})
 """What every node is told, and a stream has no use for."""
 
 
