@@ -34,6 +34,7 @@ class Publisher:
 
     Attributes:
         credit: What the broker granted and was not used.
+        knows_drain: Whether it uses its credit up where the broker asks for that.
         outcomes: What became of each delivery; settled ones have none.
         answers: How often each was answered.
     """
@@ -51,6 +52,7 @@ class Publisher:
     outcomes: dict[int, DeliveryState | None] = field(default_factory=dict)
     answers: dict[int, int] = field(default_factory=dict)
     flows: list[Flow] = field(default_factory=list)
+    knows_drain: bool = True
 
     @property
     def credit(self) -> int:
@@ -121,6 +123,11 @@ class Publisher:
     def on_flow(self, flow: Flow) -> None:
         self.flows.append(flow)
         self.limit = (flow.delivery_count or 0) + (flow.link_credit or 0)
+        if flow.drain and self.knows_drain:
+            self.delivery_count += self.credit
+            self.channel.flow(
+                handle=self.handle, delivery_count=self.delivery_count, link_credit=0, drain=True
+            )
 
     def on_disposition(self, disposition: Disposition, delivery_id: int) -> None:
         if disposition.role is Role.RECEIVER and delivery_id in self.sent:

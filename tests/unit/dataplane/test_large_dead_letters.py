@@ -21,8 +21,9 @@ class Grave:
 
 
 def meet(broker: Broker, address: str = "one/a") -> tuple[Publisher, Consumer]:
-    """Attaches a publisher, which has credit, and a consumer, which has used up its own."""
+    """Attaches a publisher, which keeps its credit, and a consumer, which has used up its own."""
     publisher = broker.peer().publisher(address)
+    publisher.knows_drain = False
     consumer = broker.peer().consumer(address, credit=1)
     publisher.send(b"", settled=True)
     return publisher, consumer

@@ -12,5 +12,6 @@ cdef class CreditingEnd(ReceivingEnd):
     cdef readonly AddressEntry entry
     cdef readonly uint32_t window
     cdef uint32_t limit
+    cdef int _ask_credit_back(self) except -1
     cdef int _take_back_credit(self) except -1
     cdef int flow_later(self) except -1

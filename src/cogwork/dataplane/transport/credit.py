@@ -28,7 +28,10 @@ class CreditingEnd(ReceivingEnd):
         self.flow_later()
 
     def top_up(self):
-        """Gives credit for what is neither unsettled nor held, half of the window at a time."""
+        """Gives credit for what is neither unsettled nor held, half of that at a time.
+
+        Half of the window would leave a sender without any while so much is unsettled.
+        """
         used: uint32_t = self.unsettled + self.charged
         target: uint32_t = self.window - used if self.window > used else 0
         # What is due anyway carries as much as there is.
@@ -39,7 +42,12 @@ class CreditingEnd(ReceivingEnd):
             return 0
         if entry is not None and entry.distribution != MULTICAST:
             if not entry.offered:
-                return self._take_back_credit()
+                return self._ask_credit_back()
+            if self.drain:
+                self.drain = False
+                quantum = 1
+                self.flow_later()
+            quantum = min(quantum, max(target >> 1, cython.cast(uint32_t, 1)))
             if target < self.credit + quantum:
                 return 0
             ration = entry.ration(self)
@@ -47,8 +55,22 @@ class CreditingEnd(ReceivingEnd):
                 entry.rationed = True
                 target = ration
                 quantum = min(quantum, ration >> 1)
+        else:
+            quantum = min(quantum, max(target >> 1, cython.cast(uint32_t, 1)))
         if target > self.credit and target - self.credit >= quantum:
             self.credit = target
+            return self.flow_later()
+        return 0
+
+    def _ask_credit_back(self):
+        """Has the sender use its credit up, by a drain (AMQP 1.0 §2.6.7).
+
+        Less credit, told while transfers are under way, would be less than nothing to their sender,
+        and some clients take that for very much. A sender that does not know of drains may use what
+        it has: that is taken, and released.
+        """
+        if self.credit and not self.drain:
+            self.drain = True
             return self.flow_later()
         return 0
 
@@ -85,7 +107,7 @@ class CreditingEnd(ReceivingEnd):
             self.limit = limit
 
     def on_flow(self, f):
-        passed: uint32_t
+        passed: uint32_t = 0
         if f.has_delivery_count:
             passed = f.delivery_count - self.delivery_count
             if 0 < passed <= self.credit:
@@ -97,6 +119,8 @@ class CreditingEnd(ReceivingEnd):
             self.drain = False
             if self.owner is not None:
                 self.owner.on_drained(self)
+        elif passed:
+            self.top_up()  # it gave back credit that was to stay by now
         return 0
 
     def hold(self, size_bytes):
