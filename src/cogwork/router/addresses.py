@@ -11,7 +11,7 @@ normalised again, wherever that is done. A prefix ends at `/` or `.`: `queue` ho
 5. then a pattern before a prefix.
 
 So an exact name (a pattern without wildcards) is before everything that begins with it. A name that
-no rule knows is `closest`, without a node. Each virtual host has a table of its own.
+no rule knows is `balanced`, without a node. Each virtual host has a table of its own.
 
 The subject of an address is what follows the prefix and its separator, as written: that of
 `topic/flights.JFK` is `flights.JFK`. A rule by pattern has no prefix to cut, so the subject is the
@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 
 from cogwork.router.patterns import ANY_WORD, ANY_WORDS, address_words, takes
 from cogwork.router.rules import (
+    Accept,
     AddressRule,
     AddressRuleError,
     Distribution,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 __all__ = (
     "DEFAULT_RULES",
     "MAX_ADDRESS_LENGTH",
+    "Accept",
     "AddressRule",
     "AddressRuleError",
     "AddressTable",
@@ -68,7 +70,7 @@ def _rule(
 
 
 DEFAULT_RULES = (
-    _rule("", Distribution.CLOSEST),
+    _rule("", Distribution.BALANCED),
     _rule("topic", Distribution.MULTICAST, "topic"),
     _rule("queue", Distribution.BALANCED, "queue", in_doubt="redeliver"),
     _rule("work", Distribution.BALANCED, "queue", in_doubt="park"),
@@ -128,7 +130,7 @@ class AddressTable:
     """The rules of one virtual host. Does not change: a new configuration is a new table."""
 
     def __init__(self, rules: Iterable[AddressRule] = DEFAULT_RULES) -> None:
-        """Takes exactly these rules; names that none of them knows are `closest`.
+        """Takes exactly these rules; names that none of them knows are `balanced`.
 
         Raises:
             AddressRuleError: Two rules hold for the same prefix or pattern.

@@ -43,7 +43,7 @@ class Distribution(StrEnum):
     MULTICAST = "multicast"
     """To each."""
     CLOSEST = "closest"
-    """To one of those at the lowest cost, in turn."""
+    """To one of the nearest, in turn; the others get nothing while one of these is there."""
     BALANCED = "balanced"
     """To the one that has least to do, wherever it is."""
 
@@ -173,7 +173,11 @@ _ENUMS = {
     "accept": Accept,
     "unmatched": Unmatched,
 }
-_KIND_DISTRIBUTIONS = {"topic": Distribution.MULTICAST, "queue": Distribution.BALANCED}
+_KIND_DISTRIBUTIONS = {
+    "direct": Distribution.BALANCED,
+    "queue": Distribution.BALANCED,
+    "topic": Distribution.MULTICAST,
+}
 _IDIOM = {
     ("single", None): Distribution.CLOSEST,
     ("single", "closest"): Distribution.CLOSEST,
@@ -189,7 +193,7 @@ def parse_rule(table: Mapping[str, object]) -> AddressRule:
     Args:
         table: The keys of `AddressRule`, enumerations by their value. In place of `distribution`,
             the router idiom: `fanout` (single, multiple) and `bias` (closest, spread). Without
-            either, topics are multicast, queues balanced, all others closest.
+            either, topics are multicast, queues and plain addresses balanced, all others closest.
 
     Raises:
         AddressRuleError: The table is no rule.
@@ -215,7 +219,8 @@ def _idiom(rule: str, table: Mapping[str, object]) -> Distribution:
     if "distribution" in table and ("fanout" in table or "bias" in table):
         _fail(rule, "distribution", "stands beside fanout or bias", "one or the other")
     if "fanout" not in table and "bias" not in table:
-        return _KIND_DISTRIBUTIONS.get(str(table.get("kind")), Distribution.CLOSEST)
+        kind = str(table.get("kind", "direct"))
+        return _KIND_DISTRIBUTIONS.get(kind, Distribution.CLOSEST)
     fanout, bias = table.get("fanout", "single"), table.get("bias")
     if fanout not in ("single", "multiple"):
         _fail(rule, "fanout", _shown(fanout), "single or multiple")

@@ -35,7 +35,7 @@ def test_another_kind_brings_its_own_distribution() -> None:
 @pytest.mark.parametrize(
     ("address", "distribution"),
     [
-        (Address(prefix=""), Distribution.CLOSEST),
+        (Address(prefix=""), Distribution.BALANCED),
         (Address(prefix="", distribution="balanced"), Distribution.BALANCED),
         (Address(prefix="a", fanout="multiple"), Distribution.MULTICAST),
         (Address(prefix="a", fanout="single", bias="spread"), Distribution.BALANCED),

@@ -1,6 +1,7 @@
 """Closest and balanced: each delivery to one consumer; held while nobody has room."""
 
-from wires import Broker
+import pytest
+from wires import Broker, Consumer
 
 from cogwork.amqp.outcomes import Accepted, Modified, Released
 
@@ -173,3 +174,84 @@ def test_an_anonymous_message_without_to_is_released(broker: Broker) -> None:
     delivery = publisher.send(b"\x00\x53\x75\xa0\x04abcd", pieces=2)
     assert publisher.outcomes[delivery] == Released()
     assert publisher.end.unsettled == 0
+
+
+def far(broker: Broker, address: str, credit: int, cost: int = 1) -> Consumer:
+    """Attaches a consumer that is as far away as that."""
+    consumer = broker.peer().consumer(address)
+    consumer.end.is_branch = True
+    consumer.end.cost = cost
+    consumer.flow(credit)
+    return consumer
+
+
+@pytest.mark.parametrize("is_far_first", [False, True])
+@pytest.mark.parametrize("credit", [0, 3])
+def test_closest_gives_nothing_to_others_while_a_nearer_one_is_attached(
+    broker: Broker, credit: int, is_far_first: bool
+) -> None:
+    if is_far_first:
+        away = far(broker, "one/a", 100)
+    near = broker.peer().consumer("one/a", credit=credit)
+    if not is_far_first:
+        away = far(broker, "one/a", 100)
+    publisher = broker.peer().publisher("one/a")
+    bodies = [b"%d" % number for number in range(10)]
+    publisher.send_at_once(bodies)
+    assert near.bodies == bodies[:credit]
+    assert away.bodies == []
+    near.flow(5)
+    assert near.bodies == bodies[: credit + 5]
+    near.detach()
+    assert away.bodies == bodies[credit + 5 :]
+    broker.assert_clean()
+
+
+def test_closest_takes_those_at_the_least_cost_in_turn(broker: Broker) -> None:
+    farthest = far(broker, "one/a", 100, cost=3)
+    middle = [far(broker, "one/a", 2, cost=2) for _ in range(2)]
+    publisher = broker.peer().publisher("one/a")
+    bodies = [b"%d" % number for number in range(6)]
+    publisher.send_at_once(bodies)
+    assert [each.bodies for each in middle] == [[b"0", b"2"], [b"1", b"3"]]
+    assert farthest.bodies == []
+    for each in middle:
+        each.end.cost = 4
+    broker.entry("one/a").reconsider()
+    broker.settle_down()
+    assert farthest.bodies == [b"4", b"5"]
+
+
+def test_closest_leaves_to_others_what_a_nearer_ones_selector_refuses(broker: Broker) -> None:
+    broker.selector = lambda message: message.startswith(b"a")
+    near = broker.peer().consumer("one/a")
+    broker.selector = None
+    away = far(broker, "one/a", 100)
+    publisher = broker.peer().publisher("one/a")
+    publisher.send(b"b")
+    publisher.send(b"a")
+    assert away.bodies == [b"b"]
+    near.flow(1)
+    assert near.bodies == [b"a"]
+
+
+def test_closest_gives_senders_no_credit_for_what_only_farther_ones_can_take(
+    broker: Broker,
+) -> None:
+    near = broker.peer().consumer("one/a", credit=40)
+    far(broker, "one/a", 1000)
+    publisher = broker.peer().publisher("one/a")
+    assert publisher.credit == 40
+    near.detach()
+    assert publisher.credit == broker.window
+
+
+@pytest.mark.parametrize("cost", [1, 5])
+def test_balanced_spills_over_to_those_farther_away(broker: Broker, cost: int) -> None:
+    near = broker.peer().consumer("least/a", credit=20)
+    away = far(broker, "least/a", 100, cost=cost)
+    publisher = broker.peer().publisher("least/a")
+    for _ in range(40):
+        publisher.send()
+    assert len(near.arrivals) + len(away.arrivals) == 40
+    assert len(near.arrivals) >= len(away.arrivals) > 0

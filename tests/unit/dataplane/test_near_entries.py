@@ -39,30 +39,34 @@ def near_of(broker: Broker, address: str, code: int = CLOSEST_CODE) -> AddressEn
 # -- cost
 
 
-def test_closest_gives_to_others_only_what_its_own_consumers_cannot_take(broker: Broker) -> None:
+def test_closest_gives_to_others_only_once_its_own_consumers_are_gone(broker: Broker) -> None:
     far, farther = consumer(broker, "one/a", 1), consumer(broker, "one/a", 2)
     own = [consumer(broker, "one/a", credit=3) for _ in range(2)]
     publisher = broker.peer().publisher("one/a")
     for number in range(10):
         publisher.send(b"%d" % number)
     assert [each.bodies for each in own] == [[b"0", b"2", b"4"], [b"1", b"3", b"5"]]
-    assert far.bodies == [b"6", b"7", b"8", b"9"]
-    assert farther.bodies == []
+    assert far.bodies == farther.bodies == []
     own[1].flow(1)
+    assert own[1].bodies[-1] == b"6"
+    for each in own:
+        each.detach()
+    assert far.bodies == [b"7", b"8", b"9"]
+    far.detach()
     publisher.send(b"10")
-    assert own[1].bodies[-1] == b"10"
+    assert farther.bodies == [b"10"]
 
 
-def test_closest_passes_on_to_who_is_farther_once_the_nearer_have_no_credit(
-    broker: Broker,
-) -> None:
+def test_closest_keeps_to_the_nearest_of_those_that_are_all_elsewhere(broker: Broker) -> None:
     farther = consumer(broker, "one/a", 2)
     far = [consumer(broker, "one/a", 1, credit=2) for _ in range(2)]
     publisher = broker.peer().publisher("one/a")
     for number in range(6):
         publisher.send(b"%d" % number)
     assert [each.bodies for each in far] == [[b"0", b"2"], [b"1", b"3"]]
-    assert farther.bodies == [b"4", b"5"]
+    assert farther.bodies == []
+    far[0].flow(2)
+    assert far[0].bodies[2:] == [b"4", b"5"]
 
 
 def test_balanced_weighs_the_way_against_what_is_unsettled(broker: Broker) -> None:
@@ -86,12 +90,12 @@ def test_messages_from_elsewhere_reach_only_this_containers_consumers(
     broker: Broker, is_shown_first: bool
 ) -> None:
     if is_shown_first:
-        near_of(broker, "one/a")
-    own, away = consumer(broker, "one/a"), consumer(broker, "one/a", 1)
+        near_of(broker, "least/a", BALANCED_CODE)
+    own, away = consumer(broker, "least/a"), consumer(broker, "least/a", 9)
     if not is_shown_first:
-        near_of(broker, "one/a")
-    other = broker.peer().publisher("near/one/a")
-    publisher = broker.peer().publisher("one/a")
+        near_of(broker, "least/a", BALANCED_CODE)
+    other = broker.peer().publisher("near/least/a")
+    publisher = broker.peer().publisher("least/a")
     other.send(b"from elsewhere")
     publisher.send(b"from here")
     assert own.bodies == [b"from elsewhere", b"from here"]
@@ -99,7 +103,7 @@ def test_messages_from_elsewhere_reach_only_this_containers_consumers(
     publisher.send(b"there")
     other.send(b"held")
     assert away.bodies == [b"there"]
-    assert broker.entry("near/one/a").held == 1
+    assert broker.entry("near/least/a").held == 1
     own.flow(10)
     assert own.bodies[-1] == b"held"
     own.accept_all()

@@ -239,6 +239,7 @@ class Reach:
             entry.remove_outlet(outlet)
         lost = {each for each in wanted - ways.keys() if not self._extend(each, address, entry)}
         if entry.distribution != MULTICAST_CODE:
+            entry.reconsider()
             return
         for container in lost & self._given_up:
             entry.add_outlet(self.missed.give_up(container, address))

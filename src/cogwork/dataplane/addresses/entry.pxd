@@ -30,6 +30,9 @@ cdef class AddressEntry(CopyingEntry):
     cdef int anycast(self, Shipment* s) except -1
     cdef int anycast_run(self, Shipment* s, Piece* pieces, uint32_t count) except -1
     cdef Terminus pick(self, Shipment* s)
+    cdef Terminus _pick_closest(self, Shipment* s, uint32_t count)
+    cdef Terminus _pick_least(self, Shipment* s, uint32_t count)
+    cdef uint32_t _nearest(self) except? 0xfffffffe
     cdef list matching(self)
     cdef bint leads_away(self) except -1
     cdef object _feed(self, Terminus outlet)

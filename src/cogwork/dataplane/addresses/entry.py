@@ -123,6 +123,15 @@ class AddressEntry(CopyingEntry):
         if not self.offered:
             for link in self.sources:
                 cython.cast(ReceivingEnd, link).top_up()
+        self.reconsider()
+
+    def reconsider(self) -> None:
+        """Serve what waits after the ways to consumers have changed: others may be nearest now."""
+        if self.distribution == CLOSEST and self.outlets:
+            if self.held_first != cython.NULL:
+                self.serve_held()
+            if self.rationed:
+                self._pass_credit_on()
 
     def _offer(self):
         """The first credit a consumer gives lets the publishers start."""
@@ -168,14 +177,27 @@ class AddressEntry(CopyingEntry):
         """
         room: uint64_t = 0 if link.held_bytes else AHEAD_MAX
         total: uint64_t = 0
+        nearest: uint32_t = NOWHERE
         outlet: Terminus
         if len(self.outlets) > RATIONING_MAX:
             return NOWHERE
+        if self.distribution == CLOSEST:
+            nearest = self._nearest()
         for outlet in self.outlets:
             if type(outlet) is not OutgoingLink:
                 return NOWHERE
-            total += cython.cast(OutgoingLink, outlet).credit
+            if cython.cast(OutgoingLink, outlet).cost <= nearest:
+                total += cython.cast(OutgoingLink, outlet).credit
         return cython.cast(uint32_t, min(max(room, total), cython.cast(uint64_t, NOWHERE)))
+
+    def _nearest(self):
+        """Returns the cost of the way to the nearest consumer that wants every message."""
+        nearest: uint32_t = NOWHERE
+        outlet: Terminus
+        for outlet in self.outlets:
+            if type(outlet) is OutgoingLink and not is_picky(cython.cast(OutgoingLink, outlet)):
+                nearest = min(nearest, cython.cast(OutgoingLink, outlet).cost)
+        return nearest
 
     def _pass_credit_on(self):
         """Gives senders their share of credit that has just come; where they are many, in turn."""
@@ -259,18 +281,13 @@ class AddressEntry(CopyingEntry):
         return 0
 
     def pick(self, s):
-        """Chooses who takes a delivery: in turn (closest), or who has least to do (balanced).
+        """Choose who takes a delivery: in turn (closest), or who has least to do (balanced).
 
-        Consumers of this container come before others as far as the cost of the way says.
+        Closest is strict: nobody gets what a nearer consumer wants, whether that one has credit or
+        not. Balanced prefers consumers of this container as far as the cost of the way says.
         """
         count: uint32_t = cython.cast(uint32_t, len(self.outlets))
-        step: uint32_t
-        at: uint32_t = self.turn
         outlet: Terminus
-        best: Terminus = None
-        least: uint32_t = NOWHERE
-        burden: uint32_t
-        turn: uint32_t = at
         if count == 1:
             outlet = cython.cast(Terminus, self.outlets[0])
             if type(outlet) is OutgoingLink:
@@ -279,6 +296,48 @@ class AddressEntry(CopyingEntry):
                 ).refuses(s):
                     return outlet
                 return None
+        if self.distribution == CLOSEST:
+            return self._pick_closest(s, count)
+        return self._pick_least(s, count)
+
+    def _pick_closest(self, s, count):
+        """Choose the next in turn of the nearest consumers that want a delivery, if it is ready."""
+        step: uint32_t
+        at: uint32_t = self.turn
+        turn: uint32_t = at
+        nearest: uint32_t = NOWHERE
+        cost: uint32_t
+        outlet: Terminus
+        best: Terminus = None
+        for step in range(count):
+            if at >= count:
+                at = 0
+            outlet = cython.cast(Terminus, self.outlets[at])
+            at += 1
+            cost = _cost(outlet)
+            if cost > nearest or (cost == nearest and best is not None) or outlet.refuses(s):
+                continue
+            if cost < nearest:
+                nearest = cost
+                best = None
+            if outlet.is_ready():
+                best = outlet
+                turn = at
+                if cost == 0:
+                    break
+        if best is not None:
+            self.turn = turn
+        return best
+
+    def _pick_least(self, s, count):
+        """Choose the consumer that has least to do, with the cost of the way to it added."""
+        step: uint32_t
+        at: uint32_t = self.turn
+        turn: uint32_t = at
+        least: uint32_t = NOWHERE
+        burden: uint32_t
+        outlet: Terminus
+        best: Terminus = None
         for step in range(count):
             if at >= count:
                 at = 0
@@ -286,13 +345,7 @@ class AddressEntry(CopyingEntry):
             at += 1
             if not outlet.is_ready() or outlet.refuses(s):
                 continue
-            burden = _cost(outlet)
-            if self.distribution == CLOSEST:
-                if burden == 0:
-                    self.turn = at
-                    return outlet
-            else:
-                burden += outlet.outstanding()
+            burden = _cost(outlet) + outlet.outstanding()
             if burden < least:
                 least = burden
                 best = outlet
