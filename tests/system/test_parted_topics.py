@@ -228,3 +228,55 @@ async def test_a_service_hears_fanouts_and_questions_again(is_direct: bool) -> N
             assert directory is not None
             await eventually(lambda: len(directory) == 1, "the service answers who asks")
         assert heard[0] == 1
+
+
+@pytest.mark.parametrize("is_batch", [False, True])
+@pytest.mark.parametrize("is_named", [True, False], ids=["named", "anonymous"])
+@story
+async def test_who_resends_what_is_in_doubt_is_told_accepted_and_nobody_lacks_it(
+    is_named: bool, is_batch: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The mesh is in doubt for as long as it waits for a container that it has lost."""
+    monkeypatch.setattr("cogwork.container.mesh.reach.LOST_HOLD_S", 60.0)
+    async with linked("a-b") as mesh:
+        here, there = [await subscribed(mesh, name, "topic/red") for name in "ab"]
+        await mesh.settle()
+        await parted(mesh, "b", "a")
+        client = await mesh.client("a")
+        to: dict[str, Any] = {} if is_named else {"to": "topic/red"}
+        made = client.publisher("topic/red" if is_named else None, on_doubt="resend")
+        async with asyncio.timeout(60), made as publisher:
+            messages = [cogwork.Message(body, **to) for body in ("one", "two")]
+            sent: list[asyncio.Future[Any]]
+            if is_batch:
+                sent = [asyncio.ensure_future(publisher.send_batch(messages))]
+            else:
+                sent = [asyncio.ensure_future(publisher.send(each)) for each in messages]
+            seen: list[object] = []
+            while len(seen) < 4 or set(seen) != {"one", "two"}:
+                seen.append(await got(here))
+            assert not any(each.done() for each in sent)
+            mesh.join_again("b")
+            outcomes = await asyncio.gather(*sent)
+            if is_batch:
+                assert all(each.is_accepted for each in outcomes[0])
+            arrived: set[object] = set()
+            while arrived != {"one", "two"}:
+                arrived.add(await got(there))
+
+
+@story
+async def test_who_leaves_what_is_sent_again_and_again_is_told_that_it_is_in_doubt() -> None:
+    async with linked("a-b") as mesh:
+        await subscribed(mesh, "b", "topic/red")
+        await mesh.settle()
+        client = await mesh.client("a")
+        async with client.publisher("topic/red", on_doubt="resend") as publisher:
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr("cogwork.container.mesh.reach.LOST_HOLD_S", 60.0)
+                await parted(mesh, "b", "a")
+                with pytest.raises(cogwork.InDoubt):
+                    await publisher.send("left", timeout_s=0.5)
+                (outcome,) = await publisher.send_batch(["left"], timeout_s=0.5)
+                assert outcome.state is cogwork.OutcomeState.IN_DOUBT
+                await asyncio.wait_for(publisher.flush(), 10)

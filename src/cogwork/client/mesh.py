@@ -366,8 +366,8 @@ class Mesh(Requests, RpcCalls):
 
         Args:
             address: Where to; None where each message names its own in `to`.
-            on_doubt: What to do with messages whose outcome a lost connection hides: `raise`
-                `InDoubt`, or `resend` them, which may make two of one.
+            on_doubt: What to do with messages in doubt, because a connection was lost or the mesh
+                says so: `raise` `InDoubt`, or `resend` them, which may make several of one.
         """
         return Publisher(self, address, on_doubt)
 

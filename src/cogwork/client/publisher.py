@@ -69,6 +69,8 @@ class Publisher(LinkEnd):
         if outbox is None:
             explain = partial(outcome_of, self.address)
             outbox = Outbox(mesh.flusher, mesh.create_future, explain, on_doubt == "resend")
+            if on_doubt == "resend":
+                outbox.resend_later = asyncio.get_running_loop().call_later
         self._outbox = outbox
 
     async def __aenter__(self) -> Self:

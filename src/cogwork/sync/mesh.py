@@ -115,8 +115,8 @@ class Mesh(SyncRpcCalls, Closing):
 
         Args:
             address: Where to.
-            on_doubt: What to do with messages whose outcome a lost connection hides: `raise`
-                `InDoubt`, or `resend` them, which may make two of one.
+            on_doubt: What to do with messages in doubt, because a connection was lost or the mesh
+                says so: `raise` `InDoubt`, or `resend` them, which may make several of one.
         """
         return Publisher(
             self._thread,

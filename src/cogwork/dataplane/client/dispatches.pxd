@@ -47,6 +47,9 @@ cdef class Post(Dispatch):
     cdef readonly int code
     cdef readonly bint was_sent
     cdef readonly bint expired
+    cdef bint is_put_off
+    cdef double doubted_at_s
+    cdef double pause_s
     cdef bytes state
     cdef public object on_error
     cdef public object on_done
@@ -58,6 +61,8 @@ cdef class Batch(Dispatch):
     cdef bytearray codes
     cdef dict states
     cdef set doubted
+    cdef set repeated
+    cdef Post repeat(self, uint64_t token, uint64_t as_token)
     cdef Py_ssize_t at
     cdef Py_ssize_t waiting
     cdef int accept(self, uint64_t token, Py_ssize_t count) except -1

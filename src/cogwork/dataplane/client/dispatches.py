@@ -7,6 +7,8 @@ takes those of a run at once.
 
 from __future__ import annotations
 
+from functools import partial
+
 import cython
 from cython.cimports.cogwork.dataplane.source_hash import COGWORK_SOURCE_HASH
 from cython.cimports.cogwork.dataplane.transport.shipment import ACCEPTED, LOST, RELEASED
@@ -138,8 +140,9 @@ class Post(Dispatch):
         """
         if self.expired:
             return not self.was_sent
-        if not self.queued or not self.outbox.withdraw(self):
+        if not (self.queued or self.is_put_off) or not self.outbox.withdraw(self):
             return False
+        self.is_put_off = False
         self.code = LOST if self.was_sent else RELEASED
         self.data = None
         self.wake()
@@ -235,6 +238,25 @@ class Batch(Dispatch):
         self.doubted.add(token - self.first_token)
         return 0
 
+    def repeat(self, token, as_token):
+        """Makes a post of one message that is sent again, alone; its outcome counts for the batch."""
+        post: Post = Post.__new__(Post)
+        post.outbox = self.outbox
+        post.data = self.messages[token - self.first_token]
+        post.first_token = as_token
+        post.since_s = self.since_s
+        post.on_done = partial(self.on_repeated, token)
+        if self.repeated is None:
+            self.repeated = set()
+        self.repeated.add(post)
+        return post
+
+    def on_repeated(self, token: int, post: Post) -> None:
+        """Takes the outcome of a message that was sent again."""
+        self.repeated.discard(post)
+        if self.messages is not None:
+            self.resolved(token, post.code, post.state)
+
     def fail(self, failure):
         self.failure = failure
         self.note_failure()
@@ -275,7 +297,10 @@ class Batch(Dispatch):
         is_doubted: cython.bint
         is_back: cython.bint = self.queued and self.outbox.withdraw(self)
         found: list = []
+        post: Post
         self.is_watched = True
+        for post in list(self.repeated or ()):
+            post.withdraw()
         for index in range(len(self.codes)):
             if self.codes[index] != 0:
                 found.append(self.outbox.explain(self.codes[index], self.states.get(index)))

@@ -1,10 +1,11 @@
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from cogwork.dataplane.core cimport Core
-from cogwork.dataplane.client.dispatches cimport Batch, Dispatch, Shipper
+from cogwork.dataplane.client.dispatches cimport Batch, Dispatch, Post, Shipper
 from cogwork.dataplane.client.flights cimport Flights
 from cogwork.dataplane.client.flusher cimport Flusher
 from cogwork.dataplane.transport.outgoing cimport OutgoingLink
+from cogwork.dataplane.transport.shipment cimport Verdict
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
 
 
@@ -22,6 +23,8 @@ cdef class Outbox(Shipper):
     cdef bint pumping
     cdef bint stopping
     cdef list again
+    cdef public object resend_later
+    cdef list doubtful
     cdef list waiters
     cdef bytes checked(self, object body)
     cdef bytes fitting(self, bytes data)
@@ -33,4 +36,6 @@ cdef class Outbox(Shipper):
     cdef int release_waiters(self) except -1
     cdef int put_back(self, Dispatch dispatch) except -1
     cdef Dispatch landed(self, uint64_t token)
+    cdef bint _may_resend(self, Dispatch dispatch, Verdict* verdict) except -1
+    cdef int _put_off(self, Post post) except -1
     cdef int accept_run(self, uint64_t token, uint32_t count) except -1

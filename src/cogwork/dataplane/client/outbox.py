@@ -29,6 +29,7 @@ from cython.cimports.cogwork.dataplane.system import clock_s
 from cython.cimports.cogwork.dataplane.transport.shipment import (
     ACCEPTED,
     LOST,
+    MODIFIED,
     RECEIVED,
     RELEASED,
     RUN_MAX,
@@ -55,6 +56,14 @@ ACCEPTED_CODE, IN_DOUBT_CODE = ACCEPTED, LOST
 BACKLOG_MAX = cython.declare(int64_t, 100_000)
 """Messages that may wait for credit: whoever posts without ever waiting is stopped here."""
 
+PAUSE_FIRST_S = cython.declare(cython.double, 0.1)
+PAUSE_MAX_S = cython.declare(cython.double, 2.0)
+"""Before a message in doubt is sent again: each time twice as long, up to this."""
+
+PATIENCE_S = cython.declare(cython.double, 30.0)
+"""So long messages in doubt are sent again: well above the ten seconds that a lost container is
+waited for."""
+
 READY_BACKLOG = cython.declare(int64_t, 1_000)
 """Below so many waiting messages an outbox calls itself ready: enough to use credit that comes."""
 
@@ -66,6 +75,7 @@ class Outbox(Shipper):
         link: The compiled end of the link; None while there is none.
         failure: Why it takes no more; None while it does.
         resends: Whether messages in doubt are sent again.
+        resend_later: The event loop's method; None has only lost connections answered by sending again.
         size_bytes_max: The largest message that the other end takes; 0 for any.
         backlog_count: Messages that wait for credit.
     """
@@ -94,6 +104,7 @@ class Outbox(Shipper):
         self.waiters = []
         self.failed = []
         self.again = []
+        self.doubtful = []
 
     # -- what the application does
 
@@ -177,7 +188,8 @@ class Outbox(Shipper):
         dispatch.outbox = self
         if not self.backlog and self.link is not None and dispatch.advance():
             return self.flusher.later()
-        dispatch.since_s = clock_s()
+        if dispatch.since_s == 0.0:
+            dispatch.since_s = clock_s()
         dispatch.queued = True
         self.backlog.append(dispatch)
         self.backlog_count += dispatch.unsent()
@@ -211,7 +223,7 @@ class Outbox(Shipper):
                 anybody awaiting them.
         """
         dispatch: Dispatch
-        while self.backlog or self.sent.count:
+        while self.backlog or self.sent.count or self.doubtful:
             await self.waiter()
         failed, self.failed = self.failed, []
         for dispatch in failed:
@@ -243,6 +255,10 @@ class Outbox(Shipper):
         self.release_waiters()
 
     def withdraw(self, dispatch):
+        if not dispatch.queued:
+            self.doubtful.remove(dispatch)
+            self.release_waiters()
+            return 1
         dispatch.queued = False
         self.backlog.remove(dispatch)
         self.backlog_count -= dispatch.unsent()
@@ -261,8 +277,9 @@ class Outbox(Shipper):
         """Takes no more; what has no outcome fails with `failure`."""
         dispatch: Dispatch
         self.failure = failure
-        unresolved = [*self.sent.clear(), *self.backlog]
+        unresolved = [*self.sent.clear(), *self.backlog, *self.doubtful]
         self.backlog.clear()
+        self.doubtful.clear()
         self.backlog_count = 0
         for dispatch in unresolved:
             dispatch.queued = False
@@ -395,12 +412,51 @@ class Outbox(Shipper):
             if verdict.code == LOST:
                 dispatch.doubt(token)
             return 1
+        if self.resends and verdict.code == MODIFIED and self._may_resend(dispatch, verdict):
+            if isinstance(dispatch, Batch):
+                dispatch = cython.cast(Batch, dispatch).repeat(token, self.next_token)
+                self.next_token += 1
+            self._put_off(cython.cast(Post, dispatch))
+            return 1
         dispatch.resolved(
             token, verdict.code, None if verdict.code == ACCEPTED else state_of(verdict)
         )
         if self.waiters:
             self.release_waiters()
         return 1
+
+    def _may_resend(self, dispatch, verdict):
+        """Says whether the other end is in doubt of a message, and it is to be sent once more."""
+        post: Post
+        if self.resend_later is None or self.failure is not None:
+            return False
+        outcome = self.explain(verdict.code, state_of(verdict))
+        if not outcome.delivery_failed or outcome.undeliverable_here:
+            return False
+        if not isinstance(dispatch, Post):
+            return True
+        post = cython.cast(Post, dispatch)
+        return post.doubted_at_s == 0.0 or clock_s() - post.doubted_at_s < PATIENCE_S
+
+    def _put_off(self, post):
+        """Has a message sent again after a pause."""
+        post.was_sent = True
+        post.is_put_off = True
+        if post.doubted_at_s == 0.0:
+            post.doubted_at_s = clock_s()
+        post.pause_s = min(post.pause_s * 2, PAUSE_MAX_S) if post.pause_s else PAUSE_FIRST_S
+        self.doubtful.append(post)
+        if len(self.doubtful) == 1:
+            self.resend_later(post.pause_s, self.resend)
+        return 0
+
+    def resend(self) -> None:
+        """Sends what is in doubt again; what has no link waits for one."""
+        post: Post
+        doubtful, self.doubtful = self.doubtful, []
+        for post in doubtful:
+            post.is_put_off = False
+            self.submit(post)
 
     def landed(self, token):
         """Returns whose message has its outcome now; None where it is not under way."""
