@@ -367,7 +367,7 @@ async def test_a_user_who_may_send_only_to_some_topics_keeps_the_order_over_all_
                 posts.append(publisher.post(body, to=f"topic/ok.{number % 3}"))
                 sent.append(body)
                 if number % 20 == 7:
-                    with pytest.raises(cogwork.Released):
+                    with pytest.raises(cogwork.Rejected):
                         await publisher.post(number, to="topic/bad")
                     with pytest.raises(cogwork.Released):
                         await publisher.post(BIG, to="topic/bad")
