@@ -83,6 +83,17 @@ def test_calls_are_shared_out(running: Gateway) -> None:
     assert sorted((each.header["id"], each.body) for each in results) == [("n0", 0), ("n1", 1)]
 
 
+def test_a_peers_name_is_its_own(running: Gateway) -> None:
+    first, second = running.client("peer2peer"), running.client("peer2peer")
+    first.register("only-one")
+    second.send("REGISTER", {"id": 1, "to": "only-one"})
+    answer = second.receive()
+    assert (answer.verb, answer.header["code"]) == ("ERROR", "not-allowed")
+    assert "is held" in answer.header["text"]
+    first.ask("LEAVE", {"to": "only-one"})
+    assert second.register("only-one") == "exclusive/only-one"
+
+
 def test_a_cast_is_done_when_a_service_has_done_it(running: Gateway) -> None:
     service, caller = running.client(), running.client()
     service.register("casts")

@@ -11,6 +11,8 @@ __all__ = (
     "CONSUMER_LOST",
     "DELAYED_DELIVERY",
     "ESTABLISHMENT_FAILED",
+    "EXCLUSIVE",
+    "EXCLUSIVE_AGAIN",
     "LINK_ID",
     "MARKS_RECEIVED",
     "MESSAGES_MISSED",
@@ -41,6 +43,13 @@ NO_LOCAL = Symbol("apache.org:no-local-filter:list")
 
 STREAM = Symbol("cogwork:stream")
 """A capability of a target: what is there is to be a stream, and else the link is refused."""
+
+EXCLUSIVE = Symbol("cogwork:exclusive")
+"""A capability of a source: nobody else is to receive there, and else the link is refused."""
+
+EXCLUSIVE_AGAIN = Symbol("cogwork:exclusive-again")
+"""A capability beside it: the client has held the address before its connection was lost. Another
+container may not have noticed that yet, so only this one's receivers count."""
 
 STREAM_START = Symbol("cogwork:stream-start")
 """The descriptor of a filter: where in a stream a receiver starts."""

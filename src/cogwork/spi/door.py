@@ -101,13 +101,16 @@ class Door(Protocol):
             False where there is no credit; `Sender.on_credit` tells when there is.
         """
 
-    def attach(self, address: str | None, receiver: Receiver, credit: int) -> Inlet:
+    def attach(
+        self, address: str | None, receiver: Receiver, credit: int, *, is_exclusive: bool = False
+    ) -> Inlet:
         """Receives from an address.
 
         Args:
             address: Or None for a new one of its own, which goes with the inlet.
             receiver: Gets the messages.
             credit: How many may come at first.
+            is_exclusive: Whether nobody else is to receive there; else it is refused.
         """
 
     def flush(self) -> None:

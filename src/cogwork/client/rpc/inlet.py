@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from copy import copy
 from functools import partial
 from typing import TYPE_CHECKING
 
+from cogwork.amqp.extensions import EXCLUSIVE, EXCLUSIVE_AGAIN
 from cogwork.amqp.terminus import Source
 from cogwork.client.receiver import Receiver
 from cogwork.dataplane.client.request_inbox import RequestInbox
@@ -37,6 +39,7 @@ class Inlet(Receiver[Message]):
         mode: Symbol,
         *,
         is_shared: bool,
+        is_exclusive: bool,
         window: Window,
         outlet: Outlet,
         take: Callable[[RequestInbox, Outlet], object],
@@ -48,6 +51,7 @@ class Inlet(Receiver[Message]):
             address: Where requests come.
             mode: Whether they go to one server (move) or to each (copy).
             is_shared: Whether another server could begin what comes here as well.
+            is_exclusive: Whether nobody else is to serve there.
             window: Gives it credit.
             outlet: Where replies go.
             take: Called when requests are there.
@@ -55,6 +59,7 @@ class Inlet(Receiver[Message]):
         self.inbox = RequestInbox(mesh.flusher, mesh.create_future, 1)
         window.add(self.inbox, is_shared=is_shared)
         self._window = window
+        self._is_exclusive = is_exclusive
         super().__init__(mesh, Source(address=address, distribution_mode=mode), self.inbox)
         self.outlives_gaps = True  # whoever asks all servers does not wait for any of them
         self.inbox.listener = partial(take, self.inbox, outlet)
@@ -63,3 +68,13 @@ class Inlet(Receiver[Message]):
         """Gives the first credit."""
         super().attached(link)
         self._window.update()
+
+    def _source_here(self) -> Source:
+        source = super()._source_here()
+        if not self._is_exclusive:
+            return source
+        source = copy(source)
+        source.capabilities = (EXCLUSIVE,)
+        if self._attached.done():  # another container may still take the lost link for one
+            source.capabilities = (EXCLUSIVE, EXCLUSIVE_AGAIN)
+        return source

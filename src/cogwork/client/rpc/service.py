@@ -174,6 +174,7 @@ class Service:
             address,
             mode,
             is_shared=is_shared,
+            is_exclusive=address == self.address,
             window=self.window,
             outlet=self._outlet,
             take=self.take,

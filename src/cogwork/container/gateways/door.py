@@ -134,9 +134,18 @@ class GatewayDoor(DiallingSide):
 
     # -- receiving
 
-    def attach(self, address: str | None, receiver: Receiver, credit: int) -> Inlet:
+    def attach(
+        self, address: str | None, receiver: Receiver, credit: int, *, is_exclusive: bool = False
+    ) -> Inlet:
         """Receives from an address."""
-        inlet = DoorInlet(self._core, address, receiver, credit, self._inlets.discard)
+        inlet = DoorInlet(
+            self._core,
+            address,
+            receiver,
+            credit,
+            self._inlets.discard,
+            is_exclusive=is_exclusive,
+        )
         self._inlets.add(inlet)
         if self._sessions and not self.connection.is_over:
             self._open(inlet)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import AmqpError
-from cogwork.amqp.extensions import CONSUMER_LOST
+from cogwork.amqp.extensions import CONSUMER_LOST, EXCLUSIVE
 from cogwork.amqp.performatives import Role, SenderSettleMode
 from cogwork.amqp.terminus import Source, Target
 from cogwork.dataplane.addresses.entry import CLOSEST_CODE, AddressEntry
@@ -43,6 +43,8 @@ class DoorInlet:
         receiver: Receiver,
         credit: int,
         on_end: Callable[[DoorInlet], None],
+        *,
+        is_exclusive: bool = False,
     ) -> None:
         """Has no link yet.
 
@@ -52,7 +54,9 @@ class DoorInlet:
             receiver: Gets what comes.
             credit: How many messages may come at first.
             on_end: Called when nothing comes any more.
+            is_exclusive: Whether nobody else is to receive there.
         """
+        self._is_exclusive = is_exclusive
         self.is_closed = False
         self._address = address
         self._receiver = receiver
@@ -72,7 +76,11 @@ class DoorInlet:
         link.context = self
         self._end = IncomingLink(link.session.end, link.handle, self._entry)
         link.attach(
-            source=Source(address=self._address, dynamic=self._address is None),
+            source=Source(
+                address=self._address,
+                dynamic=self._address is None,
+                capabilities=(EXCLUSIVE,) if self._is_exclusive else (),
+            ),
             target=Target(),
             snd_settle_mode=SenderSettleMode.MIXED,
         )

@@ -137,6 +137,10 @@ class Reach:
 
     # -- what others want
 
+    def wanted_at(self, address: str) -> list[str]:
+        """Lists the containers that have receivers of an address which is not multicast."""
+        return [name for name, said in self._wanted.at(address).items() if said.consumers]
+
     def take_interest(self, container: str, interest: Interest) -> None:
         """Takes note of what another container wants."""
         keeper = self._keepers.get(interest.kind)

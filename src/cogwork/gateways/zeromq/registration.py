@@ -119,7 +119,8 @@ class Registration:
 
     def open(self, door: Door) -> None:
         """Attaches."""
-        self._inlet = door.attach(self.address, self, self._window)
+        is_peer = self._lane.kind is Kind.PEER2PEER
+        self._inlet = door.attach(self.address, self, self._window, is_exclusive=is_peer)
 
     @property
     def outstanding(self) -> int:
