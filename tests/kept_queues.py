@@ -35,6 +35,8 @@ class KeptQueue:
         accepts_dead: bool = True,
         redelivers: bool = False,
         is_audited: bool = False,
+        waits_for_all: bool = True,
+        delivers_ahead: bool = False,
         core: Core | None = None,
         **options: Any,
     ) -> None:
@@ -47,6 +49,8 @@ class KeptQueue:
         self.store.handler = self
         self.store.redelivers_doubtful = self.redelivers = redelivers
         self.store.keeps_dead = True
+        self.store.waits_for_all = waits_for_all
+        self.store.delivers_ahead = delivers_ahead
         self.seen_max = 100 if "deduplication_window_s" in options else 0
         first = JournalImage(self.seen_max) if image is None else image
         self.journal = Journal(self.core, first.sequence_max, self.seen_max, first.seen)
@@ -103,6 +107,8 @@ class KeptQueue:
             self.image(),
             accepts_dead=self.accepts_dead,
             redelivers=self.redelivers,
+            waits_for_all=self.store.waits_for_all,
+            delivers_ahead=self.store.delivers_ahead,
             **self.options,
         )
         again.records = list(self.records)

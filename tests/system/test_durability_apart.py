@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .meshes import Member
 
 QUEUE = "queue/kept"
-ALL_ON_DISK = '[[address]]\nprefix = "queue/"\ndurability = "disk"\n'
+RULE = '[[address]]\nprefix = "queue/"\ndurability = "%s"\n'
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def members(tmp_path: Path) -> Iterator[dict[str, Member]]:
     """Three containers with disks; the rules of the last one have all queues on its own."""
 
     def dress(member: Member) -> None:
-        member.configuration += ALL_ON_DISK if member.id == "c" else ""
+        member.configuration += RULE % ("disk" if member.id == "c" else "memory")
 
     def head(name: str) -> str:
         return f'data_dir = "{tmp_path}/{name}"\n'
@@ -83,7 +83,7 @@ def test_rules_that_are_read_again_are_told(members: dict[str, Member]) -> None:
     before = file.read_text()
     done("queue", "declare", a.url, QUEUE, "--durability", "disk")
     within(30.0, lambda: shown(a)[1] == "not on disk at container b", "the rules of the other one")
-    file.write_text(before + ALL_ON_DISK)
+    file.write_text(before.replace(RULE % "memory", RULE % "disk"))
     b.signal(signal.SIGHUP)
     within(30.0, lambda: shown(a)[1] is None, "it would keep the queue on disk now")
     file.write_text(before)

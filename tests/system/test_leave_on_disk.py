@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 QUEUE, DEAD = "work/kept", "queue/dead"
 ITEMS = 1200
 ON_DISK = f'[[queue]]\naddress = "{QUEUE}"\ndurability = "disk"\n'
-IN_MEMORY = f'[[queue]]\naddress = "{QUEUE}"\n'
+IN_MEMORY = f'[[queue]]\naddress = "{QUEUE}"\ndurability = "memory"\n'
 
 
 def head_of(tmp_path: Path) -> Callable[[str], str]:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = ("queue",)
 
 KEPT = {
+    "auto": "on disk; durable messages wait for it",
     "memory": "in memory, until the container stops",
     "disk": "on disk",
     "replicated": "on replicas",
@@ -98,8 +99,8 @@ def list_(url: str, as_json: bool) -> None:
 )
 @click.option(
     "--durability",
-    type=click.Choice(["memory", "disk", "replicated"]),
-    show_default="as [[address]] says, or memory",
+    type=click.Choice(["auto", "memory", "disk", "replicated"]),
+    show_default="as [[address]] says, or auto",
     help="Where items are kept; short for --option durability=….",
 )
 @certified

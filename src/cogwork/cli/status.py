@@ -199,6 +199,12 @@ def _show_one(screen: Console, container: dict[str, Any]) -> None:
         f"{in_bytes(container['limits']['held_bytes'])}; at most "
         f"{container['limits']['connections']:,} connections"
     )
+    if container["durable_in_memory"]:
+        screen.print(
+            f"  [yellow]{container['durable_in_memory']:,} durable messages were kept in memory "
+            "only[/yellow]: they are lost when the container stops (see --data)",
+            markup=True,
+        )
     descriptors = container["descriptors"]
     if descriptors["refused"]:
         screen.print(

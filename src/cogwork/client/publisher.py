@@ -34,7 +34,16 @@ if TYPE_CHECKING:
 
 __all__ = ("OnDoubt", "Publisher")
 
+QUEUES = ("queue/", "work/")
+"""Prefixes of addresses that keep messages: what is sent there is durable, unless it says it is
+not."""
+
 OnDoubt = Literal["raise", "resend"]
+
+
+def names_queue(address: str) -> bool:
+    """Tells whether an address is one of those that are stored queues by default."""
+    return address.removeprefix("/").startswith(QUEUES)
 
 
 class Publisher(LinkEnd):
@@ -71,6 +80,7 @@ class Publisher(LinkEnd):
             outbox = Outbox(mesh.flusher, mesh.create_future, explain, on_doubt == "resend")
             if on_doubt == "resend":
                 outbox.resend_later = asyncio.get_running_loop().call_later
+            outbox.is_durable = address is not None and names_queue(address)
         self._outbox = outbox
 
     async def __aenter__(self) -> Self:

@@ -66,6 +66,7 @@ CONTAINER = (
         "clients",
         "frames_in",
         "unroutable",
+        "durable_in_memory",
     ),
     *("workers", "cluster", "schemas", "gateways", "totals", "limits"),
 )
@@ -101,7 +102,7 @@ QUEUE = (
     ),
     *("released", "modified", "rejected", "redelivered", "expired", "delivery-count-exceeded"),
     *("acquisitions-exceeded", "doubted", "doubts-parked", "abandoned", "dropped", "refused"),
-    *("malformed", "duplicates"),
+    *("malformed", "duplicates", "durable-in-memory"),
     *("misdirected", "stale-claims", "removed", "disorder-p50", "disorder-p99", "disorder-maximum"),
     *(
         "durability",
@@ -159,6 +160,7 @@ def container_row(container: Container) -> Row:
         "clients": container.peers.clients,
         "frames_in": container.core.frames_in,
         "unroutable": sum(vhost.space.unroutable for vhost in container.vhosts.values()),
+        "durable_in_memory": durable_in_memory(container),
         "workers": container.workers,
         "cluster": container.replication.cluster_facts(),
         "schemas": schema_facts(container),
@@ -166,6 +168,16 @@ def container_row(container: Container) -> Row:
         "totals": {"connections": len(container.peers.connections), **totals},
         "limits": structs.asdict(container.limits),
     }
+
+
+def durable_in_memory(container: Container) -> int:
+    """Counts the durable messages that its queues have kept in memory."""
+    return sum(
+        node.store.durable_in_memory
+        for vhost in container.vhosts.values()
+        for _, node in vhost.nodes.items()
+        if isinstance(node, QueueNode)
+    )
 
 
 def schema_facts(container: Container) -> dict[str, object] | None:

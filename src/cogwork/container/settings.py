@@ -255,7 +255,7 @@ class QueueOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     ordering: Literal["none", "group-id"] = "none"
     deduplication_window_s: Seconds | None = None
     deduplication_count: ItemCount = DEDUPLICATION_COUNT
-    durability: Literal["memory", "disk", "replicated"] = "memory"
+    durability: Literal["auto", "memory", "disk", "replicated"] = "auto"
     replicas: list[Text] | None = None
     partitions: Annotated[int, Meta(ge=1, le=PARTITIONS_MAX)] = PARTITIONS
 

@@ -73,6 +73,13 @@ class Journals(Protocol):
     """The journals of one virtual host's queues."""
 
     @property
+    def has_disk(self) -> bool:
+        """Whether there is a data directory to keep queues in."""
+
+    def note_in_memory(self, address: str) -> None:
+        """Takes note that a queue keeps a durable message in memory, for want of a disk."""
+
+    @property
     def shard(self) -> int:
         """The number of this container's parts of queues, the same in all its lives."""
 

@@ -72,7 +72,7 @@ def test_defaults_are_told_in_one_way() -> None:
         ("serve", "--workers", "1"),
         ("serve", "--arrow", "0"),
         ("serve", "--data", "nowhere"),
-        ("queue declare", "--durability", "as [[address]] says, or memory"),
+        ("queue declare", "--durability", "as [[address]] says, or auto"),
         ("stream create", "--engine", "orb, or raft with --replicas"),
         ("send", "--count", "once, or all lines"),
     ],

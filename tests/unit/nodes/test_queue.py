@@ -76,6 +76,7 @@ def test_a_browser_takes_nothing() -> None:
 class NoDisk:
     """Journals that take no queue."""
 
+    has_disk = True
     shard = 7
 
     def open(self, address: str, options: object, store: Store) -> NoReturn:

@@ -86,6 +86,7 @@ class QueueJournals:
 
     Attributes:
         shard: The number of this container's parts of queues on disk, the same in all its lives.
+        has_disk: Whether there is a data directory.
         tickets: The turns whose output is held.
         low_space: What they do while the disk fills up.
     """
@@ -100,7 +101,8 @@ class QueueJournals:
         """
         self.shard = shard_of(container_id, DURABLE_LIFE)
         self._core = core
-        self._has_disk = has_disk
+        self.has_disk = has_disk
+        self._has_told = has_disk
         self._wal: Wal | None = None
         self._queues: dict[int, QueueJournal] = {}
         self._replayed: dict[int, Replayed] = {}
@@ -127,7 +129,7 @@ class QueueJournals:
 
         Before `start` that only takes note of the queue.
         """
-        if not self._has_disk:
+        if not self.has_disk:
             raise Refused(
                 f"{address!r:.200} is to be kept on disk, and this container has no data "
                 "directory: start it with data_dir, or --data DIR",
@@ -144,6 +146,17 @@ class QueueJournals:
             self._attach(queue)
             self._core.hold_output()
         return queue
+
+    def note_in_memory(self, address: str) -> None:
+        """Logs, once, that a durable message is kept in memory, as there is no data directory."""
+        if not self._has_told:
+            self._has_told = True
+            log.warning(
+                "queue %r keeps durable messages in memory, as this container has no data "
+                "directory: they are lost when it stops (start it with data_dir, or --data DIR; "
+                "`cogwork status` counts them)",
+                address,
+            )
 
     def _group_of(self, vhost: str, address: str) -> int:
         for group, replayed in self._replayed.items():

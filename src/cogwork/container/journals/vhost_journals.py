@@ -35,6 +35,15 @@ class VhostJournals:
         self._vhost = vhost
 
     @property
+    def has_disk(self) -> bool:
+        """Whether there is a data directory to keep queues in."""
+        return self._journals.has_disk
+
+    def note_in_memory(self, address: str) -> None:
+        """Takes note that a queue keeps a durable message in memory, for want of a disk."""
+        self._journals.note_in_memory(address)
+
+    @property
     def shard(self) -> int:
         """The number of this container's parts of queues, the same in all its lives."""
         return self._journals.shard

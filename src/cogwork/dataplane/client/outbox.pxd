@@ -4,6 +4,7 @@ from cogwork.dataplane.core cimport Core
 from cogwork.dataplane.client.dispatches cimport Batch, Dispatch, Post, Shipper
 from cogwork.dataplane.client.flights cimport Flights
 from cogwork.dataplane.client.flusher cimport Flusher
+from cogwork.dataplane.message.messages cimport Message
 from cogwork.dataplane.transport.outgoing cimport OutgoingLink
 from cogwork.dataplane.transport.shipment cimport Verdict
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
@@ -14,6 +15,7 @@ cdef class Outbox(Shipper):
     cdef readonly OutgoingLink link
     cdef readonly object failure
     cdef public bint resends
+    cdef public bint is_durable
     cdef public uint64_t size_bytes_max
     cdef Flusher flusher
     cdef object backlog
@@ -27,6 +29,7 @@ cdef class Outbox(Shipper):
     cdef list doubtful
     cdef list waiters
     cdef bytes checked(self, object body)
+    cdef bytes durably(self, Message message)
     cdef bytes fitting(self, bytes data)
     cdef bytes aged(self, Dispatch dispatch, bytes data)
     cdef Batch post_each(self, list messages, bint settled)

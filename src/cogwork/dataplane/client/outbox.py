@@ -51,6 +51,9 @@ __all__ = ("ACCEPTED_CODE", "IN_DOUBT_CODE", "SOURCE_HASH", "Outbox")
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
+DURABLE_HEADER = cython.declare(bytes, b"\x00\x53\x70\xc0\x02\x01\x41")
+"""A header that says nothing but that its message is durable (AMQP 1.0 §3.2.1)."""
+
 ACCEPTED_CODE, IN_DOUBT_CODE = ACCEPTED, LOST
 
 BACKLOG_MAX = cython.declare(int64_t, 100_000)
@@ -76,6 +79,7 @@ class Outbox(Shipper):
         failure: Why it takes no more; None while it does.
         resends: Whether messages in doubt are sent again.
         resend_later: The event loop's method; None has only lost connections answered by sending again.
+        is_durable: Whether messages are durable that do not say whether they are.
         size_bytes_max: The largest message that the other end takes; 0 for any.
         backlog_count: Messages that wait for credit.
     """
@@ -166,8 +170,21 @@ class Outbox(Shipper):
     def checked(self, body):
         """Encodes a message, and raises where it is too large."""
         if type(body) is bytes:
+            if self.is_durable:
+                return self.fitting(DURABLE_HEADER + data_section(body))
             return self.fitting(data_section(body))
-        return self.fitting((body if isinstance(body, Message) else Message(body)).encode())
+        message: Message = body if isinstance(body, Message) else Message(body)
+        return self.fitting(self.durably(message) if self.is_durable else message.encode())
+
+    def durably(self, message):
+        """Encodes a message as a durable one, unless it says itself whether it is."""
+        if message._says_durable or message._raw is not None:
+            return message.encode()
+        message._header.durable = True
+        try:
+            return message.encode()
+        finally:
+            message._header.durable = False
 
     def fitting(self, data):
         """Returns an encoded message, and raises where it is too large."""

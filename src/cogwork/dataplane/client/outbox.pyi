@@ -19,6 +19,7 @@ class Outbox(Generic[_O]):
     failure: Exception | None
     resends: bool
     resend_later: Callable[[float, Callable[[], None]], object] | None
+    is_durable: bool
     size_bytes_max: int
     backlog_count: int
     def __init__(

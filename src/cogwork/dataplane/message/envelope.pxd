@@ -47,5 +47,6 @@ cdef struct Envelope:
     uint8_t odd
     uint8_t odd_code
 
+cdef bint is_durable(octets p, int64_t size) noexcept nogil
 cdef void clear_envelope(Envelope* e) noexcept nogil
 cdef int read_envelope(octets p, int64_t size, int wants, Envelope* e) noexcept nogil

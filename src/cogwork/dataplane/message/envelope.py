@@ -16,6 +16,7 @@ from cython.cimports.cogwork.dataplane.encoding.values import (
     descriptor_code,
     list_header,
     map_header,
+    read_bool,
     read_key,
     read_octets,
     read_string,
@@ -39,6 +40,20 @@ def clear_envelope(e):
     e.is_moved = e.is_dead_letter = e.is_overflow = False
     e.odd = NOTHING_ODD
     e.odd_code = 0
+
+
+def is_durable(p, size):
+    """Says whether a message is marked durable, by itself, without the rest of its header."""
+    at: int64_t = 0
+    end: int64_t = 0
+    count: uint32_t = 0
+    durable: cython.bint = False
+    if descriptor_code(p, size, cython.address(at)) != 0x70:
+        return False
+    at = list_header(p, at, size, cython.address(count), cython.address(end))
+    if at < 0 or count == 0 or read_bool(p, at, end, cython.address(durable)) < 0:
+        return False
+    return durable
 
 
 def read_envelope(p, size, wants, e):

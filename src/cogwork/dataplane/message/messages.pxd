@@ -16,6 +16,9 @@ cdef class Message:
     cdef unsigned int _pending
     cdef bint _is_intact
 
+    # Whether it was said if it is durable; else that is up to who sends it.
+    cdef bint _says_durable
+
     cdef Header _header
     cdef list _fields
     cdef dict _delivery_annotations

@@ -130,7 +130,7 @@ class Message:
         annotations: object = None,
         delivery_annotations: object = None,
         footer: object = None,
-        durable: object = False,
+        durable: object = None,
         priority: object = 4,
         ttl_s: object = None,
         first_acquirer: object = False,
@@ -170,7 +170,9 @@ class Message:
         self._annotations = plain_dict(annotations)
         self._delivery_annotations = plain_dict(delivery_annotations)
         self._footer = plain_dict(footer)
-        self._header.durable = durable
+        if durable is not None:
+            self._says_durable = True
+            self._header.durable = durable
         self._header.priority = checked("priority", priority, UBYTE_MAX)
         self._header.first_acquirer = first_acquirer
         self._header.delivery_count = checked("delivery_count", delivery_count, UINT_MAX)
@@ -365,6 +367,7 @@ class Message:
     @durable.setter
     def durable(self, durable: object) -> None:
         self.open_section(HEADER_RANK)
+        self._says_durable = True
         self._header.durable = durable
 
     @property

@@ -43,12 +43,20 @@ cdef class Admission(Ledger):
     cdef readonly uint64_t refused
     cdef readonly uint64_t malformed
     cdef readonly uint64_t duplicates
+    cdef readonly uint64_t durable_in_memory
+    cdef public object on_durable
+    # Whether what was taken, and has no answer yet, waits for the journal.
+    cdef bint is_owed
     @cython.final
     cdef bint is_kept_waiting(self) noexcept
     @cython.final
     cdef bint cannot_write(self, Shipment* s) except -1
     @cython.final
     cdef int reply(self, Shipment* s, int code, bytes state) except -1
+    @cython.final
+    cdef int hold_answer(self, Terminus source) except -1
+    @cython.final
+    cdef int note_durable(self) except -1
     @cython.final
     cdef int receive(self, Shipment* s) except -1
     @cython.final

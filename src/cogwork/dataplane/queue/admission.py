@@ -146,10 +146,23 @@ class Admission(Ledger):
         source = self.core.resolve(s.source_index, s.source_generation)
         if source is None:
             return 0
-        if self.journal is not None:
-            self.journal.hold_for(source)
+        if self.is_owed:
+            self.hold_answer(source)
         fill_verdict(cython.address(verdict), ACCEPTED, None)
         return source.resolve_run(token, count, cython.address(verdict))
+
+    def hold_answer(self, source):
+        """Holds what is said to a sender until what it sent is durable."""
+        self.is_owed = False
+        return 0 if self.journal is None else self.journal.hold_for(source)
+
+    def note_durable(self):
+        """Counts a durable message that is kept in memory; tells of the first one."""
+        self.durable_in_memory += 1
+        if self.on_durable is not None:
+            told, self.on_durable = self.on_durable, None
+            told()
+        return 0
 
     def receive(self, s):
         """Takes a message in; returns 1 where it is accepted, 0 where it was rejected."""
@@ -165,6 +178,11 @@ class Admission(Ledger):
             self.malformed += 1
             state = odd_state(e.odd, e.odd_code) if e.odd else MALFORMED_STATE
             return self.reply(s, REJECTED, state)
+        if self.journal is not None:
+            if not s.settled and (self.waits_for_all or e.header.durable or s.format != 0):
+                self.is_owed = True
+        elif e.header.durable:
+            self.note_durable()
         if e.letter_id != cython.NULL and self.letters.knows(letter_of(s, cython.address(e))):
             self.duplicates += 1
             return 1
@@ -210,9 +228,9 @@ class Admission(Ledger):
         source: Terminus
         if s.settled:
             return 0
-        if self.journal is not None and code == ACCEPTED:
+        if self.is_owed and code == ACCEPTED:
             source = self.core.resolve(s.source_index, s.source_generation)
-            self.journal.hold_for(source)
+            self.hold_answer(source)
         fill_verdict(cython.address(verdict), code, state)
         self.core.answer(s.source_index, s.source_generation, s.token, cython.address(verdict))
         return 0

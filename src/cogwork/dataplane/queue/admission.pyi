@@ -1,9 +1,14 @@
+from collections.abc import Callable
+
 from cogwork.dataplane.queue.ledger import Ledger
 
 SOURCE_HASH: str
 
 class Admission(Ledger):
     policy: str
+    on_durable: Callable[[], object] | None
+    @property
+    def durable_in_memory(self) -> int: ...
     def put(
         self,
         message: bytes,

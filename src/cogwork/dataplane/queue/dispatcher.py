@@ -10,7 +10,7 @@ import cython
 from cython.cimports.cogwork.dataplane.encoding.octets import store_u32
 from cython.cimports.cogwork.dataplane.queue.chain import is_empty
 from cython.cimports.cogwork.dataplane.queue.packer import describe
-from cython.cimports.cogwork.dataplane.queue.stock import is_shut, pack
+from cython.cimports.cogwork.dataplane.queue.stock import ATTEMPTS_AHEAD, is_shut, pack
 from cython.cimports.cogwork.dataplane.queue.stored import (
     ACQUIRED,
     EXCLUDED,
@@ -416,10 +416,11 @@ class Dispatcher:
         """Sends an item as a new attempt. The item may be gone when this returns."""
         s: Shipment
         self.shelf.hand_out(item, cython.address(consumer.hands))
-        item.attempt += 1
+        is_first: cython.bint = item.attempt == 0
+        item.attempt = max(item.attempt, self.ledger.attempt_base) + 1
         item.consumer = consumer.serial
         pack(self.ledger, item, cython.address(s))
-        if item.attempt > 1:
+        if not is_first:
             self.redelivered += 1
         elif self.ledger.waits is not None:
             self.ledger.waits.add(waited_us(item.stored_s, self.ledger.now()))
@@ -450,7 +451,11 @@ class Dispatcher:
         store_u32(tag + 8, item.slot)
         store_u32(tag + 12, item.attempt)
         self.sent += 1
-        if self.ledger.journal is not None:
+        if self.ledger.journal is not None and (
+            not self.ledger.delivers_ahead
+            or item.attempt % ATTEMPTS_AHEAD == 0
+            or self.ledger.core.released_ticket < self.ledger.base_ticket
+        ):
             consumer.link.session.wire.hold()
         return consumer.link.take(s)
 
@@ -483,7 +488,7 @@ class Dispatcher:
             if not self.suits(item, browser):
                 continue
             pack(self.ledger, item, cython.address(s))
-            if self.ledger.journal is not None:
+            if self.ledger.journal is not None and not self.ledger.delivers_ahead:
                 browser.link.session.wire.hold()
             browser.link.take(cython.address(s))
         return 0

@@ -38,6 +38,7 @@ cdef enum:
     DIED = 13
     CONFIRMED = 15
     ACQUIRED_AGAIN = 14
+    ATTEMPTS = 16
     PUT_BYTES = 51
     OUT_BYTES = 13
     DONE_BYTES = 9
@@ -53,6 +54,7 @@ cdef enum:
     DIED_BYTES = 26
     CONFIRMED_BYTES = 17
     ACQUIRED_BYTES = 13
+    ATTEMPTS_BYTES = 5
 
 # The flags of a PUT.
 cdef enum:
@@ -91,6 +93,7 @@ cdef class Journal:
     cdef int back(self, Item* item) except -1
     cdef int acquired(self, Item* item) except -1
     cdef int saw(self, uint64_t seen_ms, bytes message_id) except -1
+    cdef int attempts(self, uint32_t base) except -1
     cdef int hold_partitions(self, uint64_t bits) except -1
     cpdef int gathered(self, uint64_t mark) except -1
     cpdef int told(self, uint64_t mark) except -1

@@ -203,6 +203,13 @@ class Journal:
         memcpy(p + SEEN_BYTES, cython.cast(cython.p_char, message_id), size)
         return 0
 
+    def attempts(self, base):
+        """Writes what the attempts of this life are above."""
+        p: cython.pointer(uint8_t) = self.reserve(ATTEMPTS_BYTES)
+        p[0] = ATTEMPTS
+        store_u32(p + 1, base)
+        return 0
+
     def hold_partitions(self, bits):
         """Writes which partitions are held here."""
         p: cython.pointer(uint8_t) = self.reserve(HELD_BYTES)

@@ -37,6 +37,8 @@ cdef class JournalImage:
     cdef public uint32_t birth_base
     cdef readonly uint64_t sequence_max
     cdef readonly uint64_t held_partitions
+    cdef public uint32_t attempt_base
+    cdef readonly bint has_records
     cdef public bint is_audited
     cdef readonly list untold
     cdef dict marks

@@ -21,6 +21,8 @@ from cython.cimports.cogwork.dataplane.queue.journal import (
     ACQUIRED_AGAIN,
     ACQUIRED_BYTES,
     AGES_MARK,
+    ATTEMPTS,
+    ATTEMPTS_BYTES,
     BACK,
     BACK_BYTES,
     COMMITTED,
@@ -95,6 +97,8 @@ class JournalImage:
         birth_base: Above what any item's number was made of.
         sequence_max: The highest place in the queue.
         held_partitions: Those of a queue that containers share which were held here, as bits.
+        attempt_base: What the attempts of its last life were above.
+        has_records: Whether anything was written of it.
         is_audited: Whether an audit wants to be told what was settled.
         untold: What was settled and may not have been told to it: number, attempt and outcome.
     """
@@ -128,6 +132,7 @@ class JournalImage:
         at: int64_t = 0
         size: int64_t = len(payload)
         taken: int64_t
+        self.has_records = True
         while at < size:
             taken = self._apply_one(octets_of(payload) + at, size - at)
             if taken == 0:
@@ -176,6 +181,9 @@ class JournalImage:
         if kind == HELD and size >= HELD_BYTES:
             self.held_partitions = load_u64(p + 1)
             return HELD_BYTES
+        if kind == ATTEMPTS and size >= ATTEMPTS_BYTES:
+            self.attempt_base = max(self.attempt_base, load_u32(p + 1))
+            return ATTEMPTS_BYTES
         if kind == LETTER and size >= LETTER_BYTES:
             self.letters.remember(bytes_from(p + 1, LETTER_ID_BYTES))
             return LETTER_BYTES

@@ -14,6 +14,7 @@ import cython
 from cython.cimports.cogwork.dataplane.encoding.octets import octets_of
 from cython.cimports.cogwork.dataplane.queue.annotations import annotated
 from cython.cimports.cogwork.dataplane.queue.journal import cogwork_wall_offset_s
+from cython.cimports.cogwork.dataplane.queue.stock import is_awaited
 from cython.cimports.cogwork.dataplane.queue.stored import (
     DOUBT,
     HANDED,
@@ -109,7 +110,11 @@ class Ledger(Stock):
 
     def conclude(self, item, verdict):
         """Applies what was said of an item's newest attempt (AMQP 1.0 §3.4)."""
-        if self.journal is not None and verdict.code != LOST:
+        if (
+            self.journal is not None
+            and verdict.code != LOST
+            and (not self.delivers_ahead or (not verdict.settled and is_awaited(self, item)))
+        ):
             self.hold_consumer(item)
         if verdict.code == ACCEPTED:
             return self.commit(item, verdict.settled)

@@ -14,6 +14,7 @@ cdef class Restoration:
     cdef Hands ghost
     cdef double wall_offset_s
     cdef double now_s
+    cdef int _number_on(self, JournalImage image) except -1
     cdef int _restore(self, KeptItem kept, bint is_delayed) except -1
     cdef int _bury(self, Item* item, KeptItem kept) except -1
     cdef int _doubt(self) except -1

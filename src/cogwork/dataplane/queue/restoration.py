@@ -20,6 +20,7 @@ from cython.cimports.cogwork.dataplane.queue.chain import Node, clear, is_empty
 from cython.cimports.cogwork.dataplane.queue.journal import cogwork_wall_offset_s
 from cython.cimports.cogwork.dataplane.queue.recent import cogwork_hash
 from cython.cimports.cogwork.dataplane.queue.shelf import is_away
+from cython.cimports.cogwork.dataplane.queue.stock import ATTEMPTS_JUMP
 from cython.cimports.cogwork.dataplane.queue.stored import (
     ACQUIRED,
     AGES,
@@ -95,6 +96,7 @@ class Restoration:
             # was given to another container before it was due that is not known; it waits on.
             is_kept: cython.bint = not kept.is_out or store.redelivers_doubtful
             self._restore(kept, kept.due_ms > now_ms and kept.attempt == 0 and is_kept)
+        self._number_on(image)
         self._doubt()
         store.shelf.slots.settle(image.birth_base)
         if store.trail is not None:
@@ -110,6 +112,21 @@ class Restoration:
                 seen_s: cython.double = min(self._at(seen_ms), self.now_s)
                 if not store.recent.saw(octets_of(message_id), len(message_id), seen_s):
                     store.recent.remember(seen_s)
+
+    def _number_on(self, image):
+        """Has attempts go on beyond all that may have been made, whether that was written or not."""
+        store: Store = self.store
+        kept: KeptItem
+        base: uint32_t = image.attempt_base
+        if store.delivers_ahead and image.has_records:
+            for kept in image.items.values():
+                base = max(base, kept.attempt)
+            base = (base // ATTEMPTS_JUMP + 1) * ATTEMPTS_JUMP
+        store.attempt_base = base
+        if base != image.attempt_base and store.journal is not None:
+            store.journal.attempts(base)
+            store.base_ticket = store.core.open_ticket
+        return 0
 
     def _restore(self, kept, is_delayed):
         store: Store = self.store
@@ -235,6 +252,8 @@ class Checkpoint:
             self.scratch.gathered(0)
             for number, attempt, outcome in store.trail.untold():
                 self.scratch.settled(number, attempt, outcome)
+        if store.attempt_base:
+            self.scratch.attempts(store.attempt_base)
         if store.journal.held_partitions:
             self.scratch.hold_partitions(store.journal.held_partitions)
 

@@ -5,12 +5,20 @@ from cogwork.dataplane.terminus cimport Terminus
 from cogwork.dataplane.core cimport Core
 from cogwork.dataplane.queue.journal cimport Journal
 from cogwork.dataplane.encoding.octets cimport octets
+from cogwork.dataplane.message.envelope cimport is_durable
 from cogwork.dataplane.queue.packer cimport Packer, describe
 from cogwork.dataplane.queue.shelf cimport Shelf
 from cogwork.dataplane.transport.shipment cimport Shipment
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
 from cogwork.dataplane.queue.stored cimport ACQUIRED, AGES, Item
 from cogwork.dataplane.queue.trail cimport Trail
+
+
+# Of an item that goes out before that is durable, each attempt of such a number waits for it: so a
+# restart, which goes on ATTEMPTS_JUMP further, is beyond all that were made.
+cdef enum:
+    ATTEMPTS_AHEAD = 1024
+    ATTEMPTS_JUMP = 4096
 
 
 cdef class Stock(Terminus):
@@ -33,6 +41,11 @@ cdef class Stock(Terminus):
     cdef dict graves
     cdef dict exclusions
     cdef bint has_refused
+    cdef public bint waits_for_all
+    cdef public bint delivers_ahead
+    cdef public uint32_t attempt_base
+    # Until this ticket is released, the base may not be durable.
+    cdef uint64_t base_ticket
     cdef readonly uint64_t expired
     cdef readonly uint64_t exceeded
     cdef readonly uint64_t overacquired
@@ -69,6 +82,10 @@ cdef inline int pack(Stock stock, Item* item, Shipment* s) except -1:
     if item.flags & (ACQUIRED | AGES):
         return stock.packer.refresh(item, stock.now(), s)
     return 0
+
+# Says whether what is told of an item waits until it is on disk.
+cdef inline bint is_awaited(Stock stock, const Item* item) noexcept:
+    return stock.waits_for_all or item.format != 0 or is_durable(item.data, item.size)
 
 # Says whether changes cannot be written down now: nothing is to be taken or given.
 cdef inline bint is_shut(Stock stock) noexcept:

@@ -50,6 +50,10 @@ class Stock(Terminus):
         maximum_acquisitions: Attempts that gave it back uncounted after which an item is dead; 0
             tries for ever.
         keeps_dead: Whether the dead are handed to the handler; else they are only counted.
+        waits_for_all: Whether each message waits for the journal, or only one marked durable.
+        delivers_ahead: Whether an item goes out before it is durable that it has: what is in doubt
+            is delivered again, so that nothing depends on it.
+        attempt_base: Below all attempts of this life; no earlier one has such a number.
     """
 
     def __init__(self, core):
@@ -65,6 +69,7 @@ class Stock(Terminus):
         self.unsent = {}
         self.graves = {}
         self.exclusions = {}
+        self.waits_for_all = True
         self.core.register(self)
         self.bell = Port(core, self)
 
@@ -418,7 +423,7 @@ class Stock(Terminus):
         for number in numbers:
             item = self.put_aside_as(number)
             if item != cython.NULL:
-                item.attempt += 1
+                item.attempt = max(item.attempt, self.attempt_base) + 1
                 item.flags |= HANDED
                 if self.journal is not None:
                     self.journal.out(item)

@@ -21,6 +21,9 @@ class Stock(Terminus):
     maximum_delivery_count: int
     maximum_acquisitions: int
     keeps_dead: bool
+    waits_for_all: bool
+    delivers_ahead: bool
+    attempt_base: int
     def __init__(self, core: Core) -> None: ...
     @property
     def shelf(self) -> Shelf: ...

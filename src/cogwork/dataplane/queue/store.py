@@ -274,4 +274,5 @@ class Store(Admission):
             "refused": self.refused,
             "malformed": self.malformed,
             "duplicates": self.duplicates,
+            "durable-in-memory": self.durable_in_memory,
         }

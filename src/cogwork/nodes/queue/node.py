@@ -9,7 +9,7 @@ address, with the reason, as an effect.
 from __future__ import annotations
 
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -43,6 +43,9 @@ NOT_HELD = MappingProxyType(
 )
 """Who holds a queue that is not replicated."""
 
+AHEAD = frozenset({"auto", "disk"})
+"""Durabilities where what is delivered again need not wait for the record that it went out."""
+
 CUT_OFF_MIN = 64
 """Consumers that were cut off are kept below this number without a look at what they have."""
 
@@ -71,7 +74,7 @@ class QueueNode:
             Refused: An option is wrong.
         """
         self.address = context.address
-        self.options = QueueOptions.of(context.options)
+        self.options = _options(context)
         self._emit = context.emit
         self._cut_off: dict[str, int] = {}
         self._kept: dict[Subscription, int] = {}
@@ -93,7 +96,9 @@ class QueueNode:
         self.inlet: PartitionedInlet | None = None
         self._near_entry = self._entry
         self.replica: ReplicaHandle | None = None
-        if context.journals is not None and self.options.durability != "memory":
+        if context.journals is not None and self.options.durability == "memory":
+            self.store.on_durable = partial(context.journals.note_in_memory, self.address)
+        elif context.journals is not None:
             try:
                 self._write_down(context.journals, context.options)
             except Refused:
@@ -102,7 +107,7 @@ class QueueNode:
 
     def _write_down(self, journals: Journals, given: Mapping[str, object]) -> None:
         facts = {**given, **asdict(self.options)}
-        if self.options.durability == "disk":
+        if self.options.durability != "replicated":
             self._journal = journals.open(self.address, facts, self.store)
         else:
             inlet = self._divide(1, is_whole=True)
@@ -333,6 +338,19 @@ def awake(queues: Iterable[tuple[str, QueueNode]]) -> list[tuple[str, QueueNode]
     return [each for each in queues if each[1]._cut_off or not each[1].store.is_idle]
 
 
+def _options(context: NodeContext) -> QueueOptions:
+    """Returns a queue's options, `auto` being `memory` where there is no disk.
+
+    So it is for a temporary queue, which has a name of the container's own: it ends with who made
+    it.
+    """
+    options = QueueOptions.of(context.options)
+    has_disk = context.journals is not None and context.journals.has_disk
+    if options.durability == "auto" and (not has_disk or context.address.startswith("_")):
+        return replace(options, durability="memory")
+    return options
+
+
 def _dead_letter_of(address: str, options: QueueOptions) -> str | None:
     """Says where the dead of a queue go; None where they are dropped.
 
@@ -373,6 +391,9 @@ def _store(context: NodeContext, options: QueueOptions) -> Store:
         deduplication_window_s=float(options.deduplication_window_s or 0.0),
         deduplication_count=options.deduplication_count,
     )
+    store.waits_for_all = options.durability != "auto"
+    # What is replicated is numbered by whoever owns it, and parks need to know what went out.
+    store.delivers_ahead = options.in_doubt == "redeliver" and options.durability in AHEAD
     store.policy = options.maximum_length_policy
     store.maximum_length = options.maximum_length or 0
     store.maximum_bytes = options.maximum_bytes

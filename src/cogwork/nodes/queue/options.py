@@ -60,7 +60,8 @@ class QueueOptions:
         ordering: `group-id` gives each group to one consumer at a time; `none`.
         deduplication_window_s: How long a message-id is remembered; None remembers none.
         deduplication_count: How many message-ids are remembered.
-        durability: Where items are kept: `memory`; `disk`, where they outlive the container; or
+        durability: Where items are kept: `memory`; `disk`, where they outlive the container;
+            `auto`, as `disk` where there is one, and only durable messages wait for it; or
             `replicated`, where they outlive the loss of a minority of those that hold them.
         replicas: The containers that hold a replicated queue; None leaves it to the cluster.
         partitions: Into how many parts linked containers divide a queue that is ordered, or
@@ -84,7 +85,7 @@ class QueueOptions:
     ordering: str = "none"
     deduplication_window_s: float | None = None
     deduplication_count: int = DEDUPLICATION_COUNT
-    durability: str = "memory"
+    durability: str = "auto"
     replicas: list[str] | None = None
     partitions: int = PARTITIONS
 
@@ -160,7 +161,7 @@ _CHECKS: dict[str, tuple[str, Callable[[object], bool]]] = {
     "ordering": _is_one_of("none", "group-id"),
     "deduplication_window_s": _POSITIVE,
     "deduplication_count": _COUNT,
-    "durability": _is_one_of("memory", "disk", "replicated"),
+    "durability": _is_one_of("auto", "memory", "disk", "replicated"),
     "replicas": ("a list of containers' ids", lambda value: isinstance(value, list | tuple)),
     "partitions": (
         f"a whole number from 1 to {PARTITIONS_MAX}",
