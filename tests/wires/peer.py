@@ -74,6 +74,9 @@ class Peer:
     def prefer(self) -> None:
         pass
 
+    def read_rest(self) -> None:
+        self.wire.read_rest()
+
     def finish(self, *, linger: bool = True) -> None:
         self.finished = True
 

@@ -15,6 +15,7 @@ from cogwork.amqp.types import Symbol
 from cogwork.client.errors import InDoubt, unconfirmed
 from cogwork.client.receiver import Receiver, checked_credit, filters_of
 from cogwork.dataplane.client.items import Item, ItemInbox
+from cogwork.dataplane.client.pace import MARK_AHEAD_MAX
 from cogwork.dataplane.encoding.codec import encode
 from cogwork.dataplane.transport.incoming import IncomingLink
 
@@ -54,6 +55,7 @@ class Consumer(Receiver[Item]):
         *,
         confirms: bool = True,
         source: Source | None = None,
+        mark_ahead: int = MARK_AHEAD_MAX,
     ) -> None:
         """Is not attached yet.
 
@@ -65,9 +67,14 @@ class Consumer(Receiver[Item]):
             confirms: Whether an accept is a claim that the owner has to confirm.
             source: The terminus to ask for, where it is more than an address and a selector:
                 a distribution mode, capabilities, an expiry policy.
+            mark_ahead: How many items may be marked in one go, of which one is handed over.
         """
         self._items = ItemInbox(
-            mesh.flusher, mesh.create_future, checked_credit(credit), partial(unconfirmed, address)
+            mesh.flusher,
+            mesh.create_future,
+            checked_credit(credit),
+            partial(unconfirmed, address),
+            checked_mark_ahead(mark_ahead),
         )
         if source is None:
             source = Source(address=address, filter=filters_of(selector, no_local=False))
@@ -163,7 +170,9 @@ class Consumer(Receiver[Item]):
         is_second = link.remote.rcv_settle_mode is ReceiverSettleMode.SECOND
         link.end.settles_second = self._confirms and is_second
         wants_marks = self._confirms and self._wants_marks(link)
-        self._items.answered(wants_marks, link.remote.unsettled)
+        # It closes after twice what it has announced (AMQP 1.0 §2.4.5).
+        silence_max_s = link.session.connection.peer_idle_timeout_s
+        self._items.answered(wants_marks, link.remote.unsettled, silence_max_s)
         super().attached(link)
         if self._items.has_earlier:
             loop = asyncio.get_running_loop()
@@ -196,3 +205,14 @@ class Consumer(Receiver[Item]):
         """Takes in which claims stand."""
         if self._items.link is not None and self._items.link.session is session:
             self._items.confirm(first, last, state)
+
+
+def checked_mark_ahead(count: int) -> int:
+    """Returns how many items a consumer marks in one go at most.
+
+    Raises:
+        ValueError: It is no such number.
+    """
+    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MARK_AHEAD_MAX:
+        raise ValueError(f"mark_ahead is a number from 1 to {MARK_AHEAD_MAX}, not {count!r:.80}")
+    return count

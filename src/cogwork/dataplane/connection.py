@@ -243,10 +243,18 @@ class Connection:
             self.wire.write_frame(0, b"")
         timeout_s = self.settings.idle_timeout_s
         if timeout_s and self.remote and now_s - self.wire.last_received_s >= timeout_s:
+            if self._is_heard(self.wire.last_received_s):
+                return
             self._fail(
                 Condition.RESOURCE_LIMIT_EXCEEDED, f"nothing was received for {timeout_s:g} s"
             )
             self._end(None)
+
+    def _is_heard(self, since_s: float) -> bool:
+        """Tells whether the peer has spoken after all: this process may have stood still."""
+        if self.transport is not None:
+            self.transport.read_rest()
+        return self._is_ended or self.wire.last_received_s != since_s
 
     # -- the client's start
 

@@ -25,6 +25,9 @@ class Transport(Protocol):
     def prefer(self) -> None:
         """Has its input read before that of other connections, as far as that is possible."""
 
+    def read_rest(self) -> None:
+        """Reads what has come of it, before the connection is given up for its silence."""
+
     def finish(self, *, linger: bool) -> None:
         """Sends what is left and closes; lingers where the peer may still be sending."""
 

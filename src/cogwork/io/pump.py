@@ -68,6 +68,10 @@ class SocketPump(LingeringSocket):
         if self._is_finishing and not self._wire.unsent_bytes:
             self.shut()
 
+    def read_rest(self) -> None:
+        """Reads what has come of it."""
+        self._wire.read_rest()
+
     def finish(self, *, linger: bool) -> None:
         """Sends what is left and closes; lingers where the peer may still be sending."""
         if self._is_finishing:
@@ -111,6 +115,7 @@ class StreamPump(LingeringSocket):
         self._stream = stream
         self._scratch = scratch
         self._read_bytes = READ_MIN_BYTES
+        self._reads = 0
         self._turn = turn
         self._is_paused = False
         self._output = bytearray()
@@ -135,6 +140,7 @@ class StreamPump(LingeringSocket):
         if count == 0:
             self._lose(0)
             return
+        self._reads += 1
         with memoryview(self._scratch) as view:
             self._feed(view[:count])
         if time.perf_counter() - start_s > READ_TIME_MAX_S:
@@ -144,6 +150,13 @@ class StreamPump(LingeringSocket):
         if len(self._output) > BACKLOG_MAX_BYTES and not self._is_finishing and not self.is_closed:
             self._is_paused = True
             self._loop.remove_reader(self._socket.fileno())
+
+    def read_rest(self) -> None:
+        """Reads what has come of it."""
+        before = -1
+        while self._reads > before and not self._is_finishing and not self.is_closed:
+            before = self._reads
+            self._on_readable()
 
     def _read_on(self) -> None:
         """Reads again after a pause, once what was to be sent is."""
@@ -186,10 +199,12 @@ class StreamPump(LingeringSocket):
             sent = self._socket.send(self._output)
         except BlockingIOError:
             sent = 0
-        except OSError:
+        except OSError:  # reading goes on to the end, and finds out why
             self._output.clear()
+            self._wire.keep(1)  # it has not left, and never will
             return
         del self._output[:sent]
+        self._wire.keep(len(self._output))
         if self._output:
             self.want_write()
 

@@ -6,7 +6,10 @@ import socket
 from typing import TYPE_CHECKING
 
 import pytest
-from wires import Broker, Peer
+from wires import Broker, Peer, frame
+
+from cogwork.amqp.outcomes import Accepted, Modified
+from cogwork.amqp.performatives import Disposition, Role
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -110,4 +113,23 @@ def test_a_reset_in_the_middle_of_a_large_delivery(broker: SocketBroker) -> None
     assert broken.finished
     assert len(publisher.outcomes) == 1
     assert publisher.end.unsettled == 0
+    broker.assert_clean()
+
+
+def test_a_socket_that_cannot_be_written_is_read_to_its_last_octet(broker: SocketBroker) -> None:
+    """What a peer has said stands, also where writing to it fails before that was read."""
+    broken = SocketPeer(broker).greet()
+    broken.consumer("one/a", credit=100)
+    publisher = broker.peer().publisher("one/a")
+    for _ in range(3):
+        publisher.send(b"x")
+    for first in (0, 2):  # nobody reads the socket here before it fails
+        accepted = Disposition(role=Role.RECEIVER, first=first, settled=True, state=Accepted())
+        broken.near.sendall(frame(accepted))
+    broken.near.close()
+    publisher.send(b"y")
+    assert broken.finished
+    states = list(publisher.outcomes.values())
+    assert len([state for state in states if isinstance(state, Accepted)]) == 2
+    assert len([state for state in states if isinstance(state, Modified)]) == 2
     broker.assert_clean()

@@ -7,7 +7,7 @@ from text_messages import text_of
 
 from cogwork.amqp.errors import AmqpError
 from cogwork.amqp.message import Header, decode_sections
-from cogwork.amqp.outcomes import Accepted, Modified, Rejected
+from cogwork.amqp.outcomes import Accepted, Modified, Rejected, Released
 from cogwork.amqp.types import Symbol
 from cogwork.dataplane.queue.store import KEEP_CODE, SETTLE_CODE, STALE_CODE, UNKNOWN_CODE
 
@@ -121,6 +121,45 @@ def test_no_time_to_come_back_decides_at_once(queue: Queue) -> None:
     consumer.take()
     consumer.vanish(queue.store)
     assert [why for why, *_ in queue.dead] == ["in-doubt"]
+
+
+def test_who_comes_back_late_goes_on_where_nobody_else_was_given_it(queue: Queue) -> None:
+    queue.store.redelivers_doubtful = True
+    consumer, back = queue.peer(), queue.peer()
+    consumer.consumer(queue.store, 10, marks_received=True)
+    queue.send("a", "b")
+    a, b = consumer.take()
+    for arrival in (a, b):
+        consumer.settle(arrival, RECEIVED, settled=False)
+    consumer.vanish(queue.store)
+    queue.later(31)
+    assert queue.count("in-doubt") == 0
+    assert queue.count("ready") == 2
+    link = back.consumer(queue.store, marks_received=True)
+    assert queue.store.resume(link, [a.tag, b.tag]) == [KEEP_CODE] * 2
+    assert queue.count("unsettled") == 2
+    assert queue.count("ready") == 0
+    back.flow(link, 10)
+    again = back.take()
+    assert [(each.tag, text_of(each.message)) for each in again] == [(a.tag, "a"), (b.tag, "b")]
+    back.settle(again[0], settled=False)
+    back.vanish(queue.store)
+    assert queue.count("accepted") == 1
+    assert queue.count("in-doubt") == 1, "it is at the application as before"
+
+
+def test_and_not_where_somebody_was_given_it_and_gave_it_back(queue: Queue) -> None:
+    queue.store.redelivers_doubtful = True
+    consumer, other, back = queue.peer(), queue.peer(), queue.peer()
+    consumer.consumer(queue.store, 10)
+    queue.send("a")
+    (a,) = consumer.take()
+    consumer.vanish(queue.store)
+    queue.later(31)
+    other.consumer(queue.store, 10)
+    other.settle(other.take()[0], Released())
+    link = back.consumer(queue.store)
+    assert queue.store.resume(link, [a.tag]) == [STALE_CODE]
 
 
 def test_a_consumer_that_comes_back_keeps_its_attempts(queue: Queue) -> None:

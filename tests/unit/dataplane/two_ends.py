@@ -131,5 +131,8 @@ class Transport:
     def prefer(self) -> None:
         pass
 
+    def read_rest(self) -> None:
+        pass
+
     def finish(self, *, linger: bool) -> None:
         self._finished.append(self._connection)

@@ -82,6 +82,10 @@ class MemoryPipe:
     def prefer(self) -> None:
         """Makes no difference here."""
 
+    def read_rest(self) -> None:
+        """Moves what there is."""
+        self.run()
+
     def finish(self, *, linger: bool) -> None:  # noqa: ARG002  # the contract's
         """Moves what is left; then the other end has lost its peer."""
         if self._is_finished:

@@ -11,7 +11,11 @@ SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
 
 class Flusher:
-    """Flushes a core at the end of the event loop's turn. One a loop."""
+    """Flushes a core at the end of the event loop's turn. One a loop.
+
+    Attributes:
+        passes: Counts those ends: whoever sees another number than before has let the loop go on.
+    """
 
     def __init__(self, core: Core, call_soon: object) -> None:
         """Has nothing to flush.
@@ -40,4 +44,5 @@ class Flusher:
     def run(self) -> None:
         """Flushes."""
         self.due = False
+        self.passes += 1
         self.core.flush_all()

@@ -9,6 +9,9 @@ from cogwork.dataplane.transport.shipment cimport Shipment
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
 
 cdef bytes UNDECODABLE_STATE
+cdef uint32_t TURN_MESSAGES
+cdef Py_ssize_t WAIT
+cdef Py_ssize_t TURN_FIRST
 
 cdef class Inbox(Terminus):
     cdef readonly Core core
@@ -35,6 +38,8 @@ cdef class Inbox(Terminus):
     cdef int drop_waiting(self) except -1
     cdef int has_ended(self) except -1
     cdef object arrival(self)
+    cdef Py_ssize_t permit(self, Py_ssize_t limit) except -2
+    cdef int rest(self) except -1
     cdef object next_waiting(self)
     cdef uint32_t count_waiting(self) noexcept
     cdef object pick(self, Py_ssize_t limit)

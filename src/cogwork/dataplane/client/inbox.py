@@ -33,6 +33,10 @@ SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 TURN_MESSAGES = cython.declare(uint32_t, 256)
 """Messages handed over before other tasks get their turn, and the socket is read again."""
 
+WAIT = cython.declare(cython.Py_ssize_t, 0)
+TURN_FIRST = cython.declare(cython.Py_ssize_t, -1)
+"""What `Inbox.permit` says where nothing may be handed over yet."""
+
 WAITERS_MAX = cython.declare(cython.Py_ssize_t, 16)
 """With so many it is looked which of them wait no more."""
 
@@ -203,19 +207,43 @@ class Inbox:
         return self
 
     async def __anext__(self):
-        while not self.refill():
-            if self.has_ended():
-                raise StopAsyncIteration
-            await self.arrival()
-        self.handed_in_turn += 1
-        if self.handed_in_turn >= TURN_MESSAGES:
-            self.handed_in_turn = 0
-            await TURN
-            while not self.refill():
+        count: cython.Py_ssize_t
+        while True:
+            if not self.refill():
                 if self.has_ended():
                     raise StopAsyncIteration
+                self.rest()
                 await self.arrival()
-        return self.next_waiting()
+            elif self.handed_in_turn >= TURN_MESSAGES:
+                self.rest()
+                self.handed_in_turn = 0
+                await TURN
+            else:
+                count = self.permit(1)
+                if count > 0:
+                    self.handed_in_turn += 1
+                    return self.next_waiting()
+                await self.permission(count)
+
+    def permit(self, limit):
+        """Says how many messages may be handed over now, of at most `limit`; one waits at least.
+
+        None: `WAIT` until `wake` is called, or `TURN_FIRST`, let the event loop read its sockets.
+        """
+        return limit
+
+    def rest(self):
+        """Notes that the application waits for this inbox, and not the other way round."""
+        return 0
+
+    async def permission(self, reason: cython.Py_ssize_t) -> None:
+        """Waits as long as `permit` has asked for; what waited may have gone then."""
+        self.handed_in_turn = 0
+        if reason == TURN_FIRST:
+            await TURN  # asyncio resumes this before it calls the readers that it has found
+            await TURN
+        elif self.refill():
+            await self.arrival()
 
     def has_ended(self):
         """Says whether nothing more will come; raises where the link ended for good."""
@@ -244,14 +272,24 @@ class Inbox:
         Raises:
             CogworkError: The link ended for good.
         """
-        if self.refill() and self.handed_in_turn >= TURN_MESSAGES:
-            self.handed_in_turn = 0
-            await TURN
-        while not self.refill():
-            if self.has_ended():
+        count: cython.Py_ssize_t = 0
+        while count <= 0:
+            if not self.refill():
+                if self.has_ended():
+                    return self.pick(0)
+                self.rest()
+                await self.arrival()
+            elif count_max < 1:
                 return self.pick(0)
-            await self.arrival()
-        batch = self.pick(count_max)
+            elif self.handed_in_turn >= TURN_MESSAGES:
+                self.rest()
+                self.handed_in_turn = 0
+                await TURN
+            else:
+                count = self.permit(count_max)
+                if count <= 0:
+                    await self.permission(count)
+        batch = self.pick(count)
         self.handed_in_turn += cython.cast(uint32_t, len(batch))
         if self.top_up():
             self.flusher.now()

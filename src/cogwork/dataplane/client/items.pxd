@@ -1,11 +1,13 @@
 from libc.stdint cimport uint32_t, uint64_t
 
 from cogwork.dataplane.client.claims cimport Claim
-from cogwork.dataplane.transport.session_end cimport Session
 from cogwork.dataplane.client.inbox cimport Inbox
 from cogwork.dataplane.client.marks cimport Marks
+from cogwork.dataplane.client.pace cimport Pace
 from cogwork.dataplane.message.messages cimport Message
+from cogwork.dataplane.transport.session_end cimport Session
 from cogwork.dataplane.transport.shipment cimport Shipment
+from cogwork.dataplane.transport.wire cimport Wire
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
 
 # What the client knows of an item: not handed over; handed over; accepted, but not yet confirmed;
@@ -37,14 +39,23 @@ cdef class ItemInbox(Inbox):
     cdef readonly bint marks_received
     cdef readonly Py_ssize_t claimed
     cdef uint32_t epoch
+    cdef readonly Py_ssize_t marked
+    cdef readonly double silence_max_s
     cdef Marks marks
+    cdef uint64_t marks_end
+    cdef Pace pace
+    cdef bint has_rested
+    cdef bint is_asked
+    cdef double looked_s
     cdef dict open_items
     cdef dict earlier
     cdef object on_late
     cdef list late
     cdef list claim_waiters
-    cdef int mark(self, Item item) except -1
-    cdef Session session(self)
+    cdef Py_ssize_t mark(self, Py_ssize_t limit) except -2
+    cdef int write_marks(self, Py_ssize_t count) except -1
+    cdef bint have_marks_left(self) except -1
+    cdef bint is_in_question(self, Wire wire, double now_s) except -1
     cdef int settle(self, Item item, int code, bytes state, Claim claim) except -1
     cdef int say(self, Item item) except -1
     cdef int answer(self, Item item, int phase) except -1

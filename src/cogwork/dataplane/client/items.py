@@ -7,8 +7,11 @@ attach presents these tags (§2.6.13); the owner resumes the deliveries under ne
 decided in the meantime is said then. What the owner does not resume was confirmed before, or is stale
 where it says that somebody else has it; else it is in doubt.
 
-An item that the application holds for longer than the current turn is marked `received`, so that
-the owner knows which ones may have been worked on. Marks and settlements go out in ranges.
+An item is handed over only after its mark, `received`, has left this process, so that the owner
+knows which ones may have been worked on, whatever becomes of the application. What is marked and
+was not handed over when a link breaks is resumed as the rest is, and waits again. `Pace` says how
+many are marked in one go. Before a mark is worth anything the connection must stand: after a time
+in which nothing was sent, so that the owner may have given the consumer up, it is asked first.
 """
 
 from __future__ import annotations
@@ -16,11 +19,18 @@ from __future__ import annotations
 import cython
 from cython.cimports.cogwork.dataplane.client.claims import Claim, new_claim
 from cython.cimports.cogwork.dataplane.client.flusher import Flusher  # noqa: TC002  # compiled
-from cython.cimports.cogwork.dataplane.client.inbox import Inbox
+from cython.cimports.cogwork.dataplane.client.inbox import (
+    TURN_FIRST,
+    TURN_MESSAGES,
+    WAIT,
+    Inbox,
+)
 from cython.cimports.cogwork.dataplane.client.marks import Marks
+from cython.cimports.cogwork.dataplane.client.pace import Pace
 from cython.cimports.cogwork.dataplane.encoding.octets import bytes_from, octets_of
 from cython.cimports.cogwork.dataplane.message.contents import fill
 from cython.cimports.cogwork.dataplane.source_hash import COGWORK_SOURCE_HASH
+from cython.cimports.cogwork.dataplane.system import clock_s
 from cython.cimports.cogwork.dataplane.transport.scan import state_code
 from cython.cimports.cogwork.dataplane.transport.shipment import (
     ACCEPTED,
@@ -28,6 +38,7 @@ from cython.cimports.cogwork.dataplane.transport.shipment import (
     REJECTED,
     RELEASED,
 )
+from cython.cimports.cogwork.dataplane.transport.wire import Wire  # noqa: TC002  # compiled
 from cython.cimports.cpython.bytes import PyBytes_GET_SIZE
 from cython.cimports.libc.stdint import uint32_t, uint64_t
 
@@ -35,6 +46,7 @@ from cogwork.amqp.errors import AmqpError, LocalProtocolError
 from cogwork.amqp.extensions import STALE_ATTEMPT as STALE_SYMBOL
 from cogwork.amqp.outcomes import Accepted, Modified, Received, Rejected
 from cogwork.amqp.types import Symbol
+from cogwork.dataplane.client.pace import MARK_AHEAD_MAX
 from cogwork.dataplane.encoding.codec import encode
 
 __all__ = ("SOURCE_HASH", "Item", "ItemInbox")
@@ -48,6 +60,10 @@ ENTRY_BYTES = cython.declare(cython.Py_ssize_t, 12)
 
 LATE_KEPT = cython.declare(cython.Py_ssize_t, 1_000)
 """Items that were not confirmed and that nobody awaited, kept to be reported by `confirmed`."""
+
+LOOK_S = cython.declare(cython.double, 0.01)
+"""An application that keeps the event loop for longer gets nothing before the loop has read its
+sockets: the owner may have taken back what waits here."""
 
 STAGES = {
     WAITING: "waiting",
@@ -163,10 +179,18 @@ class ItemInbox(Inbox):
     Attributes:
         marks_received: Whether the owner wants to know which items were handed over.
         claimed: Counts accepts that are not confirmed.
+        marked: Counts the items that are marked and were not handed over.
+        silence_max_s: After so long without a word from here the owner may have given this consumer
+            up; 0 where it never does.
     """
 
     def __init__(
-        self, flusher: Flusher, create_future: object, window: int, on_late: object
+        self,
+        flusher: Flusher,
+        create_future: object,
+        window: int,
+        on_late: object,
+        mark_ahead: int = MARK_AHEAD_MAX,
     ) -> None:
         """Starts without a link.
 
@@ -175,10 +199,13 @@ class ItemInbox(Inbox):
             create_future: Makes what a task waits for.
             window: Items that may be on their way, waiting or held; at least 1.
             on_late: Makes the exception for a list of items that were not confirmed.
+            mark_ahead: How many items may be marked in one go, of which one is handed over.
         """
         Inbox.__init__(self, flusher, create_future, window)
         self.on_late = on_late
         self.marks = Marks()
+        self.pace = Pace(mark_ahead)
+        self.has_rested = True
         self.open_items = {}
         self.earlier = {}
         self.late = []
@@ -194,7 +221,7 @@ class ItemInbox(Inbox):
             item = self.earlier.pop(tag, None)
             if item is not None:
                 self.resume(item, cython.cast(uint32_t, s.token))
-                return None
+                return item if item.phase == WAITING else None
         item = cython.cast(Item, Item.__new__(Item))
         fill(item, self.payload(s))
         item.inbox = self
@@ -208,35 +235,116 @@ class ItemInbox(Inbox):
         """Goes on with an item of an earlier link, under its new delivery-id."""
         item.delivery_id = delivery_id
         item.epoch = self.epoch
+        if item.phase == WAITING:
+            return
         self.open_items[delivery_id] = item
         if item.code:
             self.say(item)
 
     def hand(self, message):
         item: Item = message
+        if self.marked:
+            self.marked -= 1
         if item.phase != WAITING:
             return 0
         item.phase = HELD
         self.held += 1
         self.open_items[item.delivery_id] = item
-        return self.mark(item) if self.marks_received else 0
+        return 0
 
     # -- marks
 
-    def mark(self, item):
-        if self.marks.extends(item.delivery_id):
-            return 0
-        self.marks.begin(self.session(), item.delivery_id)
-        self.bell.mark_dirty()
-        return self.flusher.later()
+    def permit(self, limit):
+        if not self.marks_received or self.link is None:
+            return limit
+        if self.marked == 0 or self.marked < min(limit, self.count_waiting()):
+            return self.mark(limit)
+        return min(limit, self.marked) if self.have_marks_left() else WAIT
 
-    def session(self):
-        return None if self.link is None else self.link.session
+    def mark(self, limit):
+        """Marks what is to be handed over next, and what `pace` says; returns what `permit` does."""
+        now_s: cython.double = clock_s()
+        wire: Wire = self.link.session.wire
+        count: cython.Py_ssize_t = limit
+        self.core.now = now_s
+        if self.is_in_question(wire, now_s):
+            return WAIT
+        if limit == 1:
+            self.pace.finish(now_s, self.flusher.passes)
+        if self.has_rested:
+            self.has_rested = False
+            self.looked_s = now_s
+        elif now_s - self.looked_s > LOOK_S:
+            self.looked_s = now_s
+            return TURN_FIRST
+        if limit == 1:
+            count = min(self.pace.ahead, TURN_MESSAGES - self.handed_in_turn)
+        self.write_marks(min(count, cython.cast(cython.Py_ssize_t, self.count_waiting())))
+        if not self.have_marks_left():
+            return WAIT
+        if limit == 1:
+            self.pace.begin(self.marked, now_s, self.flusher.passes)
+            self.flusher.later()  # so that its passes are counted
+        return min(limit, self.marked)
 
-    def on_batch(self, port: object) -> None:
-        """Wakes whoever waits for what arrived, and marks what was handed over."""
-        self.wake()
-        self.marks.write(self.session())
+    def write_marks(self, count):
+        """Marks the next items, so that `count` of them are, and has that sent."""
+        item: Item
+        index: cython.Py_ssize_t
+        session: Session = self.link.session
+        if count > len(self.ready) - self.at:
+            self.ready = self.ready[self.at :] + self.arrivals
+            self.arrivals = []
+            self.at = 0
+        for index in range(self.at + self.marked, self.at + count):
+            item = self.ready[index]
+            if item.phase == WAITING:
+                self.marks.add(session, item.delivery_id)
+        self.marks.write(session)
+        self.marked = count
+        self.marks_end = session.wire.written()
+        self.flusher.now()
+        return 0
+
+    def have_marks_left(self):
+        """Says whether all that are marked may be handed over; else `wake` is called when to look."""
+        wire: Wire
+        if self.marked == 0 or self.link is None:
+            return False
+        wire = self.link.session.wire
+        if wire.has_sent(self.marks_end):
+            return True
+        self.pace.forget()
+        if wire.departing is None:
+            wire.departing = []
+        wire.departing.append(self.bell)
+        return False
+
+    def is_in_question(self, wire, now_s):
+        """Says whether the owner may have given this consumer up, and asks it; its answer wakes."""
+        if self.link.asking is not None:
+            return True
+        if self.is_asked:
+            self.is_asked = False  # and answered
+            self.has_rested = True
+            return False
+        if self.silence_max_s == 0.0 or now_s - wire.last_sent_s < self.silence_max_s:
+            return False
+        self.is_asked = True
+        self.pace.forget()
+        self.link.ask(self.bell)
+        self.flusher.now()
+        return True
+
+    def rest(self):
+        if self.pace.count:
+            self.pace.finish(clock_s(), self.flusher.passes)
+        self.has_rested = True
+        return 0
+
+    def drop_waiting(self):
+        self.marked = 0
+        return Inbox.drop_waiting(self)
 
     # -- settling
 
@@ -248,7 +356,9 @@ class ItemInbox(Inbox):
             if item.phase == SETTLED and item.code == 0:
                 item.code = code  # it came settled: there is nobody to tell
                 return 0 if claim is None else claim.answer(item, False)
-            raise LocalProtocolError("an item can be settled only once")
+            raise LocalProtocolError(
+                f"the item is {STAGES[item.phase]} already: an item can be settled only once"
+            )
         if self.is_over:
             raise LocalProtocolError("the consumer that this item came by is closed")
         item.code = code
@@ -263,8 +373,6 @@ class ItemInbox(Inbox):
 
     def say(self, item):
         """Tells the owner; all but an accept is settled with that."""
-        if self.marks.due.open:
-            self.marks.spare(self.session(), item.delivery_id)
         self.reply(item.delivery_id, item.code, item.state)
         if item.code != ACCEPTED or not self.link.settles_second:
             del self.open_items[item.delivery_id]
@@ -350,14 +458,19 @@ class ItemInbox(Inbox):
 
     def revoke_waiting(self, first, last):
         """Forgets what the owner took back before it was handed over."""
-        self.ready = self.ready[self.at :] + self.arrivals
+        waiting: list = self.ready[self.at :] + self.arrivals
+        marked: cython.Py_ssize_t = self.marked
+        index: cython.Py_ssize_t
+        item: Item
+        self.ready = []
         self.arrivals = []
         self.at = 0
-        self.ready = [
-            item
-            for item in self.ready
-            if cython.cast(Item, item).delivery_id - first > last - first
-        ]
+        for index in range(len(waiting)):
+            item = waiting[index]
+            if item.delivery_id - first > last - first:
+                self.ready.append(item)
+            elif index < marked:
+                self.marked -= 1
         return 0
 
     def accept_all(self, items: list) -> Claim:
@@ -396,6 +509,7 @@ class ItemInbox(Inbox):
     def release_waiting(self) -> None:
         """Gives back what was not handed over."""
         item: Item
+        self.marked = 0
         while self.refill():
             item = self.ready[self.at]
             self.at += 1
@@ -427,13 +541,19 @@ class ItemInbox(Inbox):
 
     def start(self) -> None:
         """Gives the link its first credit; what is resumed takes credit too."""
+        item: Item
         used: uint32_t = self.held
+        for item in self.earlier.values():
+            if item.phase == WAITING:
+                used += 1
         window: uint32_t = used if self.is_stopped else max(self.window, used)
         self.link.grant(window - used + len(self.earlier))
         self.wake()
         self.flusher.later()
 
-    def answered(self, marks_received: bool, known: dict | None) -> None:
+    def answered(
+        self, marks_received: bool, known: dict | None, silence_max_s: cython.double = 0.0
+    ) -> None:
         """Learns what the owner says in its attach.
 
         Args:
@@ -441,9 +561,12 @@ class ItemInbox(Inbox):
             known: What it knows of the tags that were presented: None for what it is going to
                 resume, accepted for what was confirmed, rejected for what somebody else has. What
                 it leaves out it does not know. None where it says nothing.
+            silence_max_s: After so long without a word from here it may give this consumer up; 0
+                where it never does.
         """
         item: Item
         self.marks_received = marks_received
+        self.silence_max_s = silence_max_s
         if known is None:
             return
         for tag in list(self.earlier):
@@ -457,16 +580,22 @@ class ItemInbox(Inbox):
                 self.answer(item, STALE if type(state) is Rejected else DOUBTED)
 
     def detach(self) -> None:
-        """The link has ended: what was not handed over is the owner's again."""
+        """The link has ended: what was not marked is the owner's again."""
         item: Item
-        self.link = None
-        self.marks.forget()
-        self.drop_waiting()
+        index: cython.Py_ssize_t
         for item in self.open_items.values():
             self.earlier[item.delivery_tag] = item
         self.open_items.clear()
+        for index in range(self.at, self.at + self.marked):
+            item = self.ready[index]
+            if item.phase == WAITING:
+                self.earlier[item.delivery_tag] = item
+        self.link = None
+        self.is_asked = False
+        self.drop_waiting()
         self.epoch += 1
         self.drained()
+        self.wake()
 
     def expire(self) -> None:
         """Gives up the items of earlier links that were not resumed: they are in doubt."""

@@ -29,12 +29,15 @@ class Item(Message):
 class ItemInbox(Inbox):
     marks_received: bool
     claimed: int
+    marked: int
+    silence_max_s: float
     def __init__(
         self,
         flusher: Flusher,
         create_future: Callable[[], Awaitable[Any]],
         window: int,
         on_late: Callable[[Sequence[Item]], Exception],
+        mark_ahead: int = ...,
     ) -> None: ...
     def confirm(self, first: int, last: int, state: bytes) -> None: ...
     def accept_all(self, items: list[Item]) -> Claim: ...
@@ -44,6 +47,9 @@ class ItemInbox(Inbox):
     def has_earlier(self) -> bool: ...
     def unsettled_map(self, size_bytes_max: int) -> dict[bytes, DeliveryState | None]: ...
     def answered(
-        self, marks_received: bool, known: Mapping[bytes, DeliveryState | None] | None
+        self,
+        marks_received: bool,
+        known: Mapping[bytes, DeliveryState | None] | None,
+        silence_max_s: float = 0.0,
     ) -> None: ...
     def expire(self) -> None: ...

@@ -110,6 +110,9 @@ class Ledger(Stock):
 
     def conclude(self, item, verdict):
         """Applies what was said of an item's newest attempt (AMQP 1.0 §3.4)."""
+        if verdict.code == RECEIVED and not verdict.settled:
+            item.flags |= HANDED  # which no journal has: nothing waits for the disk
+            return KEEP
         if (
             self.journal is not None
             and verdict.code != LOST
@@ -118,9 +121,6 @@ class Ledger(Stock):
             self.hold_consumer(item)
         if verdict.code == ACCEPTED:
             return self.commit(item, verdict.settled)
-        if verdict.code == RECEIVED and not verdict.settled:
-            item.flags |= HANDED
-            return KEEP
         if verdict.code == MODIFIED:
             self.modify(item, verdict)
         elif verdict.code == REJECTED:

@@ -1,5 +1,6 @@
 from libc.stdint cimport uint32_t
 from cogwork.dataplane.core cimport Core
+from cogwork.dataplane.due cimport Due
 from cogwork.dataplane.transport.ends cimport ReceivingEnd
 from cogwork.dataplane.addresses.entry cimport AddressEntry
 from cogwork.dataplane.transport.session_end cimport Session
@@ -13,5 +14,7 @@ cdef class CreditingEnd(ReceivingEnd):
     cdef readonly uint32_t window
     cdef uint32_t limit
     cdef int _ask_credit_back(self) except -1
+    cdef Due asking
+    cdef int ask(self, Due due) except -1
     cdef int _take_back_credit(self) except -1
     cdef int flow_later(self) except -1

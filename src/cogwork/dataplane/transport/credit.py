@@ -96,6 +96,11 @@ class CreditingEnd(ReceivingEnd):
             self.session.mark_dirty()
         return 0
 
+    def ask(self, due):
+        """Has the peer answer with a flow of its own, and ends the batch of `due` then."""
+        self.asking = due
+        return self.session.write_flow(self, True)
+
     def promise(self):
         """Notes the furthest delivery-count the peer was ever told it may reach.
 
@@ -115,6 +120,9 @@ class CreditingEnd(ReceivingEnd):
                 self.credit -= passed
         if f.echo:
             self.flow_later()
+        if self.asking is not None:
+            self.core.put_off(self.asking)
+            self.asking = None
         if self.drain and self.credit == 0:
             self.drain = False
             if self.owner is not None:

@@ -28,6 +28,8 @@ cdef class Output(Due):
     cdef uint64_t out_end
     cdef uint64_t out_capacity
     cdef list stalled
+    cdef list departing
+    cdef uint64_t kept_bytes
     cdef Hold* holds
     cdef uint32_t holds_count
     cdef uint32_t holds_capacity
@@ -41,6 +43,7 @@ cdef class Output(Due):
     cdef int append(self, octets data, uint32_t size) except -1
     cdef int transmit(self) except -1
     cdef int drained(self) except -1
+    cdef int _report_departed(self) except -1
     cdef int wake_stalled(self) except -1
     cdef int _grow(self, uint32_t size) except -1
     cdef int _call_for_output(self) except -1
@@ -54,6 +57,16 @@ cdef class Output(Due):
         if self.last_ticket != self.core.open_ticket:
             self._hold()
         return 0
+
+    # Counts all that was ever written.
+    @cython.final
+    cdef inline uint64_t written(self) noexcept:
+        return self.bytes_out + self.out_end - self.out_start
+
+    # Says whether this process has sent the first `count` bytes that were ever written.
+    @cython.final
+    cdef inline bint has_sent(self, uint64_t count) noexcept:
+        return self.bytes_out >= count and self.kept_bytes == 0
 
     # Where the output ends that may be sent now.
     @cython.final

@@ -307,10 +307,27 @@ class Output(Due):
                 free(self.out)
                 self.out = cython.NULL
                 self.out_capacity = 0
+        if self.departing is not None:
+            self._report_departed()
         if self.congested and left <= cython.cast(uint64_t, self.core.congested_at_bytes) // 2:
             self.congested = False
             self.wake_stalled()
         return 0
+
+    def _report_departed(self):
+        """Has those look again who wait for what they wrote to leave."""
+        due: Due
+        waiting: list = self.departing
+        self.departing = None
+        for due in waiting:
+            self.core.put_off(due)
+        return 0
+
+    def keep(self, size_bytes: int) -> None:
+        """Takes note that a layer between has taken output, and has so much of it unsent."""
+        self.kept_bytes = size_bytes
+        if self.departing is not None and size_bytes == 0:
+            self._report_departed()
 
     def wake_stalled(self):
         """Lets links go on, in turn: one that has sent and wants more comes behind all others."""

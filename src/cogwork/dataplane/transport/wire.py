@@ -38,6 +38,9 @@ SEND_GOOD_BYTES = cython.declare(uint64_t, 32 * 1024)
 """A batch that goes out to many may take this long, while they would get even less than this each:
 smaller ones would spend their time on system calls."""
 
+LAST_READS_MAX = cython.declare(cython.int, 256)
+"""As many reads as no receive buffer is large: a peer that goes on sending is not waited for."""
+
 FRAME_MIN_BYTES = cython.declare(int64_t, 75)
 """A frame of a run has room for the largest header that a run's frames may have."""
 
@@ -165,6 +168,43 @@ class Wire(Output):
         self.consume(core.buffer, size)
         core.flush_all()
         self._adapt_read_size(core.sends - sends, core.sent_bytes - sent_bytes)
+
+    def read_rest(self) -> None:
+        """Reads what the kernel has of a connection before that is given up for another reason.
+
+        What the peer has said stands, also where it has reset the connection since.
+        """
+        buffer: cython.pointer(uint8_t)
+        size: int64_t
+        reads: cython.int = 0
+        if self.closed or self.fd < 0:
+            return
+        # The core's own buffer may be in use: a batch of it is flushed when a socket fails.
+        buffer = cython.cast(cython.pointer(uint8_t), malloc(READ_SIZE_BYTES * 5))
+        if buffer == cython.NULL:
+            raise MemoryError("no room for the last of a connection")
+        try:
+            while reads < LAST_READS_MAX and not self.closed:
+                size = receive(self.fd, buffer + self.tail_size, READ_SIZE_BYTES)
+                if size == -EINTR:
+                    continue
+                if size <= 0:
+                    break
+                reads += 1
+                self.bytes_in += size
+                self.core.now = self.last_received_s = clock_s()
+                if self.tail_size:
+                    memcpy(buffer, self.tail, self.tail_size)
+                    size += self.tail_size
+                    self.tail_size = 0
+                self.consume(buffer, size)
+        finally:
+            free(buffer)
+
+    def report_lost(self) -> None:
+        """Tells the owner that the socket failed, once all has been read that came before."""
+        self.read_rest()
+        Output.report_lost(self)
 
     def _adapt_read_size(self, sends, sent_bytes):
         """Halves the reads after a batch that took too long, given what it sent; else widens them."""
