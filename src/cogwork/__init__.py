@@ -15,8 +15,9 @@ __version__ = "0.1.0.dev0"
 
 _MODULES = frozenset({"client", "inbox", "schema", "sync", "testing"})
 _NAMES = {
-    "CogworkError": "cogwork.amqp.errors",
-    "Condition": "cogwork.amqp.errors",
+    **dict.fromkeys(
+        ("CogworkError", "Condition", "EncodeError", "LocalProtocolError"), "cogwork.amqp.errors"
+    ),
     "EventLoop": "cogwork.io.loop",
     **dict.fromkeys(("FromOffset", "FromTime", "Origin"), "cogwork.consensus.engine"),
     **dict.fromkeys(
@@ -43,6 +44,7 @@ _NAMES = {
             "BacklogFull",
             "CallFailed",
             "CallTimeout",
+            "ClientError",
             "ConnectError",
             "Disconnected",
             "InDoubt",

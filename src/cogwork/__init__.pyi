@@ -5,6 +5,8 @@ from cogwork import sync as sync
 from cogwork import testing as testing
 from cogwork.amqp.errors import CogworkError as CogworkError
 from cogwork.amqp.errors import Condition as Condition
+from cogwork.amqp.errors import EncodeError as EncodeError
+from cogwork.amqp.errors import LocalProtocolError as LocalProtocolError
 from cogwork.cast import Cog as Cog
 from cogwork.cast import CogFailed as CogFailed
 from cogwork.cast import Orb as Orb
@@ -17,6 +19,7 @@ from cogwork.client import BadReply as BadReply
 from cogwork.client import CallCancelled as CallCancelled
 from cogwork.client import CallFailed as CallFailed
 from cogwork.client import CallTimeout as CallTimeout
+from cogwork.client import ClientError as ClientError
 from cogwork.client import ConnectError as ConnectError
 from cogwork.client import Disconnected as Disconnected
 from cogwork.client import Expired as Expired

@@ -13,6 +13,7 @@ from cogwork.schema.errors import (
     InvalidAddress,
     InvalidBody,
     InvalidSchema,
+    NotRegistered,
     SchemaError,
 )
 from cogwork.schema.events import Registered
@@ -26,6 +27,7 @@ __all__ = (
     "InvalidAddress",
     "InvalidBody",
     "InvalidSchema",
+    "NotRegistered",
     "Registered",
     "Registry",
     "Schema",
