@@ -27,6 +27,9 @@ COLD = {
 }
 """Modules with no work for an ordinary message: optimised less, they compile in half the time."""
 
+IS_COMPILED = os.environ.get("COGWORK_COMPILED") == "1"
+"""Whether the modules lie beside their sources already, and only the package is to be installed."""
+
 SANITIZE = os.environ.get("COGWORK_SANITIZE") == "1"
 
 
@@ -72,7 +75,9 @@ FRESHNESS = freshness()
 
 setup(
     options={"build_ext": {"parallel": os.cpu_count()}},
-    ext_modules=cythonize(
+    ext_modules=[]
+    if IS_COMPILED
+    else cythonize(
         [extension(source) for source in compiled_sources()],
         nthreads=os.cpu_count() or 1,
         build_dir="build/cython-sanitized" if SANITIZE else "build/cython",

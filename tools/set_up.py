@@ -214,6 +214,7 @@ def main() -> None:
         jobs = [pool.submit(compile_modules), pool.submit(install_packages, kind)]
         for job in jobs:
             job.result()
+    os.environ["COGWORK_COMPILED"] = "1"  # for setup.py, which would compile them once more
     own = pip("--no-deps", "--no-build-isolation", "--editable", ".")
     run("cogwork", own, lambda _: None)
     stamp_of(kind).write_text(digest)
