@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from functools import partial
 from typing import TYPE_CHECKING, Literal, Self, Unpack
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from cogwork.amqp.types import Symbol
+    from cogwork.client.errors import ClientError
     from cogwork.client.mesh import Mesh
     from cogwork.dataplane.client.dispatches import Batch, Post
     from cogwork.dataplane.link import Link
@@ -39,6 +41,10 @@ QUEUES = ("queue/", "work/")
 not."""
 
 OnDoubt = Literal["raise", "resend"]
+
+LOOK_S = 0.2
+LEAVE_TIMEOUT_S = 30.0
+"""Leaving a publisher waits for outcomes as long as they come, and so long for another one."""
 
 
 def names_queue(address: str) -> bool:
@@ -95,9 +101,39 @@ class Publisher(LinkEnd):
     ) -> None:
         try:
             if kind is None:
-                await self.flush()
+                await self._finish()
         finally:
             await self.shut()
+
+    async def _finish(self) -> None:
+        """Wait for what was posted as long as the container takes or answers any of it.
+
+        Raises:
+            ClientError: The first failure, or what is left had no outcome.
+        """
+        if not self.backlog and not self.unsettled:
+            await self.flush()
+            return
+        flushing = asyncio.ensure_future(self.flush())
+        left, moved_s = -1, time.monotonic()
+        try:
+            while not (await asyncio.wait({flushing}, timeout=LOOK_S))[0]:
+                now_s, before = time.monotonic(), left
+                left = self.backlog + self.unsettled
+                moved_s = moved_s if left == before else now_s
+                if now_s - moved_s > LEAVE_TIMEOUT_S:
+                    raise self._stuck(LEAVE_TIMEOUT_S)
+            flushing.result()
+        finally:
+            flushing.cancel()
+
+    def _stuck(self, timeout_s: float) -> ClientError:
+        """Return the exception that says what does not move on."""
+        if self.backlog:
+            return unsent(self.address, self._wanting, timeout_s)
+        return InDoubt(
+            self.address, None, f"it was sent, and has no outcome within {timeout_s:g} s"
+        )
 
     # -- sending
 
@@ -190,6 +226,7 @@ class Publisher(LinkEnd):
                     raise self._unanswered(post, timeout_s) from None
                 raise unsent(self.address, self._wanting, timeout_s) from None
             if not post.is_done:
+                post.leave()
                 raise self._unanswered(post, timeout_s) from None
             await post  # it came just now
 

@@ -25,6 +25,7 @@ cdef class AddressEntry(CopyingEntry):
     cdef public AddressEntry near
     cdef public bint is_used
     cdef public object expand
+    cdef public object stored
     cdef uint64_t version
     cdef int route(self, Shipment* s) except -1
     cdef int anycast(self, Shipment* s) except -1
@@ -44,5 +45,7 @@ cdef class AddressEntry(CopyingEntry):
     cdef object _offer(self)
     cdef uint32_t ration(self, ReceivingEnd link) except? 0xffffffff
     cdef int _pass_credit_on(self) except -1
+    cdef uint32_t _share_of_room(self, ReceivingEnd link) except? 0xffffffff
+    cpdef int renew_credit(self) except -1
     cdef int _ship_for_choice(self, Shipment* s, Delivery* d) except -1
     cdef int _hand_over(self, Delivery* d, Terminus outlet) except -1

@@ -5,6 +5,7 @@ from cython.cimports.cogwork.dataplane.addresses.copying import is_branch
 from cython.cimports.cogwork.dataplane.addresses.holding import BALANCED, CLOSEST, MULTICAST
 from cython.cimports.cogwork.dataplane.encoding.octets import octets_of
 from cython.cimports.cogwork.dataplane.terminus import ship_from
+from cython.cimports.cogwork.dataplane.transport.credit import CreditingEnd
 from cython.cimports.cogwork.dataplane.transport.deliveries import join
 from cython.cimports.cogwork.dataplane.transport.delivery import age, is_over, ship
 from cython.cimports.cogwork.dataplane.transport.outgoing import OutgoingLink
@@ -34,6 +35,8 @@ class AddressEntry(CopyingEntry):
         is_used: Whether it is known that messages come here which name their address themselves.
         expand: Puts links of this address in the place of those that serve a whole topic; None
             where there is nothing to replace.
+        stored: What stores its messages, and says in `room` how many it takes more; None where
+            nothing does, or nothing bounds it.
     """
 
     def __init__(
@@ -185,7 +188,7 @@ class AddressEntry(CopyingEntry):
             nearest = self._nearest()
         for outlet in self.outlets:
             if type(outlet) is not OutgoingLink:
-                return NOWHERE
+                return self._share_of_room(link)
             if cython.cast(OutgoingLink, outlet).cost <= nearest:
                 total += cython.cast(OutgoingLink, outlet).credit
         return cython.cast(uint32_t, min(max(room, total), cython.cast(uint64_t, NOWHERE)))
@@ -198,6 +201,36 @@ class AddressEntry(CopyingEntry):
             if type(outlet) is OutgoingLink and not is_picky(cython.cast(OutgoingLink, outlet)):
                 nearest = min(nearest, cython.cast(OutgoingLink, outlet).cost)
         return nearest
+
+    def _share_of_room(self, link):
+        """Says how much credit a sender may have where messages are stored, and room is bounded.
+
+        Where there is little room the senders share it. Each may have one message's worth at least
+        while there is any, so that none waits for another one that sends nothing.
+        """
+        count: uint32_t = cython.cast(uint32_t, max(len(self.sources), 1))
+        window: uint64_t = max(cython.cast(CreditingEnd, link).window, 1)
+        share: uint32_t
+        other: ReceivingEnd
+        if self.stored is None:
+            return NOWHERE
+        room: object = self.stored.room()
+        if room is None or room >= window * count:
+            return NOWHERE
+        if room <= self.held:
+            return 0
+        share = max(cython.cast(uint32_t, room - self.held) // count, 1)
+        for other in self.sources:
+            if other is not link and other.credit > share:
+                other.credit = share
+                cython.cast(CreditingEnd, other).flow_later()
+        return share
+
+    def renew_credit(self):
+        """Gives senders credit again, as there is room."""
+        for link in self.sources:
+            cython.cast(ReceivingEnd, link).top_up()
+        return 0
 
     def _pass_credit_on(self):
         """Gives senders their share of credit that has just come; where they are many, in turn."""

@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from typing import Protocol
 
 from cogwork.dataplane.addresses.copying import CopyingEntry
 from cogwork.dataplane.addresses.interest import Interest
@@ -12,11 +13,17 @@ MULTICAST_CODE: int
 CLOSEST_CODE: int
 BALANCED_CODE: int
 
+class Stored(Protocol):
+    """What stores an address's messages."""
+
+    def room(self) -> int | None: ...
+
 class AddressEntry(CopyingEntry):
     assembles: bool
     near: AddressEntry | None
     is_used: bool
     expand: Callable[[list[Terminus]], list[Terminus]] | None
+    stored: Stored | None
     def __init__(
         self,
         core: Core,
@@ -44,3 +51,4 @@ class AddressEntry(CopyingEntry):
     def reconsider(self) -> None: ...
     def send(self, port: Port, token: int, data: bytes, settled: bool) -> None: ...
     def close(self) -> None: ...
+    def renew_credit(self) -> int: ...

@@ -21,6 +21,7 @@ from cython.cimports.cogwork.dataplane.message.envelope import (
     read_envelope,
 )
 from cython.cimports.cogwork.dataplane.queue.recent import MessageId, cogwork_check, read_message_id
+from cython.cimports.cogwork.dataplane.transport.outgoing import OutgoingLink
 from cython.cimports.cogwork.dataplane.transport.shipment import RELEASED, Verdict, fill_verdict
 from cython.cimports.libc.string import memset
 
@@ -75,6 +76,7 @@ class PartitionedInlet(Terminus):
         assert len(owners) == self.count
         self.owners = list(owners)
         self.entry.serve_held()
+        self.entry.renew_credit()
 
     def held(self, quiet_s: float) -> int:
         """Tells which partitions are held here, as bits.
@@ -155,6 +157,19 @@ class PartitionedInlet(Terminus):
         return index
 
     # -- taking messages
+
+    def room(self) -> object:
+        """Says how many messages can go on; None where that depends on which they are."""
+        owner: Terminus
+        if not self.is_whole:
+            return self.store.room() if set(self.owners) <= {self.store} else None
+        owner = self.owners[0]
+        if owner is None:
+            return 0
+        if owner is self.store:
+            return self.store.room()
+        self.entry.rationed = True
+        return cython.cast(OutgoingLink, owner).credit
 
     def refuses(self, s):
         owner: Terminus = self.owner_of(s)

@@ -17,6 +17,7 @@ cdef class Shipper(Terminus):
     cdef int ship(self, Dispatch dispatch, uint64_t token, bytes data) except -1
     cdef Py_ssize_t ship_batch(self, Batch batch) except -1
     cdef int withdraw(self, Dispatch dispatch) except -1
+    cdef int release_waiters(self) except -1
     cdef bint is_over(self, Dispatch dispatch, bytes data) noexcept
 
 
@@ -30,6 +31,7 @@ cdef class Dispatch:
     cdef double since_s
     cdef object waiter
     cdef bint is_watched
+    cdef bint is_left
     cdef readonly object failure
     cdef int doubt(self, uint64_t token) except -1
     cdef int advance(self) except -1

@@ -38,6 +38,10 @@ class Shipper(Terminus):
         """Takes back what waits for credit; returns whether it may be left out."""
         return 0
 
+    def release_waiters(self):
+        """Wakes who waits for outcomes."""
+        return 0
+
     def is_over(self, dispatch, data):
         """Says whether the ttl of a message that waits is over."""
         return False
@@ -147,6 +151,11 @@ class Post(Dispatch):
         self.data = None
         self.wake()
         return True
+
+    def leave(self) -> None:
+        """Expects no outcome any more: `flushed` waits no longer for it."""
+        self.is_watched = self.is_left = True
+        self.outbox.release_waiters()
 
     def error(self) -> object:
         """Returns the exception that awaiting raises; None where the message was accepted."""
@@ -313,6 +322,8 @@ class Batch(Dispatch):
                 found.append(unanswered)
         if is_back and self.waiting == 0:
             self.finished()
+        self.is_left = True
+        self.outbox.release_waiters()
         return found
 
     def outcomes(self) -> list:

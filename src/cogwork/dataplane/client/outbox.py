@@ -240,12 +240,22 @@ class Outbox(Shipper):
                 anybody awaiting them.
         """
         dispatch: Dispatch
-        while self.backlog or self.sent.count or self.doubtful:
+        while self.backlog or self.doubtful or self.is_awaited():
             await self.waiter()
         failed, self.failed = self.failed, []
         for dispatch in failed:
             if not dispatch.is_watched:
                 raise dispatch.error()
+
+    def is_awaited(self):
+        """Says whether an outcome is still to come that somebody expects."""
+        dispatch: Dispatch
+        index: cython.Py_ssize_t
+        for index in range(self.sent.start, self.sent.end):
+            dispatch = self.sent.dispatches[index]
+            if dispatch is not None and not dispatch.is_left:
+                return True
+        return False
 
     # -- links come and go
 

@@ -45,6 +45,9 @@ __all__ = ("SOURCE_HASH", "Admission")
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
+LARGE_BYTES = cython.declare(uint64_t, 1 << 20)
+"""What a message is taken to have before any has come."""
+
 _POLICIES = ("block", "drop-oldest", "reject")
 
 
@@ -102,6 +105,33 @@ class Admission(Ledger):
             self.has_refused = True
             return False
         return self.bell is not None
+
+    def room(self) -> object:
+        """Says how many messages it takes more, about; None where none is ever kept waiting.
+
+        Of one that is bounded by size it is a guess, by the size of those that are here, or were.
+        """
+        shelf: Shelf = self.shelf
+        count: object = None
+        if not self.is_ready():
+            return 0
+        if self.full_policy != FULL_BLOCKS:
+            return None
+        if self.maximum_length:
+            count = max(self.maximum_length - shelf.depth, 0)
+        if self.maximum_bytes:
+            size: uint64_t = LARGE_BYTES
+            left: uint64_t = 0
+            if shelf.depth:
+                size = max(shelf.size_bytes // shelf.depth, 1)
+            elif self.inlet is not None and self.inlet.received:
+                size = max(self.inlet.received_bytes // self.inlet.received, 1)
+            if self.maximum_bytes > shelf.size_bytes:
+                left = self.maximum_bytes - shelf.size_bytes
+            by_size: object = (left + size - 1) // size
+            count = by_size if count is None else min(count, by_size)
+        self.has_refused = True  # so that room is told of as soon as there is more
+        return count
 
     def is_kept_waiting(self):
         """Says whether a message has to wait for room on the disk, or for the dead to go."""

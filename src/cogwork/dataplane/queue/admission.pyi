@@ -9,6 +9,7 @@ class Admission(Ledger):
     on_durable: Callable[[], object] | None
     @property
     def durable_in_memory(self) -> int: ...
+    def room(self) -> int | None: ...
     def put(
         self,
         message: bytes,

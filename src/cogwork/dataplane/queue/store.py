@@ -258,8 +258,10 @@ class Store(Admission):
             self.has_refused = False
             if self.inlet is not None:
                 self.inlet.serve_held()
+                self.inlet.renew_credit()
             if self.near_inlet is not None:
                 self.near_inlet.serve_held()
+                self.near_inlet.renew_credit()
         if (self.exceptions or self.unsent) and self.handler is not None:
             self.handler.on_batch(self)
 

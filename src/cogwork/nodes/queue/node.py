@@ -93,6 +93,7 @@ class QueueNode:
         self._entry = AddressEntry(context.core, context.address, CLOSEST_CODE)
         self._entry.add_outlet(self.store)
         self.store.inlet = self._entry
+        self._entry.stored = self.store
         self.inlet: PartitionedInlet | None = None
         self._near_entry = self._entry
         self.replica: ReplicaHandle | None = None
@@ -140,9 +141,11 @@ class QueueNode:
     def _divide(self, count: int, *, is_whole: bool) -> PartitionedInlet:
         assert self.inlet is None
         self.inlet = PartitionedInlet(self.store, self._entry, count, is_whole)
+        self._entry.stored = self.inlet
         self._entry.add_outlet(self.inlet)
         self._entry.remove_outlet(self.store)
         self._near_entry = AddressEntry(self._entry.core, self.address, CLOSEST_CODE)
+        self._near_entry.stored = self.store
         self._near_entry.add_outlet(self.inlet.near)
         self.store.near_inlet = self._near_entry
         return self.inlet
@@ -226,10 +229,39 @@ class QueueNode:
             "held": self._entry.held,
             "durability": self.options.durability,
             "owner": None if replica is None else replica.owner,
-            "problem": None if self._journal is None else self._journal.problem,
+            "problem": self.problem,
             **(NOT_HELD if replica is None else replica.held()),
             "options": asdict(self.options),
         }
+
+    @property
+    def problem(self) -> str | None:
+        """Why the queue takes no messages; None where it does."""
+        if self._journal is not None and self._journal.problem is not None:
+            return self._journal.problem
+        journal = self.store.journal
+        if journal is not None and journal.is_failed:
+            return "its disk has failed: it takes and gives nothing"
+        if journal is not None and not journal.is_open:
+            return "there is no room on its disk: it takes and gives nothing"
+        if journal is not None and journal.is_low:
+            return "its disk is full: it takes no messages until there is space"
+        return self._fullness()
+
+    def _fullness(self) -> str | None:
+        """Says by what the queue is full; None where it is not, or drops what is in the way."""
+        options, counts = self.options, self.store.counts()
+        lengths, sizes = options.maximum_length, options.maximum_bytes
+        dead = counts["leaving"]
+        if self._journal is not None and lengths and dead >= lengths:
+            return f"{dead} of its dead wait, as {self._dead_letter} does not accept them"
+        if options.maximum_length_policy == "drop-oldest":
+            return None
+        if lengths and counts["depth"] >= lengths:
+            return f"full: it has {counts['depth']} of {lengths} items (maximum_length)"
+        if sizes and counts["bytes"] >= sizes:
+            return f"full: it has {counts['bytes']} of {sizes} octets (maximum_bytes)"
+        return None
 
     def delete(self) -> None:
         """Gives up what is on disk of the queue, for good; `close` comes next."""
