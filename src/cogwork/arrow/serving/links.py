@@ -16,11 +16,14 @@ from cogwork.arrow.envelope import ADDRESS_PREFIX, BEYOND_END, encode_batch, ran
 from cogwork.arrow.errors import ArrowError, BeyondEnd, StreamTruncated, UnknownStream
 from cogwork.arrow.schema import columns_of
 from cogwork.arrow.serving.records import Records
+from cogwork.container.kept_links import KeptLinks
 from cogwork.dataplane.stream.feed import Feed
 from cogwork.dataplane.transport.outgoing import OutgoingLink
 from cogwork.spi.node import Refused
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cogwork.amqp.performatives import Attach
     from cogwork.arrow.serving.asker import Asker
     from cogwork.arrow.serving.turns import Turns
@@ -50,6 +53,8 @@ class Links:
 
     Attributes:
         limits: The container's.
+        kept: Links that may be resumed: a reader keeps none.
+        when_declared: Nothing is declared late here.
     """
 
     def __init__(self, core: Core, limits: Limits, asker: Asker, turns: Turns) -> None:
@@ -62,6 +67,8 @@ class Links:
             turns: Say when there is a batch for somebody.
         """
         self.limits = limits
+        self.kept = KeptLinks()
+        self.when_declared: Callable[[Callable[[], None]], None] | None = None
         self._core = core
         self._asker = asker
         self._turns = turns
