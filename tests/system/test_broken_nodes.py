@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 import cogwork
-from cogwork.client.errors import LinkRefused
+from cogwork.client.errors import Rejected
 from cogwork.spi import MessageNode
 from cogwork.testing import container
 
@@ -28,7 +28,7 @@ BROKEN = '[[node]]\naddress = "words"\nkind = "os:getcwd"\n'
 async def test_they_refuse_links_with_the_reason_and_the_connection_stays() -> None:
     with container(BROKEN) as url:
         async with cogwork.connect(url) as mesh, mesh.consume("queue/a") as items:
-            with pytest.raises(LinkRefused, match=r"'words', of kind 'os:getcwd', cannot be made"):
+            with pytest.raises(Rejected, match=r"'words', of kind 'os:getcwd', cannot be made"):
                 await mesh.publish("words", "a b")
             await mesh.publish("queue/a", "still here")
             assert (await anext(items)).body == "still here"

@@ -8,11 +8,12 @@ from typing import Any, cast
 from hosted import Hosted
 from wires import Peer
 
+from cogwork.amqp.extensions import ESTABLISHMENT_FAILED
 from cogwork.amqp.frames import AMQP_HEADER
 from cogwork.amqp.performatives import Close, Open
 from cogwork.amqp.redirect import MESH, Redirect
 from cogwork.container.balance import Balance
-from cogwork.container.mesh.names import FAILED, INCARNATION, NUMBER, OTHER_CONTAINER
+from cogwork.container.mesh.names import INCARNATION, NUMBER, OTHER_CONTAINER
 from cogwork.container.mesh.settings import MeshOptions
 from cogwork.container.redirect import Newcomer
 from cogwork.router.mesh.messages import Figures
@@ -28,7 +29,7 @@ def test_the_second_connection_of_a_pair_whose_first_is_elsewhere_is_closed() ->
     peer.say(Open(container_id="south", max_frame_size=32_768, properties=properties))
     (_, opened), (_, closed) = peer.heard
     assert isinstance(opened, Open)
-    assert (opened.properties or {}).get(FAILED) is True
+    assert (opened.properties or {}).get(ESTABLISHMENT_FAILED) is True
     assert isinstance(closed, Close)
     assert closed.error is not None
     assert closed.error.condition == OTHER_CONTAINER
