@@ -41,6 +41,7 @@ maximum_length_policy = "reject"
 
 [[queue]]
 address = "{MEMORY}"
+durability = "memory"
 """
 
 
@@ -192,12 +193,18 @@ def test_without_any_room_nothing_moves_until_there_is_some(tmp_path: Path) -> N
             assert "the disk is full" in box.log()
             assert await read_all(box.url, appended) == list(range(appended))
             async with cogwork.connect(box.url) as mesh, mesh.consume(QUEUE, credit=1) as items:
+                # It redelivers: one may go out before it is found that this cannot be written.
+                ahead = []
+                with contextlib.suppress(TimeoutError):
+                    ahead.append(await asyncio.wait_for(anext(items), 2.0))
                 with pytest.raises(TimeoutError):
                     await asyncio.wait_for(anext(items), 2.0)
                 with pytest.raises(cogwork.Rejected, match="disk is full"):
                     await mesh.publish(STRICT, "x")
                 disk.free()
-                taken = await take(items, 5)
+                for item in ahead:
+                    await item.accept()
+                taken = {number_of(item) for item in ahead} | await take(items, 5)
             async with cogwork.connect(box.url) as mesh, mesh.publisher(STREAM) as publisher:
                 await publisher.send(body(appended))
             box.kill()

@@ -232,11 +232,13 @@ class Dispatcher:
         """
         consumer: Consumer = self.consumers[link]
         item: cython.pointer(Item) = self.ledger.in_hand(number, attempt)
-        if self.ledger.journal is not None:
+        if self.ledger.journal is not None and not self.ledger.delivers_ahead:
             link.session.wire.hold()
         if item == cython.NULL:
             item = self.ledger.given_up(number, attempt)
             if item == cython.NULL:
+                if self.ledger.journal is not None:
+                    link.session.wire.hold()
                 return self.ledger.answer_late(number, attempt)
             self.shelf.hand_out(item, cython.address(consumer.hands))
             if self.ledger.journal is not None:
