@@ -121,7 +121,7 @@ def test_depths_are_added_up_and_items_of_all_are_shown(workers: Workers) -> Non
     assert row["depth"] == 3
     table = done("queue", "list", workers.url).stdout.splitlines()
     (line,) = [line.split() for line in table if "queue/sum" in line]
-    assert line[:3] == ["queue/sum", "memory", "3"]
+    assert line[:3] == ["queue/sum", "auto", "3"]
     assert bodies(workers.url, "queue/sum") == ["a", "b", "c"]
     assert bodies(workers.url, "queue/sum", "--count", "2") == ["a", "b"]
     shown = done("queue", "peek", workers.url, "queue/sum", "--json").stdout.splitlines()

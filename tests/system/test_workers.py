@@ -252,7 +252,7 @@ def test_status_shows_all_of_them_with_the_sums_of_what_they_share(workers: Work
     shown = workers.served.run("status", workers.url)
     assert re.search(r"^north\.0  cogwork ", shown, re.MULTILINE)
     assert re.search(r"^north\.1  cogwork ", shown, re.MULTILINE)
-    assert re.search(r"^ *queue/counted +memory +6 ", shown, re.MULTILINE)
+    assert re.search(r"^ *queue/counted +auto +6 ", shown, re.MULTILINE)
     assert re.search(r"^ *north\.[01] +\$management ", shown, re.MULTILINE)
     known = json.loads(workers.served.run("status", workers.url, "--json"))
     assert [each["container"]["name"] for each in known["workers"]] == ["north.0", "north.1"]
