@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -248,9 +249,11 @@ def test_who_asks_one_alone_is_told_what_that_does_not_know(members: dict[str, M
         "c has to be up and linked, and no answer comes from b, c\n"
     )
     for kind in ("stream", "queue"):
-        within(
-            READY_TIMEOUT_S, lambda kind=kind: done(kind, "list", a.url).stderr == expected, kind
-        )
+        within(READY_TIMEOUT_S, partial(_says, kind, a.url, expected), kind)
+
+
+def _says(kind: str, url: str, expected: str) -> bool:
+    return done(kind, "list", url).stderr == expected
 
 
 def test_what_cannot_be_is_in_the_way_of_nobody(members: dict[str, Member]) -> None:

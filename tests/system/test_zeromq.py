@@ -291,7 +291,7 @@ def test_what_fails_with_a_type_keeps_its_code(running: Gateway) -> None:
 
 
 def test_a_req_socket_gets_an_answer_that_it_can_read(running: Gateway) -> None:
-    context = zmq.Context.instance()
+    context: zmq.Context[zmq.Socket[bytes]] = zmq.Context.instance()
     socket = context.socket(zmq.REQ)
     try:
         socket.connect(running.kinds["roundrobin"])

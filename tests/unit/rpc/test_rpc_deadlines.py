@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     import pytest
 
+    from cogwork.client.rpc.keyed import Asker
     from cogwork.client.rpc.outlet import Outlet
 
 
@@ -108,8 +109,8 @@ def test_what_is_removed_leaves_no_timer_behind() -> None:
     assert not wheel._slots
 
 
-def asker(number: int) -> tuple[Outlet, str | None, int]:
-    return cast("Outlet", None), "reply", number
+def asker(number: int) -> Asker:
+    return cast("Outlet", None), "reply", number, lambda: None
 
 
 def test_a_repeated_key_runs_nothing_and_has_the_reply() -> None:
