@@ -144,13 +144,19 @@ def gone(_data: bytes, _chance: random.Random) -> None:
     return None
 
 
+IDENTITY_FILE = "cluster.json"
+
 DAMAGES: tuple[Callable[[bytes, random.Random], bytes | None], ...]
 DAMAGES = (flipped, cut, blank, noise, gone)
 
 
 def kept_files(path: Path) -> list[Path]:
-    """Lists the files that a start needs: not what was being made."""
-    return sorted(file for file in path.rglob("*") if file.is_file() and file.suffix != ".tmp")
+    """Lists the files that a start needs: not what was being made.
+
+    Nor the cluster's identity, which refuses a start by itself.
+    """
+    files = (file for file in path.rglob("*") if file.is_file() and file.name != IDENTITY_FILE)
+    return sorted(file for file in files if file.suffix != ".tmp")
 
 
 def is_newest(file: Path) -> bool:

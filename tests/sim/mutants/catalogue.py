@@ -151,7 +151,7 @@ MUTANTS = (
     Mutant(
         "who comes back stands for election before it has its log again",
         CORE + "is_voter",
-        "if (self.log.last_term, self.log.last_index) < self.floor:",
+        "if self.is_below_floor:",
         "if False:",
         scene="returns",
     ),
@@ -390,7 +390,7 @@ MUTANTS = (
     Mutant(
         "a voter waits as long as the learner that it was",
         CORE + "replace",
-        "if self.membership is not before:",
+        "if self.membership is not before or (was_below and not self.is_below_floor):",
         "if False:",
         scene="members",
     ),
