@@ -60,6 +60,7 @@ def share_of_reader(member: Member, client: ArrowClient) -> float:
     return (usage.cpu_s() - before_s) / (time.monotonic() - began_s)
 
 
+@pytest.mark.soak
 def test_live_traffic_goes_before_reads_that_give_the_same_rows(tmp_path: Path) -> None:
     with (
         stocked(tmp_path, READERS.format(NEVER_IDLE)) as member,

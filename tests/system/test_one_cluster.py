@@ -102,6 +102,7 @@ def test_the_old_name_of_the_key_is_taken_with_a_warning(tmp_path: Path) -> None
     assert "[cluster] voters is deprecated: call it primaries" in log
 
 
+@pytest.mark.soak
 def test_who_cannot_be_current_says_what_is_missing(tmp_path: Path) -> None:
     """A primary that is up, and has no data directory, is not said to be unreachable."""
 
