@@ -8,6 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+import pytest
+
 from cogwork import sync
 from cogwork.arrow import ArrowClient
 from cogwork.cli.loadgen.usage import ProcessUsage
