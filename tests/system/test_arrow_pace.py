@@ -8,8 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-import pytest
-
 from cogwork import sync
 from cogwork.arrow import ArrowClient
 from cogwork.cli.loadgen.usage import ProcessUsage
@@ -62,7 +60,6 @@ def share_of_reader(member: Member, client: ArrowClient) -> float:
     return (usage.cpu_s() - before_s) / (time.monotonic() - began_s)
 
 
-@pytest.mark.soak
 def test_live_traffic_goes_before_reads_that_give_the_same_rows(tmp_path: Path) -> None:
     with (
         stocked(tmp_path, READERS.format(NEVER_IDLE)) as member,

@@ -369,7 +369,7 @@ def test_a_relayed_message_needs_the_permission_too(container: Served) -> None:
     relay.send(Message(address="queue/anns.own", body="x"))
     with pytest.raises(SendException) as refused:
         relay.send(Message(address="queue/bobs", body="x"))
-    assert refused.value.state == Delivery.RELEASED
+    assert refused.value.state == Delivery.REJECTED
     ann.close()
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def redirects_links(container: Container, address: str, error: AmqpError) -> None:
     """Has a container redirect every link to an address."""
-    take = container._attachments.take
+    take = container.attachments.take
 
     def redirect(link: Link, attach: Attach, client: ClientContext) -> None:
         terminus = attach.target if attach.role.value is False else attach.source
@@ -34,7 +34,7 @@ def redirects_links(container: Container, address: str, error: AmqpError) -> Non
         else:
             take(link, attach, client)
 
-    container._attachments.take = redirect  # type: ignore[method-assign]  # one attach is meddled with
+    container.attachments.take = redirect  # type: ignore[method-assign]  # one attach is meddled with
 
 
 def link_redirect(target: Host, address: str | None = None) -> AmqpError:

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from cogwork.dataplane.addresses.entry import AddressEntry
     from cogwork.dataplane.connection import Connection
     from cogwork.dataplane.link import Link
+    from cogwork.dataplane.session import SessionEndpoint
     from cogwork.router.addresses import AddressRule
 
 __all__ = ("Attachment", "Attachments")
@@ -103,9 +104,9 @@ class Attachments:
 
     Attributes:
         limits: Window, message size.
-        links: Those that stand, by link id.
         when_declared: Calls once all is known here that the cluster has declared by now; None where
             there is no cluster.
+        links: Those that stand, by link id.
         kept: Those of consumers that have been detached and may be resumed.
     """
 
@@ -126,7 +127,18 @@ class Attachments:
         self._link_count = 0
 
     def take(self, link: Link, attach: Attach, client: ClientContext) -> None:
-        """Accepts or refuses a link that the peer attaches."""
+        """Decide over a link that the peer attaches.
+
+        It is done later where that depends on what the cluster has declared.
+        """
+        decide = partial(self._decide, link, attach, client)
+        if self.when_declared is not None and _lacks_stream(attach, client):
+            link.put_off(decide)
+            self.when_declared(partial(_answer, link))
+        else:
+            decide()
+
+    def _decide(self, link: Link, attach: Attach, client: ClientContext) -> None:
         try:
             if attach.role is Role.SENDER:
                 self._take_publisher(link, attach, client)
@@ -136,6 +148,19 @@ class Attachments:
             link.refuse(refusal.condition, refusal.description)
         except FrameTooLarge as error:
             link.refuse(Condition.FRAME_SIZE_TOO_SMALL, str(error))
+
+    def tick(self, now_s: float) -> None:
+        """Let time pass, once a second."""
+        self.kept.tick(now_s)
+
+    def end_session(self, session: SessionEndpoint) -> None:
+        """Go on to the end of what was kept for links of a session."""
+        self.kept.end_session(session)
+
+    def end_connection(self, connection: Connection, client: ClientContext) -> None:
+        """Go on to the end of what was kept for a connection, and of its temporary nodes."""
+        self.kept.end_connection(connection)
+        client.vhost.temporary.remove_those_of(connection)
 
     def _enter(self, link: Link, attachment: Attachment) -> None:
         self._link_count += 1
@@ -410,6 +435,19 @@ class Attachments:
             _agree(link, attach, attachment, source)
         if attach.role is Role.RECEIVER:
             self.kept.give_up(self.kept.find(key_of(link, client.vhost.name)))
+
+
+def _lacks_stream(attach: Attach, client: ClientContext) -> bool:
+    """Tell whether an attach is to a stream that is not declared, as far as is known here."""
+    terminus = attach.target if attach.role is Role.SENDER else attach.source
+    if isinstance(terminus, Coordinator | None) or terminus.dynamic:
+        return False
+    return terminus.address is not None and client.vhost.lacks_stream(terminus.address)
+
+
+def _answer(link: Link) -> None:
+    link.answer()
+    link.session.connection.flush()
 
 
 def _entry_for(address: str, target: Target, client: ClientContext) -> AddressEntry:

@@ -88,6 +88,7 @@ class Container:
         queues: Its part in replicated queues.
         vhosts: By name; the default one's is empty.
         peers: Their connections.
+        attachments: Their links.
         mesh: The other containers.
         replication: Its replicas, and what it knows of the cluster.
         gateways: What lets programs of other protocols in.
@@ -115,12 +116,12 @@ class Container:
         self._virtual_hosts = VirtualHosts(self._make_vhost)
         self.vhosts = self._virtual_hosts.by_name
         self._access = Access(configuration)
-        self._attachments = Attachments(self.limits, replies_to(self.id, self.incarnation))
+        self.attachments = Attachments(self.limits, replies_to(self.id, self.incarnation))
         self.peers = Peers(
             self.core,
             self.id,
             self._access,
-            self._attachments,
+            self.attachments,
             vhosts=self.vhosts,
             limits=self.limits,
         )
@@ -239,7 +240,7 @@ class Container:
         self.peers.permit_anew()
         listeners, problems = self._listeners.replaced(configuration.listeners)
         self.configuration = structs.replace(configuration, listeners=listeners)
-        self._attachments.limits = configuration.limits
+        self.attachments.limits = configuration.limits
         self.peers.limit(configuration.limits)
         self._limit_core()
         self._balance.set_margin(configuration.mesh.redirect_margin)
@@ -319,7 +320,7 @@ class Container:
         self._virtual_hosts.give_back()
         await asyncio.sleep(0)  # engines that are awaited answer then
         self.core.flush()
-        await _wait_while(lambda: self._attachments.unanswered, min(ANSWERS_S, limit_s))
+        await _wait_while(lambda: self.attachments.unanswered, min(ANSWERS_S, limit_s))
         self.gateways.close()
         self.peers.close(
             AmqpError(
@@ -344,7 +345,7 @@ class Container:
 
     async def _end_credit(self, under_way_s: float, *, has_all_end: bool) -> None:
         """Has others send no more, and waits for what was under way."""
-        could_send = self._attachments.end_credit(has_all_end=has_all_end), self.mesh.end_credit()
+        could_send = self.attachments.end_credit(has_all_end=has_all_end), self.mesh.end_credit()
         if any(could_send):
             self.core.flush()
             await asyncio.sleep(under_way_s)
@@ -362,7 +363,7 @@ class Container:
     @property
     def links(self) -> dict[str, Link]:
         """The links that stand, by link id."""
-        return self._attachments.links
+        return self.attachments.links
 
     # -- time
 

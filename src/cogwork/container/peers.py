@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING, cast
 from cogwork import __version__
 from cogwork.amqp.errors import AmqpError, Condition, ProtocolError
 from cogwork.amqp.extensions import ANONYMOUS_RELAY, DELAYED_DELIVERY, ESTABLISHMENT_FAILED
-from cogwork.amqp.performatives import Attach, Open, Role
+from cogwork.amqp.performatives import Attach, Open
 from cogwork.amqp.redirect import CONSOLE, FORCE, MESH, REDIRECTS
 from cogwork.amqp.sasl import ANONYMOUS, EXTERNAL, PLAIN, SaslInit, SaslResponse
-from cogwork.amqp.terminus import Coordinator
 from cogwork.amqp.types import Symbol
 from cogwork.container.clients import ClientContext
 from cogwork.container.gateways.inside import NoSocket
@@ -38,9 +37,9 @@ if TYPE_CHECKING:
 
     from cogwork.amqp.redirect import Redirect
     from cogwork.container.access import Access
-    from cogwork.container.attachments import Attachments
     from cogwork.container.gateways.inside import Inside
     from cogwork.container.limits import Limits
+    from cogwork.container.link_desk import LinkDesk
     from cogwork.container.mesh.service import MeshService
     from cogwork.container.settings import Listen
     from cogwork.container.virtual_host import VirtualHost
@@ -90,7 +89,7 @@ class Peers(ListeningSide):
         core: Core,
         container_id: str,
         access: Access,
-        attachments: Attachments,
+        desk: LinkDesk,
         *,
         vhosts: Mapping[str, VirtualHost],
         limits: Limits,
@@ -101,7 +100,7 @@ class Peers(ListeningSide):
             core: The data plane.
             container_id: Whose peers they are.
             access: Decides over logins.
-            attachments: Decides over links.
+            desk: Decides over links.
             vhosts: Those that are served, by name.
             limits: What peers may not exceed.
         """
@@ -116,21 +115,12 @@ class Peers(ListeningSide):
         self._core = core
         self._container_id = container_id
         self._access = access
-        self._attachments = attachments
+        self._desk = desk
         self._vhosts = vhosts
         self._offered: dict[Symbol, object] = {}
         self._refusal_logged_s = -1.0
         self._impatient: set[Connection] = set()
         self.limit(limits)
-
-    @property
-    def when_declared(self) -> Callable[[Callable[[], None]], None] | None:
-        """Calls once all is known here that the cluster has declared by now; None without one."""
-        return self._attachments.when_declared
-
-    @when_declared.setter
-    def when_declared(self, call: Callable[[Callable[[], None]], None]) -> None:
-        self._attachments.when_declared = call
 
     @property
     def idle_timeout_s(self) -> float:
@@ -246,7 +236,7 @@ class Peers(ListeningSide):
 
     def sweep(self, now_s: float) -> None:
         """Lets time pass, once a second."""
-        self._attachments.kept.tick(now_s)
+        self._desk.tick(now_s)
         for connection, client in list(self.connections.items()):
             connection.tick(now_s)
             connection.wire.shed()
@@ -452,36 +442,25 @@ class Peers(ListeningSide):
         connection.open(replace(self._opening, properties=properties))
 
     def on_attach(self, link: Link, attach: Attach) -> None:
-        """Has the attach decided; later, where that depends on what the cluster has declared."""
-        client = self.client_of(link.session.connection)
-        take = partial(self._attachments.take, link, attach, client)
-        if self.when_declared is not None and _lacks_stream(attach, client):
-            link.put_off(take)
-            self.when_declared(partial(self._answer, link))
-        else:
-            take()
-
-    def _answer(self, link: Link) -> None:
-        link.answer()
-        link.session.connection.flush()
+        """Has the attach decided."""
+        self._desk.take(link, attach, self.client_of(link.session.connection))
 
     def on_stopping(self, link: Link) -> None:
         """Gives back what the link held."""
-        self._attachments.release(link, self.client_of(link.session.connection))
+        self._desk.release(link, self.client_of(link.session.connection))
 
     def on_detached(self, link: Link, error: AmqpError | None, *, closed: bool) -> None:
         """Nothing is left to do."""
 
     def on_session_ended(self, session: SessionEndpoint, _error: AmqpError | None) -> None:
         """Goes on to the end of what was kept for links of the session."""
-        self._attachments.kept.end_session(session)
+        self._desk.end_session(session)
 
     def on_closed(self, connection: Connection, error: AmqpError | None) -> None:
         """Forgets the connection."""
-        self._attachments.kept.end_connection(connection)
-        self.connections.pop(connection, None)
         client = self.client_of(connection)
-        client.vhost.temporary.remove_those_of(connection)
+        self._desk.end_connection(connection, client)
+        self.connections.pop(connection, None)
         if client.is_counted:
             client.is_counted = False
             self.clients -= 1
@@ -497,14 +476,6 @@ class Peers(ListeningSide):
             log.warning("connection %d: %s", number, error)
         else:
             log.error("connection %d: %s", number, error, exc_info=error)
-
-
-def _lacks_stream(attach: Attach, client: ClientContext) -> bool:
-    """Tells whether an attach is to a stream that nobody has declared, as far as is known here."""
-    terminus = attach.target if attach.role is Role.SENDER else attach.source
-    if isinstance(terminus, Coordinator | None) or terminus.dynamic:
-        return False
-    return terminus.address is not None and client.vhost.lacks_stream(terminus.address)
 
 
 def _opening(container_id: str, limits: Limits, offered: Mapping[Symbol, object]) -> Open:

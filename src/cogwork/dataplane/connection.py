@@ -224,9 +224,11 @@ class Connection:
         self.state = ConnectionState.END
         self._sessions.lose()
         self.wire.stop()
-        self.host.on_closed(self, error)
-        if self.transport is not None:
-            self.transport.finish(linger=linger)
+        try:
+            self.host.on_closed(self, error)
+        finally:  # else a socket stays that nobody reads, and that wakes the loop for ever
+            if self.transport is not None:
+                self.transport.finish(linger=linger)
 
     def _write_settlements(self) -> None:
         for session in self._sessions:

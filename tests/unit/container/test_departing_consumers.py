@@ -287,7 +287,7 @@ def kept(hosted: Hosted, **source: Any) -> Consumer:
 
 
 def later(hosted: Hosted, seconds: float) -> None:
-    hosted.container._attachments.kept.tick(time.monotonic() + seconds)
+    hosted.container.attachments.kept.tick(time.monotonic() + seconds)
     hosted.settle_down()
 
 
@@ -330,7 +330,7 @@ def test_the_source_says_for_how_long(
         later(hosted, waits_s + 1)
     assert is_free(hosted)
     assert texts(Peer(hosted).greet().consumer(QUEUE, 10)) == list("abc")
-    assert len(hosted.container._attachments.kept) == 0
+    assert len(hosted.container.attachments.kept) == 0
 
 
 def test_the_container_lets_the_time_pass(hosted: Hosted) -> None:
@@ -379,7 +379,7 @@ def test_the_link_that_resumes_has_what_it_presents_and_the_rest_goes_back(hoste
     assert texts(Peer(hosted).greet().consumer(QUEUE, 10)) == ["a", "c"]
     again.accept()
     assert counts(hosted, QUEUE)["accepted"] == 1
-    assert len(hosted.container._attachments.kept) == 0
+    assert len(hosted.container.attachments.kept) == 0
 
 
 def test_a_link_of_that_name_that_presents_nothing_gets_it_anew(hosted: Hosted) -> None:
@@ -404,7 +404,7 @@ def test_what_is_not_kept_for_want_of_items_is_forgotten(hosted: Hosted) -> None
     first = holding(hosted, QUEUE, 1)
     first.accept()
     first.detach(closed=False)
-    assert len(hosted.container._attachments.kept) == 0
+    assert len(hosted.container.attachments.kept) == 0
 
 
 @pytest.mark.parametrize("address", [WORK, QUEUE])

@@ -50,3 +50,30 @@ def test_a_peer_that_does_not_read_costs_nothing_while_its_last_bytes_wait() -> 
 
     with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(selector)) as runner:
         assert runner.run(story()) < 10
+
+
+def test_a_fault_of_the_host_leaves_no_socket_behind() -> None:
+    """A socket that nobody reads any more would wake the loop for ever."""
+
+    class Faulty(Broker):
+        def on_closed(self, connection: Connection, error: object) -> None:
+            raise RuntimeError("the host's own")
+
+    async def story() -> bytes:
+        near, far = socket.socketpair()
+        near.setblocking(False)
+        far.setblocking(False)
+        broker = Faulty()
+        connection = Connection(broker.core, broker, ConnectionSettings(), far.fileno())
+        SocketPump(connection, far)
+        near.send(b"HTTP/1.1")
+        loop = asyncio.get_running_loop()
+        answer = await loop.sock_recv(near, 1024)
+        while chunk := await loop.sock_recv(near, 1024):
+            answer += chunk
+        near.close()
+        await asyncio.sleep(0.01)
+        assert far.fileno() < 0
+        return answer
+
+    assert asyncio.run(asyncio.wait_for(story(), 10)).startswith(b"AMQP")

@@ -16,21 +16,19 @@ from cogwork.arrow.envelope import ADDRESS_PREFIX, BEYOND_END, encode_batch, ran
 from cogwork.arrow.errors import ArrowError, BeyondEnd, StreamTruncated, UnknownStream
 from cogwork.arrow.schema import columns_of
 from cogwork.arrow.serving.records import Records
-from cogwork.container.kept_links import KeptLinks
 from cogwork.dataplane.stream.feed import Feed
 from cogwork.dataplane.transport.outgoing import OutgoingLink
 from cogwork.spi.node import Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from cogwork.amqp.performatives import Attach
     from cogwork.arrow.serving.asker import Asker
     from cogwork.arrow.serving.turns import Turns
     from cogwork.container.clients import ClientContext
-    from cogwork.container.limits import Limits
+    from cogwork.dataplane.connection import Connection
     from cogwork.dataplane.core import Core
     from cogwork.dataplane.link import Link
+    from cogwork.dataplane.session import SessionEndpoint
 
 __all__ = ("Links",)
 
@@ -49,26 +47,16 @@ class _Serving:
 
 
 class Links:
-    """Takes links and serves them; stands where a container has its `Attachments`.
+    """Takes links and serves them, where a container has its `Attachments`."""
 
-    Attributes:
-        limits: The container's.
-        kept: Links that may be resumed: a reader keeps none.
-        when_declared: Nothing is declared late here.
-    """
-
-    def __init__(self, core: Core, limits: Limits, asker: Asker, turns: Turns) -> None:
+    def __init__(self, core: Core, asker: Asker, turns: Turns) -> None:
         """Has none yet.
 
         Args:
             core: The data plane.
-            limits: The container's.
             asker: The way to the container.
             turns: Say when there is a batch for somebody.
         """
-        self.limits = limits
-        self.kept = KeptLinks()
-        self.when_declared: Callable[[Callable[[], None]], None] | None = None
         self._core = core
         self._asker = asker
         self._turns = turns
@@ -120,6 +108,15 @@ class Links:
         if serving is not None:
             serving.end.feeder = None
             serving.can_send.set()
+
+    def end_session(self, session: SessionEndpoint) -> None:
+        """A link that has ended is not kept here."""
+
+    def end_connection(self, connection: Connection, client: ClientContext) -> None:
+        """There is nothing here that is a connection's."""
+
+    def tick(self, now_s: float) -> None:
+        """Nothing here has its time."""
 
     def on_batch(self, feed: Feed) -> None:
         """Goes on with links that can take more."""

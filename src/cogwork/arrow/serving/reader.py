@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cogwork.arrow.serving.job import ReaderJob
-    from cogwork.container.attachments import Attachments
     from cogwork.container.settings import Configuration
 
 __all__ = ("run",)
@@ -53,7 +52,7 @@ log = logging.getLogger("cogwork")
 
 @dataclass(frozen=True)
 class _Vhost:
-    """A virtual host, of which a reader knows the name."""
+    """A virtual host, of which a reader knows the name: nobody asks for more but attachments."""
 
     name: str
 
@@ -82,7 +81,7 @@ class Reader:
             self._core,
             f"{job.container}.arrow{job.number}",
             self._access,
-            cast("Attachments", Links(self._core, configuration.limits, self._asker, turns)),
+            Links(self._core, self._asker, turns),
             vhosts=cast("Any", {name: _Vhost(name) for name in names}),
             limits=configuration.limits,
         )

@@ -245,7 +245,7 @@ class IdentityIs(_Answer, frozen=True, array_like=True, tag=True):
     Attributes:
         uuid: The cluster's; empty where it is not known.
         is_empty: Whether the container has an empty data directory, and has not begun.
-        token: Of its data directory.
+        token: Of its data directory; empty where it has none.
         founders: The tokens of those that founded the cluster, by container.
     """
 

@@ -52,7 +52,7 @@ class Kept(msgspec.Struct, omit_defaults=True):
     """What `cluster.json` says.
 
     Attributes:
-        token: The directory's own, made with it.
+        token: The directory's own, made with it; empty where there is none.
         uuid: The cluster's; empty while it is not known.
         is_empty: Whether it is not decided yet whether this container founds a cluster or joins.
         is_joined: Whether it joined a cluster that was there before its directory.
@@ -149,7 +149,9 @@ class Identity:
         self._task: asyncio.Task[None] | None = None
         if found is None and self._folder is not None:
             self._write()
-        if self._kept.is_empty and {*primaries} == {own}:
+        if self._folder is None:
+            self._kept.token = ""  # which says that there is nothing to found a cluster with
+        elif self._kept.is_empty and {*primaries} == {own}:
             self._found({own: self._kept.token})
         elif not self._kept.uuid and {*primaries} == {own}:
             self._adopt(str(uuid.uuid4()))
@@ -251,15 +253,20 @@ class Identity:
                 f"{name} in {each.uuid}" for name, each in answers.items() if each.uuid
             )
             raise Unavailable(f"the primaries are in different clusters: {told}")
-        begun = [name for name, each in answers.items() if not each.is_empty]
+        begun = [name for name, each in answers.items() if each.token and not each.is_empty]
         if known or begun:
             self._join(next(iter(known), ""), answers)
             return
+        lacking = [name for name, each in answers.items() if not each.token]
         missing = [each for each in self._primaries if each not in answers and each != self._own]
-        if missing:
+        if lacking or missing:
+            why = [f"no answer comes from {', '.join(missing)}"] if missing else []
+            if lacking:
+                are = "is" if len(lacking) == 1 else "are"
+                why.append(f"{', '.join(lacking)} {are} up without a data directory")
             raise Unavailable(
                 "a cluster begins once each primary has said that its data directory is empty, and "
-                f"no answer comes from {', '.join(missing)}"
+                f"{', and '.join(why)}"
             )
         if self._primaries[0] != self._own:
             raise Unavailable(f"the cluster begins as soon as {self._primaries[0]} has made it")
@@ -294,7 +301,7 @@ class Identity:
         if len(known) == 1:
             self._adopt(known.pop())
         elif not known and self._primaries[0] == self._own and self._folder is not None:
-            old = 1 + sum(not each.is_empty for each in answers.values())
+            old = 1 + sum(bool(each.token) and not each.is_empty for each in answers.values())
             if 2 * old > len(self._primaries):
                 self._adopt(str(uuid.uuid4()))
 

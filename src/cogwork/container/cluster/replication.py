@@ -123,7 +123,7 @@ class Replication:
         container.mesh.parcels.take = self.service.receive
         if self.is_in_use:
             container.mesh.readiness.conditions.append(lambda: self.cluster.is_current)
-            container.peers.when_declared = self._catch_up.when_known
+            container.attachments.when_declared = self._catch_up.when_known
             container.engines.add(ORB, self._orbs)
             container.engines.sharing = Sharing(self.cluster)
         container.engines.add(RAFT, self.raft)
