@@ -340,6 +340,11 @@ class Publisher(LinkEnd):
         """Counts messages that were sent and have no outcome yet."""
         return self._outbox.unsettled_count
 
+    @property
+    def size_bytes_max(self) -> int:
+        """How large a message may be, in bytes; 0 for any size, and until that is known."""
+        return self._outbox.size_bytes_max
+
     # -- the link
 
     def attach(self, link: Link) -> None:

@@ -24,6 +24,7 @@ from cogwork.dataplane.addresses.entry import (
 )
 from cogwork.dataplane.addresses.space import AddressSpace
 from cogwork.dataplane.message.messages import Message
+from cogwork.dataplane.transport.outgoing import OutgoingLink
 from cogwork.nodes.queue import QueueNode
 from cogwork.nodes.queue.dead_letters import dead_letter
 from cogwork.nodes.stream import StreamNode
@@ -49,7 +50,6 @@ if TYPE_CHECKING:
     from cogwork.container.mesh.reach import Reach
     from cogwork.container.schemas.service import Schemas
     from cogwork.dataplane.core import Core
-    from cogwork.dataplane.transport.outgoing import OutgoingLink
     from cogwork.spi.audits import Audits
     from cogwork.spi.effects import Effect
     from cogwork.spi.engines import Engines
@@ -359,6 +359,21 @@ class VirtualHost:
         is_anycast = rule.kind == "direct" and rule.distribution is not Distribution.MULTICAST
         if not is_anycast and not name.startswith(REPLY_PREFIX):
             self.entry_of(name)
+
+    def is_served(self, address: str) -> bool:
+        """Tells whether a node, or a receiver anywhere in the mesh, stands at an address."""
+        try:
+            name, rule = self.rule_of(address)
+        except Refused:
+            return False
+        if rule.kind != "direct":
+            return True
+        entry: AddressEntry | None = self.space.entries.get(name.encode())
+        if entry is not None and any(
+            isinstance(each, OutgoingLink) and not each.is_branch for each in entry.outlets
+        ):
+            return True
+        return self.reach is not None and bool(self.reach.wanted_at(name))
 
     def _used(self, name: str, entry: AddressEntry) -> AddressEntry:
         """Takes note that messages come to an entry which name their address themselves."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import uuid
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
@@ -124,7 +125,8 @@ class Driver(base.BaseDriver):  # type: ignore[misc]  # untyped library
             content=message,
         )
         monitor_s = call_monitor_timeout if wait_for_reply else None
-        request = Message.value(wire.request_body(message, ctxt, monitor_s))
+        write = partial(wire.request_body, message, ctxt, monitor_s)
+        request = Message.value(plan.put_off(write, (message, ctxt)))
         request.message_id = uuid.uuid4().hex
         reply = self._deliver(plan, request)
         if not wait_for_reply:
@@ -149,7 +151,7 @@ class Driver(base.BaseDriver):  # type: ignore[misc]  # untyped library
             MessageDeliveryFailure: One was not, within its retries and its time.
         """
         settings = self._settings
-        body = wire.notification_body(message, ctxt, version)
+        write = partial(wire.notification_body, message, ctxt, version)
         for topic in (target.topic, *(f"{target.topic}.{p}" for p in settings.notification_pools)):
             plan = Plan(
                 target=target(topic=topic, server=None, fanout=False),
@@ -158,6 +160,7 @@ class Driver(base.BaseDriver):  # type: ignore[misc]  # untyped library
                 timeout_s=settings.notify_timeout_s,
                 retry=retry,
             )
+            body = plan.put_off(write, (message, ctxt))
             notification = Message.value(body, durable=True)
             notification.message_id = uuid.uuid4().hex
             self._deliver(plan, notification)

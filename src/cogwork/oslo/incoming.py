@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING
 
 from oslo_messaging._drivers import base
@@ -88,35 +89,37 @@ class RpcRequest(base.RpcIncomingMessage):  # type: ignore[misc]  # untyped libr
         """
         if not self._reply_to:
             return
+        plan = self._plan(self._tell_why_not)
+        body: str | None
         try:
-            body = wire.reply_body(reply, failure)
+            body = plan.put_off(partial(wire.reply_body, reply, failure), reply)
         except Exception as error:  # whatever the application's objects raise
             log.exception("a reply cannot be written as JSON")
             body = wire.failure_body((type(error), error, error.__traceback__))
-        self._answer(Message.value(body), self._tell_why_not)
+        self._answer(Message.value(body), plan)
 
     def _tell_why_not(self, error: Exception) -> None:
         """Answers a call whose reply cannot be sent, as it is too large: nobody need wait."""
         told = MessageDeliveryFailure(f"the reply cannot be sent: {error}")
-        self._answer(Message.value(wire.failure_body((type(told), told, None))))
+        self._answer(Message.value(wire.failure_body((type(told), told, None))), self._plan())
 
     def heartbeat(self) -> None:
         """Tells the caller that the call is being worked on."""
         if self._reply_to:
-            self._answer(Message(None, ttl_s=self.client_timeout))
+            self._answer(Message(None, ttl_s=self.client_timeout), self._plan())
 
-    def _answer(
-        self, message: Message, instead: Callable[[Exception], object] | None = None
-    ) -> None:
+    def _plan(self, instead: Callable[[Exception], object] | None = None) -> Plan:
         settings = self._connection.settings
-        message.correlation_id = self._correlation_id
-        plan = Plan(
+        return Plan(
             reply_to=self._reply_to or "",
             is_settled="rpc-reply" in settings.pre_settled,
             timeout_s=settings.reply_timeout_s,
             retry=settings.reply_retry,
             instead=instead,
         )
+
+    def _answer(self, message: Message, plan: Plan) -> None:
+        message.correlation_id = self._correlation_id
         sending = Sending(self._connection, plan, message, waits=False)
         self._connection.thread.call(sending.begin)
 

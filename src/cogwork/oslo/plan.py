@@ -8,14 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 from oslo_messaging.exceptions import MessageUndeliverable
 
+from cogwork.dataplane.client.posting_errors import MessageTooLarge
+from cogwork.dataplane.encoding.extent import exceeds
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from oslo_messaging import Target
 
+    from cogwork.dataplane.message.messages import Message
     from cogwork.oslo.addresses import Addresser, Service
 
 __all__ = ("Plan",)
+
+EAGER_BYTES_MAX = 64 * 1024
+"""Bodies that may be larger are written only when it is known how much is taken."""
 
 log = logging.getLogger("cogwork.oslo")
 
@@ -37,6 +44,8 @@ class Plan:
         carries_ttl: Whether it expires with its time.
         content: What the application sends, for the error that says it cannot be delivered.
         instead: Called, on the loop's thread, with the reason why it is nothing that can be sent.
+        write: Writes the body, where that was put off; None where it is written.
+        parts: What it will hold then.
     """
 
     target: Target | None = None
@@ -51,6 +60,35 @@ class Plan:
     carries_ttl: bool = False
     content: Any = None
     instead: Callable[[Exception], object] | None = None
+    write: Callable[[], str] | None = None
+    parts: object = None
+
+    def put_off(self, write: Callable[[], str], parts: object) -> str | None:
+        """Return the body, or None where it is so large that it is written when it is sent.
+
+        How much is taken is known then, so that what is too large is refused without being written.
+
+        Args:
+            write: Writes it.
+            parts: What it will hold, at the least.
+        """
+        if not exceeds(parts, EAGER_BYTES_MAX):
+            return write()
+        self.write, self.parts = write, parts
+        return None
+
+    def fill(self, message: Message, size_bytes_max: int) -> None:
+        """Write the body, if that was put off.
+
+        Raises:
+            MessageTooLarge: It is larger than what is taken.
+        """
+        if self.write is None:
+            return
+        if size_bytes_max and exceeds(self.parts, size_bytes_max):
+            raise MessageTooLarge(f"more than {size_bytes_max} bytes are not taken")
+        message.body = self.write()
+        self.write = self.parts = None
 
     @property
     def is_reply(self) -> bool:

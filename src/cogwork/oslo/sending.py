@@ -173,9 +173,11 @@ class Sending:
         if self.plan.carries_ttl and self._deadline_s is not None:
             self.message.ttl_s = max(self._deadline_s - time.monotonic(), 0.001)
         try:
+            self.plan.fill(self.message, publisher.size_bytes_max)
             post = publisher.post(self.message, settled=self.plan.is_settled)
-        except CogworkError as error:
-            self._finish(_explained(error, self._address))
+        except Exception as error:  # whatever the application's objects raise, too
+            known = isinstance(error, CogworkError)
+            self._finish(_explained(error, self._address) if known else error)
             if self.plan.instead is not None:
                 self.plan.instead(error)
             return
@@ -332,5 +334,5 @@ class Sending:
             self.plan.on_failure(error)
 
 
-def _explained(error: CogworkError, address: str) -> Exception:
+def _explained(error: Exception, address: str) -> Exception:
     return NotDelivered(f"{address}: {error}")

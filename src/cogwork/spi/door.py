@@ -93,13 +93,20 @@ class Door(Protocol):
         """Sends a message to the address in its `to`.
 
         Args:
-            message: Encoded.
+            message: Encoded, of at most `size_bytes_max`.
             token: Names it to `Sender.on_outcome`.
             is_settled: Whether no outcome is wanted.
 
         Returns:
             False where there is no credit; `Sender.on_credit` tells when there is.
         """
+
+    @property
+    def size_bytes_max(self) -> int:
+        """How large a message may be; 0 for any size, and until that is known."""
+
+    def is_served(self, address: str) -> bool:
+        """Tells whether a node, or a receiver anywhere in the mesh, stands at an address now."""
 
     def attach(
         self, address: str | None, receiver: Receiver, credit: int, *, is_exclusive: bool = False

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 class Credited:
     """A door with as much credit as a test says."""
 
+    size_bytes_max = 0
+
     def __init__(self) -> None:
         self.credit = 0
         self.posted: list[object] = []
@@ -116,7 +118,7 @@ class Streamed:
     def __init__(self) -> None:
         self.can_say = True
         self.said: list[tuple[str | None, object]] = []
-        self.calls = Calls(lambda _message, _number: None, lambda: 100.0)
+        self.calls = Calls(lambda _message, _number: None, lambda _address: False, lambda: 100.0)
         self.asked = AskedStreams(self.calls, lambda _message: None, self._say, lambda: 100.0)
         self.session = Session(b"me", JSON, 30.0, "", set())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cogwork.dataplane.message.messages import Message
-from cogwork.gateways.zeromq.calls import UNDER_WAY_MAX, Call, Calls, Deadlines
+from cogwork.gateways.zeromq.calls import GRACE_S, UNDER_WAY_MAX, Call, Calls, Deadlines
 from cogwork.gateways.zeromq.errors import Fault
 from cogwork.spi.door import Code
 
@@ -17,7 +17,8 @@ class Stage:
         self.now_s = 100.0
         self.sent: list[tuple[float, int, float]] = []
         self.ended: list[Message | None] = []
-        self.calls = Calls(self._post, lambda: self.now_s)
+        self.served: set[str] = set()
+        self.calls = Calls(self._post, self.served.__contains__, lambda: self.now_s)
 
     def _post(self, message: Message, token: int) -> None:
         self.sent.append((self.now_s, token, round(message.ttl_s or 0.0, 3)))
@@ -62,7 +63,7 @@ def test_a_call_ends_with_its_deadline_and_leaves_nothing() -> None:
     stage.begin(1.0)
     stage.run(0.9)
     assert len(stage.calls) == 1
-    stage.run(0.4)
+    stage.run(GRACE_S + 0.4)
     assert len(stage.calls) == 0
     assert stage.calls.timed_out == 1
 

@@ -1,10 +1,11 @@
 """The calling half of RPC: one a mesh.
 
 Theory of operation. A call costs one message there and one back, no task and no timer of its own.
-It is encoded before anything is waited for, so that what cannot be carried is refused at once; it
-leaves on a link to the address itself, and waits there as long as the container gives no credit,
-which is how it looks when nobody serves the address. Its reply is matched by a number in the data
-plane's own batch (`Replies`), and the future that the caller awaits is done within that batch.
+It is encoded before anything is waited for, so that what cannot be carried is refused at once, or,
+where it is large, as soon as it is known how much is carried; it leaves on a link to the address
+itself, and waits there as long as the container gives no credit, which is how it looks when nobody
+serves the address. Its reply is matched by a number in the data plane's own batch (`Replies`), and
+the future that the caller awaits is done within that batch.
 
 Whoever leaves a call before its reply says so to the server that has it, or, where that is not
 known, to all of the topic: the work is cancelled there.
@@ -211,7 +212,12 @@ class Caller:
         try:
             try:
                 call.post = target.post(
-                    request.message(number, replies.reply_to, max(deadline_s - now_s, 0.001)),
+                    request.message(
+                        number,
+                        replies.reply_to,
+                        max(deadline_s - now_s, 0.001),
+                        target.size_bytes_max,
+                    ),
                     settled=settled,
                 )
             except Exception as error:
@@ -357,7 +363,7 @@ class Caller:
             except TimeoutError:
                 raise Unreachable(request.address, request.timeout_s) from None
         try:
-            message = request.message(None, None, ttl_s).encode()
+            message = request.message(None, None, ttl_s, target.size_bytes_max).encode()
         except Exception as error:
             raise request.refusal(error) from error
         await send(

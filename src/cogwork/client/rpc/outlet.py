@@ -29,6 +29,9 @@ class Outlet(Protocol):
             MessageTooLarge: It is larger than what is carried.
         """
 
+    def size_bytes_max(self, address: str) -> int:
+        """Returns how large a reply to an address may be; 0 where that is not known."""
+
 
 class RoutedOutlet:
     """Sends replies through the mesh, all on one link where the container has a relay.
@@ -57,6 +60,10 @@ class RoutedOutlet:
         """Lets what was sent leave, and detaches."""
         if self._relay is not None and self._relay.failure is None and self._mesh.is_connected:
             await self._relay.shut()
+
+    def size_bytes_max(self, _address: str) -> int:
+        """Returns how large a reply may be."""
+        return 0 if self._relay is None else self._relay.size_bytes_max
 
     def send(self, reply: Message) -> None:
         """Sends a reply to where it says, and goes on."""

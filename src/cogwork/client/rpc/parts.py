@@ -134,7 +134,12 @@ class Parts:
         number = self._caller.next_number()
         try:
             post = target.post(
-                request.message(number, replies.reply_to, max(deadline_s - self._time(), 0.001)),
+                request.message(
+                    number,
+                    replies.reply_to,
+                    max(deadline_s - self._time(), 0.001),
+                    target.size_bytes_max,
+                ),
                 settled=self._settled,
             )
         except Exception as error:

@@ -1,12 +1,20 @@
-"""What is asked of a service: encoded before anything is waited for, and the message that asks."""
+"""What is asked of a service, and the message that asks.
+
+Arguments are encoded before anything is waited for, so that what cannot be carried is refused at
+once. Large ones wait until it is known how much the container takes: what is too large is refused
+without being encoded.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cogwork.amqp.errors import EncodeError
+from cogwork.amqp.errors import Condition, EncodeError
 from cogwork.client.checks import demand_seconds
 from cogwork.client.rpc.codec import unserialisable
+from cogwork.client.rpc.errors import NoSuchMethod
+from cogwork.dataplane.client.posting_errors import MessageTooLarge
+from cogwork.dataplane.encoding.extent import exceeds
 from cogwork.dataplane.message.messages import Message
 
 if TYPE_CHECKING:
@@ -14,7 +22,28 @@ if TYPE_CHECKING:
 
     from cogwork.client.rpc.codec import Codec
 
-__all__ = ("Request",)
+__all__ = ("RESERVED", "Request", "demand_fitting")
+
+RESERVED = "$"
+"""What the names of no methods begin with."""
+
+EAGER_BYTES_MAX = 64 * 1024
+"""Arguments that may be larger are encoded only when it is known how much is carried."""
+
+
+def demand_fitting(value: object, size_bytes_max: int) -> None:
+    """Refuse what is too large to be carried, without encoding it.
+
+    Args:
+        value: The arguments, or a result.
+        size_bytes_max: How large a message may be; 0 for any size.
+
+    Raises:
+        MessageTooLarge: The value alone is larger.
+    """
+    if size_bytes_max and exceeds(value, size_bytes_max):
+        text = f"more than {size_bytes_max} bytes; at most {size_bytes_max} are taken"
+        raise MessageTooLarge(text)
 
 
 class Request:
@@ -23,7 +52,6 @@ class Request:
     Attributes:
         address: Whom.
         method: What is to be run.
-        body: The arguments, encoded.
         arguments: The arguments.
         codec: What encoded them.
         timeout_s: How long it may take.
@@ -33,9 +61,10 @@ class Request:
     """
 
     __slots__ = (
+        "_body",
+        "_is_encoded",
         "address",
         "arguments",
-        "body",
         "codec",
         "exchange",
         "method",
@@ -56,15 +85,19 @@ class Request:
         topic: str | None = None,
         exchange: str | None = None,
     ) -> None:
-        """Encodes the arguments.
+        """Encodes the arguments, unless they are large.
 
         Raises:
-            Unserialisable: One of them cannot be carried.
+            NoSuchMethod: The name is a reserved one.
+            Unserialisable: An argument cannot be carried.
             ValueError: There is no time for it.
         """
         demand_seconds("timeout_s", timeout_s)
         if timeout_s <= 0:
             raise ValueError(f"timeout: more than 0 s are expected, not {timeout_s!r:.80}")
+        if method.startswith(RESERVED):
+            text = f"{method!r:.80}: no method has a name with {RESERVED} in front"
+            raise NoSuchMethod(address, Condition.NOT_IMPLEMENTED, text)
         self.address = address
         self.method = method
         self.arguments = arguments
@@ -73,18 +106,41 @@ class Request:
         self.properties = properties
         self.topic = topic
         self.exchange = exchange
+        self._body: object = None
+        self._is_encoded = False
+        if not exceeds(arguments, EAGER_BYTES_MAX):
+            self._encode()
+
+    def _encode(self) -> None:
         try:
-            self.body = codec.encode(arguments)
+            self._body = self.codec.encode(self.arguments)
         except Exception as error:
-            raise unserialisable(arguments, self._carry, error) from error
+            raise unserialisable(self.arguments, self._carry, error) from error
+        self._is_encoded = True
 
     def _carry(self, value: object) -> None:
         Message(self.codec.encode(value)).encode()
 
-    def message(self, number: int | None, reply_to: str | None, ttl_s: float | None) -> Message:
-        """Returns the message that asks."""
+    def message(
+        self, number: int | None, reply_to: str | None, ttl_s: float | None, size_bytes_max: int
+    ) -> Message:
+        """Returns the message that asks.
+
+        Args:
+            number: What replies name; None for a cast.
+            reply_to: Where replies go; None for a cast.
+            ttl_s: How long it lives; None for ever.
+            size_bytes_max: How large it may be; 0 for any size.
+
+        Raises:
+            MessageTooLarge: The arguments are larger.
+            Unserialisable: An argument cannot be carried.
+        """
+        if not self._is_encoded:
+            demand_fitting(self.arguments, size_bytes_max)
+            self._encode()
         return Message(
-            self.body,
+            self._body,
             subject=self.method,
             to=self.address,
             message_id=number,

@@ -405,7 +405,7 @@ class Service:
         request: Message,
     ) -> None:
         """Takes a note on a call, or refuses a method that there is none of."""
-        if name in NOTES:
+        if name in NOTES and request.correlation_id is not None:
             self._note(str(name), reply_to, number, request)
         else:
             text = f"{self.topic} has no method {name!r:.80}{_those_of(self._methods.values())}"

@@ -13,6 +13,7 @@ from cogwork.amqp.types import UInt
 from cogwork.client.rpc.codec import unserialisable
 from cogwork.client.rpc.context import CallContext
 from cogwork.client.rpc.errors import CALL_CANCELLED, CALL_EXPIRED, NOT_BEGUN, REMOTE_ERROR
+from cogwork.client.rpc.request import demand_fitting
 from cogwork.client.rpc.wire import (
     CREDIT,
     CREDIT_MAX,
@@ -227,6 +228,7 @@ class Work:
             self.fail(unserialisable(result, self._carry, error))
 
     def _reply_of(self, result: object) -> Message:
+        demand_fitting(result, self.outlet.size_bytes_max(self.reply_to or ""))
         return Message(self._codec.encode(result), content_type=self._codec.content_type)
 
     def _reply_with(self, result: object) -> None:
@@ -346,6 +348,7 @@ class Work:
             await self._credit_waiter
         codec = self._codec
         try:
+            demand_fitting(value, self.outlet.size_bytes_max(self.reply_to or ""))
             body = codec.encode(value)
             self._send(
                 Message(
@@ -356,6 +359,10 @@ class Work:
                     reply_to=self._service.address if self._sent == 0 else None,
                 )
             )
+        except MessageTooLarge as error:
+            text = f"part {self._sent} of the result: {error}"
+            self._end_with(Condition.LINK_MESSAGE_SIZE_EXCEEDED, text)
+            raise
         except EncodeError as error:
             raise unserialisable(value, self._carry, error) from error
         self._sent += 1

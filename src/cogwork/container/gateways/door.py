@@ -22,6 +22,8 @@ from cogwork.dataplane.host import DiallingSide
 from cogwork.dataplane.transport.outgoing import OutgoingLink
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cogwork.amqp.errors import AmqpError
     from cogwork.amqp.performatives import Attach
     from cogwork.amqp.sasl import SaslInit
@@ -49,15 +51,19 @@ class GatewayDoor(DiallingSide):
         connection: Its client's end.
     """
 
-    def __init__(self, name: str, sender: Sender) -> None:
+    def __init__(
+        self, name: str, sender: Sender, is_served: Callable[[GatewayDoor, str], bool]
+    ) -> None:
         """Is not joined to anything yet.
 
         Args:
             name: What the container calls the gateway.
             sender: Hears of outcomes.
+            is_served: Tells whether anything stands at an address that this door can name.
         """
         self._name = name
         self._sender = sender
+        self._is_served = is_served
         self._core = Core(self._on_error)
         self.connection = Connection(self._core, self, SETTINGS)
         self._port = Port(self._core, self)
@@ -118,6 +124,17 @@ class GatewayDoor(DiallingSide):
             return True
         self._is_starved = True
         return False
+
+    @property
+    def size_bytes_max(self) -> int:
+        """How large a message may be; 0 for any size, and until that is known."""
+        link = self._relay_link
+        remote = None if link is None else link.remote
+        return (remote.max_message_size or 0) if remote is not None else 0
+
+    def is_served(self, address: str) -> bool:
+        """Tells whether a node, or a receiver anywhere in the mesh, stands at an address now."""
+        return self._is_served(self, address)
 
     def on_batch(self, port: Port) -> None:
         """Passes outcomes on."""

@@ -19,8 +19,10 @@ from cogwork.spi.gateway import GatewayContext, GatewayError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from cogwork.container.clients import ClientContext
     from cogwork.container.mesh.readiness import Readiness
     from cogwork.container.peers import Peers
+    from cogwork.dataplane.connection import Connection
     from cogwork.spi.door import Door, Sender
     from cogwork.spi.gateway import Gateway, GatewayFactory
 
@@ -52,6 +54,7 @@ class Gateways:
         """
         self._peers = peers
         self._doors: list[GatewayDoor] = []
+        self._inner: dict[GatewayDoor, Connection] = {}
         self._gateways: dict[str, Gateway] = {}
         self._readiness: Readiness | None = None
         self._ticked_s = 0.0
@@ -87,8 +90,9 @@ class Gateways:
                 raise
 
     def _open_door(self, name: str, sender: Sender, user: str | None) -> Door:
-        door = GatewayDoor(name, sender)
+        door = GatewayDoor(name, sender, self._is_served)
         self._doors = [each for each in self._doors if not each.is_closed]
+        self._inner = {each: inner for each, inner in self._inner.items() if not each.is_closed}
         self._doors.append(door)
         assert self._readiness is not None
         join = partial(self._join, name, door, user)
@@ -101,8 +105,15 @@ class Gateways:
     def _join(self, name: str, door: GatewayDoor, user: str | None) -> None:
         """Joins a door with an end of the container's own."""
         inner = self._peers.join(Inside(name), (ANONYMOUS,), user)
+        self._inner[door] = inner
         pipe = MemoryPipe(inner, door.connection, asyncio.get_running_loop().call_soon)
         door.start(pipe)
+
+    def _is_served(self, door: GatewayDoor, address: str) -> bool:
+        inner = self._inner.get(door)
+        if inner is None or inner.is_over:
+            return False
+        return cast("ClientContext", inner.context).vhost.is_served(address)
 
     def tick(self, now_s: float) -> None:
         """Lets time pass."""
@@ -133,6 +144,7 @@ class Gateways:
         for door in self._doors:
             door.close()
         self._doors.clear()
+        self._inner.clear()
 
     @property
     def endpoints(self) -> dict[str, list[str]]:

@@ -60,8 +60,17 @@ class Answers:
         """Opens the door."""
         self._outlet.door = self._open_door(self)
 
+    @property
+    def size_bytes_max(self) -> int:
+        """How large a message may be; 0 for any size, and until that is known."""
+        return self._outlet.size_bytes_max
+
     def post(self, message: Message) -> None:
-        """Sends a message, or has it wait for credit."""
+        """Sends a message, or has it wait for credit.
+
+        Raises:
+            TooLarge: The mesh takes nothing of this size.
+        """
         self._outlet.post(message)
         self._flush_soon()
 

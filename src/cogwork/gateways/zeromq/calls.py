@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cogwork.gateways.zeromq.errors import Code, Fault
+from cogwork.gateways.zeromq.errors import Code, Fault, TooLarge
 from cogwork.spi.door import Code as Outcome
 
 if TYPE_CHECKING:
@@ -29,6 +29,9 @@ PAUSE_LEAST_S, PAUSE_MOST_S = 0.05, 1.0
 
 LAST_S = 0.2
 """What is released later is not offered again: its deadline would come first."""
+
+GRACE_S = 0.2
+"""Within it an address gives back what it held until its time was over: nobody had taken it."""
 
 TENTHS = 10
 
@@ -57,6 +60,7 @@ class Call:
         on_end: Called instead of telling the client, with a reply or None.
         pause_s: Before it is offered again.
         was_released: Whether nobody took it when it was offered last.
+        is_overdue: Whether its time is over, and it is heard yet whether anybody had taken it.
         stream: What there is more where its reply comes in parts.
     """
 
@@ -72,6 +76,7 @@ class Call:
     on_end: Callable[[Message | None], None] | None = None
     pause_s: float = PAUSE_LEAST_S
     was_released: bool = False
+    is_overdue: bool = False
     stream: AskedStream | None = None
 
     def tell(self, verb: bytes, header: dict[str, object]) -> None:
@@ -114,14 +119,21 @@ class Deadlines:
 class Calls:
     """What is under way."""
 
-    def __init__(self, post: Callable[[Message, int], None], now_s: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        post: Callable[[Message, int], None],
+        is_served: Callable[[str], bool],
+        now_s: Callable[[], float],
+    ) -> None:
         """Has none.
 
         Args:
             post: Sends a message, with the token of its delivery.
+            is_served: Tells whether there is somebody at an address.
             now_s: The monotonic clock.
         """
         self._post = post
+        self._is_served = is_served
         self._now_s = now_s
         self._count = 0
         self._open: dict[int, Call] = {}
@@ -143,7 +155,7 @@ class Calls:
         """Sends it.
 
         Raises:
-            Fault: There is too much under way to its address.
+            Fault: There is too much under way to its address, or it is too large.
         """
         count = self._to.get(call.address, 0)
         if count >= UNDER_WAY_MAX:
@@ -154,7 +166,11 @@ class Calls:
         self._deadlines.add(call.number, call.deadline_s)
         if call.session is not None:
             call.session.under_way += 1
-        self._offer(call)
+        try:
+            self._offer(call)
+        except TooLarge:
+            self.end(call)
+            raise
 
     def _offer(self, call: Call) -> None:
         dies_s = call.deadline_s if call.has_reply else call.dies_s
@@ -202,8 +218,8 @@ class Calls:
     def _release(self, call: Call) -> None:
         """Offers it again after a pause, where there is time for that."""
         call.was_released = True
-        if call.on_end is not None:
-            self.fail(call, Code.UNREACHABLE, f"{call.address}: nobody is there to take it")
+        if call.on_end is not None or call.is_overdue:
+            self._fail_untaken(call)
             return
         left_s = call.deadline_s - self._now_s()
         again_s = self._now_s() + min(call.pause_s, max(left_s - LAST_S, 0.0))
@@ -215,8 +231,7 @@ class Calls:
         """Gives up what has lived as long as it may without being taken."""
         call = self._open.get(number)
         if call is not None:
-            text = f"{call.address}: nobody took it as long as it may live (ttl_s)"
-            self.fail(call, Code.UNREACHABLE, text)
+            self._fail_untaken(call)
 
     def renew(self, call: Call, deadline_s: float) -> None:
         """Has a call end later: something came of it."""
@@ -257,7 +272,6 @@ class Calls:
         for number in self._deadlines.take(now_s):
             call = self._open.get(number)
             if call is not None:
-                self.timed_out += 1
                 self._give_up(call)
         for number in self._pauses.take(now_s):
             call = self._open.get(number)
@@ -266,8 +280,22 @@ class Calls:
                 self._offer(call)
 
     def _give_up(self, call: Call) -> None:
+        """Ends what is over; what its address still holds is released in a moment."""
+        if not call.was_released and not call.is_overdue and call.on_end is None:
+            call.is_overdue = True
+            self.renew(call, self._now_s() + GRACE_S)
+            return
+        self.timed_out += 1
         if call.was_released:
-            self.fail(call, Code.UNREACHABLE, f"{call.address}: nobody was there to take it")
+            self._fail_untaken(call)
         else:
             what = "reply" if call.has_reply else "outcome"
             self.fail(call, Code.TIMEOUT, f"{call.address}: no {what} in time")
+
+    def _fail_untaken(self, call: Call) -> None:
+        """Says why nobody took it: those who could had no room, or there is nobody."""
+        if self._is_served(call.address):
+            text = f"{call.address}: those who serve it had no room for it in time"
+            self.fail(call, Code.BUSY, text)
+        else:
+            self.fail(call, Code.UNREACHABLE, f"{call.address}: nobody was there to take it")

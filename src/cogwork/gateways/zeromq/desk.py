@@ -6,11 +6,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from cogwork.gateways.zeromq.calls import Call
-from cogwork.gateways.zeromq.errors import Code, Fault
+from cogwork.gateways.zeromq.errors import Code, Fault, TooLarge
 from cogwork.gateways.zeromq.kind import Kind
 from cogwork.gateways.zeromq.registration import Registration
 from cogwork.gateways.zeromq.served import CREDIT_MAX
-from cogwork.gateways.zeromq.translation import error_reply, message_of
+from cogwork.gateways.zeromq.translation import error_reply, message_of, too_large_reply
 from cogwork.spi.door import Code as Outcome
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from cogwork.gateways.zeromq.frames import Frames
     from cogwork.gateways.zeromq.gateway import ZeromqGateway
     from cogwork.gateways.zeromq.lane import Lane
+    from cogwork.gateways.zeromq.registration import Delivery
     from cogwork.gateways.zeromq.session import Session
 
 __all__ = ("Desk",)
@@ -48,6 +49,22 @@ FAILURES = {
     "modify": Outcome.MODIFIED,
 }
 """What a client says of what it has not done: offer it to another, to nobody; it is in doubt."""
+
+
+RESERVED = "$"
+"""What the names of no methods begin with."""
+
+
+def _refuse_reserved(lane: Lane, frames: Frames) -> None:
+    """Refuse what would be a note on a call to whoever serves the address, and not a method.
+
+    Raises:
+        Fault: The subject is a reserved one.
+    """
+    subject = frames.text("subject")
+    if lane.kind is not Kind.PUBSUB and subject is not None and subject.startswith(RESERVED):
+        text = f"subject: {subject!r:.80}: names that begin with {RESERVED} are no methods"
+        raise Fault(Code.NOT_ALLOWED, text)
 
 
 class Desk:
@@ -162,7 +179,8 @@ class Desk:
             self._begin(lane, session, frames, request)
             return
         self._refuse_to_send()
-        message = message_of(frames)
+        _refuse_reserved(lane, frames)
+        message = message_of(frames, self._gateway.size_bytes_max)
         message.to = self._address_of(lane, frames)
         frames.seconds("timeout_s", CAST_TIMEOUT_S)
         message.ttl_s = frames.life_s()
@@ -174,8 +192,9 @@ class Desk:
         if session.under_way >= gateway.options.under_way:
             text = f"{session.under_way} calls and casts are under way, which is the limit"
             raise Fault(Code.BUSY, text)
+        _refuse_reserved(lane, frames)
         address = self._address_of(lane, frames)
-        message = message_of(frames)
+        message = message_of(frames, gateway.size_bytes_max)
         number = gateway.calls.next_number()
         message.to = address
         has_reply = frames.verb != b"CAST"
@@ -261,9 +280,18 @@ class Desk:
                 return registration, number
         return None
 
-    def _answer(self, registration: Registration, reply: Message) -> None:
+    def _answer(self, registration: Registration, reply: Message, delivery: Delivery) -> None:
         answers = self._gateway.answers
+        reply.to = delivery.reply_to
+        reply.correlation_id = delivery.correlation_id
         answers.give(registration, partial(answers.post, reply))
+
+    def _tell_too_large(self, registration: Registration, number: int, fault: TooLarge) -> None:
+        """Ends a request whose answer cannot be carried: its caller need not wait."""
+        delivery = registration.take(number)
+        if delivery is not None and delivery.reply_to is not None:
+            self._answer(registration, too_large_reply(fault), delivery)
+        registration.finish(number, Outcome.ACCEPTED)
 
     def _reply(self, _lane: Lane, session: Session, frames: Frames) -> None:
         found = self._registration_of(session, frames)
@@ -272,11 +300,14 @@ class Desk:
         registration, number = found
         delivery = registration.take(number)
         assert delivery is not None
-        if delivery.reply_to is not None:
-            reply = message_of(frames, delivery.content_type)
-            reply.to = delivery.reply_to
-            reply.correlation_id = delivery.correlation_id
-            self._answer(registration, reply)
+        try:
+            if delivery.reply_to is not None:
+                size_bytes_max = self._gateway.answers.size_bytes_max
+                reply = message_of(frames, size_bytes_max, delivery.content_type)
+                self._answer(registration, reply, delivery)
+        except TooLarge as fault:
+            self._tell_too_large(registration, number, fault)
+            raise
         registration.finish(number, Outcome.ACCEPTED)
 
     def _done(self, _lane: Lane, session: Session, frames: Frames) -> None:
@@ -286,13 +317,19 @@ class Desk:
 
     def _part(self, _lane: Lane, session: Session, frames: Frames) -> None:
         found = self._registration_of(session, frames)
-        if found is not None:
-            served = self._gateway.served
-            stream = served.find(*found)
-            delivery = found[0].take(found[1])
-            kind = delivery.content_type if delivery is not None else None
-            part = partial(served.part, stream, message_of(frames, kind))
-            self._gateway.answers.give(found[0], part)
+        if found is None:
+            return
+        registration, number = found
+        served, answers = self._gateway.served, self._gateway.answers
+        stream = served.find(registration, number)
+        delivery = registration.take(number)
+        kind = delivery.content_type if delivery is not None else None
+        try:
+            part = message_of(frames, answers.size_bytes_max, kind)
+            answers.give(registration, partial(served.part, stream, part))
+        except TooLarge as fault:
+            self._tell_too_large(registration, number, fault)
+            raise
 
     def _end(self, _lane: Lane, session: Session, frames: Frames) -> None:
         found = self._registration_of(session, frames)
@@ -319,10 +356,7 @@ class Desk:
         outcome = FAILURES.get(code)
         if outcome is None or delivery.is_settled:
             if delivery.reply_to is not None:
-                reply = error_reply(frames)
-                reply.to = delivery.reply_to
-                reply.correlation_id = delivery.correlation_id
-                self._answer(registration, reply)
+                self._answer(registration, error_reply(frames), delivery)
             outcome = Outcome.ACCEPTED
         registration.finish(number, outcome)
 

@@ -7,7 +7,7 @@ from enum import StrEnum
 from cogwork.amqp.errors import CogworkError
 from cogwork.spi.gateway import GatewayError
 
-__all__ = ("Code", "Fault", "GatewayOptionError")
+__all__ = ("Code", "Fault", "GatewayOptionError", "TooLarge")
 
 
 class Code(StrEnum):
@@ -38,6 +38,14 @@ class Fault(CogworkError):
         super().__init__(text)
         self.code = code
         self.text = text
+
+
+class TooLarge(Fault):
+    """A message is larger than what the mesh takes."""
+
+    def __init__(self, size_bytes_max: int) -> None:
+        text = f"the message is too large: at most {size_bytes_max} bytes are taken"
+        super().__init__(Code.BAD_MESSAGE, text)
 
 
 class GatewayOptionError(GatewayError):

@@ -66,7 +66,7 @@ class ZeromqGateway:
         self.options = options_of(context.options)
         self._keys = keys_of(self.options)
         self.sessions = Sessions(context.token, self.options.lease_s, self.options.sessions)
-        self.calls = Calls(self.post, context.now_s)
+        self.calls = Calls(self.post, self._is_served, context.now_s)
         self.answers = Answers(self._open, self._flush_soon, self._on_room_for_answers)
         post, say = self.answers.post, self.answers.say
         self.asked = AskedStreams(self.calls, post, say, context.now_s)
@@ -264,6 +264,9 @@ class ZeromqGateway:
         Args:
             message: With its address in `to`.
             token: Of its delivery; 0 wants no outcome.
+
+        Raises:
+            TooLarge: The mesh takes nothing of this size.
         """
         was_waiting = bool(self._requests)
         self._requests.post(message, token)
@@ -271,6 +274,15 @@ class ZeromqGateway:
             self._paused_s = self.now_s
             for lane in self._lanes.values():
                 lane.pause()
+
+    @property
+    def size_bytes_max(self) -> int:
+        """How large a message into the mesh may be; 0 for any size, and until that is known."""
+        return self._requests.size_bytes_max
+
+    def _is_served(self, address: str) -> bool:
+        door = self._requests.door
+        return door is not None and door.is_served(address)
 
     def demand_room(self) -> None:
         """Refuses what is new while something waits for credit.

@@ -6,6 +6,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from cogwork.dataplane.message.messages import Message
+from cogwork.gateways.zeromq.errors import TooLarge
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,14 +43,25 @@ class Outlet:
         """Counts what waits."""
         return len(self._waiting)
 
+    @property
+    def size_bytes_max(self) -> int:
+        """How large a message may be; 0 for any size, and until that is known."""
+        return 0 if self.door is None else self.door.size_bytes_max
+
     def post(self, message: Message, token: int = 0) -> None:
         """Sends a message, or has it wait.
 
         Args:
             message: With its address in `to`.
             token: Of its delivery; 0 wants no outcome.
+
+        Raises:
+            TooLarge: The mesh takes nothing of this size.
         """
         encoded = message.encode()
+        size_bytes_max = self.size_bytes_max
+        if size_bytes_max and len(encoded) > size_bytes_max:
+            raise TooLarge(size_bytes_max)
         if self._waiting or not self._send(encoded, token):
             life_s = message.ttl_s
             dies_s = None

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cogwork.amqp.errors import Condition
+from cogwork.dataplane.encoding.extent import exceeds
 from cogwork.dataplane.message.messages import Message
 from cogwork.gateways.zeromq.codec import codec_for
-from cogwork.gateways.zeromq.errors import Code, Fault
+from cogwork.gateways.zeromq.errors import Code, Fault, TooLarge
 from cogwork.gateways.zeromq.values import plain
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ __all__ = (
     "error_reply",
     "header_of",
     "message_of",
+    "too_large_reply",
 )
 
 OCTETS = "application/octet-stream"
@@ -53,15 +56,17 @@ REMOTE_ERROR = "cogwork:remote-error"
 """The condition of an exception that a method has raised."""
 
 
-def message_of(frames: Frames, content_type: str | None = None) -> Message:
+def message_of(frames: Frames, size_bytes_max: int, content_type: str | None = None) -> Message:
     """Makes the message that a client sends.
 
     Args:
         frames: From the client.
+        size_bytes_max: How large it may be; 0 for any size.
         content_type: What a reply is to be written in, as its request was; None for AMQP's types.
 
     Raises:
         Fault: Its body is not what the header says, or out of bounds.
+        TooLarge: Its body alone is larger.
     """
     subject = frames.text("subject")
     properties = frames.properties()
@@ -69,9 +74,13 @@ def message_of(frames: Frames, content_type: str | None = None) -> Message:
     if raw is not None:
         if frames.body is None:
             raise Fault(Code.BAD_MESSAGE, "raw: frame 4, the body, is missing")
+        if size_bytes_max and len(frames.body) > size_bytes_max:
+            raise TooLarge(size_bytes_max)
         kind = None if raw == OCTETS else raw
         return Message.data(frames.body, subject=subject, properties=properties, content_type=kind)
     body = frames.codec.decode(frames.body) if frames.body else None
+    if size_bytes_max and exceeds(body, size_bytes_max):
+        raise TooLarge(size_bytes_max)
     theirs = codec_for(content_type)
     if theirs is not None:
         encoded = theirs.encode(body)
@@ -158,6 +167,15 @@ def error_reply(frames: Frames) -> Message:
     }
     if kind is not None:
         properties[TYPE] = kind
+    return Message.value(None, subject=ERROR, properties=properties)
+
+
+def too_large_reply(fault: TooLarge) -> Message:
+    """Makes the reply that says that the result is too large to be carried."""
+    properties: dict[str, object] = {
+        CONDITION: str(Condition.LINK_MESSAGE_SIZE_EXCEEDED),
+        DESCRIPTION: f"the result: {fault.text}",
+    }
     return Message.value(None, subject=ERROR, properties=properties)
 
 

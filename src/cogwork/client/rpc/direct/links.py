@@ -105,6 +105,11 @@ class DirectLinks:
             except (ConnectionError, BacklogFull) as error:
                 log.info("%s: a reply could not be sent: %s", reply.to, error)
 
+    def size_bytes_max(self, address: str) -> int:
+        """Returns how large a reply to an address may be; 0 for any size."""
+        outflow = self._outflows.get(address)
+        return 0 if outflow is None else outflow.outbox.size_bytes_max
+
     def attach(self, link: Link, attach: Attach) -> None:
         """Answers a caller's attach."""
         if self._open >= LINKS_MAX:

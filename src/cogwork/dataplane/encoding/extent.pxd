@@ -1,0 +1,1 @@
+from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH

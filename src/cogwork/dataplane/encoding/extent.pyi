@@ -1,0 +1,3 @@
+SOURCE_HASH: str
+
+def exceeds(value: object, limit: int) -> bool: ...
