@@ -6,10 +6,12 @@ import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
+from proton.utils import BlockingConnection
 
 import cogwork
 from cogwork import Message
 
+from .faulty_disks import STALLS, faulty_disk
 from .meshes import Member, meshed
 from .served import within
 
@@ -96,3 +98,45 @@ def test_without_a_data_directory_it_is_told(tmp_path: Path) -> None:
         within(10.0, lambda: "durable messages in memory" in box.log(), "the log says so")
         assert box.log().count("durable messages in memory") == 1
         assert "'queue/a'" in box.log()
+
+
+def test_what_went_out_ahead_of_its_record_comes_again_with_a_mark(tmp_path: Path) -> None:
+    """A queue that redelivers does not wait for the disk, and a kill does not make it forget."""
+    stalled = tmp_path / "stalled"
+    environment = faulty_disk(tmp_path, STALLS, stalled)
+
+    def dress(member: Member) -> None:
+        member.head = f'data_dir = "{tmp_path}/data"\n'
+        member.environment = environment
+
+    def take_while_the_disk_stands_still(member: Member) -> None:
+        connection = BlockingConnection(member.url, timeout=30)
+        receiver = connection.create_receiver("queue/kept", credit=1)
+        stalled.touch()
+        receiver.receive(30)  # the record of this one is what the disk stands still with
+        receiver.flow(19)
+        for _ in range(19):
+            receiver.receive(30)
+        member.kill()
+        stalled.unlink()
+
+    async def take_again(url: str) -> dict[str, int]:
+        async with cogwork.connect(url) as mesh, mesh.consume("queue/kept") as items:
+            taken = [await anext(items) for _ in TEXTS]
+            for item in taken:
+                await item.accept()
+            return {item.body: item.delivery_count for item in taken}
+
+    queues = '[[queue]]\naddress = "queue/kept"\nin_doubt_timeout_s = 0.5\n'
+    with meshed(tmp_path, ["box"], [], queues, dress=dress) as members:
+        box = members["box"]
+        asyncio.run(publish(box.url, "queue/kept", list(TEXTS)))
+        for _ in range(2):  # the second kill does not make it forget either
+            take_while_the_disk_stands_still(box)
+            box.start()
+            within(30.0, box.listens, "the container listens")
+        again(box, is_killed=True)
+        counts = asyncio.run(take_again(box.url))
+        assert counts.keys() == set(TEXTS)
+        assert all(counts[text] for text in TEXTS[:20]), counts
+        assert not any(counts[text] for text in TEXTS[-6:]), "nobody was given the last ones"

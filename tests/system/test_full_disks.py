@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import shutil
-import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
 
 import cogwork
 
+from .faulty_disks import FAILS, faulty_disk
 from .meshes import Member, meshed
 from .served import READY_TIMEOUT_S, SETTLE_TIMEOUT_S, within
 from .small_disks import MIB, SmallDisk, small_disk
@@ -216,43 +215,13 @@ def test_without_any_room_nothing_moves_until_there_is_some(tmp_path: Path) -> N
         run(story())
 
 
-SHIM = r"""
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <errno.h>
-#include <stdlib.h>
-#include <unistd.h>
-
-int fdatasync(int fd) {
-    static int (*real)(int);
-    const char *file = getenv("COGWORK_TEST_BROKEN");
-    if (!real) real = (int (*)(int))dlsym(RTLD_NEXT, "fdatasync");
-    if (file && access(file, F_OK) == 0) { errno = EIO; return -1; }
-    return real(fd);
-}
-"""
-
-
-@pytest.fixture
-def shim(tmp_path: Path) -> Path:
-    """A library whose `fdatasync` fails while a file is there."""
-    compiler = shutil.which("cc")
-    if compiler is None:
-        pytest.skip("no C compiler makes a disk that fails")
-    source, library = tmp_path / "shim.c", tmp_path / "shim.so"
-    source.write_text(SHIM)
-    subprocess.run(
-        [compiler, "-shared", "-fPIC", "-o", str(library), str(source), "-ldl"], check=True
-    )
-    return library
-
-
-def test_a_disk_that_fails_accepts_nothing_until_a_new_start(tmp_path: Path, shim: Path) -> None:
+def test_a_disk_that_fails_accepts_nothing_until_a_new_start(tmp_path: Path) -> None:
     broken = tmp_path / "broken"
+    environment = faulty_disk(tmp_path, FAILS, broken)
 
     def dress(member: Member) -> None:
         member.head = f'data_dir = "{tmp_path}/data"\n'
-        member.environment = {"LD_PRELOAD": str(shim), "COGWORK_TEST_BROKEN": str(broken)}
+        member.environment = environment
 
     async def is_refused(url: str) -> bool:
         try:

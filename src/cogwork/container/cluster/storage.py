@@ -2,6 +2,7 @@
 
 DIR/wal/            the write-ahead log, one for everything
 DIR/streams/GROUP/  what a replica of a stream keeps beside it
+DIR/sent            what queues have sent ahead of the log
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cogwork.container.journals.sent_file import SentFile
 from cogwork.dataplane.disk import Disk
 from cogwork.log.directory import Directory
 from cogwork.log.disk_queue import DiskQueue
@@ -98,6 +100,14 @@ class Storage:
         if prefer is not None:
             prefer(self._queue.fileno())
         self._timer = loop.call_later(TICK_S, self._tick)
+
+    def sent_file(self) -> SentFile | None:
+        """Open the file of what queues have sent ahead of the log; None where none can be made."""
+        try:
+            return SentFile(self._path)
+        except OSError as error:
+            log.warning("queues wait for the disk with each delivery: %s", error)
+            return None
 
     def directory_of(self, group: int) -> Directory:
         """Opens the directory of a replica; makes it where it is not there."""

@@ -51,8 +51,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from cogwork.container.journals.durable_queue import DurableQueue
+    from cogwork.container.journals.sent_file import SentFile
     from cogwork.container.virtual_host import VirtualHost
     from cogwork.dataplane.core import Core
+    from cogwork.dataplane.queue.sent_marks import SentMarks
     from cogwork.dataplane.queue.store import Store
     from cogwork.log.errors import LogFailed
     from cogwork.log.record import Record
@@ -116,6 +118,7 @@ class QueueJournals:
         self._is_due = False
         self._is_shut = False
         self.low_space = LowSpace(self._queues)
+        self._marks: SentMarks | None = None
         self._failure: LogFailed | None = None
         self._patience: asyncio.TimerHandle | None = None
         self._retry: asyncio.TimerHandle | None = None
@@ -174,6 +177,10 @@ class QueueJournals:
             self.abandon(stranded)
             stranded.store.close()
         journal = queue.fill(replayed, self._core, partial(self.note, queue))
+        if self._marks is None:
+            queue.store.delivers_ahead = False
+        elif queue.store.delivers_ahead:
+            journal.mark_sent(self._marks, queue.group)
         if replayed is None:
             queue.write(BEGIN, queue.begin())
             queue.write(END, b"")
@@ -217,14 +224,19 @@ class QueueJournals:
         else:
             self._lost.discard(record.group)
 
-    def start(self, wal: Wal, vhosts: Mapping[str, VirtualHost]) -> None:
+    def start(
+        self, wal: Wal, vhosts: Mapping[str, VirtualHost], sent: SentFile | None = None
+    ) -> None:
         """Fills the queues that there are, and declares those again that there were.
 
         Args:
             wal: Recovered.
             vhosts: Where they are.
+            sent: Says what went out ahead of its record; None where nothing may.
         """
         self._wal = wal
+        if sent is not None:
+            self._take_marks(sent)
         self._core.on_ticket = self.commit_soon
         for group in [group for group, each in self._replayed.items() if not each.is_complete]:
             del self._replayed[group]
@@ -236,6 +248,13 @@ class QueueJournals:
         self._early.clear()
         for replayed in list(self._replayed.values()):
             self._declare(replayed.begin, vhosts)
+
+    def _take_marks(self, sent: SentFile) -> None:
+        for group, marks in sent.found.items():
+            if (replayed := self._replayed.get(group)) is not None:
+                for number, attempt in marks:
+                    replayed.image.note_sent(number, attempt)
+        self._marks = sent.marks(self._core)
 
     @staticmethod
     def _declare(begin: Begin, vhosts: Mapping[str, VirtualHost]) -> None:

@@ -4,6 +4,7 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from cogwork.dataplane.core cimport Core
 from cogwork.dataplane.encoding.octets cimport octets
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
+from cogwork.dataplane.queue.sent_marks cimport SentMarks
 from cogwork.dataplane.queue.stored cimport Item
 from cogwork.dataplane.terminus cimport Terminus
 
@@ -79,6 +80,8 @@ cdef class Journal:
     cdef list parts
     cdef public object seen
     cdef public uint64_t held_partitions
+    cdef SentMarks marks
+    cdef uint32_t group
     cdef bint is_dirty
     cdef uint8_t* reserve(self, uint64_t size) except NULL
     cdef uint8_t* extend(self, uint64_t size) except NULL

@@ -93,6 +93,16 @@ class Journal:
         """Holds all output until what is written now is durable."""
         self.core.hold_all()
 
+    def mark_sent(self, marks: SentMarks, group: int) -> None:
+        """Has attempts marked as they go out, which is before their records are durable.
+
+        Args:
+            marks: Where.
+            group: The queue's number in the log.
+        """
+        self.marks = marks
+        self.group = group
+
     # -- records
 
     def put(self, item):
@@ -132,9 +142,12 @@ class Journal:
         clock that was set back may have what a consumer has delayed again.
         """
         p: cython.pointer(uint8_t) = self.reserve(OUT_BYTES)
+        attempt: uint32_t = 0 if is_delayed(item) else item.attempt
         p[0] = OUT_AGAIN
         store_u64(p + 1, number_of(item))
-        store_u32(p + 9, 0 if is_delayed(item) else item.attempt)
+        store_u32(p + 9, attempt)
+        if self.marks is not None and not self.marks.note(self.group, number_of(item), attempt):
+            self.core.hold_all()
         return 0
 
     def done(self, number):

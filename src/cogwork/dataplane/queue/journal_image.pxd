@@ -21,6 +21,7 @@ cdef class KeptItem:
     cdef readonly int priority
     cdef readonly bint ages
     cdef readonly bint is_out
+    cdef readonly bint is_unrecorded
     cdef readonly str reason
     cdef readonly bytes error
     cdef readonly uint64_t died_ms

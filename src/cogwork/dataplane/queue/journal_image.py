@@ -80,6 +80,7 @@ class KeptItem:
         priority: Its level.
         ages: Whether its message has a ttl.
         is_out: Whether that attempt goes on.
+        is_unrecorded: Whether no record says so: it went out, and nothing more was written.
         reason: Why it is dead; None while it is not.
         error: The outcome of who rejected it, encoded; empty where nobody did.
         died_ms: Since when it is dead; 0 where that is not known.
@@ -138,6 +139,18 @@ class JournalImage:
             if taken == 0:
                 raise ValueError(f"no record of a queue at octet {at} of {size}")
             at += taken
+
+    def note_sent(self, number: int, attempt: int) -> None:
+        """Takes in that an attempt went out, unless the records say more of its item.
+
+        Args:
+            number: The item's.
+            attempt: Which.
+        """
+        item: KeptItem = self.items.get(number)
+        if item is not None and item.reason is None and attempt > item.attempt:
+            item.attempt = attempt
+            item.is_out = item.is_unrecorded = True
 
     def _apply_one(self, p, size):
         """Applies a record; returns what it takes, 0 where it is none."""

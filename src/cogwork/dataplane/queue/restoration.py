@@ -165,6 +165,8 @@ class Restoration:
         if item.attempt:
             item.flags |= ACQUIRED
             store.shelf.disorder.lose(item.sequence)
+        if kept.is_unrecorded and store.journal is not None:
+            store.journal.out(item)
         if kept.is_out:
             # Marked until `_doubt`, which needs all of its group to stand in order first.
             item.flags |= HANDED
