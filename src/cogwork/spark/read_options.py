@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from cogwork.client.certificates import NONE, Certificates
 from cogwork.spark.errors import OptionError
+from cogwork.spark.json_times import zone_of
 from cogwork.spark.words import (
     CERTIFICATES,
     EARLIEST,
@@ -22,6 +23,8 @@ from cogwork.spark.words import (
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from cogwork.spark.json_times import Zone
 
 __all__ = ("Place", "ReadOptions", "read_options")
 
@@ -39,6 +42,7 @@ KNOWN = (
     "failOnDataLoss",
     "timeoutSeconds",
     "pushdown",
+    "timeZone",
     *CERTIFICATES,
 )
 
@@ -83,6 +87,7 @@ class ReadOptions:
         fails_on_loss: Whether records that are gone are an error.
         timeout_s: How long to try to go on where nothing comes.
         pushes_down: Whether filters narrow what is read.
+        zone: The time zone of timestamps in JSON that name none.
         certificates: For TLS; the files are read wherever a connection is made.
     """
 
@@ -97,6 +102,7 @@ class ReadOptions:
     fails_on_loss: bool = True
     timeout_s: int = TIMEOUT_S
     pushes_down: bool = False
+    zone: Zone = 0
     certificates: Certificates = NONE
 
 
@@ -135,8 +141,19 @@ def read_options(options: Mapping[str, str], *, is_streaming: bool) -> ReadOptio
         fails_on_loss=truth_in(given, "failOnDataLoss", default=True),
         timeout_s=count_in(given, "timeoutSeconds") or TIMEOUT_S,
         pushes_down=truth_in(given, "pushdown", default=False),
+        zone=_zone_in(given),
         certificates=certificates_in(given),
     )
+
+
+def _zone_in(given: Mapping[str, str]) -> Zone:
+    try:
+        return zone_of(given.get("timeZone", "UTC"))
+    except ValueError as error:
+        raise OptionError(
+            f"timeZone: {given['timeZone']!r:.80} is no time zone (expected one such as "
+            "Europe/Berlin or +01:00)"
+        ) from error
 
 
 def _streams_in(given: Mapping[str, str]) -> tuple[tuple[str, ...], str | None]:

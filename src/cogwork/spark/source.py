@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSourceStreamArrowWriter, DataSourceWriter, Filter
     from pyspark.sql.types import StructType
 
+    from cogwork.spark.json_times import Zone
     from cogwork.spark.read_options import ReadOptions
     from cogwork.spark.stream_source import CogworkStreamReader
 
@@ -173,14 +174,14 @@ def read_range(
             try:
                 for batch in client.read(*wanted, columns):
                     wanted = wanted._replace(start=wanted.start + batch.num_rows)
-                    yield _conformed(batch, expected)
+                    yield _conformed(batch, expected, options.zone)
             except (StreamTruncated, BeyondEnd) as error:
                 wanted = _what_is_left(wanted, error, fails=options.fails_on_loss)
             except ArrowError as error:
                 raise SourceError(str(error)) from error
 
 
-def _conformed(batch: pa.RecordBatch, expected: pa.Schema) -> pa.RecordBatch:
+def _conformed(batch: pa.RecordBatch, expected: pa.Schema, zone: Zone) -> pa.RecordBatch:
     """Gives a batch the columns of the user's schema, in Spark's own types.
 
     These are the same octets, for map types are told apart by names; but JSON is parsed.
@@ -188,7 +189,7 @@ def _conformed(batch: pa.RecordBatch, expected: pa.Schema) -> pa.RecordBatch:
     columns = []
     for field in expected:
         if field.name == JSON_COLUMN:
-            columns.append(parsed(batch.column("body"), field.type))
+            columns.append(parsed(batch.column("body"), field.type, zone))
             continue
         column = batch.column(field.name)
         columns.append(column if column.type.equals(field.type) else column.cast(field.type))
