@@ -3,80 +3,23 @@
 from __future__ import annotations
 
 import json
-import shutil
 from typing import TYPE_CHECKING
 
 import pytest
 
-from .meshes import Member, linked, meshed
+from .meshes import linked, meshed
 from .served import READY_TIMEOUT_S, done, ran, within
+from .trios import COUNT, IDS, LINES, Trio, holds, trios
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
-
-IDS = ("a", "b", "c")
-EDGES = (("a", "b"), ("b", "c"), ("c", "a"))
-COUNT = 40
-LINES = [f"order {number}" for number in range(COUNT)]
-
-
-class Trio:
-    """Three primaries with a stream that they all hold."""
-
-    def __init__(self, folder: Path, members: dict[str, Member]) -> None:
-        self.folder = folder
-        self.members = members
-
-    def url(self, name: str) -> str:
-        return self.members[name].url
-
-    def fill(self) -> None:
-        linked(self.members.values())
-        create = ("stream", "create", self.url("a"), "orders", "--replicas", "a,b,c")
-        within(READY_TIMEOUT_S, lambda: ran(*create).returncode == 0, "the cluster has begun")
-        (self.folder / "lines").write_text("\n".join(LINES))
-        done("send", self.url("b"), "stream/orders", "--file", str(self.folder / "lines"))
-
-    def wipe(self, *names: str) -> None:
-        for name in names:
-            if not self.members[name].was_killed:
-                self.members[name].kill()
-            shutil.rmtree(self.folder / name)
-
-    def start(self, *names: str) -> None:
-        for name in names:
-            self.members[name].start()
-        for name in names:
-            within(READY_TIMEOUT_S, self.members[name].listens, f"{name} listens")
-
-    def kept(self, name: str) -> dict[str, object]:
-        found: dict[str, object] = json.loads((self.folder / name / "cluster.json").read_bytes())
-        return found
-
-    def reads(self, name: str) -> bool:
-        read = ("receive", self.url(name), "stream/orders", "--from", "first", "--timeout", "5")
-        return ran(*read, "--count", str(COUNT)).stdout.splitlines() == LINES
-
-    def problem(self, name: str) -> str:
-        return ran("stream", "list", self.url(name)).stderr
 
 
 @pytest.fixture
 def trio(tmp_path: Path) -> Iterator[Trio]:
-    def head(name: str) -> str:
-        return f'data_dir = "{tmp_path / name}"\n[cluster]\nprimaries = ["a", "b", "c"]\n'
-
-    with meshed(tmp_path, IDS, EDGES, head=head) as members:
-        made = Trio(tmp_path, members)
-        made.fill()
+    with trios(tmp_path) as made:
         yield made
-
-
-def holds(trio: Trio, name: str) -> Callable[[], bool]:
-    """Tells whether a container's own directory has all records."""
-    dump = ("log", "dump", "orders", "--data", str(trio.folder / name))
-    return lambda: ran(*dump).stdout.splitlines() == LINES
 
 
 def test_founders_have_one_uuid_and_two_empty_ones_do_not_outvote_records(trio: Trio) -> None:

@@ -1,21 +1,30 @@
-"""`cogwork cluster`: what can be done to a cluster whose containers do not run."""
+"""`cogwork cluster`: begin one, move its primaries, recover it from one data directory."""
 
 from __future__ import annotations
 
+import asyncio
 import json
+import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from cogwork.cli.certificates import certified
 from cogwork.cli.exit_codes import ExitCode
+from cogwork.cli.manager import Manager
+from cogwork.cli.moving import LOOK_S, SILENCE_S, named, some
+from cogwork.cli.reach import reach
 from cogwork.cli.unknown_commands import HelpfulGroup
 from cogwork.cli.visible import visible
+from cogwork.client import ClientError
 from cogwork.container.cluster.identity import init as init_cluster
 from cogwork.container.cluster.recovery import recover as recover_cluster
 
 if TYPE_CHECKING:
     from uuid import UUID
+
+    from cogwork.client import Mesh
 
 __all__ = ("cluster",)
 
@@ -24,14 +33,15 @@ FOLDER = click.Path(file_okay=False, path_type=Path)
 
 WARNING = (
     "this is for a cluster whose majority is lost for good: what only the lost containers had is "
-    "gone; items that they had settled since may be given out again, and none of them may be "
-    "started with its old data directory"
+    "gone; items of replicated queues may have been settled there since, so those of work/ are "
+    "parked and those of queue/ delivered again, marked; no lost container may be started with "
+    "its old data directory"
 )
 
 
 @click.group(cls=HelpfulGroup, no_args_is_help=False)
 def cluster() -> None:
-    """Begin a cluster, or recover one from a single data directory."""
+    """Begin, move or recover a cluster."""
 
 
 @cluster.command("init")
@@ -73,3 +83,68 @@ def recover(data: Path, only: str, as_json: bool) -> int:
     for problem in found.problems:
         click.echo(visible(f"cogwork: not recovered: {problem}"), err=True)
     return ExitCode.ERROR if found.problems else ExitCode.OK
+
+
+@cluster.command("move")
+@click.argument("url")
+@click.option(
+    "--primaries",
+    required=True,
+    metavar="A,B,C",
+    callback=some,
+    help="Ids of the new primaries, most senior first.",
+)
+@click.option("--no-wait", is_flag=True, help="Return before the move is complete.")
+@certified
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def move(url: str, primaries: str, *, no_wait: bool, as_json: bool) -> None:
+    """Change the primaries of a cluster while it is used.
+
+    The new ones need a data directory, and the same [cluster] primaries in their configuration from
+    now on. The move continues even if this command is interrupted. Streams and queues stay where
+    they are: `cogwork stream move` and `cogwork queue relocate` move these.
+    """
+    wanted = named(primaries)
+
+    async def work(mesh: Mesh) -> dict[str, Any]:
+        manager = Manager(mesh)
+        await manager.ask("PRIMARIES", "org.cogwork.mesh", body={"replicas": wanted})
+        return await _facts(manager) if no_wait else await _watch(manager, wanted)
+
+    facts = reach(url, work, force=True)
+    if as_json:
+        click.echo(json.dumps({key: facts[key] for key in ("uuid", "voters", "moving")}))
+    else:
+        held = "is to have" if facts["moving"] else "has"
+        click.echo(visible(f"the cluster {held} the primaries {', '.join(facts['voters'])}"))
+
+
+async def _facts(manager: Manager) -> dict[str, Any]:
+    row = await manager.get("READ", "container")
+    facts: dict[str, Any] = row["cluster"]
+    return facts
+
+
+async def _watch(manager: Manager, wanted: list[str]) -> dict[str, Any]:
+    """Look at the cluster until it has the primaries that it is to have.
+
+    Raises:
+        click.ClickException: Another move has taken its place.
+        ClientError: The container has not answered for long.
+    """
+    heard_s, has_begun = time.monotonic(), False
+    while True:
+        try:
+            facts = await _facts(manager)
+        except ClientError:
+            if time.monotonic() - heard_s > SILENCE_S:
+                raise
+        else:
+            heard_s = time.monotonic()
+            if has_begun and facts["voters"] != wanted:
+                now = ", ".join(facts["voters"])
+                raise click.ClickException(f"another move has taken its place: to {now}")
+            has_begun = facts["voters"] == wanted
+            if has_begun and not facts["moving"]:
+                return facts
+        await asyncio.sleep(LOOK_S)

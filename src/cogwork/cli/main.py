@@ -54,9 +54,7 @@ COMMANDS = {
     "leave": Entry(
         "cogwork.cli.leave", "Remove a container from the mesh permanently and stop it."
     ),
-    "cluster": Entry(
-        "cogwork.cli.cluster", "Begin a cluster, or recover one from a single data directory."
-    ),
+    "cluster": Entry("cogwork.cli.cluster", "Begin, move or recover a cluster."),
     "log": Entry("cogwork.cli.log", "Inspect, verify and dump log files."),
     "bench": Entry("cogwork.cli.bench", "Measure the broker at URL."),
     "engine": Entry("cogwork.cli.engine", "List the stream engines."),

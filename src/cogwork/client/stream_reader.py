@@ -6,10 +6,11 @@ import asyncio
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
+from cogwork.amqp.errors import Condition
 from cogwork.amqp.extensions import CAUGHT_UP, STREAM_START
 from cogwork.amqp.performatives import SenderSettleMode
 from cogwork.amqp.terminus import Source
-from cogwork.amqp.types import Described
+from cogwork.amqp.types import Described, Symbol
 from cogwork.client.errors import LinkRefused, RecordsLost
 from cogwork.client.receiver import BATCH_MAX, Receiver, checked_credit, filters_of
 from cogwork.client.stream_start import start_filters
@@ -20,7 +21,7 @@ from cogwork.dataplane.client.stream_records import Record, Records
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from cogwork.amqp.types import Symbol
+    from cogwork.amqp.errors import AmqpError
     from cogwork.client.mesh import Mesh
     from cogwork.consensus.engine import FromTime
     from cogwork.dataplane.link import Link
@@ -183,6 +184,31 @@ class StreamReader(Receiver[Record]):
             source = copy(source)
             source.filter = self._filters(FromOffset(following))
         return source
+
+    def on_detached(self, error: AmqpError | None, *, is_lost: bool) -> None:
+        """The link has gone; told apart is a stream that ends before what has been read of it."""
+        lost = None if is_lost else self._records_lost(error)
+        if lost is None:
+            super().on_detached(error, is_lost=is_lost)
+            return
+        self.link = None
+        self.detached()
+        self.mesh.forget(self)
+        self.fail(lost)
+
+    def _records_lost(self, error: AmqpError | None) -> RecordsLost | None:
+        """Return what it means that the stream does not come as far as this has read."""
+        following = self.next_offset
+        if error is None or error.condition != Condition.INVALID_FIELD or following is None:
+            return None
+        end = (error.info or {}).get(Symbol("end"))
+        if not isinstance(end, int) or end >= following:
+            return None
+        text = (
+            f"the stream has lost its newest records, also some that were read: it ends before "
+            f"offset {end}, and {following} was next"
+        )
+        return RecordsLost(self.address, text, int(end))
 
     def close_with(self, error: Exception) -> None:
         """Ends the iteration, behind what has arrived and is in the stream yet."""

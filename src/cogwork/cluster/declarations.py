@@ -27,16 +27,22 @@ __all__ = (
     "Move",
     "Moved",
     "Outcome",
+    "Primaries",
+    "PrimariesMoved",
     "Recover",
     "Value",
     "decode",
     "encode",
+    "replicas_of",
 )
 
 VERSION = 1
 
 DECLARATIONS_MAX = 100_000
 """A cluster has no more: every container holds all of them."""
+
+REPLICAS = 3
+"""So many of the primaries hold what is declared without saying who does."""
 
 NAME_BYTES_MAX = 1_024
 OPTIONS_MAX = 64
@@ -131,14 +137,42 @@ class Recover(msgspec.Struct, frozen=True, array_like=True, tag=True):
         uuid: The new cluster's.
         only: The container.
         held: The numbers of what it holds, which it holds alone from now on.
+        present: The primaries so far; what is not held stays where it was by these.
     """
 
     uuid: str
     only: str
     held: list[int]
+    present: list[str] = []
 
 
-Command = Declare | Delete | Move | Moved | Recover
+class Primaries(msgspec.Struct, frozen=True, array_like=True, tag=True):
+    """Has others hold the replicas of the declarations themselves.
+
+    Attributes:
+        voters: Who is to hold them, the most senior first.
+        present: Who holds them; what is where it is by these stays there.
+    """
+
+    voters: list[str]
+    present: list[str]
+
+
+class PrimariesMoved(msgspec.Struct, frozen=True, array_like=True, tag=True):
+    """Says that those that are to hold the declarations do.
+
+    Attributes:
+        move: Which move is done: where another one has followed, this says nothing.
+        term: Of an entry that those who hold the replicas have committed.
+        index: Of that entry.
+    """
+
+    move: int
+    term: int
+    index: int
+
+
+Command = Declare | Delete | Move | Moved | Recover | Primaries | PrimariesMoved
 
 
 class Declaration(msgspec.Struct, frozen=True, array_like=True):
@@ -178,6 +212,7 @@ class _State(msgspec.Struct, array_like=True):
     next_number: int
     declarations: list[Declaration]
     placements: list[tuple[int, Placement]] = []
+    primaries: Placement | None = None
 
 
 _encoder = msgspec.msgpack.Encoder(order="deterministic")
@@ -186,9 +221,14 @@ _states = msgspec.msgpack.Decoder(_State)
 
 
 class Declarations:
-    """All that is declared."""
+    """All that is declared.
+
+    Attributes:
+        primaries: Who holds the declarations; None where it is who began the cluster.
+    """
 
     def __init__(self) -> None:
+        self.primaries: Placement | None = None
         self._next_number = 1
         self._by_name: dict[tuple[Kind, str, str], Declaration] = {}
         self._by_number: dict[int, Declaration] = {}
@@ -216,8 +256,10 @@ class Declarations:
 
     def apply(self, command: Command) -> Outcome:
         """Does what a command says."""
-        if isinstance(command, Recover):
-            return self._recover(command)
+        if isinstance(command, Recover | Primaries | PrimariesMoved):
+            outcome = self._apply_to_primaries(command)
+            self._digest = ""
+            return outcome
         key = (command.kind, command.vhost, command.name)
         match command:
             case Declare():
@@ -236,15 +278,47 @@ class Declarations:
             self._digest = ""
         return outcome
 
+    def _apply_to_primaries(self, command: Recover | Primaries | PrimariesMoved) -> Outcome:
+        match command:
+            case Recover():
+                return self._recover(command)
+            case Primaries():
+                return self._move_primaries(command)
+        before = self.primaries
+        if before is None or before.is_settled or before.move != command.move:
+            return Outcome(None, False)
+        self.primaries = before.done((command.term, command.index))
+        return Outcome(None, True)
+
+    def _move_primaries(self, command: Primaries) -> Outcome:
+        problem = _problem_with_members(command.voters, [], command.present)
+        if problem:
+            return Outcome(None, False, problem)
+        before = self.primaries or Placement(command.present, founders=command.present)
+        if before.voters == command.voters:
+            return Outcome(None, False)
+        self._pin(before.voters)
+        self.primaries = before.moved(command.voters, [])
+        return Outcome(None, True)
+
+    def _pin(self, primaries: list[str]) -> None:
+        """Have what is where it is by the primaries stay there when they change."""
+        for number, declaration in self._by_number.items():
+            is_replicated = declaration.options.get("engine", "raft") == "raft"
+            if number not in self._placements and is_replicated:
+                first = replicas_of(declaration, primaries)
+                self._placements[number] = Placement(first, founders=first)
+
     def _recover(self, command: Recover) -> Outcome:
+        before = self.primaries.move if self.primaries is not None else 0
+        present = self.primaries.voters if self.primaries is not None else command.present
+        if present:
+            self._pin(present)
+        self.primaries = _alone(command.only, before + 1)
         for number in command.held:
             if number in self._by_number:
                 move = self._placements[number].move if number in self._placements else 0
-                alone = [command.only]
-                self._placements[number] = Placement(
-                    alone, founders=alone, move=move + 1, settled=move + 1
-                )
-        self._digest = ""
+                self._placements[number] = _alone(command.only, move + 1)
         return Outcome(None, True)
 
     def _declare(self, key: tuple[Kind, str, str], command: Declare) -> Outcome:
@@ -264,7 +338,7 @@ class Declarations:
     def _move(self, found: Declaration | None, command: Move) -> Outcome:
         if found is None or found.number != command.number:
             return Outcome(None, False, f"{command.kind} {command.name!r:.200} is not there")
-        problem = _problem_with_members(command)
+        problem = _problem_with_members(command.voters, command.learners, command.present)
         if problem:
             return Outcome(found, False, problem)
         present = Placement(command.present, founders=command.present)
@@ -288,6 +362,8 @@ class Declarations:
         declared = [self._by_name[key] for key in sorted(self._by_name)]
         state = (VERSION, self._next_number, declared)
         placements = sorted(self._placements.items())
+        if self.primaries is not None:
+            return _encoder.encode((*state, placements, self.primaries))
         # As it was before anything could be moved, where nothing has been.
         return _encoder.encode((*state, placements) if placements else state)
 
@@ -309,6 +385,7 @@ class Declarations:
         made._by_name = {(each.kind, each.vhost, each.name): each for each in state.declarations}
         made._by_number = {each.number: each for each in state.declarations}
         made._placements = dict(state.placements)
+        made.primaries = state.primaries
         return made
 
     @property
@@ -352,9 +429,23 @@ def _problem_with(command: Declare) -> str:
     return ""
 
 
-def _problem_with_members(command: Move) -> str:
+def replicas_of(declaration: Declaration, primaries: list[str]) -> list[str]:
+    """Return who holds something first: who is named, or some primaries, each in turn."""
+    named = declaration.options.get("replicas")
+    if isinstance(named, list) and named:
+        return list(named)
+    first = declaration.number % len(primaries)
+    return (primaries[first:] + primaries[:first])[:REPLICAS]
+
+
+def _alone(container: str, move: int) -> Placement:
+    """Return the placement of what a container holds alone since a move."""
+    return Placement([container], founders=[container], move=move, settled=move)
+
+
+def _problem_with_members(voters: list[str], learners: list[str], present: list[str]) -> str:
     try:
-        for members in ((command.voters, command.learners), (command.present, [])):
+        for members in ((voters, learners), (present, [])):
             Membership(*map(tuple, members)).check()
     except ValueError as error:
         return str(error)

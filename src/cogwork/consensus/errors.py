@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from cogwork.amqp.errors import CogworkError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 __all__ = (
     "BeyondEnd",
@@ -12,6 +17,7 @@ __all__ = (
     "InvalidAppend",
     "InvalidSnapshot",
     "Malformed",
+    "NotAMember",
     "NotLeader",
     "OutOfSequence",
     "RecordsLost",
@@ -118,6 +124,18 @@ class Unavailable(ConsensusError):
     def __init__(self, reason: str) -> None:
         super().__init__(f"the engine is not available: {reason.rstrip('.')}; try again later")
         self.reason = reason
+
+
+class NotAMember(Unavailable):
+    """No replica is to be made here: those that hold the stream do not count this container.
+
+    Attributes:
+        voters: Who does hold it.
+    """
+
+    def __init__(self, voters: Sequence[str]) -> None:
+        super().__init__(f"it is held by {', '.join(voters)}, and not here")
+        self.voters = list(voters)
 
 
 class StreamLost(Unavailable):

@@ -244,6 +244,13 @@ class View:
         """Sees that containers which are to hold replicas are there, or were."""
         demand_known(self._container, {"replicas": names})
 
+    async def move_primaries(self, voters: Sequence[str]) -> None:
+        """Declare that others are to hold what the cluster has declared; return before they do."""
+        replication = self._container.replication
+        if not replication.is_in_use:
+            raise ValueError("this container is in no cluster")
+        await replication.raft.moves.move_primaries(voters)
+
     async def demand_rooms(self, options: Mapping[str, object]) -> None:
         """See that the containers which are to hold something new can do so."""
         demand_known(self._container, options)

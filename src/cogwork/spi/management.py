@@ -330,6 +330,17 @@ class ContainerView(Protocol):
             ManagementError: Nobody has heard of one, or one is named twice.
         """
 
+    def move_primaries(self, voters: Sequence[str]) -> Awaitable[None]:
+        """Declare that others are to hold what the cluster has declared; return before they do.
+
+        Args:
+            voters: Who is to hold it, the most senior first.
+
+        Raises:
+            ConsensusError: That cannot be done, or not now.
+            ValueError: These cannot hold it, or there is no cluster.
+        """
+
     def demand_rooms(self, options: Mapping[str, object]) -> Awaitable[None]:
         """See that the containers which are to hold something new can do so.
 

@@ -13,6 +13,9 @@ from cogwork.cluster.declarations import (
     Delete,
     Move,
     Moved,
+    Primaries,
+    PrimariesMoved,
+    Recover,
     decode,
     encode,
 )
@@ -92,8 +95,11 @@ def test_equal_commands_make_equal_octets_also_from_a_snapshot(seed: int) -> Non
                 Delete(*key),
                 Move(*key, number, voters, chance.sample("fgh", 1), present),
                 Moved(*key, number, chance.randrange(3), number, number),
+                Primaries(voters, present),
+                PrimariesMoved(chance.randrange(3), number, number),
+                Recover("u", voters[0], [number], present),
             ],
-            [4, 1, 6, 6],
+            [4, 1, 6, 6, 2, 2, 1],
         )
     whole, late = Declarations(), Declarations()
     cut = chance.randrange(200)
@@ -118,3 +124,42 @@ def test_a_state_of_another_version_is_refused() -> None:
     data[1] = 9
     with pytest.raises(Malformed, match="version"):
         Declarations.from_bytes(bytes(data))
+
+
+def placed(state: Declarations, name: str) -> list[str]:
+    """Returns who holds a stream that does not say so itself, after the primaries were moved."""
+    declaration = state.find("stream", "", name)
+    assert declaration is not None
+    placement = state.placement(declaration)
+    assert placement is not None
+    return placement.voters
+
+
+def test_other_primaries_leave_what_is_declared_where_it_is() -> None:
+    state = Declarations()
+    for name in ("one", "two", "memory"):
+        engine = "orb" if name == "memory" else "raft"
+        state.apply(Declare("stream", "", name, {"engine": engine}))
+    assert state.apply(Primaries([*"dabc"], [*"abcd"])).has_changed
+    assert (placed(state, "one"), placed(state, "two")) == ([*"bcd"], [*"cda"])
+    memory = state.find("stream", "", "memory")
+    assert memory is not None
+    assert state.placement(memory) is None, "it has no replicas"
+    assert state.primaries is not None
+    assert not state.primaries.is_settled
+    assert not state.apply(PrimariesMoved(7, 1, 1)).has_changed, "of another move"
+    assert state.apply(PrimariesMoved(1, 3, 9)).has_changed
+    assert (state.primaries.voters, state.primaries.floor) == ([*"dabc"], (3, 9))
+    assert not state.apply(Primaries([*"dabc"], [*"abcd"])).has_changed
+    assert "twice" in state.apply(Primaries(["a", "a"], [*"abcd"])).problem
+
+
+def test_a_recovery_leaves_one_primary_and_what_it_has_not_where_it_was() -> None:
+    state = Declarations()
+    for name in ("kept", "lost"):
+        state.apply(Declare("stream", "", name, {"engine": "raft"}))
+    state.apply(Recover("uuid", "e", [1], [*"abcde"]))
+    assert state.primaries is not None
+    assert (state.primaries.voters, state.primaries.is_settled) == (["e"], True)
+    assert (placed(state, "kept"), placed(state, "lost")) == (["e"], [*"cde"])
+    assert Declarations.from_bytes(state.to_bytes()).primaries == state.primaries

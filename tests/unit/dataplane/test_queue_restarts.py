@@ -13,6 +13,7 @@ from text_messages import text_of
 from cogwork.amqp.message import Header, Properties, decode_sections
 from cogwork.amqp.outcomes import Modified, Received, Released
 from cogwork.amqp.types import Symbol, UInt
+from cogwork.dataplane.queue.journal import recovered_entry
 from cogwork.dataplane.queue.restoration import restore
 from cogwork.dataplane.queue.store import KEEP_CODE, SETTLE_CODE, STALE_CODE, UNKNOWN_CODE
 
@@ -365,3 +366,72 @@ def test_annotations_leave_an_item_that_was_delayed_behind_what_came_before_it()
     queue.commit()
     assert queue.texts() == order
     assert queue.restarted().texts() == order
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+@pytest.mark.parametrize("redelivers", [False, True])
+def test_what_may_have_been_settled_where_it_is_lost_is_parked_or_marked(
+    redelivers: bool,
+) -> None:
+    queue = KeptQueue(redelivers=redelivers)
+    consumer = queue.peer()
+    consumer.consumer(queue.store, 1)
+    queue.send("out", "ready")
+    queue.send("later", message_annotations={Symbol("x-opt-delivery-delay"): UInt(60_000)})
+    (held,) = _given(queue, consumer)
+    queue.commit()
+    queue.records.append(recovered_entry(_now_ms()))
+    again = queue.restarted()
+    assert again.store.claim(*_parts_of(held)) == UNKNOWN_CODE, "not stale: nobody else has it"
+    again.core.flush()
+    assert again.count("in-doubt") == 0
+    assert again.count("delayed") == 1, "what is due later was given to nobody"
+    once_more = again.checkpointed().restarted()
+    if not redelivers:
+        assert sorted(again.dead) == ["out", "ready"]
+        assert {reason for _, reason, *_ in again.letters} == {"in-doubt"}
+        assert once_more.texts() == ["later"]
+        return
+    assert once_more.texts() == ["out", "ready", "later"]
+    other = once_more.peer()
+    other.consumer(once_more.store, 10)
+    given = _given(once_more, other)
+    counts = [decode_sections(each.message).header for each in given]
+    assert [count.delivery_count if count else 0 for count in counts] == [1, 1]
+    assert min(_parts_of(each)[1] for each in given) > _parts_of(held)[1] + 4096
+    assert once_more.store.claim(*_parts_of(held)) == STALE_CODE, "by now somebody else has it"
+
+
+def test_what_is_new_after_a_recovery_has_no_number_of_before(queue: KeptQueue) -> None:
+    queue.send("a")
+    queue.commit()
+    (before,) = queue.image().items
+    queue.records.append(recovered_entry(_now_ms()))
+    again = queue.restarted()
+    again.send("b")
+    again.commit()
+    fresh = max(again.image().items)
+    assert (fresh >> 32) > (before >> 32) + 4096
+
+
+def test_what_came_back_since_a_recovery_is_as_ever(queue: KeptQueue) -> None:
+    queue.send("a")
+    queue.commit()
+    queue.records.append(recovered_entry(_now_ms()))
+    queue.redelivers = True
+    again = queue.restarted()
+    consumer = again.peer()
+    consumer.consumer(again.store, 1)
+    (item,) = _given(again, consumer)
+    once_more = again.restarted()
+    assert once_more.count("in-doubt") == 1, "its consumer may come back"
+    assert once_more.store.claim(*_parts_of(item)) == SETTLE_CODE
+
+
+def _parts_of(item: Arrival) -> tuple[int, int]:
+    """Returns an item's number and attempt, by its tag."""
+    _, number, attempt = struct.unpack(">IQI", item.tag)
+    return number, attempt

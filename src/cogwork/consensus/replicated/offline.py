@@ -98,6 +98,16 @@ class KeptReplica:
             yield from _records(chunk, first, is_certain=is_certain)
 
     @property
+    def voters(self) -> list[str]:
+        """Who votes, by the newest membership that it has."""
+        state = self.state.snapshot.membership if self.state is not None else None
+        found = tuple(self.declared.voters) if state is None else state.voters
+        for entry in self.replayed.entries:
+            if entry.kind == Kind.MEMBERS:
+                found = Membership.from_bytes(entry.payload).voters
+        return list(found)
+
+    @property
     def next_offset(self) -> int:
         """The offset after its last record."""
         sequencer = self.sequencer()

@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from cogwork.consensus.errors import ConsensusError, Unavailable
+from cogwork.consensus.errors import ConsensusError, NotAMember, Unavailable
 from cogwork.consensus.replicated.calls import FloorIs, GetFloor
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ async def floor_of(service: RaftService, stream: Stream) -> tuple[int, int] | No
         stream: Which one.
 
     Raises:
+        NotAMember: It was never moved here, and those that hold it do not count this container.
         Unavailable: One does not answer, or too many have forgotten; the text says which.
     """
     placement = stream.placement
@@ -46,6 +47,8 @@ async def floor_of(service: RaftService, stream: Stream) -> tuple[int, int] | No
     answers |= await _ask(service, stream, voters - names - {service.own})
     # What was never moved is held by its members, and they know who they are.
     is_told = any(each.voters for each in answers.values()) and not placement.move
+    if is_told and service.own not in voters:
+        raise NotAMember(sorted(voters))
     missing = sorted((voters if is_told else names | voters) - answers.keys() - {service.own})
     if missing:
         raise Unavailable(

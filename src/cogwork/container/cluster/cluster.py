@@ -22,12 +22,15 @@ from cogwork.cluster.declarations import (
     Move,
     Moved,
     Outcome,
+    Primaries,
+    PrimariesMoved,
+    Recover,
     decode,
     encode,
 )
 from cogwork.consensus.batch import Batch
 from cogwork.consensus.engine import CaughtUp, FromOffset, Origin, Snapshot
-from cogwork.consensus.errors import Malformed, Truncated, Unknown
+from cogwork.consensus.errors import Malformed, NotAMember, Truncated, Unavailable, Unknown
 from cogwork.consensus.replicated.calls import StreamKey
 from cogwork.container.cluster.quorum import demand_majority, whom_it_lacks
 
@@ -112,6 +115,7 @@ class Cluster:
         self._identity = identity
         self._wanted: int | None = None
         self.voters = voters
+        self._configured = list(voters)
         self.declarations = Declarations()
         self.next = 0
         self._current = asyncio.Event()
@@ -250,6 +254,28 @@ class Cluster:
         if outcome.problem:
             raise ValueError(outcome.problem)
 
+    async def move_primaries(self, voters: Sequence[str]) -> None:
+        """Declare that others are to hold `$cluster`; whoever leads there then sees to it.
+
+        Args:
+            voters: Who is to hold it, the most senior first.
+
+        Raises:
+            Unavailable: The cluster has no majority.
+            ValueError: These cannot hold it.
+        """
+        try:
+            outcome = await self._order(Primaries(list(voters), list(self.voters)))
+        except Unknown as error:
+            # To declare the same once more changes nothing.
+            raise Unavailable(f"the cluster does not answer: {error.reason}") from error
+        if outcome.problem:
+            raise ValueError(outcome.problem)
+
+    async def end_move_of_primaries(self, move: int, floor: tuple[int, int]) -> None:
+        """Declare that a move of `$cluster` is done: see `end_move`."""
+        await self._order(PrimariesMoved(move, *floor))
+
     async def end_move(self, declaration: Declaration, move: int, floor: tuple[int, int]) -> None:
         """Declares that a move is done.
 
@@ -282,9 +308,15 @@ class Cluster:
         if self._identity is not None:
             await self._identity.decide()
         if self._engine is None:
-            options = {"group": GROUP, "replicas": self.voters}
-            self._engine = await self._service.open(STREAM, options)
+            try:
+                self._engine = await self._open_at(self.voters)
+            except NotAMember as error:  # the configuration names it, and the cluster does not
+                self.voters = error.voters
+                self._engine = await self._open_at(self.voters)
         return self._engine
+
+    async def _open_at(self, voters: list[str]) -> RaftEngine:
+        return await self._service.open(STREAM, {"group": GROUP, "replicas": voters})
 
     # -- following
 
@@ -340,18 +372,28 @@ class Cluster:
         self._tell(self._listener.current, self.declarations)
 
     async def _take_voters(self, engine: RaftEngine) -> None:
-        """Goes by those that the cluster began with, whatever the configuration has by now.
+        """Goes by those that the cluster has, whatever the configuration says.
 
         Where a stream is held that does not say so follows from them, everywhere the same.
         """
-        voters = list((await engine.members()).voters)
-        if voters and voters != self.voters:
+        configured = self._configured
+        if self.declarations.primaries is None:
+            self.voters = list((await engine.members()).voters) or self.voters
+        if self.voters != configured:
             log.warning(
-                "the cluster's voters are %s, and stay so; [cluster] primaries = %s has no effect",
-                ", ".join(voters),
+                "the cluster's primaries are %s, and stay so; [cluster] primaries = %s has no "
+                "effect: `cogwork cluster move URL --primaries %s` changes them",
                 ", ".join(self.voters),
+                ", ".join(configured),
+                ",".join(configured),
             )
-            self.voters = voters
+
+    def _follow_primaries(self) -> None:
+        """Have the replica of `$cluster` here opened or given up, as is declared."""
+        placement = self.declarations.primaries
+        if placement is not None:
+            self.voters = list(placement.voters)
+            self._service.place(STREAM, GROUP, placement)
 
     def _restore(self, snapshot: Snapshot) -> None:
         if snapshot.offset < self.next:  # what was declared since would look as if it were deleted
@@ -359,6 +401,7 @@ class Cluster:
         before = self.declarations
         self.declarations = Declarations.from_bytes(snapshot.data)
         self.next = self._kept = snapshot.offset
+        self._follow_primaries()
         for kind in ("stream", "queue"):
             for declaration in before.all(kind):
                 found = self.declarations.find(kind, declaration.vhost, declaration.name)
@@ -401,6 +444,8 @@ class Cluster:
 
     def _apply_one(self, command: Command) -> Outcome:
         outcome = self.declarations.apply(command)
+        if isinstance(command, Primaries | PrimariesMoved | Recover):
+            self._follow_primaries()
         if outcome.has_changed and outcome.declaration is not None:
             match command:
                 case Declare():
@@ -440,10 +485,11 @@ class Cluster:
 
     def facts(self) -> dict[str, object]:
         """Returns what is known, in plain values."""
-        identity = self._identity
+        identity, primaries = self._identity, self.declarations.primaries
         return {
             "uuid": identity.uuid if identity is not None else "",
             "voters": list(self.voters),
+            "moving": primaries is not None and not primaries.is_settled,
             "leader": self._service.leader_of(STREAM),
             "declarations": len(self.declarations),
             "next": self.next,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from cogwork.consensus.errors import Unavailable, Unknown
 from cogwork.consensus.raft.membership import Membership
+from cogwork.container.cluster.cluster import GROUP
 from cogwork.container.cluster.rooms import Rooms
 
 if TYPE_CHECKING:
@@ -86,6 +87,23 @@ class Moves:
             # To declare the same once more changes nothing.
             raise Unavailable(f"the cluster does not answer: {error.reason}") from error
 
+    async def move_primaries(self, voters: Sequence[str]) -> None:
+        """Declare that others are to hold the cluster's declarations; return before they do.
+
+        Args:
+            voters: Who is to hold them, the most senior first.
+
+        Raises:
+            Unavailable: The cluster has no majority, or a container cannot be asked.
+            ValueError: These cannot hold them.
+        """
+        Membership(tuple(voters)).check()
+        await self._cluster.demand_majority()
+        for container in voters:
+            if container not in self._cluster.voters:
+                await self.rooms.demand(container)
+        await self._cluster.move_primaries(voters)
+
     async def change_members(
         self, group: int, voters: Sequence[str], learners: Sequence[str]
     ) -> None:
@@ -121,9 +139,15 @@ class Moves:
         """Has it declared that those that are to hold a stream do."""
         declaration = self._declaration(group)
         key = (group, move)
-        if declaration is None or key in self._ending:
+        if key in self._ending:
             return
-        task = asyncio.ensure_future(self._cluster.end_move(declaration, move, floor))
+        if group == GROUP:
+            work = self._cluster.end_move_of_primaries(move, floor)
+        elif declaration is not None:
+            work = self._cluster.end_move(declaration, move, floor)
+        else:
+            return
+        task = asyncio.ensure_future(work)
         self._ending[key] = task
         task.add_done_callback(lambda done: self._ended(key, done))
 

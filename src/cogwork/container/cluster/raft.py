@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, cast
 
+from cogwork.cluster.declarations import replicas_of
 from cogwork.consensus.errors import Unavailable, Unknown
 from cogwork.consensus.raft.membership import Membership
 from cogwork.consensus.replicated.engine import CAPABILITIES
@@ -27,11 +28,11 @@ if TYPE_CHECKING:
 __all__ = (
     "FIRST_GROUP",
     "KIND",
+    "QUEUES",
     "ClusteredRaft",
     "is_replicated",
     "open_declared",
     "placement_of",
-    "replicas_of",
     "split_name",
     "stream_name",
 )
@@ -39,16 +40,14 @@ __all__ = (
 FIRST_GROUP = 16
 """A declared stream's group is this and its declaration's number."""
 
-REPLICAS = 3
-"""So many of the voters hold a stream whose declaration does not say who does."""
-
 KIND = "stream"
 """What streams are in the cluster's declarations."""
 
 OPTIONS = ("capture", *RETENTION_OPTIONS, *RaftOutside.stream_options)
 """What the declaration of a stream may say."""
 
-RESERVED = ("queue ", "orb ")
+QUEUES = "queue "
+RESERVED = (QUEUES, "orb ")
 """What replicas know the records of queues by, and streams in a container's memory, begins so."""
 
 CURRENT_TIMEOUT_S = 5.0
@@ -65,15 +64,6 @@ def split_name(stream: str) -> tuple[str, str]:
     """Splits what engines know a stream by: virtual host and name."""
     vhost, colon, name = stream.rpartition(":")
     return (vhost, name) if colon else ("", stream)
-
-
-def replicas_of(declaration: Declaration, voters: list[str]) -> list[str]:
-    """Returns who holds a stream first: who is named, or some voters, each in turn most senior."""
-    named = declaration.options.get("replicas")
-    if isinstance(named, list) and named:
-        return list(named)
-    first = declaration.number % len(voters)
-    return (voters[first:] + voters[:first])[:REPLICAS]
 
 
 def is_replicated(declaration: Declaration) -> bool:

@@ -2,6 +2,8 @@
 
 Theory of operation. The container is stopped. Each of its replicas gets two entries more: a
 membership in which this container is alone, and a fence, which begins a new epoch of the stream.
+The records of a queue get one more, which says that its items may have been given out and settled
+by those that are lost: they are parked or redelivered, and their attempts have higher numbers.
 What its log has counts as committed from then on, whether or not a majority had it; what the others
 had beyond that is lost. `$cluster` gets a record that says so: what is held here is placed here
 alone. The directory gets a new UUID, so that none of the lost containers is taken for a member, if
@@ -27,9 +29,11 @@ from cogwork.consensus.replicated.offline import KeptReplica, container_of, kept
 from cogwork.consensus.sequencer import encode as encode_command
 from cogwork.container.cluster.cluster import GROUP
 from cogwork.container.cluster.identity import Kept, read_kept, write_kept
-from cogwork.container.cluster.raft import FIRST_GROUP
+from cogwork.container.cluster.raft import FIRST_GROUP, QUEUES
 from cogwork.container.errors import DataDirectoryError
+from cogwork.container.journals.records import CHANGES
 from cogwork.dataplane.disk import Disk
+from cogwork.dataplane.queue.journal import recovered_entry
 from cogwork.log.directory import Directory
 from cogwork.log.disk_queue import DiskQueue
 from cogwork.log.wal import Wal
@@ -101,10 +105,15 @@ def _append_all(data_dir: Path, only: str, wal: Wal, cluster: str) -> Recovered:
         )
     problems = [str(each) for each in replicas.values() if isinstance(each, Exception)]
     held = sorted(group - FIRST_GROUP for group in sound if group > FIRST_GROUP)
-    record = Batch.of([encode(Recover(cluster, only, held))])
+    present = sound[GROUP].voters
     streams = {}
     for group, replica in sound.items():
-        _append(Journal(wal, group), replica, only, [record] if group == GROUP else [])
+        records = []
+        if group == GROUP:
+            records = [encode(Recover(cluster, only, held, present))]
+        elif replica.declared.stream.startswith(QUEUES):
+            records = [bytes((CHANGES,)) + recovered_entry(time.time_ns() // 1_000_000)]
+        _append(Journal(wal, group), replica, only, [Batch.of([each]) for each in records])
         if group != GROUP:
             streams[replica.declared.stream] = replica.next_offset
     wal.flush()

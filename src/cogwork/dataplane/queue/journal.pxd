@@ -40,6 +40,7 @@ cdef enum:
     CONFIRMED = 15
     ACQUIRED_AGAIN = 14
     ATTEMPTS = 16
+    RECOVERED = 17
     PUT_BYTES = 51
     OUT_BYTES = 13
     DONE_BYTES = 9
@@ -56,6 +57,7 @@ cdef enum:
     CONFIRMED_BYTES = 17
     ACQUIRED_BYTES = 13
     ATTEMPTS_BYTES = 5
+    RECOVERED_BYTES = 9
 
 # The flags of a PUT.
 cdef enum:

@@ -23,7 +23,7 @@ from cython.cimports.cogwork.dataplane.transport.sending import SendingEnd
 from cython.cimports.libc.stdlib import free, realloc
 from cython.cimports.libc.string import memcpy
 
-__all__ = ("MESSAGE_BYTES_MAX", "SOURCE_HASH", "Journal")
+__all__ = ("MESSAGE_BYTES_MAX", "SOURCE_HASH", "Journal", "recovered_entry")
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
@@ -36,6 +36,15 @@ MESSAGE_BYTES_MAX = 32 << 20
 MESSAGE_ID_BYTES_MAX = cython.declare(uint32_t, 0xFFFF)
 
 BUFFER_MIN_BYTES = cython.declare(uint64_t, 4096)
+
+
+def recovered_entry(at_ms: int) -> bytes:
+    """Return the entry that says that others may have given out and settled any item since.
+
+    Args:
+        at_ms: When that was found out, in milliseconds since 1970: what is due later is untouched.
+    """
+    return bytes((RECOVERED,)) + at_ms.to_bytes(8, "big")
 
 
 class Journal:

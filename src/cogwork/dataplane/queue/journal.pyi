@@ -8,6 +8,8 @@ from cogwork.dataplane.queue.sent_marks import SentMarks
 SOURCE_HASH: str
 MESSAGE_BYTES_MAX: Final[int]
 
+def recovered_entry(at_ms: int) -> bytes: ...
+
 class Journal:
     on_dirty: Callable[[], object] | None
     is_open: bool

@@ -22,6 +22,7 @@ cdef class KeptItem:
     cdef readonly bint ages
     cdef readonly bint is_out
     cdef readonly bint is_unrecorded
+    cdef readonly bint is_recovered
     cdef readonly str reason
     cdef readonly bytes error
     cdef readonly uint64_t died_ms
@@ -49,6 +50,7 @@ cdef class JournalImage:
     cdef int _tell(self, uint64_t mark) except -1
     cdef int64_t _apply_one(self, octets p, int64_t size) except -1
     cdef int64_t _apply_mark(self, octets p, int64_t size) except -1
+    cdef int _recover(self, uint64_t at_ms) except -1
     cdef int _put(self, octets p, uint32_t size) except -1
     cdef int64_t _bury(self, octets p, int64_t head, int64_t size) except -1
     cdef int _note_seen(self, KeptItem item) except -1

@@ -46,6 +46,8 @@ from cython.cimports.cogwork.dataplane.queue.journal import (
     OUT_BYTES,
     PUT,
     PUT_BYTES,
+    RECOVERED,
+    RECOVERED_BYTES,
     SEEN,
     SEEN_BYTES,
     SETTLED,
@@ -54,6 +56,7 @@ from cython.cimports.cogwork.dataplane.queue.journal import (
     TOLD_BYTES,
 )
 from cython.cimports.cogwork.dataplane.queue.letters import Letters
+from cython.cimports.cogwork.dataplane.queue.stock import RECOVERY_JUMP
 from cython.cimports.cogwork.dataplane.queue.trail import SAID_ACCEPTED, SAID_NOTHING, said_of
 
 __all__ = ("SOURCE_HASH", "JournalImage", "KeptItem")
@@ -81,6 +84,7 @@ class KeptItem:
         ages: Whether its message has a ttl.
         is_out: Whether that attempt goes on.
         is_unrecorded: Whether no record says so: it went out, and nothing more was written.
+        is_recovered: Whether it is the attempt of a recovery: nobody was handed that.
         reason: Why it is dead; None while it is not.
         error: The outcome of who rejected it, encoded; empty where nobody did.
         died_ms: Since when it is dead; 0 where that is not known.
@@ -168,6 +172,7 @@ class JournalImage:
             if item is not None:
                 item.attempt = load_u32(p + 9)
                 item.is_out = True
+                item.is_recovered = False
             return OUT_BYTES
         if kind == DONE and size >= DONE_BYTES:
             self._done(load_u64(p + 1))
@@ -209,6 +214,9 @@ class JournalImage:
             return ACQUIRED_BYTES
         if kind == DEAD and size >= DEAD_BYTES:
             return self._bury(p, DEAD_BYTES, size)
+        if kind == RECOVERED and size >= RECOVERED_BYTES:
+            self._recover(load_u64(p + 1))
+            return RECOVERED_BYTES
         return self._apply_mark(p, size)
 
     def _apply_mark(self, p, size):
@@ -277,6 +285,25 @@ class JournalImage:
             item.is_out = False
             self._settle(item.number, item.attempt, said_of(item.reason))
         return head + why + error_size
+
+    def _recover(self, at_ms):
+        """Applies that members whose records are lost may have given out any item that was due.
+
+        Attempts and births go on beyond all that those may have made: no tag of theirs names an
+        item or an attempt of later.
+        """
+        item: KeptItem
+        base: uint32_t = self.attempt_base
+        for item in self.items.values():
+            base = max(base, item.attempt)
+        base = (base // RECOVERY_JUMP + 1) * RECOVERY_JUMP
+        self.attempt_base = base
+        self.birth_base += RECOVERY_JUMP
+        for item in self.items.values():
+            if item.reason is None and (item.due_ms <= at_ms or item.attempt):
+                item.attempt = base
+                item.is_out = item.is_recovered = True
+        return 0
 
     def _put(self, p, size):
         item: KeptItem = KeptItem.__new__(KeptItem)

@@ -29,6 +29,8 @@ class KeptItem:
     @property
     def is_unrecorded(self) -> bool: ...
     @property
+    def is_recovered(self) -> bool: ...
+    @property
     def reason(self) -> str | None: ...
     @property
     def error(self) -> bytes | None: ...
@@ -39,6 +41,7 @@ class KeptItem:
 
 class JournalImage:
     birth_base: int
+    attempt_base: int
     is_audited: bool
     def __init__(self, seen_max: int = 0) -> None: ...
     @property

@@ -14,7 +14,7 @@ import cython
 from cython.cimports.cogwork.dataplane.encoding.octets import octets_of
 from cython.cimports.cogwork.dataplane.queue.annotations import annotated
 from cython.cimports.cogwork.dataplane.queue.journal import cogwork_wall_offset_s
-from cython.cimports.cogwork.dataplane.queue.stock import is_awaited
+from cython.cimports.cogwork.dataplane.queue.stock import RECOVERY_JUMP, is_awaited
 from cython.cimports.cogwork.dataplane.queue.stored import (
     DOUBT,
     HANDED,
@@ -90,7 +90,8 @@ class Ledger(Stock):
         item: cython.pointer(Item) = self.shelf.slots.find(number)
         confirmed: uint32_t
         if item != cython.NULL:
-            is_overtaken: cython.bint = item.attempt > attempt
+            # One that waits since a recovery was given to nobody: its attempt proves nothing.
+            is_overtaken: cython.bint = item.attempt > attempt and item.attempt % RECOVERY_JUMP != 0
         else:
             confirmed = self.commits.attempt_of(number, self.wall_s())
             if confirmed == attempt and attempt:

@@ -14,10 +14,12 @@ cdef class Restoration:
     cdef Hands ghost
     cdef double wall_offset_s
     cdef double now_s
+    cdef list recovered
     cdef int _number_on(self, JournalImage image) except -1
     cdef int _restore(self, KeptItem kept, bint is_delayed) except -1
     cdef int _bury(self, Item* item, KeptItem kept) except -1
     cdef int _doubt(self) except -1
+    cdef int _end_recovered(self) except -1
     cdef int _stand_back(self) except -1
     cdef double _when(self, KeptItem kept, uint64_t wall_ms) noexcept
     cdef double _at(self, uint64_t wall_ms) noexcept

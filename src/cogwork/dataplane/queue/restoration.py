@@ -26,6 +26,7 @@ from cython.cimports.cogwork.dataplane.queue.stored import (
     AGES,
     ASIDE,
     DELAYED,
+    DOUBT,
     HANDED,
     PARKED,
     READY,
@@ -80,6 +81,7 @@ class Restoration:
         self.store = store
         self.wall_offset_s = cogwork_wall_offset_s()
         self.now_s = clock_s()
+        self.recovered = []
         clear(cython.address(self.ghost.out))
         clear(cython.address(self.ghost.held))
         clear(cython.address(self.ghost.wanting))
@@ -170,6 +172,8 @@ class Restoration:
         if kept.is_out:
             # Marked until `_doubt`, which needs all of its group to stand in order first.
             item.flags |= HANDED
+            if kept.is_recovered:
+                self.recovered.append(kept.number)
         return 0
 
     def _bury(self, item, kept):
@@ -204,7 +208,21 @@ class Restoration:
         while not is_empty(cython.address(self.ghost.out)):
             node = self.ghost.out.next
             store.lose(cython.cast(cython.pointer(Item), node))
+        self._end_recovered()
         self._stand_back()
+        return 0
+
+    def _end_recovered(self):
+        """Decides over what may have been settled where the records of it are lost.
+
+        No claim is waited for: whoever has one may have been overtaken there.
+        """
+        item: cython.pointer(Item)
+        number: uint64_t
+        for number in self.recovered:
+            item = self.store.shelf.slots.find(number)
+            if item != cython.NULL and item.state == DOUBT:
+                self.store.end_doubt(item)
         return 0
 
     def _stand_back(self):

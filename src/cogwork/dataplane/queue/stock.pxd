@@ -20,6 +20,11 @@ cdef enum:
     ATTEMPTS_AHEAD = 1024
     ATTEMPTS_JUMP = 4096
 
+# What members have done whose records are lost is bounded by nothing: so a recovery goes on that
+# much further. Items wait for their next attempt with a multiple of it, which nobody was handed.
+cdef enum:
+    RECOVERY_JUMP = 1048576
+
 
 cdef class Stock(Terminus):
     cdef readonly Core core

@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING
 from cogwork.amqp.errors import Condition
 from cogwork.nodes.management.permission import ADDRESS, demand
 from cogwork.nodes.management.request import Reply
+from cogwork.nodes.management.waiting import finished, members_of
 from cogwork.spi.management import BAD_REQUEST, CONFLICT, NOT_FOUND, ManagementError
 from cogwork.spi.node import Refused
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from cogwork.nodes.management.request import Request
     from cogwork.spi.management import ContainerView, Requester
 
@@ -59,6 +62,19 @@ class Links:
                 "link is removed there",
             ) from None
         return Reply({}, 204)
+
+    def primaries(self, request: Request, requester: Requester) -> Generator[bool, None, Reply]:
+        """Have the containers `replicas` hold what the cluster has declared."""
+        demand(requester, ADDRESS)
+        voters, learners = members_of(request)
+        if learners:
+            raise ManagementError(BAD_REQUEST, "primaries have a vote: there are no learners")
+        self._container.demand_holders(voters)
+        return self._move(voters)
+
+    def _move(self, voters: list[str]) -> Generator[bool, None, Reply]:
+        yield from finished(self._container, self._container.move_primaries(voters))
+        return Reply({}, 202)
 
     def leave(self, _request: Request, requester: Requester) -> Reply:
         """Has the container leave the mesh; how far it is says `leaving` in what READ answers."""

@@ -101,7 +101,7 @@ class Operations:
         if LINK in container.collections:
             links = Links(container)
             self._by_type[LINK] = look | {"CREATE": links.create, "DELETE": links.delete}
-            self._by_type[MESH] = look | {"LEAVE": links.leave}
+            self._by_type[MESH] = look | {"LEAVE": links.leave, "PRIMARIES": links.primaries}
 
     def start(self, request: Request, requester: Requester) -> Reply | Work:
         """Carries a request out, or starts to.

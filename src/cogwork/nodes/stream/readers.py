@@ -253,4 +253,6 @@ def _info_of(error: Exception) -> dict[str, object] | None:
     """Returns what an error says for programs."""
     if isinstance(error, Truncated):
         return {"first": error.first}
+    if isinstance(error, BeyondEnd):
+        return {"end": error.next}
     return {"end": error.end} if isinstance(error, RecordsLost) else None

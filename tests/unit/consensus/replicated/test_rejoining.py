@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cogwork.consensus.errors import Unavailable
+from cogwork.consensus.errors import NotAMember, Unavailable
 from cogwork.consensus.replicated.calls import FloorIs, StreamKey
 from cogwork.consensus.replicated.placement import Placement
 from cogwork.consensus.replicated.rejoining import floor_of
@@ -73,7 +73,14 @@ def test_where_nobody_has_anything_there_is_no_past() -> None:
 
 
 def test_who_is_no_voter_any_more_needs_no_majority() -> None:
-    assert floor(a=at(3, 10, "a"), c=FORGOTTEN) == (4, 0)
-    assert floor(a=at(3, 10, "a")) == (4, 0), "a recovered cluster does not wait for the lost"
+    assert floor(move=1, a=at(3, 10, "a"), c=FORGOTTEN) == (4, 0)
     with pytest.raises(Unavailable, match="no answer comes from c"):
         floor(move=1, a=at(3, 10, "a"))
+
+
+def test_who_was_never_moved_there_is_told_who_holds_it() -> None:
+    with pytest.raises(NotAMember, match="held by a, and not here") as told:
+        floor(a=at(3, 10, "a"))  # the one primary of a recovered cluster, say
+    assert told.value.voters == ["a"]
+    with pytest.raises(NotAMember):
+        floor(a=at(3, 10, "a"), c=FORGOTTEN)
