@@ -71,22 +71,63 @@ def test_an_empty_voter_is_no_majority_with_one_that_may_lack_records(trio: Trio
     within(READY_TIMEOUT_S, lambda: trio.reads("a"), "all is well")
 
 
-def test_a_container_of_another_cluster_is_refused(trio: Trio) -> None:
+OTHER = "b0a3c3c0-0000-4000-8000-000000000000"
+
+
+def test_a_container_of_another_cluster_is_not_linked(trio: Trio) -> None:
     trio.members["c"].kill()
     kept = trio.kept("c")
     file = trio.folder / "c" / "cluster.json"
-    file.write_text(json.dumps({**kept, "uuid": "b0a3c3c0-0000-4000-8000-000000000000"}))
+    file.write_text(json.dumps({**kept, "uuid": OTHER}))
     trio.start("c")
-    within(
-        READY_TIMEOUT_S,
-        lambda: "container c is in another cluster" in trio.members["a"].log(),
-        "a says so",
-    )
-    within(READY_TIMEOUT_S, lambda: "is in another cluster" in trio.members["c"].log(), "c, too")
+    for name in ("a", "c"):
+        within(
+            READY_TIMEOUT_S,
+            lambda: (
+                "another cluster: container" in trio.members[name].log()
+                and OTHER in trio.members[name].log()
+                and str(kept["uuid"]) in trio.members[name].log()
+            ),
+            f"{name} names both",
+        )
+    assert trio.members["a"].reached() == {"a", "b"}
     file.write_text(json.dumps(kept))
     trio.members["c"].kill()
     trio.start("c")
     within(READY_TIMEOUT_S, lambda: trio.reads("c"), "it is taken again")
+
+
+def test_secondaries_keep_the_cluster_and_are_held_to_it(tmp_path: Path) -> None:
+    """One of them is in no cluster: it is linked with all."""
+
+    def head(name: str) -> str:
+        if name == "n":
+            return f'data_dir = "{tmp_path / name}"\n'
+        return f'data_dir = "{tmp_path / name}"\n[cluster]\nprimaries = ["a"]\n'
+
+    edges = (("a", "s"), ("a", "n"), ("s", "n"))
+    with meshed(tmp_path, ("a", "s", "n"), edges, head=head) as members:
+        linked(members.values())
+
+        def kept(name: str) -> dict[str, object]:
+            found: dict[str, object] = json.loads((tmp_path / name / "cluster.json").read_bytes())
+            return found
+
+        within(
+            READY_TIMEOUT_S, lambda: kept("s").get("uuid") == kept("a").get("uuid"), "s has joined"
+        )
+        assert kept("s")["is_joined"] is True
+        assert kept("n")["uuid"] != kept("a")["uuid"]
+        members["s"].kill()
+        (tmp_path / "s" / "cluster.json").write_text(json.dumps({**kept("s"), "uuid": OTHER}))
+        members["s"].start()
+        within(READY_TIMEOUT_S, members["s"].listens, "s listens")
+        within(READY_TIMEOUT_S, lambda: OTHER in members["a"].log(), "a refuses s")
+        within(READY_TIMEOUT_S, lambda: members["s"].reached() >= {"s", "n"}, "n takes s")
+        create = ("stream", "create", members["s"].url, "orders", "--replicas", "a")
+        refused = ran(*create)
+        assert refused.returncode != 0
+        assert "Traceback" not in refused.stderr
 
 
 def test_directories_of_before_adopt_one(trio: Trio) -> None:

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from cogwork.log.record import Record
     from cogwork.log.wal import Wal
 
-__all__ = ("RaftService",)
+__all__ = ("RaftService", "is_identity")
 
 HAND_OVER_PAUSE_S = 0.01
 """Between two looks at whether others lead."""
@@ -296,7 +296,7 @@ class RaftService:
         view = memoryview(data)
         kind = view[0] if data else None
         try:
-            if origin in self.refused and not _is_identity(view):
+            if origin in self.refused and not is_identity(view):
                 return
             if kind == FRAME[0]:
                 self._host.receive(origin, view[1:], self.now_s())
@@ -453,7 +453,7 @@ def _has_lost_none(_group: int) -> bool:
     return False
 
 
-def _is_identity(parcel: memoryview) -> bool:
+def is_identity(parcel: memoryview) -> bool:
     """Tell whether a parcel asks for a cluster's identity, or is the answer to that."""
     is_call = parcel[:1] == CALL
     return is_call and isinstance(calls.decode(parcel[1:]), GetIdentity | IdentityIs)

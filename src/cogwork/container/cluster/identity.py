@@ -28,7 +28,7 @@ from cogwork.container.errors import DataDirectoryError
 from cogwork.log.directory import DIRECTORY_MODE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from cogwork.consensus.replicated.service import RaftService
 
@@ -39,6 +39,9 @@ FILE_NAME = "cluster.json"
 ANSWER_TIMEOUT_S = 0.5
 LOOK_S = 2.0
 """How often the other primaries are asked which cluster they are in, until all have said it."""
+
+LOOK_SOON_S = 0.25
+"""The same while one has not said it since this container began: it waits for that."""
 
 REST_S = 30.0
 """How often after that."""
@@ -59,6 +62,7 @@ class Kept(msgspec.Struct, omit_defaults=True):
         known_before: For one that joined: what was declared with a lower number is older than its
             directory; None while that is not known.
         founders: The tokens of the founders' directories, by container.
+        is_recovered: Whether the cluster was made of one container's data, and others may be left.
     """
 
     token: str
@@ -67,6 +71,7 @@ class Kept(msgspec.Struct, omit_defaults=True):
     is_joined: bool = False
     known_before: int | None = None
     founders: dict[str, str] = {}
+    is_recovered: bool = False
 
 
 def read_kept(data_dir: Path) -> Kept | None:
@@ -121,7 +126,12 @@ def init(data_dir: Path, given: str | None = None) -> str:
 
 
 class Identity:
-    """Owned by the container's replication."""
+    """Owned by the container's replication.
+
+    Attributes:
+        on_known: Called with the cluster's UUID when that is known, or is another one.
+        on_refused: Called with the containers that nothing is to be taken from, or sent to.
+    """
 
     def __init__(
         self, own: str, primaries: Sequence[str], data_dir: str | None, *, is_empty: bool
@@ -144,7 +154,9 @@ class Identity:
         self._kept = found or Kept(secrets.token_hex(8), is_empty=is_empty)
         self._service: RaftService
         self._foreign: dict[str, str] = {}
-        self._told = ""
+        self.on_known: Callable[[str], object] = _ignore
+        self.on_refused: Callable[[set[str]], object] = _ignore
+        self._unverified: set[str] = set()
         self._deciding = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
         if found is None and self._folder is not None:
@@ -160,6 +172,11 @@ class Identity:
     def uuid(self) -> str:
         """The cluster's; empty while it is not known."""
         return self._kept.uuid
+
+    @property
+    def is_recovered(self) -> bool:
+        """Whether containers of the cluster that it was may be left, and come back."""
+        return self._kept.is_recovered
 
     @property
     def is_joined(self) -> bool:
@@ -197,6 +214,10 @@ class Identity:
     def start(self, service: RaftService) -> None:
         """Begin to ask the other primaries, again and again."""
         self._service = service
+        if self._kept.uuid and self._folder is not None:
+            # One that comes back from another cluster must not be listened to for a moment.
+            self._unverified = {*self._primaries} - {self._own}
+            self.on_refused(set(self._unverified))
         if {*self._primaries} - {self._own}:
             self._task = asyncio.get_running_loop().create_task(self._run())
 
@@ -213,7 +234,8 @@ class Identity:
             if self.is_decided and not self._kept.uuid:
                 self._look_for_one(answers)
             is_known = self._kept.uuid and len(answers) == len({*self._primaries} - {self._own})
-            await asyncio.sleep(REST_S if is_known and not self._foreign else LOOK_S)
+            pause_s = REST_S if is_known and not self._foreign else LOOK_S
+            await asyncio.sleep(LOOK_SOON_S if self._unverified else pause_s)
 
     async def decide(self) -> None:
         """See to it that it is known whether this container founds a cluster or joins one.
@@ -294,6 +316,7 @@ class Identity:
         self._kept.uuid = cluster
         self._kept.is_empty = False
         self._write()
+        self.on_known(cluster)
 
     def _look_for_one(self, answers: Mapping[str, IdentityIs]) -> None:
         """Adopt the UUID that others know; the most senior one makes it for directories of old."""
@@ -307,20 +330,22 @@ class Identity:
 
     def _look_for_strangers(self, answers: Mapping[str, IdentityIs]) -> None:
         """Refuse what comes from primaries that are in another cluster."""
+        self._unverified -= answers.keys()
         foreign = {
             name: each.uuid
             for name, each in answers.items()
             if each.uuid and self._kept.uuid and each.uuid != self._kept.uuid
         }
-        self._foreign = {**{k: v for k, v in self._foreign.items() if k not in answers}, **foreign}
+        told = self._foreign
+        self._foreign = {**{k: v for k, v in told.items() if k not in answers}, **foreign}
         for name, cluster in foreign.items():
-            if name not in self._service.refused:
+            if name not in told:
                 log.error(
                     "container %s is in another cluster, %s, and this one is in %s: nothing is "
                     "taken from it; give one of them an empty data directory, or other primaries",
                     *(name, cluster, self._kept.uuid),
                 )
-        self._service.refused = set(self._foreign)
+        self.on_refused({*self._foreign, *self._unverified})
 
     @property
     def problem(self) -> str:
@@ -347,3 +372,7 @@ class Identity:
             if kept.is_empty or kept.is_joined or kept.founders:
                 raise DataDirectoryError(str(self._folder / FILE_NAME), reason) from error
             log.warning("%s cannot be written: %s", self._folder / FILE_NAME, reason)
+
+
+def _ignore(_what: object) -> None:
+    """Tells nobody."""

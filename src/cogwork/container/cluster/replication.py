@@ -7,7 +7,7 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING
 
-from cogwork.consensus.replicated.service import RaftService
+from cogwork.consensus.replicated.service import RaftService, is_identity
 from cogwork.container.cluster.catch_up import CatchUp
 from cogwork.container.cluster.cluster import Cluster
 from cogwork.container.cluster.following import Following
@@ -22,6 +22,8 @@ from cogwork.container.errors import ConfigurationError
 from cogwork.container.journals.records import FIRST_GROUP
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cogwork.cluster.declarations import Declaration
     from cogwork.consensus.replicated.placement import Placement
     from cogwork.container.container import Container
@@ -48,8 +50,20 @@ class Carrier:
     """
 
     def __init__(self, core: Core, parcels: Parcels) -> None:
-        self.send = parcels.send
+        self.send: Callable[..., bool] = parcels.send
         self.flush = core.flush
+        self._send = parcels.send
+        self._refused: set[str] = set()
+
+    def refuse(self, containers: set[str]) -> None:
+        """Send nothing more to containers but what finds out which cluster they are in."""
+        self._refused = containers
+        self.send = self._send_checked if containers else self._send
+
+    def _send_checked(self, to: str, *parts: bytes) -> bool:
+        if to in self._refused and not is_identity(memoryview(b"".join(parts))):
+            return False
+        return self._send(to, *parts)
 
 
 class Replication:
@@ -103,7 +117,13 @@ class Replication:
             configuration.data_dir,
             is_empty=storage is not None and storage.was_empty,
         )
+        self._identity.on_refused = partial(self._refuse, carrier)
         self.service.tell_identity = self._identity.tell
+        if voters is not None or self._identity.is_recovered:
+            # What is a cluster of its own for having a directory may be linked with any other.
+            own_part = container.mesh.mesh.own
+            own_part.cluster = self._identity.uuid
+            self._identity.on_known = partial(setattr, own_part, "cluster")
         self.service.has_lost_past = self._has_lost_past
         following = Following(
             container.vhosts, self.service, self._kept, self._placement_of, self._forget_orb
@@ -127,6 +147,10 @@ class Replication:
             container.engines.add(ORB, self._orbs)
             container.engines.sharing = Sharing(self.cluster)
         container.engines.add(RAFT, self.raft)
+
+    def _refuse(self, carrier: Carrier, containers: set[str]) -> None:
+        self.service.refused = containers
+        carrier.refuse(containers)
 
     def _forget_orb(self, stream: str) -> None:
         task = asyncio.get_running_loop().create_task(self._orbs.delete(stream))

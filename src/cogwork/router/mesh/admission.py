@@ -41,6 +41,7 @@ def refusal_of(hello: Hello, link: Link, own: Own, others: Iterable[Link]) -> Re
         _version(hello, own)
         or _namesake(hello, own)
         or _virtual_hosts(hello, own)
+        or _cluster(hello, own)
         or _manners(hello, link)
         or _later_life(hello, own, others)
     )
@@ -76,6 +77,17 @@ def _virtual_hosts(hello: Hello, own: Own) -> Refusal | None:
     parts = [f"container {name} lacks {_names(names)}" for name, names in lacking if names]
     text = f"{', '.join(parts)}: all of a mesh have the same virtual hosts"
     return Refusal(Reason.VIRTUAL_HOSTS, text)
+
+
+def _cluster(hello: Hello, own: Own) -> Refusal | None:
+    if not hello.cluster or not own.cluster or hello.cluster == own.cluster:
+        return None
+    return Refusal(
+        Reason.CLUSTER,
+        f"container {hello.id} is in the cluster {hello.cluster}, and {own.id} in {own.cluster}: "
+        "containers of different clusters are not linked; give one of them an empty data "
+        "directory to have it join the other's cluster",
+    )
 
 
 def _manners(hello: Hello, link: Link) -> Refusal | None:

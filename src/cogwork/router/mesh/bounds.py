@@ -11,6 +11,7 @@ from typing import Final
 
 __all__ = (
     "ADDRESS_BYTES_MAX",
+    "CLUSTER_BYTES_MAX",
     "CONTAINERS_MAX",
     "COST_MAX",
     "HISTORY_DELTAS_MAX",
@@ -46,6 +47,9 @@ ID_BYTES_MAX: Final = 64
 """A container's id stands in every advertisement, and in delivery-tags by its number."""
 
 ADDRESS_BYTES_MAX: Final = 2048
+
+CLUSTER_BYTES_MAX: Final = 64
+"""What a cluster is known by: a UUID has 36."""
 
 VIRTUAL_HOST_BYTES_MAX: Final = 256
 VIRTUAL_HOSTS_MAX: Final = 256

@@ -37,6 +37,7 @@ class Reason(StrEnum):
     DUPLICATE_ID = "duplicate container id"
     VERSION = "protocol version mismatch"
     VIRTUAL_HOSTS = "virtual host mismatch"
+    CLUSTER = "another cluster"
     DUPLICATE_LINK = "duplicate link"
     RESTARTED = "restarted"
     DEAD = "no hello"

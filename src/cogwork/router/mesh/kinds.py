@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 __all__ = (
+    "CLUSTER_OR_NONE",
     "CONTAINER",
     "COST_OR_NONE",
     "HOSTS",
@@ -63,6 +64,13 @@ def _whole(value: object, kind: type[int], low: int = 0, high: int | None = None
 
 def _container(value: object) -> str:
     name = _text(value, bounds.ID_BYTES_MAX)
+    if not name.isprintable():  # it stands in the log
+        raise ValueError(f"a printable name is expected, not {value!r:.80}")
+    return name
+
+
+def _cluster(value: object) -> str:
+    name = _text(value, bounds.CLUSTER_BYTES_MAX, may_be_empty=True)
     if not name.isprintable():  # it stands in the log
         raise ValueError(f"a printable name is expected, not {value!r:.80}")
     return name
@@ -211,6 +219,7 @@ def interests(make: Callable[..., T]) -> Kind:
 
 
 CONTAINER = Kind("container", (str,), STRING.to_wire, _container)
+CLUSTER_OR_NONE = Kind("cluster or none", (str,), STRING.to_wire, _cluster)
 INCARNATION = Kind("incarnation", (ULong,), ULONG.to_wire, _incarnation)
 SEQUENCE = Kind("sequence", (UInt,), UINT.to_wire, lambda value: _whole(value, UInt, 1))
 COST_OR_NONE = Kind(

@@ -174,6 +174,7 @@ class Hello(Composite):
         cost: Of this link as the sender's configuration has it; 0 for no opinion.
         digest: Of all that the sender knows of the mesh: neighbours compare.
         figures: What the sender says of itself.
+        cluster: The UUID of the sender's cluster; empty for none. Other ones are refused.
     """
 
     id: str = field(kinds.CONTAINER)
@@ -186,6 +187,7 @@ class Hello(Composite):
     cost: int = field(kinds.COST_OR_NONE, default=0)
     digest: int = field(kinds.UINT, default=0)
     figures: Figures = field(kinds.tuples("figures", Figures, kinds.ULONG), default=Figures())
+    cluster: str = field(kinds.CLUSTER_OR_NONE, default="")
 
 
 @_message("advertisement")

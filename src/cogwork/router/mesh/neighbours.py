@@ -39,7 +39,15 @@ SAID_MAX = 100
 TOGETHER_HELLOS = 0.1
 """By so much of the time between two hellos one may come early."""
 
-_LOUD = frozenset({Reason.DUPLICATE_ID, Reason.SELF, Reason.VERSION, Reason.VIRTUAL_HOSTS})
+_LOUD = frozenset(
+    {
+        Reason.CLUSTER,
+        Reason.DUPLICATE_ID,
+        Reason.SELF,
+        Reason.VERSION,
+        Reason.VIRTUAL_HOSTS,
+    }
+)
 
 
 class Neighbours:

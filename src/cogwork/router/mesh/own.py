@@ -21,6 +21,7 @@ class Own:
             where somebody else uses a higher one for this id.
         virtual_hosts: Its virtual hosts; all containers of a mesh have the same.
         version: Of the protocol.
+        cluster: The UUID of its cluster; empty while it is in none, or does not know it.
         figures: What its hellos say of it.
         timers: How long it waits.
         life: The incarnation that it began with.
@@ -33,6 +34,7 @@ class Own:
     incarnation: int
     virtual_hosts: frozenset[str] = frozenset({""})
     version: int = PROTOCOL_VERSION
+    cluster: str = ""
     figures: Figures = field(default_factory=Figures)
     timers: Timers = field(default_factory=Timers)
     life: int = field(init=False)
@@ -50,6 +52,7 @@ class Own:
             virtual_hosts=tuple(sorted(self.virtual_hosts)),
             interval_ms=round(self.timers.hello_s * 1000),
             figures=self.figures,
+            cluster=self.cluster,
         )
 
     def was(self, incarnation: int) -> bool:

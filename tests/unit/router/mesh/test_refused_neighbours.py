@@ -110,6 +110,33 @@ def test_other_virtual_hosts_are_refused_at_both_ends() -> None:
     assert [each.reason for each in lab.stations["b"].of(Close)] == [Reason.VIRTUAL_HOSTS]
 
 
+def test_another_cluster_is_refused_at_both_ends_with_both_names() -> None:
+    lab = Lab()
+    lab.start("a", cluster="1f")
+    lab.start("b", cluster="2e")
+    lab.link("a", "b")
+    lab.run(0.1)
+    assert lab.stations["a"].said == [
+        "another cluster: container b is in the cluster 2e, and a in 1f: containers of different "
+        "clusters are not linked; give one of them an empty data directory to have it join the "
+        "other's cluster"
+    ]
+    assert [each.reason for each in lab.stations["b"].of(Close)] == [Reason.CLUSTER]
+
+
+def test_who_is_in_no_cluster_is_linked_until_it_says_that_it_is_in_another() -> None:
+    lab = Lab()
+    lab.start("a", cluster="1f")
+    lab.start("b")
+    lab.link("a", "b")
+    lab.run(2)
+    assert lab.stations["a"].mesh.next_hop("b") == "b"
+    lab.stations["b"].mesh.own.cluster = "2e"
+    lab.run(2)
+    assert [each.reason for each in lab.stations["a"].of(Close)] == [Reason.CLUSTER]
+    assert lab.stations["a"].mesh.next_hop("b") is None
+
+
 def test_a_refusal_quotes_a_few_words_of_a_stranger_and_no_more() -> None:
     lab = Lab("a")
     stranger = Stranger(lab, "a")
