@@ -93,6 +93,44 @@ def test_a_primary_that_is_away_does_not_hinder(tmp_path: Path) -> None:
         assert "no answer comes from b, c" in missing.stderr, missing
 
 
+def test_a_move_without_a_majority_of_what_is_moved_says_who_is_missing(tmp_path: Path) -> None:
+    """The cluster goes on, but those that hold the stream and the queue do not."""
+
+    def head(name: str) -> str:
+        return f'data_dir = "{tmp_path / name}"\n[cluster]\nprimaries = ["a", "b", "c"]\n'
+
+    names = ("a", "b", "c", "d", "e")
+    edges = [(one, other) for one in names for other in names if one < other]
+    with meshed(tmp_path, names, edges, head=head) as members:
+        linked(members.values())
+        url = members["a"].url
+        create = ("stream", "create", url, "orders", "--replicas", "c,d,e")
+        within(READY_TIMEOUT_S, lambda: ran(*create).returncode == 0, "the stream is made")
+        held = ("--durability", "replicated", "--option", 'replicas=["c","d","e"]')
+        done("queue", "declare", url, "queue/jobs", *held)
+        within(
+            READY_TIMEOUT_S,
+            lambda: json.loads(done("queue", "list", url, "--json").stdout)[0]["owner"] is not None,
+            "the queue has an owner",
+        )
+        for name in ("d", "e"):
+            members[name].kill()
+        for move in (("stream", "move", url, "orders"), ("queue", "relocate", url, "queue/jobs")):
+            missing = ran(*move, "--replicas", "a,b,c")
+            assert missing.returncode != 0
+            assert "cannot be moved now: a majority of c, d, e has to be up" in missing.stderr
+            assert "no answer comes from d, e" in missing.stderr
+        row = json.loads(done("stream", "show", url, "orders", "--json").stdout)
+        assert row["wanted"] == ["c", "d", "e"], "nothing is declared"
+        members["d"].start()
+        move = ("stream", "move", url, "orders", "--replicas", "a,b,c")
+        within(READY_TIMEOUT_S, lambda: ran(*move).returncode == 0, "a majority is enough")
+        members["a"].kill()
+        members["b"].kill()
+        missing = ran("stream", "move", members["c"].url, "orders", "--replicas", "c")
+        assert "no answer comes from a, b" in missing.stderr
+
+
 def test_the_old_name_of_the_key_is_taken_with_a_warning(tmp_path: Path) -> None:
     head = f'id = "test"\ndata_dir = "{tmp_path / "a"}"\n'
     with served(tmp_path, '[cluster]\nvoters = ["test"]\n', head=head) as container:

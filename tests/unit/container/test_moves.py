@@ -10,6 +10,7 @@ import pytest
 
 from cogwork.consensus.errors import Unavailable
 from cogwork.consensus.orb import OrbHost
+from cogwork.consensus.replicated.calls import Bounded
 from cogwork.container.cluster.cluster import Cluster
 from cogwork.container.cluster.moves import Moves
 from cogwork.container.cluster.raft import FIRST_GROUP, placement_of
@@ -33,6 +34,13 @@ class Service:
         return self.engine
 
     @staticmethod
+    def now_s() -> float:
+        return 0.0
+
+    async def ask(self, *_question: object) -> Bounded:
+        return Bounded(1, 0, 0, 0)  # a majority is there
+
+    @staticmethod
     def leads(name: str) -> bool:
         return name == ""
 
@@ -53,6 +61,7 @@ async def moving() -> AsyncIterator[tuple[Cluster, Moves, asyncio.Future[None]]]
         service,  # type: ignore[arg-type]  # nobody is asked for room
         FIRST_GROUP,
         lambda each: placement_of(cluster, each),
+        lambda each: each.name,
     )
     cluster.start()
     declaration = await cluster.declare("stream", "", "orders", {"replicas": [*"abc"]})

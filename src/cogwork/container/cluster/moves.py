@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 from cogwork.consensus.errors import Unavailable, Unknown
 from cogwork.consensus.raft.membership import Membership
+from cogwork.consensus.replicated.calls import StreamKey
 from cogwork.container.cluster.cluster import GROUP
+from cogwork.container.cluster.quorum import demand_replicas
 from cogwork.container.cluster.rooms import Rooms
 
 if TYPE_CHECKING:
@@ -39,6 +41,7 @@ class Moves:
         service: RaftService,
         first_group: int,
         placement_of: Callable[[Declaration], Placement],
+        stream_of: Callable[[Declaration], str],
     ) -> None:
         """Moves nothing.
 
@@ -47,11 +50,14 @@ class Moves:
             service: Has the replicas.
             first_group: A group's number is this and its declaration's.
             placement_of: Tells who is to hold what is declared, and who may.
+            stream_of: Tells what replicas know something declared by.
         """
         self.rooms = Rooms(cluster, service)
         self._cluster = cluster
+        self._service = service
         self._first_group = first_group
         self._placement_of = placement_of
+        self._stream_of = stream_of
         self._ending: dict[tuple[int, int], asyncio.Future[None]] = {}
         self._is_closed = False
 
@@ -71,13 +77,14 @@ class Moves:
             learners: Who is to have a copy that counts for nothing.
 
         Raises:
-            Unavailable: The cluster has no majority, and the text says who is missing; or a
-                container cannot be asked.
+            Unavailable: The cluster has no majority, or those that hold it are none, and the text
+                says who is missing; or a container cannot be asked.
             ValueError: These cannot hold it.
         """
         Membership(tuple(voters), tuple(learners)).check()
         await self._cluster.demand_majority()
         placement = self._placement_of(declaration)
+        await self._demand_replicas(declaration, placement)
         for container in (*voters, *learners):
             if container not in placement.holders:
                 await self.rooms.demand(container)
@@ -86,6 +93,20 @@ class Moves:
         except Unknown as error:
             # To declare the same once more changes nothing.
             raise Unavailable(f"the cluster does not answer: {error.reason}") from error
+
+    async def _demand_replicas(self, declaration: Declaration, placement: Placement) -> None:
+        """See that what is to be moved can be: whoever gets it has it from a majority.
+
+        Raises:
+            Unavailable: There is none; the text says who is missing.
+        """
+        key = StreamKey(self._stream_of(declaration), self._first_group + declaration.number)
+        voters = placement.voters if placement.is_settled else placement.holders
+        try:
+            await demand_replicas(self._service, key, placement.holders, voters)
+        except Unavailable as error:
+            what = f"{declaration.kind} {declaration.name!r:.200}"
+            raise Unavailable(f"{what} cannot be moved now: {error.reason}") from error
 
     async def move_primaries(self, voters: Sequence[str]) -> None:
         """Declare that others are to hold the cluster's declarations; return before they do.

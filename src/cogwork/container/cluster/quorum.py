@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from cogwork.consensus.errors import ConsensusError, Unavailable
-from cogwork.consensus.replicated.calls import GetMembers, MembersAre
+from cogwork.consensus.replicated.calls import Bounded, GetBounds, GetMembers, MembersAre
 from cogwork.consensus.replicated.desk import NO_REPLICA
 
 if TYPE_CHECKING:
@@ -16,12 +16,17 @@ if TYPE_CHECKING:
     from cogwork.consensus.replicated.engine import RaftEngine
     from cogwork.consensus.replicated.service import RaftService
 
-__all__ = ("demand_majority", "whom_it_lacks")
+__all__ = ("demand_majority", "demand_replicas", "whom_it_lacks")
 
 MAJORITY_TIMEOUT_S = 4.0
 """So long a majority is waited for: several elections."""
 
 ANSWER_TIMEOUT_S = 0.5
+PAUSE_S = 0.1
+
+UNCONFIGURED = "a data directory and the same [cluster] primaries are needed there"
+BROKEN = "its log says why"
+"""What to do about a container that is up and holds no replica of `$cluster`, or of a stream."""
 
 
 async def demand_majority(
@@ -45,8 +50,47 @@ async def demand_majority(
         raise Unavailable(await whom_it_lacks(service, stream, voters)) from None
 
 
-async def whom_it_lacks(service: RaftService, stream: StreamKey, voters: Sequence[str]) -> str:
-    """Say what keeps voters from deciding anything: who does not answer, or holds no replica."""
+async def demand_replicas(
+    service: RaftService, stream: StreamKey, holders: Sequence[str], voters: Sequence[str]
+) -> None:
+    """Wait until a majority of a stream's replicas answers, whether or not it is open here.
+
+    Args:
+        service: Carries the questions.
+        stream: Which it is.
+        holders: Who may hold a replica, and is asked.
+        voters: Who is named where there is no majority.
+
+    Raises:
+        Unavailable: None does; the text says which of them are missing.
+    """
+    deadline_s = service.now_s() + MAJORITY_TIMEOUT_S
+    while True:
+        asked = (
+            service.ask(each, GetBounds, Bounded, stream, ANSWER_TIMEOUT_S) for each in holders
+        )
+        found = await asyncio.gather(*asked, return_exceptions=True)
+        for each in found:
+            if isinstance(each, Bounded):  # which a majority has confirmed
+                return
+            if not isinstance(each, ConsensusError):
+                raise each
+        if service.now_s() >= deadline_s:
+            raise Unavailable(await whom_it_lacks(service, stream, voters, BROKEN))
+        await asyncio.sleep(PAUSE_S)
+
+
+async def whom_it_lacks(
+    service: RaftService, stream: StreamKey, voters: Sequence[str], hint: str = UNCONFIGURED
+) -> str:
+    """Say what keeps voters from deciding anything: who does not answer, or holds no replica.
+
+    Args:
+        service: Carries the questions.
+        stream: Which it is.
+        voters: Who holds it.
+        hint: What to do where a container is up without a replica.
+    """
 
     async def problem_of(voter: str) -> str:
         try:
@@ -68,6 +112,6 @@ async def whom_it_lacks(service: RaftService, stream: StreamKey, voters: Sequenc
     if without:
         told.append(
             f"{', '.join(without)} {'is' if len(without) == 1 else 'are'} up without a replica of "
-            f"{stream.name}: a data directory and the same [cluster] primaries are needed there"
+            f"{stream.name}: {hint}"
         )
     return f"a majority of {', '.join(voters)} has to be up and linked, and {', and '.join(told)}"

@@ -187,7 +187,11 @@ class ClusteredRaft:
         self._cluster = cluster
         self._service = service
         self.moves = service.cluster = Moves(
-            cluster, service, FIRST_GROUP, lambda each: placement_of(cluster, each)
+            cluster,
+            service,
+            FIRST_GROUP,
+            lambda each: placement_of(cluster, each),
+            lambda each: stream_name(each.kind, each.vhost, each.name),
         )
 
     @property
