@@ -76,7 +76,7 @@ async def test_a_link_that_is_left_without_an_error_is_told_to_be_over() -> None
         cogwork.connect(url_of(there)) as mesh,
         mesh.subscribe("topic/left") as messages,
     ):
-        (link,) = there._attachments.links.values()
+        (link,) = there.attachments.links.values()
         link.detach(closed=False)
         there.core.flush()
         with pytest.raises(cogwork.LinkDetached, match="ended by the container"):

@@ -24,6 +24,7 @@ __all__ = (
     "STREAM",
     "STREAM_START",
     "STREAM_TRUNCATED",
+    "TAKES_BACK",
 )
 
 ANONYMOUS_RELAY = Symbol("ANONYMOUS-RELAY")
@@ -36,6 +37,10 @@ DELAYED_DELIVERY = Symbol("DELAYED_DELIVERY")
 ESTABLISHMENT_FAILED = Symbol("amqp:connection-establishment-failed")
 """A property of an open, true: the close that says why follows. Clients that know it wait for that,
 and report an error instead of a connection."""
+
+TAKES_BACK = Symbol("cogwork:takes-back")
+"""A capability of a connection: a sender's disposition `released`, not settled, asks for deliveries
+back. Those that no queue and no consumer has had yet are released."""
 
 SELECTOR = Symbol("apache.org:selector-filter:string")
 NO_LOCAL = Symbol("apache.org:no-local-filter:list")

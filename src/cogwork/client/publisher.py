@@ -21,6 +21,7 @@ from cogwork.client.outcome import (
     outcome_of,
     unsent,
 )
+from cogwork.client.recall import Recall
 from cogwork.dataplane.client.outbox import Outbox
 from cogwork.dataplane.transport.outgoing import OutgoingLink
 
@@ -63,6 +64,8 @@ class Publisher(LinkEnd):
     role = Role.SENDER
     _capabilities: tuple[Symbol, ...] = ()
     _pending = "it was sent,"
+    takes_back = True
+    """Whether the container is asked for messages back whose time is over."""
 
     def __init__(
         self,
@@ -88,6 +91,7 @@ class Publisher(LinkEnd):
                 outbox.resend_later = asyncio.get_running_loop().call_later
             outbox.is_durable = address is not None and names_queue(address)
         self._outbox = outbox
+        self._recall = Recall(mesh, self, outbox)
 
     async def __aenter__(self) -> Self:
         await self.open()
@@ -200,8 +204,13 @@ class Publisher(LinkEnd):
         try:
             await post
         except asyncio.CancelledError:
-            post.withdraw()
+            self._give_up(post)
             raise
+
+    def _give_up(self, post: Post) -> None:
+        """Takes a post back: also from the container, as far as nobody has had it there."""
+        if not post.withdraw() and not post.is_done:
+            self._recall.ask(post)
 
     async def outcome_within(self, post: Post, timeout_s: float, spent_s: float = 0.0) -> None:
         """Waits for a post's outcome; one that was not sent in time is taken back.
@@ -218,13 +227,15 @@ class Publisher(LinkEnd):
             async with asyncio.timeout(timeout_s - spent_s):
                 await post
         except asyncio.CancelledError:
-            post.withdraw()
+            self._give_up(post)
             raise
         except TimeoutError:
             if post.withdraw():
                 if post.was_sent:
                     raise self._unanswered(post, timeout_s) from None
                 raise unsent(self.address, self._wanting, timeout_s) from None
+            if not post.is_done and await self._recall.has(post):
+                raise unsent(self.address, NO_CREDIT, timeout_s) from None
             if not post.is_done:
                 post.leave()
                 raise self._unanswered(post, timeout_s) from None
@@ -272,9 +283,11 @@ class Publisher(LinkEnd):
             async with asyncio.timeout(timeout_s):
                 return await batch
         except asyncio.CancelledError:
+            self._recall.ask(batch)
             self._outcomes_by(batch, 0.0)
             raise
         except TimeoutError:
+            await self._recall.has(batch)
             return self._outcomes_by(batch, timeout_s or 0.0)
 
     def _outcomes_by(self, batch: Batch[Outcome], timeout_s: float) -> list[Outcome]:

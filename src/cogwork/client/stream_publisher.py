@@ -34,6 +34,7 @@ class StreamPublisher(Publisher):
 
     _outbox: StreamOutbox[Outcome]
     _capabilities = (STREAM,)
+    takes_back = False  # what comes after it counts on it
     _pending = "it was sent, or waits for credit in the stream's line, where it stays,"
 
     def __init__(

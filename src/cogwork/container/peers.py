@@ -16,8 +16,15 @@ from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from cogwork import __version__
+from cogwork.amqp import codec
 from cogwork.amqp.errors import AmqpError, Condition, ProtocolError
-from cogwork.amqp.extensions import ANONYMOUS_RELAY, DELAYED_DELIVERY, ESTABLISHMENT_FAILED
+from cogwork.amqp.extensions import (
+    ANONYMOUS_RELAY,
+    DELAYED_DELIVERY,
+    ESTABLISHMENT_FAILED,
+    TAKES_BACK,
+)
+from cogwork.amqp.outcomes import Released
 from cogwork.amqp.performatives import Attach, Open
 from cogwork.amqp.redirect import CONSOLE, FORCE, MESH, REDIRECTS
 from cogwork.amqp.sasl import ANONYMOUS, EXTERNAL, PLAIN, SaslInit, SaslResponse
@@ -47,6 +54,7 @@ if TYPE_CHECKING:
     from cogwork.dataplane.core import Core
     from cogwork.dataplane.link import Link
     from cogwork.dataplane.session import SessionEndpoint
+    from cogwork.dataplane.transport.session_end import Session
 
 __all__ = ("Peers",)
 
@@ -65,7 +73,9 @@ UNREAD_RUNS = 2
 Where so many runs wait besides, it is answers that the peer does not read."""
 
 VHOST_PREFIX = "vhost:"
-CAPABILITIES = (ANONYMOUS_RELAY, DELAYED_DELIVERY, Symbol("cogwork:management"))
+RELEASED = codec.encode(Released().to_described())
+
+CAPABILITIES = (ANONYMOUS_RELAY, DELAYED_DELIVERY, TAKES_BACK, Symbol("cogwork:management"))
 
 log = logging.getLogger("cogwork")
 
@@ -455,6 +465,13 @@ class Peers(ListeningSide):
     def on_session_ended(self, session: SessionEndpoint, _error: AmqpError | None) -> None:
         """Goes on to the end of what was kept for links of the session."""
         self._desk.end_session(session)
+
+    def on_settled_by_sender(
+        self, session: Session, first: int, last: int, state: bytes, *, settled: bool
+    ) -> None:
+        """A client wants back what has got no further than the container."""
+        if not settled and state == RELEASED:
+            self._core.take_back(session, first, last)
 
     def on_closed(self, connection: Connection, error: AmqpError | None) -> None:
         """Forgets the connection."""

@@ -27,6 +27,9 @@ cdef class Core:
     cdef list dirty_ports
     cdef list lost_wires
     cdef readonly list expiring
+    # Entries that hold something, or did when they were looked at last.
+    cdef list holding
+    cdef Py_ssize_t holding_max
     cdef public list overdue
     cdef uint8_t* buffer
     cdef readonly double now
@@ -47,6 +50,7 @@ cdef class Core:
     cdef int tell_fault(self, object who, object error) except -1
     cdef int use_ticket(self) except -1
     cdef int hold_all(self) except -1
+    cdef int list_holding(self, object entry) except -1
     cdef int flush_all(self) except -1
     cdef int _run_ports(self) except -1
     cdef int _write_sessions(self) except -1

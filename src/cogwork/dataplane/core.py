@@ -8,6 +8,9 @@ from cython.cimports.libc.string import memset
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
+HOLDING_MIN = cython.declare(cython.Py_ssize_t, 64)
+"""Entries that are listed as holding something before those are dropped that do not any more."""
+
 
 class Core:
     """Everything one event loop's wires share: the termini, the read buffer, what is due."""
@@ -29,6 +32,8 @@ class Core:
         self.lost_wires = []
         self.overdue = []
         self.expiring = []
+        self.holding = []
+        self.holding_max = HOLDING_MIN
         self.congested_at_bytes = CONGESTED_AT_BYTES
         self.held_wires = []
         self.open_ticket = 1
@@ -171,6 +176,25 @@ class Core:
         for entry in entries:
             if entry.expire_held():
                 self.expiring.append(entry)
+
+    def list_holding(self, entry):
+        """Keeps an entry that holds something; those that do not any more are dropped at times."""
+        if len(self.holding) >= self.holding_max:
+            self.holding = [each for each in self.holding if each.still_holds()]
+            self.holding_max = 2 * len(self.holding) + HOLDING_MIN
+        self.holding.append(entry)
+        return 0
+
+    def take_back(self, session, first: uint32_t, last: uint32_t) -> None:
+        """Releases what addresses hold of a session's deliveries, as their sender wants them back.
+
+        Args:
+            session: Where they came.
+            first: The first delivery-id.
+            last: The last one.
+        """
+        for entry in self.holding:
+            entry.give_back(session, first, last)
 
     def flush(self):
         """Ends a batch: lets the ports work, writes what is due, sends each dirty wire."""

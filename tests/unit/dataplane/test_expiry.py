@@ -1,13 +1,11 @@
 """Time-to-live where nothing is stored: what waits for credit longer than it may (§3.2.1)."""
 
-import gc
 import time
 
 import pytest
 from wires import Broker
 
 from cogwork.amqp.outcomes import Accepted, Released
-from cogwork.dataplane.addresses.entry import AddressEntry
 
 SHORT_S = 0.02
 
@@ -246,6 +244,5 @@ def test_what_comes_back_to_where_it_expired_is_looked_at_once_a_round() -> None
 
 
 def _watched(broker: Broker) -> list[object]:
-    """Returns the addresses that the core looks at for what is over: no attribute of Python's."""
-    lists = (each for each in gc.get_referents(broker.core) if isinstance(each, list))
-    return [found for each in lists for found in each if isinstance(found, AddressEntry)]
+    """Returns the addresses that the core looks at for what is over."""
+    return list(broker.core.expiring)

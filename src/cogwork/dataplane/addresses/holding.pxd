@@ -30,6 +30,8 @@ cdef class HoldingEntry(Terminus):
     cdef readonly uint64_t unmatched
     cdef readonly uint64_t expired
     cdef bint is_expiring
+    cdef bint is_listed
+    cdef int take_back(self, object session, uint32_t first, uint32_t last) except -1
     cdef int hold(self, Delivery* d) except -1
     cdef Delivery* unhold(self) noexcept
     cdef int discard_held(self, Delivery* d) except -1

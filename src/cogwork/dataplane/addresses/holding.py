@@ -67,6 +67,9 @@ class HoldingEntry(Terminus):
         d.refs += 1
         d.next = cython.NULL
         self.watch_life(d)
+        if not self.is_listed:
+            self.is_listed = True
+            self.core.list_holding(self)
         if self.held_last == cython.NULL:
             self.held_first = d
         else:
@@ -114,6 +117,25 @@ class HoldingEntry(Terminus):
         d.next = cython.NULL
         self.held -= 1
         return self.core.deliveries.release(d)
+
+    def take_back(self, session, first, last):
+        """Releases what a session's peer sent and wants back, by its delivery-ids."""
+        s: Shipment
+        link: Terminus
+        d: cython.pointer(Delivery) = self.held_first
+        following: cython.pointer(Delivery)
+        while d != cython.NULL:
+            following = d.next
+            if d.complete and not d.settled:
+                if cython.cast(uint32_t, d.token) - first <= last - first:
+                    link = self.core.resolve(d.source_index, d.source_generation)
+                    if isinstance(link, ReceivingEnd) and link.owner.session.end is session:
+                        ship(cython.address(s), d, cython.NULL)
+                        self.released += 1
+                        self._answer(cython.address(s), RELEASED)
+                        self.discard_held(d)
+            d = following
+        return 0
 
     def _release_held(self):
         """Answers for what was held for consumers that have all gone: it was never forwarded."""
@@ -210,6 +232,16 @@ class HoldingEntry(Terminus):
             over = following
         self.is_expiring = self._has_mortal()
         return self.is_expiring
+
+    def still_holds(self) -> bool:
+        """Says whether it is to be listed further as one that holds something."""
+        self.is_listed = self.held_first != cython.NULL
+        return self.is_listed
+
+    def give_back(self, session: object, first: uint32_t, last: uint32_t) -> None:
+        """Releases what is held of a session's deliveries; see `Core.take_back`."""
+        if self.held_first != cython.NULL:
+            self.take_back(session, first, last)
 
     def _has_mortal(self):
         """Says whether anything that is held is over some day."""

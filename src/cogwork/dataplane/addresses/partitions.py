@@ -159,17 +159,22 @@ class PartitionedInlet(Terminus):
     # -- taking messages
 
     def room(self) -> object:
-        """Says how many messages can go on; None where that depends on which they are."""
+        """Says how many messages can go on at most; None for any number.
+
+        Which of them do depends on their partitions: what is more than its owner takes is held.
+        """
         owner: Terminus
-        if not self.is_whole:
-            return self.store.room() if set(self.owners) <= {self.store} else None
-        owner = self.owners[0]
-        if owner is None:
-            return 0
-        if owner is self.store:
-            return self.store.room()
-        self.entry.rationed = True
-        return cython.cast(OutgoingLink, owner).credit
+        total: object = 0
+        for owner in set(self.owners):
+            if owner is self.store:
+                room: object = self.store.room()
+                if room is None:
+                    return None
+                total += room
+            elif owner is not None:
+                self.entry.rationed = True
+                total += cython.cast(OutgoingLink, owner).credit
+        return total
 
     def refuses(self, s):
         owner: Terminus = self.owner_of(s)

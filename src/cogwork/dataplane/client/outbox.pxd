@@ -41,4 +41,5 @@ cdef class Outbox(Shipper):
     cdef Dispatch landed(self, uint64_t token)
     cdef bint _may_resend(self, Dispatch dispatch, Verdict* verdict) except -1
     cdef int _put_off(self, Post post) except -1
+    cdef int64_t size_of(self, Dispatch dispatch) noexcept
     cdef int accept_run(self, uint64_t token, uint32_t count) except -1

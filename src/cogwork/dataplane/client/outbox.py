@@ -292,6 +292,18 @@ class Outbox(Shipper):
         self.release_waiters()
         return 1
 
+    def ids_of(self, dispatch: Dispatch) -> list:
+        """Lists the delivery-ids on the present link of what of a dispatch has no outcome yet."""
+        if self.link is None:
+            return []
+        return self.link.session.sent.ids_of(
+            self.link.index, dispatch.first_token, self.size_of(dispatch)
+        )
+
+    def size_of(self, dispatch):
+        """Counts the messages of a dispatch."""
+        return len(cython.cast(Batch, dispatch).codes) if isinstance(dispatch, Batch) else 1
+
     def put_back(self, dispatch):
         if not dispatch.queued:
             if dispatch.since_s == 0.0:

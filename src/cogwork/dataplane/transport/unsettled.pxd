@@ -51,6 +51,7 @@ cdef class UnsettledRing:
     cdef bint forget(self, uint32_t delivery_id) except -1
     cdef uint32_t take_run(self, uint32_t first, uint32_t last, Sent* sent) noexcept
     cdef bint clip(self, uint32_t* first, uint32_t* last) noexcept
+    cdef list ids_of(self, uint32_t link_index, uint64_t token, uint64_t count)
     cdef list spilled_between(self, uint32_t first, uint32_t last)
     cdef bint take_next(self, uint32_t link_index, uint32_t* cursor, Sent* sent) noexcept
     cdef void _describe(self, uint64_t slot, Sent* sent) noexcept

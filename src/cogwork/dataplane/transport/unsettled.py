@@ -163,6 +163,24 @@ class UnsettledRing:
                 found.append((delivery_id, *fields))
         return found
 
+    def ids_of(self, link_index, token, count):
+        """Lists the delivery-ids of what a link has sent with `count` tokens from `token` on."""
+        at: uint32_t
+        slot: uint64_t
+        origin: cython.pointer(Origin)
+        found: list = []
+        for delivery_id, fields in self.spilled.items():
+            if fields[0] == link_index and cython.cast(uint64_t, fields[3]) - token < count:
+                found.append(delivery_id)
+        for at in range(self.size):
+            slot = self.slots[at]
+            if slot:
+                origin = self.origins + origin_of(slot)
+                if origin.link_index == link_index:
+                    if origin.token_offset + id_of(slot) - token < count:
+                        found.append(id_of(slot))
+        return found
+
     def take_next(self, link_index, cursor, sent):
         """Takes out a link's oldest delivery in the ring from the id `cursor` on, and moves that on."""
         at: uint32_t
