@@ -14,12 +14,18 @@ appends that do not care, and would put records in twice here: tables are made w
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+import pyarrow.parquet as pq
 from pyiceberg.conversions import from_bytes
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.expressions import AlwaysTrue
-from pyiceberg.io.pyarrow import parquet_files_to_data_files
+from pyiceberg.io.pyarrow import (
+    compute_statistics_plan,
+    data_file_statistics_from_parquet_metadata,
+    parquet_path_to_id_mapping,
+)
 from pyiceberg.types import LongType
 
 from cogwork.archive import layout
@@ -219,6 +225,22 @@ class ArchiveTable:
             found.append(self._described(task.file))
         return sorted(found, key=lambda file: (file.first, file.last))
 
+    def files_to_rewrite(self) -> list[DataFile]:
+        """Lists the files that may be put together with others, in the order of their offsets.
+
+        Not those of an earlier partitioning, those with delete files, and those of other engines
+        that do not say their offsets.
+        """
+        if self._table.current_snapshot() is None:
+            return []
+        spec_id = self._table.spec().spec_id
+        found = []
+        for task in self._table.scan().plan_files():
+            if task.file.spec_id == spec_id and not task.delete_files:
+                with suppress(ArchiveError):
+                    found.append(self._described(task.file))
+        return sorted(found, key=lambda file: (file.first, file.last))
+
     def _described(self, entry: IcebergFile) -> DataFile:
         field_id = self._table.schema().find_field("offset").field_id
         try:
@@ -307,7 +329,7 @@ class ArchiveTable:
         """Puts files in the place of others with the same records.
 
         Args:
-            old: What goes.
+            old: What goes, all of one partition.
             paths: What comes.
 
         Returns:
@@ -315,20 +337,44 @@ class ArchiveTable:
         """
 
         def attempt() -> bool:
-            there = {file.path for file in self.files()}
+            there = {file.path for file in self.files_to_rewrite()}
             if not all(file.path in there for file in old):
                 return False
             transaction = self._table.transaction()
-            metadata = transaction.table_metadata
             with transaction.update_snapshot(snapshot_properties=self._carried()).overwrite() as it:
                 for file in old:
                     it.delete_data_file(file.entry)
-                for entry in parquet_files_to_data_files(self.io, metadata, iter(paths)):
-                    it.append_data_file(entry)
+                for path in paths:
+                    it.append_data_file(self._entry_of(path, old[0].entry))
             transaction.commit_transaction()
             return True
 
         return self._between(attempt)
+
+    def _entry_of(self, path: str, old: IcebergFile) -> IcebergFile:
+        """Describes a file with records of others, in the same partition as these."""
+        metadata = self._table.metadata
+        schema = metadata.schema()
+        written = self.io.new_input(path)
+        with written.open() as source:
+            told = data_file_statistics_from_parquet_metadata(
+                parquet_metadata=pq.read_metadata(source),
+                stats_columns=compute_statistics_plan(schema, metadata.properties),
+                parquet_column_mapping=parquet_path_to_id_mapping(schema),
+            )
+        made: IcebergFile = type(old).from_args(
+            content=old.content,
+            file_path=path,
+            file_format=old.file_format,
+            partition=old.partition,
+            file_size_in_bytes=len(written),
+            sort_order_id=None,
+            spec_id=old.spec_id,
+            equality_ids=None,
+            key_metadata=None,
+            **told.to_serialized_dict(),
+        )
+        return made
 
     def _carried(self) -> dict[str, str]:
         """What a snapshot says that adds no records."""

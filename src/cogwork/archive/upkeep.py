@@ -1,7 +1,6 @@
 """Keeping a table in shape: small files become large ones, old snapshots and orphans go.
 
-Theory of operation. Compaction reads files whose offsets follow each other and writes them as one;
-the commit demands that all of them are still in the table, so it may run beside an archiver, and
+Theory of operation. Compaction has a module of its own. It may run beside an archiver, and
 whichever of the two is killed, or comes second, has changed nothing. Expiry gives up old
 snapshots. The sweep removes files that no snapshot has, but none that it cannot prove to be the
 table's own: a data file has the beginning of the table's UUID in its name, and Iceberg's own files
@@ -16,26 +15,23 @@ import re
 import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
-from uuid import uuid4
 
-import pyarrow.parquet as pq
 from pyarrow import fs as arrow_fs
 from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.serializers import FromInputFile
 
 from cogwork.archive import layout
+from cogwork.archive.compaction import compact
 from cogwork.archive.errors import ArchiveError, PlaceTaken
 from cogwork.archive.notice import Notice, unheard
 from cogwork.archive.table import local_path
-from cogwork.archive.work import ParquetFile, remove
+from cogwork.archive.work import remove
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    import pyarrow as pa
-
     from cogwork.archive.notice import Listener
-    from cogwork.archive.table import ArchiveTable, DataFile
+    from cogwork.archive.table import ArchiveTable
 
 __all__ = (
     "Kept",
@@ -60,7 +56,6 @@ SMALL_FILES_MIN = 4
 ORPHAN_AGE_S = 3 * 86_400.0
 SNAPSHOT_AGE_S = 86_400.0
 SNAPSHOTS_KEPT_MIN = 10
-READ_ROWS = 16_384
 
 
 class Upkeep(NamedTuple):
@@ -110,81 +105,6 @@ def keep(table: ArchiveTable, how: Upkeep | None = None, on_notice: Listener = u
     expired = expire(table, chosen)
     on_notice(Notice("expired", table.stream, items=expired))
     return Kept(compacted, into, expired, sweep(table, chosen, on_notice))
-
-
-# -- compaction
-
-
-def compact(table: ArchiveTable, how: Upkeep, on_notice: Listener = unheard) -> tuple[int, int]:
-    """Makes large files of small ones; returns how many went and came."""
-    table.refresh()
-    went = came = 0
-    for group in _groups(table.files(), how):
-        first, end = group[0].first, group[-1].last + 1
-        on_notice(Notice("compacting", table.stream, first, end, len(group)))
-        path = _rewrite(table, group, on_notice)
-        if not table.replace(group, [path]):
-            remove(table.io, path)
-            continue
-        went, came = went + len(group), came + 1
-        on_notice(Notice("compacted", table.stream, first, end, len(group)))
-    return went, came
-
-
-def _groups(files: Iterable[DataFile], how: Upkeep) -> Iterator[list[DataFile]]:
-    """Yields runs of small files of one day whose offsets follow each other."""
-    group: list[DataFile] = []
-    for file in files:
-        if group and not _belongs(group, file, how):
-            yield from [group] if len(group) >= how.small_files_min else []
-            group = []
-        if file.size_bytes < how.target_bytes // 2:
-            group.append(file)
-    yield from [group] if len(group) >= how.small_files_min else []
-
-
-def _belongs(group: list[DataFile], file: DataFile, how: Upkeep) -> bool:
-    size = sum(each.size_bytes for each in group)
-    last = group[-1]
-    return (
-        file.first == last.last + 1
-        and file.entry.partition == last.entry.partition
-        and size + file.size_bytes <= how.target_bytes
-    )
-
-
-def _rewrite(table: ArchiveTable, group: list[DataFile], on_notice: Listener) -> str:
-    """Writes the records of several files as one; returns its path."""
-    first, end = group[0].first, group[-1].last + 1
-    folder = group[0].entry.file_path.rpartition("/")[0]
-    attempt = f"{layout.COMPACTED}{uuid4().hex}"
-    path = f"{folder}/{layout.file_name_of(table.file_prefix, first, end, attempt)}"
-    target = ParquetFile(table.io, path)
-    at = first
-    try:
-        for batch in _batches(table, group):
-            if batch.num_rows and batch.column("offset")[0].as_py() != at:
-                raise ArchiveError(f"table {table.name} lacks the records from {at} on")
-            at += batch.num_rows
-            target.write(batch)
-            on_notice(Notice("compacting", table.stream, first, at))
-        if at != end:
-            raise ArchiveError(f"table {table.name} lacks the records from {at} to before {end}")
-        target.close()
-    except BaseException:
-        target.abandon()
-        remove(table.io, path)
-        raise
-    return path
-
-
-def _batches(table: ArchiveTable, group: list[DataFile]) -> Iterator[pa.RecordBatch]:
-    schema = layout.file_schema()
-    for file in group:
-        opened = table.io.new_input(file.entry.file_path).open()
-        with opened as source, pq.ParquetFile(source) as parquet:
-            for batch in parquet.iter_batches(READ_ROWS):
-                yield batch.select(schema.names).cast(schema)
 
 
 # -- expiry

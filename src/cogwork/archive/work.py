@@ -28,7 +28,7 @@ from cogwork.client.certificates import NONE, Certificates
 from cogwork.schema import Registry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from pyiceberg.io import FileIO
 
@@ -39,8 +39,10 @@ ROW_GROUP_ROWS_MAX = 128 * 1024
 ROW_GROUP_BYTES_MAX = 64 * 2**20
 """A worker holds a row group at a time; readers, too."""
 
-ENCODED_BY_DICTIONARY = ("stream", "producer", "address", "subject", "reply_to", "content_type")
-"""Where values repeat. Bodies and offsets do not, and a dictionary of them costs time."""
+PLAIN = frozenset(COLUMNS) - {
+    *("stream", "producer", "address", "subject", "reply_to", "content_type")
+}
+"""Where values do not repeat, as in bodies and offsets, a dictionary of them costs time."""
 
 WITHOUT_STATISTICS = ("properties", "body")
 
@@ -177,13 +179,17 @@ def _days_of(batch: pa.RecordBatch) -> Iterator[tuple[pa.RecordBatch, int]]:
         start = end
 
 
-def write_options() -> dict[str, Any]:
-    """How our Parquet files are made."""
+def write_options(names: Iterable[str] = COLUMNS) -> dict[str, Any]:
+    """How our Parquet files are made.
+
+    Args:
+        names: Of the columns; a table may have others than ours.
+    """
     return {
         "compression": "zstd",
         "compression_level": 1,
-        "use_dictionary": list(ENCODED_BY_DICTIONARY),
-        "write_statistics": [name for name in COLUMNS if name not in WITHOUT_STATISTICS],
+        "use_dictionary": [each for each in names if each not in PLAIN],
+        "write_statistics": [each for each in names if each not in WITHOUT_STATISTICS],
         "store_schema": True,
     }
 
@@ -241,17 +247,19 @@ def _path_of(job: Job, batch: pa.RecordBatch, day: int) -> str:
 class ParquetFile:
     """A file that is being written, in row groups."""
 
-    def __init__(self, io: FileIO, path: str) -> None:
+    def __init__(self, io: FileIO, path: str, schema: pa.Schema | None = None) -> None:
         """Makes the file.
 
         Args:
             io: Writes it.
             path: Where.
+            schema: Its columns, where they are others than ours.
         """
         self._path = path
         self._sink = io.new_output(path).create()
-        self._schema = layout.file_schema()
-        self._writer = pq.ParquetWriter(self._sink, self._schema, **write_options())
+        self._schema = layout.file_schema() if schema is None else schema
+        options = write_options(self._schema.names)
+        self._writer = pq.ParquetWriter(self._sink, self._schema, **options)
         self._batches: list[pa.RecordBatch] = []
         self._rows = 0
         self._bytes = 0
