@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Self, TextIO
 from .served import within
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from .served import Served
 
 FOREMAN = Path(__file__).parent / "clients" / "ledger_foreman.py"
@@ -30,9 +32,19 @@ class Workers:
         folder: Takes their ledgers, a file for each process.
         queue: The queue's address.
         prefix: Tells the files of several crews apart.
+        kinds: Of the workers, in turn: `cogwork` and `proton` take batches, `handler` blocks with
+            each item, and `closer` closes again and again in good order.
     """
 
-    def __init__(self, container: Served, folder: Path, queue: str, prefix: str = "") -> None:
+    def __init__(
+        self,
+        container: Served,
+        folder: Path,
+        queue: str,
+        prefix: str = "",
+        kinds: Sequence[str] = LIBRARIES,
+    ) -> None:
+        self._kinds = kinds
         self._files = f"{folder}/ledger-{prefix}"
         self._folder = folder
         self._prefix = prefix
@@ -46,11 +58,11 @@ class Workers:
         )
 
     def hire(self) -> None:
-        """Starts one, on each client library in turn."""
+        """Starts one, of each kind in turn."""
         assert self._foreman.stdin is not None
         assert self._foreman.stdout is not None
-        library = LIBRARIES[self.hired % len(LIBRARIES)]
-        self._foreman.stdin.write(f"{library} {self._files}{self.hired}\n")
+        kind = self._kinds[self.hired % len(self._kinds)]
+        self._foreman.stdin.write(f"{kind} {self._files}{self.hired}\n")
         self._foreman.stdin.flush()
         self._running.append(int(self._foreman.stdout.readline()))
         self.hired += 1

@@ -1,7 +1,7 @@
 """Starts ledger workers by forking, so that one that was killed is replaced within milliseconds.
 
-Arguments: the URL and the queue. For each line on standard input, `LIBRARY PATH`, it forks a worker
-on that client library (`proton` or `cogwork`) with that file as its ledger, and prints the worker's
+Arguments: the URL and the queue. For each line on standard input, `KIND PATH`, it forks a worker
+of that kind (a key of `WORKERS`) with that file as its ledger, and prints the worker's
 process id. SIGTERM ends a worker in good order; its last entry is `ended` then. Where the foreman
 ends, its workers do too: those of a test that was killed do not go on for ever.
 """
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import ledger_cogwork
+import ledger_handler
 import ledger_proton
 from ledger import Ledger
 from proton import ConnectionException
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 WORKERS: dict[str, Callable[[str, str, Ledger], None]] = {
     "cogwork": ledger_cogwork.work,
     "proton": ledger_proton.work,
+    "handler": ledger_handler.work,
+    "closer": ledger_proton.work_in_turns,
 }
 
 

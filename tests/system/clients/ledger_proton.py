@@ -15,6 +15,12 @@ if TYPE_CHECKING:
 CREDIT = 100
 TURN_S = 0.1
 
+CLOSES_AFTER = 50
+"""Confirmations after which a worker that closes in good order does so."""
+
+TAKEN_AT_ONCE = 3
+"""As many deliveries such a worker looks at in a turn, so that it always holds some it has not."""
+
 CONTAINER = Container()
 """Made before the workers are forked: it takes its time to make two TLS contexts."""
 
@@ -32,13 +38,16 @@ class Worker(Handler):
 
     Args:
         ledger: Where it writes.
+        at_once: As many deliveries are taken in a turn.
     """
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Ledger, at_once: int = CREDIT) -> None:
         self._ledger = ledger
+        self._at_once = at_once
         self._taken: list[tuple[Delivery, int]] = []
         self._confirmed: list[str] = []
         self.unconfirmed = 0
+        self.confirmed = 0
 
     def on_delivery(self, event: Event) -> None:
         """Notes a delivery that came, or a settlement of one that was accepted."""
@@ -60,15 +69,21 @@ class Worker(Handler):
 
     def turn(self) -> None:
         """Writes down what happened since the last turn, then accepts what was taken."""
+        taken = self._taken[: self._at_once]
         if self._confirmed:
             self._ledger.confirm(self._confirmed)
-        if self._taken:
-            self._ledger.take((delivery.item, count) for delivery, count in self._taken)
-        for delivery, _ in self._taken:
+        if taken:
+            self._ledger.take((delivery.item, count) for delivery, count in taken)
+        for delivery, _ in taken:
             delivery.update(Delivery.ACCEPTED)
-        self.unconfirmed += len(self._taken)
-        self._taken.clear()
+        self.unconfirmed += len(taken)
+        self.confirmed += len(self._confirmed)
+        del self._taken[: len(taken)]
         self._confirmed.clear()
+
+    def rest(self) -> None:
+        """Takes nothing more: what it has been sent stays as it is."""
+        self._at_once = 0
 
 
 def work(url: str, queue: str, ledger: Ledger) -> None:
@@ -87,3 +102,30 @@ def work(url: str, queue: str, ledger: Ledger) -> None:
         worker.turn()
     del receiver  # held until here: proton takes the handler from a lost one
     connection.close()
+
+
+def work_in_turns(url: str, queue: str, ledger: Ledger) -> None:
+    """Works until SIGTERM, and again and again closes in good order what it has not looked at."""
+    ending: list[int] = []
+    signal.signal(signal.SIGTERM, lambda number, _frame: ending.append(number))
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+    closes_link = False
+    while not ending:
+        worker = Worker(ledger, TAKEN_AT_ONCE)
+        connection = BlockingConnection(url, timeout=20, allowed_mechs="ANONYMOUS")
+        receiver = connection.create_receiver(
+            queue, credit=CREDIT, handler=worker, options=SettlesSecond()
+        )
+        connection.container.timeout = TURN_S
+        while not ending and worker.confirmed < CLOSES_AFTER:
+            connection.container.process()
+            worker.turn()
+        worker.rest()
+        while worker.unconfirmed:
+            connection.container.process()
+            worker.turn()
+        connection.container.timeout = 20
+        if closes_link:
+            receiver.close()
+        connection.close()
+        closes_link = not closes_link
