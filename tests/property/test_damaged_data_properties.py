@@ -22,6 +22,7 @@ from cogwork.consensus.replicated import member, replicas
 from cogwork.container.cluster import storage
 from cogwork.container.config import parse
 from cogwork.container.container import Container
+from cogwork.container.errors import DataDirectoryError
 from cogwork.dataplane.message.messages import Message
 from cogwork.log.errors import LogError
 from cogwork.log.file_header import HEADER_BYTES
@@ -114,7 +115,7 @@ async def look(path: Path, caplog: pytest.LogCaptureFixture) -> str:
                 assert finding.result() == RECORDS
             finding.cancel()
             await asyncio.wait([finding])
-    except (LogError, Malformed) as error:
+    except (DataDirectoryError, LogError, Malformed) as error:
         return str(error)
     return "\n".join(caplog.messages)
 
@@ -144,18 +145,13 @@ def gone(_data: bytes, _chance: random.Random) -> None:
     return None
 
 
-IDENTITY_FILE = "cluster.json"
-
 DAMAGES: tuple[Callable[[bytes, random.Random], bytes | None], ...]
 DAMAGES = (flipped, cut, blank, noise, gone)
 
 
 def kept_files(path: Path) -> list[Path]:
-    """Lists the files that a start needs: not what was being made.
-
-    Nor the cluster's identity, which refuses a start by itself.
-    """
-    files = (file for file in path.rglob("*") if file.is_file() and file.name != IDENTITY_FILE)
+    """Lists the files that a start needs: not what was being made."""
+    files = (file for file in path.rglob("*") if file.is_file())
     return sorted(file for file in files if file.suffix != ".tmp")
 
 

@@ -152,6 +152,15 @@ class Container:
         )
         self.peers.mesh = self.mesh
         self.replication = Replication(self)
+        try:
+            self._complete(worker)
+        except BaseException:
+            self.replication.release()
+            raise
+
+    def _complete(self, worker: Worker | None) -> None:
+        """Makes what needs the data directory to be open, which nobody else can use now."""
+        configuration = self.configuration
         if worker is not None:
             self.mesh.siblings = frozenset(siblings(self.id, worker.count))
             self.peers.offer(OFFERED, UInt(worker.count))
@@ -187,13 +196,20 @@ class Container:
     # -- life cycle
 
     async def start(self) -> None:
-        """Recovers what is on the disk, then listens.
+        """Recovers what is on the disk, then listens; where that fails nothing stays open.
 
         Raises:
             ListenError: A port or a path is taken.
             LogError: The write-ahead log is damaged.
             TlsFilesError: A certificate cannot be used.
         """
+        try:
+            self._start()
+        except BaseException:
+            await self.stop(drain_timeout_s=0.0)
+            raise
+
+    def _start(self) -> None:
         self.replication.start()
         self._virtual_hosts.start_schemas()
         listeners = self.configuration.listeners

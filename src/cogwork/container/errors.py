@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cogwork.amqp.errors import CogworkError
 
-__all__ = ("ConfigurationError", "DataDirectoryError", "OptionError")
+__all__ = ("ConfigurationError", "DataDirectoryError", "DataFileError", "OptionError")
 
 
 class ConfigurationError(CogworkError):
@@ -41,7 +41,19 @@ class OptionError(ConfigurationError):
 
 
 class DataDirectoryError(CogworkError):
-    """Nothing can be kept where the container is to keep its files."""
+    """Nothing can be kept where the container is to keep its files, or used of what is there."""
 
     def __init__(self, path: str, reason: str) -> None:
-        super().__init__(f"the data directory {path} cannot be made: {reason}")
+        super().__init__(path, reason)
+        self._text = f"the data directory {path} cannot be used: {reason}"
+
+    def __str__(self) -> str:
+        return self._text
+
+
+class DataFileError(DataDirectoryError):
+    """A file in a data directory is damaged."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(path, reason)
+        self._text = f"{path}: {reason}"

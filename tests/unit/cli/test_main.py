@@ -217,7 +217,7 @@ def test_a_data_directory_that_cannot_be_made_is_called_so(
     (tmp_path / "file").touch()
     place = str(tmp_path / "file" / "below")
     assert run(["serve", "--data", place, "--workers", workers]) == ExitCode.ERROR
-    told = f"cogwork: the data directory {place} cannot be made: Not a directory\n"
+    told = f"cogwork: the data directory {place} cannot be used: Not a directory\n"
     assert capsys.readouterr().err == told
 
 

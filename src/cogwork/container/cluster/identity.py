@@ -21,10 +21,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
+from google_crc32c import value as crc32c
 
 from cogwork.consensus.errors import ConsensusError, Unavailable
 from cogwork.consensus.replicated.calls import GetIdentity, IdentityIs, StreamKey
-from cogwork.container.errors import DataDirectoryError
+from cogwork.container.errors import DataDirectoryError, DataFileError
 from cogwork.log.directory import DIRECTORY_MODE
 
 if TYPE_CHECKING:
@@ -74,26 +75,66 @@ class Kept(msgspec.Struct, omit_defaults=True):
     is_recovered: bool = False
 
 
+class _Written(Kept):
+    """The same as it is written: what has been changed must not be taken for a cluster's.
+
+    Attributes:
+        checksum: Of the JSON text of the rest; None in files of before, or written by hand.
+    """
+
+    checksum: int | None = None
+
+
 def read_kept(data_dir: Path) -> Kept | None:
     """Return what a data directory says of its cluster; None where it says nothing.
 
     Raises:
-        DataDirectoryError: It cannot be read.
+        DataFileError: It cannot be read, or has been changed.
     """
     file = data_dir / FILE_NAME
     try:
-        return msgspec.json.decode(file.read_bytes(), type=Kept)
+        written = msgspec.json.decode(file.read_bytes(), type=_Written)
     except FileNotFoundError:
         return None
-    except (OSError, msgspec.MsgspecError) as error:
-        raise DataDirectoryError(str(file), f"it cannot be read: {error}") from error
+    except OSError as error:
+        raise DataFileError(str(file), error.strerror or "it cannot be read") from error
+    except (ValueError, RecursionError) as error:  # of the text, or of what it says
+        raise _damaged(file, f"it is not what was written ({error})") from error
+    kept = Kept(*(getattr(written, name) for name in Kept.__struct_fields__))
+    if written.checksum not in (None, _checksum(kept)):
+        raise _damaged(file, "it is not what was written (its checksum is another one)")
+    if not kept.token or (kept.uuid and not _is_uuid(kept.uuid)):
+        raise _damaged(file, f"{kept.uuid!r:.80} is not a UUID, or the token is empty")
+    return kept
+
+
+def _damaged(file: Path, what: str) -> DataFileError:
+    return DataFileError(
+        str(file),
+        f"{what}; put the file back from a backup, or, if the other primaries are up, start this "
+        "container with an empty data directory: it gets everything from them. A container that "
+        "is alone can do without the file: remove it",
+    )
+
+
+def _is_uuid(text: str) -> bool:
+    try:
+        return str(uuid.UUID(text)) == text.lower()
+    except ValueError:
+        return False
+
+
+def _checksum(kept: Kept) -> int:
+    checksum: int = crc32c(msgspec.json.encode(kept))
+    return checksum
 
 
 def write_kept(data_dir: Path, kept: Kept) -> None:
     """Write what a data directory says of its cluster, durably."""
     temporary = data_dir / f"{FILE_NAME}.tmp"
+    written = _Written(**msgspec.structs.asdict(kept), checksum=_checksum(kept))
     with temporary.open("wb") as file:
-        file.write(msgspec.json.format(msgspec.json.encode(kept)) + b"\n")
+        file.write(msgspec.json.format(msgspec.json.encode(written)) + b"\n")
         file.flush()
         os.fsync(file.fileno())
     temporary.rename(data_dir / FILE_NAME)
@@ -370,7 +411,7 @@ class Identity:
         except OSError as error:
             reason = error.strerror or "an error"
             if kept.is_empty or kept.is_joined or kept.founders:
-                raise DataDirectoryError(str(self._folder / FILE_NAME), reason) from error
+                raise DataFileError(str(self._folder / FILE_NAME), reason) from error
             log.warning("%s cannot be written: %s", self._folder / FILE_NAME, reason)
 
 

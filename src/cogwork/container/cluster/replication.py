@@ -111,12 +111,7 @@ class Replication:
             directory_of=self._directory_of,
             report=lambda text: log.warning("%s", text),
         )
-        self._identity = Identity(
-            own,
-            voters or [own],
-            configuration.data_dir,
-            is_empty=storage is not None and storage.was_empty,
-        )
+        self._identity = self._identity_of(own, voters or [own], configuration.data_dir)
         self._identity.on_refused = partial(self._refuse, carrier)
         self.service.tell_identity = self._identity.tell
         if voters is not None or self._identity.is_recovered:
@@ -223,6 +218,20 @@ class Replication:
     async def hand_over(self) -> None:
         """Has others lead before this container stops, as far as they do so soon."""
         await self.service.hand_over(HAND_OVER_S)
+
+    def _identity_of(self, own: str, primaries: list[str], data_dir: str | None) -> Identity:
+        """Read which cluster the data directory is of; let go of it where that is not known."""
+        is_empty = self.storage is not None and self.storage.was_empty
+        try:
+            return Identity(own, primaries, data_dir, is_empty=is_empty)
+        except BaseException:
+            self.release()
+            raise
+
+    def release(self) -> None:
+        """Lets go of the data directory, where nothing else was begun."""
+        if self.storage is not None:
+            self.storage.close()
 
     async def close(self) -> None:
         """Lets go of everything."""
