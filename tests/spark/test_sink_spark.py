@@ -55,6 +55,21 @@ def test_a_batch_that_is_written_again_is_there_once(spark: SparkSession, url: s
     assert (line_of_spark(caught.value) or "").startswith("a message has no column 'id': there are")
 
 
+def test_a_transaction_with_another_partitioning_is_refused(spark: SparkSession, url: str) -> None:
+    rows = spark.range(0, 1000, 1, 4).selectExpr("cast(id as string) as body")
+    options = {"url": url, "transactionId": "t"}
+    rows.write.format("cogwork").mode("append").options(**options).save("stream/b")
+    for other in (rows.coalesce(2), rows.repartition(3), rows.repartition(9), rows.coalesce(1)):
+        with pytest.raises(Exception, match="transactionId") as caught:
+            other.write.format("cogwork").mode("append").options(**options).save("stream/b")
+        assert (line_of_spark(caught.value) or "").startswith(
+            "transactionId 't' was used before for other rows, or for other partitions (row "
+        )
+        assert len(bodies(url, "b")) == 1000
+    rows.write.format("cogwork").mode("append").options(**options).save("stream/b")
+    assert sorted(map(int, bodies(url, "b"))) == list(range(1000))
+
+
 def test_a_batch_whose_commit_was_lost_is_there_once(
     spark: SparkSession, url: str, tmp_path: Path
 ) -> None:

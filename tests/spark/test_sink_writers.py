@@ -14,6 +14,7 @@ import pytest
 pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
 
 import pyarrow as pa
+from filled_streams import manage
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 import cogwork.sync
@@ -22,12 +23,12 @@ from cogwork.spark.errors import OptionError, SinkError
 from cogwork.spark.lookback import Lookback
 from cogwork.spark.sink import producer_of, publish
 from cogwork.spark.source import CogworkSource
-from cogwork.spark.write_options import WriteOptions
+from cogwork.spark.write_options import WriteOptions, write_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-STREAMS = "".join(f'[[stream]]\naddress = "stream/{name}"\n' for name in "abcdefghi")
+STREAMS = "".join(f'[[stream]]\naddress = "stream/{name}"\n' for name in "abcdefghijk")
 
 SCHEMA = StructType([StructField("address", StringType()), StructField("body", BinaryType())])
 
@@ -191,15 +192,102 @@ def test_an_instant_is_the_same_in_every_time_zone(
         assert publish(options, b"", iter([rows])).rows == fresh, zone
 
 
-def test_what_is_no_instant_keeps_its_name() -> None:
-    """Or rows that an older version has written would be written again."""
+def test_a_row_is_named_by_its_query_its_columns_and_its_values() -> None:
+    """Always the same way, or rows that an older version has written would be written again."""
     options = WriteOptions("amqp://nowhere", "stream/i", idempotency_columns=("n", "t"))
     lookback = Lookback(options)
     times = pa.array([0], pa.timestamp("us"))
     rows = batch(0, 1).append_column("n", pa.array([7])).append_column("t", times)
     with patch.object(Lookback, "_read", lambda _: set()):
         (name,) = lookback.fresh(rows).column("message_id").to_pylist()
-    assert name == sha256(b"(7, datetime.datetime(1970, 1, 1, 0, 0))").hexdigest()[:32]
+    row = b"('', [('n', 7), ('t', datetime.datetime(1970, 1, 1, 0, 0))])"
+    assert name == sha256(row).hexdigest()[:32]
+
+
+def test_rows_of_other_columns_and_of_other_queries_are_others(url: str) -> None:
+    def written(names: tuple[str, ...], query: str = "") -> int:
+        rows = batch(0, 2).append_column("a", pa.array([1, 2])).append_column("b", pa.array([1, 2]))
+        return publish(
+            WriteOptions(url, "stream/j", idempotency_columns=names, query=query), b"", iter([rows])
+        ).rows
+
+    assert written(("a",)) == 2
+    assert written(("b",)) == 2, "the same values in another column"
+    assert written(("a",), "orders") == 2, "the same values of another query"
+    assert written(("a", "b")) == 2
+    assert [written(("b", "a")), written(("a",)), written(("a",), "orders")] == [0, 0, 0]
+    options = {"url": url, "address": "stream/j", "idempotencyColumns": "a", "queryName": "orders"}
+    schema = StructType([StructField("a", StringType()), StructField("body", BinaryType())])
+    found = write_options(options, schema, is_streaming=True)
+    assert found.query == "orders", "as Spark's queryName() has it"
+
+
+def test_a_message_id_of_the_user_is_never_replaced() -> None:
+    options = {"url": "amqp://localhost", "address": "stream/j", "idempotencyColumns": "body"}
+    rows = StructType([*SCHEMA.fields, StructField("message_id", StringType())])
+    with pytest.raises(OptionError, match="gives each row a message-id of its own, and rows have"):
+        CogworkSource(options).writer(rows, overwrite=False)
+
+
+def in_partitions(url: str, name: str, *parts: pa.RecordBatch) -> list[int | str]:
+    """Writes as Spark does, a task for each partition; returns what they say."""
+    options = {"url": url, "address": "/stream/k", "transactionId": name}
+    writer = pickle.dumps(CogworkSource(options).writer(ROWS, overwrite=False))
+    told: list[int | str] = []
+    for number, rows in enumerate(parts):
+        with patch("cogwork.spark.sink._partition", return_value=number):
+            try:
+                halves = [rows[: rows.num_rows // 2], rows[rows.num_rows // 2 :]]
+                told.append(pickle.loads(writer).write(iter(halves)).rows)
+            except SinkError as error:
+                told.append(str(error).partition(" (")[0])
+    return told
+
+
+ROWS = StructType([StructField("body", BinaryType()), StructField("subject", StringType())])
+REFUSED = "transactionId 't' was used before for other rows, or for other partitions"
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        [(0, 300)],
+        [(0, 150), (150, 150)],
+        [(0, 100), (100, 100), (200, 50), (250, 50)],
+        [(0, 50), (50, 50), (100, 50), (150, 50), (200, 50), (250, 50)],
+        [(0, 100), (100, 100)],
+        [(100, 100), (0, 100), (200, 100)],
+        [(0, 101), (101, 99), (200, 100)],
+        [(0, 100), (100, 100), (200, 99)],
+        [(500, 100), (600, 100), (700, 100)],
+    ],
+    ids=str,
+)
+def test_a_transaction_in_other_partitions_writes_nothing(
+    url: str, again: list[tuple[int, int]]
+) -> None:
+    manage(url, "DELETE", "k")
+    manage(url, "CREATE", "k")
+    parts = [batch(first, 100, subject=["x"] * 100) for first in (0, 100, 200)]
+    assert in_partitions(url, "t", *parts) == [100, 100, 100]
+    other = [batch(first, count, subject=["x"] * count) for first, count in again]
+    if again == [(0, 100), (100, 100)]:  # one is missing: its task has nothing to send
+        other.append(batch(0, 0, subject=[]))
+    told = in_partitions(url, "t", *other)
+    assert any(isinstance(each, str) for each in told)
+    assert {each for each in told if isinstance(each, str)} == {REFUSED}
+    assert len(bodies(url, "k")) == 300, "nothing was written"
+    assert in_partitions(url, "t", *parts) == [100, 100, 100], "the same again is fine"
+    assert in_partitions(url, "u", *other) == [each.num_rows for each in other]
+
+
+def test_a_transaction_that_was_not_finished_is_finished(url: str) -> None:
+    manage(url, "DELETE", "k")
+    manage(url, "CREATE", "k")
+    parts = [batch(first, 100, subject=["x"] * 100) for first in (0, 100, 200)]
+    assert in_partitions(url, "t", parts[0][:40], parts[1][:0], parts[2][:1]) == [40, 0, 1]
+    assert in_partitions(url, "t", *parts) == [100, 100, 100]
+    assert sorted(map(int, bodies(url, "k"))) == list(range(300))
 
 
 def test_writers_are_sent_to_workers(url: str) -> None:

@@ -1,9 +1,10 @@
 """Rows that a stream has already, by columns that tell a row from all others.
 
 Theory of operation. Where a query has no identity that lasts (its checkpoint is lost, its plan is
-not deterministic), rows still can have one: a message-id made of the columns that the user names.
-Before a task publishes it reads the message-ids of the last while back from the stream, which is
-one column, and leaves out the rows that are there. It publishes under a new producer's id, for what
+not deterministic), rows still can have one: a message-id made of the query's name, if it has one,
+and of the names and values of the columns that the user names. Before a task publishes it reads the
+message-ids of the last while back from the stream, which is one column, and leaves out the rows
+that are there. It publishes under a new producer's id, for what
 it numbers is not what an earlier attempt numbered.
 
 What this does not see: rows of the same key in tasks that run at the same time.
@@ -22,7 +23,7 @@ from cogwork.spark.errors import SinkError
 from cogwork.spark.write_options import COLUMNS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from cogwork.spark.write_options import WriteOptions
 
@@ -55,17 +56,17 @@ class Lookback:
         """
         if self._known is None:
             self._known = self._read()
-        keys = self._options.idempotency_columns
+        keys = sorted(self._options.idempotency_columns)
         values = [_zoneless(batch.column(name)).to_pylist() for name in keys]
         ids, rows = [], []
         for row, key in enumerate(zip(*values, strict=True)):
-            name = id_of(key)
+            name = id_of(self._options.query, keys, key)
             if name not in self._known:
                 self._known.add(name)
                 ids.append(name)
                 rows.append(row)
         kept = batch.take(pa.array(rows, pa.int64()))
-        names = [name for name in kept.schema.names if name in COLUMNS and name != COLUMN]
+        names = [name for name in kept.schema.names if name in COLUMNS]
         columns = [kept.column(name) for name in names]
         return pa.RecordBatch.from_arrays(
             [*columns, pa.array(ids, pa.string())], names=[*names, COLUMN]
@@ -95,9 +96,16 @@ class Lookback:
         return found
 
 
-def id_of(key: tuple[object, ...]) -> str:
-    """Returns the message-id of a row with these values."""
-    return sha256(repr(key).encode()).hexdigest()[: 2 * ID_SIZE_BYTES]
+def id_of(query: str, names: Sequence[str], values: Sequence[object]) -> str:
+    """Returns the message-id of a row.
+
+    Args:
+        query: The name of the query, for the rows of another one are others.
+        names: Of the columns that tell the row from others.
+        values: Theirs.
+    """
+    row = query, list(zip(names, values, strict=True))
+    return sha256(repr(row).encode()).hexdigest()[: 2 * ID_SIZE_BYTES]
 
 
 def _zoneless(column: pa.Array) -> pa.Array:

@@ -24,7 +24,8 @@ from pyspark.sql.datasource import (
 from cogwork.spark.errors import OptionError, SinkError
 from cogwork.spark.lookback import Lookback
 from cogwork.spark.row_publisher import RowPublisher
-from cogwork.spark.write_options import write_options
+from cogwork.spark.transactions import earlier_of
+from cogwork.spark.write_options import is_stream, write_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
+    from cogwork.spark.transactions import Earlier
     from cogwork.spark.write_options import WriteOptions
 
 __all__ = ("BatchWriter", "StreamWriter", "Written", "batch_writer", "producer_of", "stream_writer")
@@ -64,10 +66,16 @@ def batch_writer(
 
     Raises:
         OptionError: The options or the columns make no sense.
+        SinkError: What the stream has of the transaction cannot be read.
     """
     if overwrites:
         raise OptionError("messages cannot be overwritten: write with mode('append')")
-    return BatchWriter(write_options(options, schema, is_streaming=False))
+    chosen = write_options(options, schema, is_streaming=False)
+    earlier = None
+    if chosen.transaction_id is not None and is_stream(chosen.address or ""):
+        name = chosen.transaction_id
+        earlier = earlier_of(chosen, lambda partition: producer_of("batch", name, partition))
+    return BatchWriter(chosen, earlier)
 
 
 def stream_writer(
@@ -86,18 +94,22 @@ def stream_writer(
 class BatchWriter(DataSourceArrowWriter):
     """Writes the rows of a batch."""
 
-    def __init__(self, options: WriteOptions) -> None:
+    def __init__(self, options: WriteOptions, earlier: Earlier | None = None) -> None:
         """Connects nowhere: it is sent to the workers.
 
         Args:
             options: The user's.
+            earlier: What the stream has of the transaction.
         """
         self._options = options
+        self._earlier = earlier
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         """Publishes a task's rows, in a worker."""
-        name = self._options.transaction_id or ""
-        return publish(self._options, producer_of("batch", name, _partition()), iterator)
+        name, partition = self._options.transaction_id or "", _partition()
+        if self._earlier is not None:
+            iterator = self._earlier.checked(partition, iterator)
+        return publish(self._options, producer_of("batch", name, partition), iterator)
 
 
 class StreamWriter(DataSourceStreamArrowWriter):

@@ -19,6 +19,7 @@ __all__ = ("COLUMNS", "STREAMS", "WriteOptions", "check_rows", "is_stream", "wri
 KNOWN = (
     *("url", "address", "transactionId", "idempotencyColumns", "idempotencySeconds"),
     "timeoutSeconds",
+    "queryName",
     *CERTIFICATES,
 )
 
@@ -51,6 +52,7 @@ class WriteOptions:
         address: Where all rows go; None where each says it.
         transaction_id: What names a batch write, so that it can be tried again.
         idempotency_columns: The columns that tell a row from all others.
+        query: The name of the query, in which they do; may be empty.
         lookback_s: How far back to look for rows that are there.
         timeout_s: How long to go on trying where rows are not taken.
         certificates: For TLS; the files are read wherever a connection is made.
@@ -60,6 +62,7 @@ class WriteOptions:
     address: str | None = None
     transaction_id: str | None = None
     idempotency_columns: tuple[str, ...] = ()
+    query: str = ""
     lookback_s: int = LOOKBACK_S
     timeout_s: int = TIMEOUT_S
     certificates: Certificates = NONE
@@ -86,6 +89,7 @@ def write_options(
         address=options.get("address", options.get("path")),
         transaction_id=options.get("transactionId"),
         idempotency_columns=names_in(options.get("idempotencyColumns", "")),
+        query=options.get("queryName", ""),
         lookback_s=count_in(options, "idempotencySeconds") or LOOKBACK_S,
         timeout_s=count_in(options, "timeoutSeconds") or TIMEOUT_S,
         certificates=certificates_in(options),
@@ -121,6 +125,11 @@ def check_rows(options: WriteOptions, columns: Mapping[str, str]) -> None:
     for name in options.idempotency_columns:
         if name not in columns:
             raise OptionError(f"idempotencyColumns names {name!r:.60}, which rows do not have")
+    if options.idempotency_columns and "message_id" in columns:
+        raise OptionError(
+            "idempotencyColumns gives each row a message-id of its own, and rows have a column "
+            "message_id: leave out one of the two, or give the column another name"
+        )
 
 
 def _check_identity(options: WriteOptions, *, is_streaming: bool) -> None:
