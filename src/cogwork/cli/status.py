@@ -205,6 +205,10 @@ def _show_one(screen: Console, container: dict[str, Any]) -> None:
             "only[/yellow]: they are lost when the container stops (see --data)",
             markup=True,
         )
+    days = container["certificate_days_left"]
+    if days is not None:
+        left = f"expires in {days:,} days" if days >= 0 else "has expired"
+        screen.print(f"  its first certificate to expire {left}")
     descriptors = container["descriptors"]
     if descriptors["refused"]:
         screen.print(

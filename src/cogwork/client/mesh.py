@@ -36,6 +36,7 @@ from cogwork.client.url import endpoints_of
 from cogwork.dataplane.client.flusher import Flusher
 from cogwork.dataplane.client.pace import MARK_AHEAD_MAX
 from cogwork.dataplane.core import Core
+from cogwork.io.expiry import EXPIRY
 from cogwork.io.turn import Turn
 
 if TYPE_CHECKING:
@@ -197,6 +198,8 @@ class Mesh(Requests, RpcCalls):
         self.core.tick()
         if self._uplink is not None:
             self._uplink.tick()
+        if self._options.tls is not None:
+            EXPIRY.remind()
         self.core.flush()
 
     def _on_fault(self, port: object, error: Exception) -> None:

@@ -18,6 +18,7 @@ from cogwork.container.gateways.inside import NoSocket
 from cogwork.container.memory import resident_bytes
 from cogwork.dataplane.addresses.entry import BALANCED_CODE, CLOSEST_CODE, MULTICAST_CODE
 from cogwork.dataplane.transport.outgoing import OutgoingLink
+from cogwork.io.expiry import EXPIRY
 from cogwork.nodes.queue import QueueNode
 from cogwork.nodes.topic import TopicNode
 from cogwork.plugins import PLUGIN_FAULTS
@@ -161,6 +162,7 @@ def container_row(container: Container) -> Row:
         "frames_in": container.core.frames_in,
         "unroutable": sum(vhost.space.unroutable for vhost in container.vhosts.values()),
         "durable_in_memory": durable_in_memory(container),
+        "certificate_days_left": EXPIRY.days_left(),
         "workers": container.workers,
         "cluster": container.replication.cluster_facts(),
         "schemas": schema_facts(container),

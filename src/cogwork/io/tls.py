@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from cogwork.amqp.errors import CogworkError
+from cogwork.io.expiry import EXPIRY
 
 if TYPE_CHECKING:
     import os
@@ -75,7 +76,9 @@ class ServerTls:
             TlsFilesError: A file cannot be used; everything stays as it was.
         """
         fresh = files or self.files
-        self.context = server_context(fresh)
+        context = server_context(fresh)
+        EXPIRY.forget(self.context)
+        self.context = context
         self.files = fresh
 
 
@@ -168,6 +171,7 @@ def _load_certificate(
         _check_readable(path)
     try:
         context.load_cert_chain(certificate, key, password=password or _refuse_encrypted_key)
+        EXPIRY.shown(context, certificate)
     except ssl.SSLError as error:
         raise TlsFilesError(_explain_pair(error, certificate, key)) from error
     except _EncryptedKeyError as error:
@@ -181,6 +185,7 @@ def _load_authorities(context: ssl.SSLContext, path: Path) -> None:
     _check_readable(path)
     try:
         context.load_verify_locations(path)
+        EXPIRY.trusted(context, path)
     except ssl.SSLError as error:
         raise TlsFilesError(f"{path}: no PEM certificate of an authority in it") from error
 
