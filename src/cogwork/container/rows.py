@@ -68,6 +68,7 @@ CONTAINER = (
         "frames_in",
         "unroutable",
         "durable_in_memory",
+        "certificate_days_left",
     ),
     *("workers", "cluster", "schemas", "gateways", "totals", "limits"),
 )
