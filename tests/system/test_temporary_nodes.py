@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from proton import UNDESCRIBED, Array, Data, Delivery, Message, symbol
+from proton import UNDESCRIBED, Array, Data, Delivery, Message, int32, symbol, ubyte, uint, ulong
 from proton.reactor import LinkOption
 from proton.utils import BlockingConnection, BlockingReceiver, LinkDetached
 
+import cogwork.sync
 from cogwork.testing import container
 
 from .linked import linked
@@ -115,6 +117,41 @@ def test_a_temporary_queue_keeps_replies_until_they_are_taken(
     for _ in range(2):
         receiver.accept()
     assert "amqp:resource-locked" in refusal(lambda: server.receiver(replies))
+
+
+def test_only_who_made_a_dynamic_source_receives_there(
+    url: str, connect: Callable[[], Client]
+) -> None:
+    """Anybody may send there."""
+    asker, other = connect(), connect()
+    replies = asker.bus.create_receiver(None, dynamic=True, name="replies", credit=10)
+    address = replies.link.remote_source.address
+    assert address
+    assert "amqp:resource-locked" in refusal(lambda: other.receiver(address))
+    with ThreadPoolExecutor() as pool, cogwork.sync.connect(url) as mesh:
+        sending = pool.submit(mesh.publish, address, "x", settled=True)
+        assert replies.receive(30).body == "x"
+        sending.result()
+
+
+@pytest.mark.parametrize("kind", [ubyte, int32, uint, ulong])
+def test_the_relay_heeds_what_jms_says_of_a_plain_name(
+    connect: Callable[[], Client], kind: Callable[[int], Any]
+) -> None:
+    client = connect()
+    name = f"both-{kind.__name__}"
+    told = client.receiver(name, "topic")
+    relay = client.sender(None)
+    for number, body in ((0, "kept"), (1, "told")):
+        message = Message(address=name, body=body)
+        message.annotations = {symbol("x-opt-jms-dest"): kind(number)}
+        assert client.outcome(relay, message) == Delivery.ACCEPTED
+    assert told.receive().body == "told"
+    assert client.receiver(name, "queue").receive().body == "kept"
+    said_otherwise = Message(address="queue/said", body="x")
+    said_otherwise.annotations = {symbol("x-opt-jms-dest"): kind(1)}
+    assert client.outcome(relay, said_otherwise) == Delivery.ACCEPTED
+    assert client.receiver("queue/said").receive().body == "x", "a prefix counts for more"
 
 
 def test_a_temporary_topic_gives_each_subscriber_a_copy(connect: Callable[[], Client]) -> None:

@@ -124,6 +124,7 @@ class Attachments:
         self.when_declared: Callable[[Callable[[], None]], None] | None = None
         self.kept = KeptLinks()
         self._dynamic_count = 0
+        self._makers: dict[str, Connection] = {}
         self._link_count = 0
 
     def take(self, link: Link, attach: Attach, client: ClientContext) -> None:
@@ -310,6 +311,7 @@ class Attachments:
     ) -> Attachment:
         if source.dynamic:
             address = self._dynamic_address()
+            self._makers[address] = connection
             return Attachment(address, entry=client.vhost.add_dynamic(address), dynamic=address)
         if source.address is None:
             raise Refused("a receiver's source names no address", Condition.INVALID_FIELD)
@@ -322,6 +324,9 @@ class Attachments:
         address = address_meant(source.address, source.capabilities, client.vhost)
         client.demand("receive", address)
         name, rule = client.vhost.rule_of(address)
+        if name.startswith(REPLY_PREFIX) and self._makers.get(name) is not connection:
+            text = f"{name!r:.200}: only the connection that made it receives from it"
+            raise Refused(text, Condition.RESOURCE_LOCKED)
         if rule.kind != "direct":
             return Attachment(address, node=client.vhost.nodes.of(rule, name), rule=rule)
         if source.distribution_mode == COPY and rule.distribution is not Distribution.MULTICAST:
@@ -401,6 +406,7 @@ class Attachments:
             self._unsubscribe(link, client, attachment, attachment.subscription)
         if attachment.dynamic is not None:
             client.vhost.drop(attachment.dynamic)
+            self._makers.pop(attachment.dynamic, None)
         if attachment.is_temporary and not link.was_left:
             client.vhost.temporary.remove(attachment.address)
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from cogwork.container.virtual_host import VirtualHost
     from cogwork.router.addresses import AddressRule
 
-__all__ = ("address_meant", "wants_topic")
+__all__ = ("address_meant", "address_said", "wants_topic")
 
 QUEUES = frozenset({Symbol("queue"), Symbol("temporary-queue")})
 TOPICS = frozenset({Symbol("topic"), Symbol("temporary-topic")})
@@ -66,6 +66,18 @@ def address_meant(address: str, capabilities: tuple[Symbol, ...], vhost: Virtual
         )
         raise Refused(text, Condition.PRECONDITION_FAILED)
     return address
+
+
+def address_said(vhost: VirtualHost, address: bytes, is_topic: bool) -> bytes:
+    """Return the address that a message means which says whether that is a topic, or a queue.
+
+    One whose rule says otherwise stays what the rule makes of it.
+    """
+    try:
+        kinds = TOPICS if is_topic else QUEUES
+        return address_meant(address.decode(), tuple(kinds), vhost).encode()
+    except (Refused, UnicodeDecodeError):
+        return address
 
 
 def _kind(rule: AddressRule) -> str | None:

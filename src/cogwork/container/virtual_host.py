@@ -16,6 +16,7 @@ from cogwork.amqp.errors import Condition, ProtocolError
 from cogwork.container.hosted_nodes import HostedNodes, demand_visible
 from cogwork.container.reply_addresses import REPLY_PREFIX
 from cogwork.container.temporary import TemporaryNodes
+from cogwork.container.terminus_kinds import address_said
 from cogwork.dataplane.addresses.entry import (
     BALANCED_CODE,
     CLOSEST_CODE,
@@ -117,6 +118,7 @@ class VirtualHost:
         self.name = name
         self.table = table
         self.space = AddressSpace(core, self._resolve)
+        self.space.meaning = partial(address_said, self)
         self.near = AddressSpace(core, self._resolve_near)
         self.reach: Reach | None = None
         self.view: ContainerView | None = None

@@ -10,10 +10,11 @@ from text_messages import text_of
 
 from cogwork.amqp.errors import AmqpError
 from cogwork.amqp.message import Header, Properties, decode_sections
-from cogwork.amqp.outcomes import Modified, Rejected
+from cogwork.amqp.outcomes import Modified, Rejected, Released
 from cogwork.amqp.types import Symbol, UInt
 from cogwork.dataplane.queue.past import take_away
 from cogwork.dataplane.queue.restoration import restore
+from cogwork.dataplane.queue.store import STALE_CODE, UNKNOWN_CODE
 
 
 @pytest.fixture
@@ -151,6 +152,28 @@ def test_what_was_given_to_another_container_is_in_doubt_after_a_crash(queue: Ke
         assert (again.count("in-doubt"), again.count("ready")) == (1, 1)
     queue.store.enter_again(numbers)
     assert queue.restarted().texts() == ["b", "a"]
+
+
+def test_what_comes_back_from_its_way_is_nobody_elses(queue: KeptQueue) -> None:
+    """Its number has gone on, and no consumer was given the attempt: that proves nothing."""
+    consumer, other = queue.peer(), queue.peer()
+    consumer.consumer(queue.store, 1)
+    queue.send("a")
+    queue.commit()
+    (first,) = consumer.take()
+    consumer.settle(first, Released())
+    queue.commit()
+    consumer.vanish(queue.store)
+    numbers: list[int] = []
+    queue.store.take_ready(1, numbers)
+    queue.store.tombstone(numbers)
+    assert queue.store.claim(first.parts.item, 1) == UNKNOWN_CODE, "on its way"
+    queue.store.enter_again(numbers)
+    assert queue.store.claim(first.parts.item, 1) == UNKNOWN_CODE, "nobody had it since"
+    other.consumer(queue.store, 1)
+    queue.commit()
+    assert len(other.take()) == 1
+    assert queue.store.claim(first.parts.item, 1) == STALE_CODE, "somebody else has it"
 
 
 @pytest.mark.parametrize("act", ["purge", "expire"])

@@ -16,6 +16,7 @@ cdef class AddressSpace:
     cdef public AddressEntry topic_root
     cdef public tuple topic_exceptions
     cdef public uint64_t unroutable
+    cdef public object meaning
     cdef AddressEntry find(self, bytes address)
 
     # Says whether a topic's root serves a subject: no rule of its own may hold for it.

@@ -11,6 +11,8 @@ class AddressSpace:
 
     Attributes:
         topic_root: Takes the messages below `topic_prefix` whose senders name no target.
+        meaning: Called with an address and whether its message says that it is a topic, or else a
+            queue; returns the address that is meant. None heeds nothing of that.
         topic_exceptions: First words of subjects for which other rules may hold; None for none, an
             empty word for any.
     """

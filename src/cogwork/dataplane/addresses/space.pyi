@@ -8,6 +8,7 @@ SOURCE_HASH: str
 
 class AddressSpace:
     resolver: Callable[[bytes], AddressEntry | None]
+    meaning: Callable[[bytes, bool], bytes] | None
     topic_prefix: bytes
     topic_root: AddressEntry | None
     topic_exceptions: tuple[bytes, ...] | None

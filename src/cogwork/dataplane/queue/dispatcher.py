@@ -420,6 +420,8 @@ class Dispatcher:
         self.shelf.hand_out(item, cython.address(consumer.hands))
         is_first: cython.bint = item.attempt == 0
         item.attempt = max(item.attempt, self.ledger.attempt_base) + 1
+        if self.ledger.unproven:
+            self.ledger.unproven.discard(number_of(item))
         item.consumer = consumer.serial
         pack(self.ledger, item, cython.address(s))
         if not is_first:

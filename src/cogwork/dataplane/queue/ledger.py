@@ -85,13 +85,18 @@ class Ledger(Stock):
     def answer_late(self, number, attempt):
         """Say what is known of an attempt that is not open and not to go on.
 
-        Returns SETTLE where it was confirmed, REFUSE where another one was or is later, UNKNOWN.
+        Returns SETTLE where it was confirmed, REFUSE where another one was or is later, UNKNOWN. A
+        later number proves nothing where nobody was given it: as after a recovery, and while an item
+        is on its way to another container, or has come back from there.
         """
         item: cython.pointer(Item) = self.shelf.slots.find(number)
         confirmed: uint32_t
         if item != cython.NULL:
-            # One that waits since a recovery was given to nobody: its attempt proves nothing.
-            is_overtaken: cython.bint = item.attempt > attempt and item.attempt % RECOVERY_JUMP != 0
+            is_overtaken: cython.bint = (
+                item.attempt > attempt
+                and item.attempt % RECOVERY_JUMP != 0
+                and number not in self.unproven
+            )
         else:
             confirmed = self.commits.attempt_of(number, self.wall_s())
             if confirmed == attempt and attempt:

@@ -45,6 +45,8 @@ cdef class Stock(Terminus):
     cdef dict unsent
     cdef dict graves
     cdef dict exclusions
+    # Items whose newest attempt was given to no consumer: it was made for a way to another container.
+    cdef set unproven
     cdef bint has_refused
     cdef public bint waits_for_all
     cdef public bint delivers_ahead

@@ -69,6 +69,7 @@ class Stock(Terminus):
         self.unsent = {}
         self.graves = {}
         self.exclusions = {}
+        self.unproven = set()
         self.waits_for_all = True
         self.core.register(self)
         self.bell = Port(core, self)
@@ -266,6 +267,8 @@ class Stock(Terminus):
 
     def discard(self, item):
         """Takes an item out of memory, of which it is written down elsewhere that it is no more."""
+        if self.unproven:
+            self.unproven.discard(number_of(item))
         if item.flags & EXCLUDED:
             del self.exclusions[number_of(item)]
         self.shelf.drop(item)
@@ -424,6 +427,7 @@ class Stock(Terminus):
             item = self.put_aside_as(number)
             if item != cython.NULL:
                 item.attempt = max(item.attempt, self.attempt_base) + 1
+                self.unproven.add(number)
                 item.flags |= HANDED
                 if self.journal is not None:
                     self.journal.out(item)

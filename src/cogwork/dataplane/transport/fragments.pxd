@@ -30,6 +30,7 @@ cdef class FragmentingEnd(CreditingEnd):
     cdef int route(self, Shipment* s) except -1
     cdef int on_fragment(self, TransferFields* t) except -1
     cdef object _too_large(self)
+    cdef bytes meant(self, octets data, uint32_t size, octets found, uint32_t length)
     cdef bint _has_no_room(self, uint32_t size) except -1
     cdef int _start_fragments(self, TransferFields* t) except -1
     cdef bint _may_say_more(self, octets data, uint32_t size) except -1

@@ -3,6 +3,11 @@
 import cython
 from cython.cimports.cogwork.dataplane.addresses.holding import MULTICAST
 from cython.cimports.cogwork.dataplane.encoding.octets import bytes_from, octets_of
+from cython.cimports.cogwork.dataplane.message.destination import (
+    SAYS_NOTHING,
+    SAYS_TOPIC,
+    read_destination,
+)
 from cython.cimports.cogwork.dataplane.message.sections import ABSENT, FOUND, find_to
 from cython.cimports.cogwork.dataplane.transport.deliveries import join
 from cython.cimports.cogwork.dataplane.transport.delivery import Chunk, ship
@@ -307,7 +312,7 @@ class FragmentingEnd(CreditingEnd):
         length: uint32_t = 0
         result: cython.int = find_to(data, size, cython.address(found), cython.address(length))
         if result == FOUND:
-            return bytes_from(found, length)
+            return self.meant(data, size, found, length)
         return None if result == ABSENT else b""
 
     def turn_away(self, token, settled, address):
@@ -342,10 +347,20 @@ class FragmentingEnd(CreditingEnd):
             return self.entry
         if find_to(data, size, cython.address(found), cython.address(length)) != 1:
             return None
-        address: bytes = bytes_from(found, length)
+        address: bytes = self.meant(data, size, found, length)
         if self.permit is not None and not self.permit[address]:
             return None
         return self.space.find(address)
+
+    def meant(self, data, size, found, length):
+        """Returns the address that a message means by its `to`, and what it says of that."""
+        address: bytes = bytes_from(found, length)
+        if self.space is None or self.space.meaning is None:
+            return address
+        kind: cython.int = read_destination(data, size)
+        if kind == SAYS_NOTHING:
+            return address
+        return self.space.meaning(address, kind == SAYS_TOPIC)
 
     def reply(self, token, code, settled):
         verdict: Verdict
