@@ -20,6 +20,7 @@ from cogwork.cli.topologies import NAMED, TopologyError, topology_of
 from cogwork.container.errors import DataDirectoryError
 from cogwork.container.settings import VOTERS_MAX
 from cogwork.log.directory import DIRECTORY_MODE
+from cogwork.log.wal import LEAST_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -32,9 +33,6 @@ __all__ = ("up",)
 BASE_PORT = 5672
 HOST = "127.0.0.1"
 COUNT_MAX = 100
-
-LOG_BYTES = 128 << 20
-"""What a container's write-ahead log reserves: its first file, and the next one."""
 
 MIB = 1 << 20
 
@@ -92,7 +90,7 @@ def _kept_in(data: str | None, count: int) -> Iterator[Path]:
     """
     folder = _made(data)
     try:
-        free_bytes, needed_bytes = shutil.disk_usage(folder).free, count * LOG_BYTES
+        free_bytes, needed_bytes = shutil.disk_usage(folder).free, count * LEAST_BYTES
         if free_bytes < needed_bytes and not any(folder.iterdir()):
             raise DataDirectoryError(
                 str(folder),

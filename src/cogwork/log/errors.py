@@ -8,6 +8,7 @@ from cogwork.amqp.errors import CogworkError
 
 __all__ = (
     "DiskFull",
+    "DiskTooSmall",
     "FileMissing",
     "ForeignFile",
     "LogBusy",
@@ -20,6 +21,8 @@ __all__ = (
     "UnreadableRecord",
     "UnsupportedVersion",
 )
+
+MIB = 1 << 20
 
 
 class LogError(CogworkError):
@@ -134,6 +137,18 @@ class DiskFull(LogError):
         else:
             text = f"no space left for {directory}: appends are refused until there is some"
         super().__init__(text)
+
+
+class DiskTooSmall(DiskFull):
+    """There is no space to begin with."""
+
+    def __init__(self, directory: str, free_bytes: int, least_bytes: int) -> None:
+        """Says how much there is, and how much is needed."""
+        super().__init__(directory)
+        self.args = (
+            f"no space left for {directory}: {free_bytes / MIB:.1f} MiB are free, and a data "
+            f"directory needs at least {least_bytes // MIB} MiB",
+        )
 
 
 class LogBusy(LogError):

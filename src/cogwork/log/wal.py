@@ -44,6 +44,10 @@ if TYPE_CHECKING:
 __all__ = ("Wal",)
 
 FILE_BYTES = 64 << 20
+LEAST_BYTES = 2 * FILE_BYTES + (2 << 20)
+"""What a data directory needs at least: the present file and the next one, which have their size
+from the start, and up to 2 MiB for all else that is there before anything is kept."""
+
 FILE_BYTES_MIN = 4096
 FILES_MAX = 8
 WAITING_BYTES_MAX = 32 << 20

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,8 +17,8 @@ from cogwork.container.journals.sent_file import SentFile
 from cogwork.dataplane.disk import Disk
 from cogwork.log.directory import Directory
 from cogwork.log.disk_queue import DiskQueue
-from cogwork.log.errors import FileMissing
-from cogwork.log.wal import Wal
+from cogwork.log.errors import DiskFull, DiskTooSmall, FileMissing
+from cogwork.log.wal import LEAST_BYTES, Wal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 __all__ = ("Storage",)
 
 TICK_S = 0.5
+
+MIB = 1 << 20
 
 log = logging.getLogger("cogwork")
 
@@ -87,9 +90,22 @@ class Storage:
             raise FileMissing(str(folder))
 
     def recover(self, take: Callable[[Record], None]) -> None:
-        """Hands over what the log holds, record by record; then it can be appended to."""
-        for record in self.wal.recover():
-            take(record)
+        """Hands over what the log holds, record by record; then it can be appended to.
+
+        Raises:
+            DiskTooSmall: There is no space for a new log, or the file that it needs.
+            LogError: It is damaged.
+        """
+        try:
+            for record in self.wal.recover():
+                take(record)
+        except DiskFull as error:
+            raise DiskTooSmall(str(self._path), self.free_bytes, LEAST_BYTES) from error
+
+    @property
+    def free_bytes(self) -> int:
+        """How much is free where the directory is."""
+        return shutil.disk_usage(self._path).free
 
     def start(self) -> None:
         """Has the event loop hear of the disk."""
@@ -127,7 +143,11 @@ class Storage:
     def _low(self, is_low: bool) -> None:
         if is_low and not self._is_low:
             why = self.wal.shortage or "no space on the disk"
-            log.error("%s for more of the log: queues take no messages", why)
+            log.error(
+                "%s for more of the log: queues take no messages; a data directory needs at least "
+                "%d MiB in all, and %.1f MiB are free",
+                *(why, LEAST_BYTES // MIB, self.free_bytes / MIB),
+            )
         elif self._is_low and not is_low:
             log.warning("there is space for more of the log again")
         self._is_low = is_low
