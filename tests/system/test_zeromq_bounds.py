@@ -133,3 +133,15 @@ def test_a_part_that_is_too_large_ends_its_stream(running: Gateway) -> None:
     assert answer.verb == "ERROR"
     assert answer.header["condition"] == "amqp:link:message-size-exceeded"
     running.becomes(outstanding=0, streams=0)
+
+
+def test_calls_go_through_the_smallest_frames(tmp_path: Path) -> None:
+    """Those of the gateway's own connection are as large as ever; those to containers are not."""
+    small = "[limits]\nmax_frame_size_bytes = 512\n"
+    with gateway(tmp_path / "container", configuration=small) as found:
+        service, caller = found.client(), found.client()
+        service.register("large")
+        for size in (1, 500, 512, 5_000, 300_000):
+            caller.send("CALL", {"id": size, "to": "large", "timeout_s": LONG_S}, "x" * size)
+            service.serve_one(lambda request: request.body * 2)
+            assert len(caller.receive().body) == 2 * size

@@ -501,13 +501,15 @@ def _conclude(link: Link, attachment: Attachment) -> None:
     """Answer for what a consumer of messages that nothing stores has not settled.
 
     A client that marks what its application was given may have begun with it: it is in doubt then,
-    unless the source names an outcome.
+    unless the source names an outcome. A copy is its subscriber's alone: it is released.
     """
     assert attachment.source is not None
     assert isinstance(link.end, OutgoingLink)
     code, outcome = outcome_of(attachment.source)
     marks = link.remote is not None and MARKS_RECEIVED in link.remote.desired_capabilities
-    if not link.is_lost and (code or not marks):
+    rule = attachment.rule
+    is_copy = rule is not None and rule.distribution is Distribution.MULTICAST
+    if not link.is_lost and (code or is_copy or not marks):
         link.end.conclude(code or RELEASED, outcome)
 
 
