@@ -68,6 +68,27 @@ def test_a_broadcast_goes_on_when_its_container_dies(members: dict[str, Member])
     asyncio.run(asyncio.wait_for(story(), TIMEOUT_S))
 
 
+def test_a_broadcast_that_knows_one_container_waits_for_it(members: dict[str, Member]) -> None:
+    async def story() -> None:
+        listener = Listener()
+        async with cogwork.broadcast(members["a"].url, "stream/orders") as cast:
+            cast.add(listener)
+            cast.send(b"1")
+            await cast.sync()
+            members["a"].kill()
+            cast.send(b"2")
+            waiting = asyncio.ensure_future(cast.sync())
+            with pytest.raises(TimeoutError):  # the stream goes on, and nobody tells it where
+                await asyncio.wait_for(asyncio.shield(waiting), 3)
+            await asyncio.to_thread(members["a"].start)
+            await waiting
+            cast.send(b"3")
+            await cast.sync()
+        assert listener.bodies == [b"1", b"2", b"3"]
+
+    asyncio.run(asyncio.wait_for(story(), TIMEOUT_S))
+
+
 def test_all_others_take_the_first_that_answers(members: dict[str, Member]) -> None:
     members["a"].kill()
     urls = [members["a"].url, members["b"].url]
