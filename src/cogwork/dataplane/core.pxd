@@ -29,7 +29,6 @@ cdef class Core:
     cdef readonly list expiring
     # Entries that hold something, or did when they were looked at last.
     cdef list holding
-    cdef Py_ssize_t holding_max
     cdef public list overdue
     cdef uint8_t* buffer
     cdef readonly double now

@@ -8,9 +8,6 @@ from cython.cimports.libc.string import memset
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
-HOLDING_MIN = cython.declare(cython.Py_ssize_t, 64)
-"""Entries that are listed as holding something before those are dropped that do not any more."""
-
 
 class Core:
     """Everything one event loop's wires share: the termini, the read buffer, what is due."""
@@ -33,7 +30,6 @@ class Core:
         self.overdue = []
         self.expiring = []
         self.holding = []
-        self.holding_max = HOLDING_MIN
         self.congested_at_bytes = CONGESTED_AT_BYTES
         self.held_wires = []
         self.open_ticket = 1
@@ -172,16 +168,14 @@ class Core:
     def expire_held(self) -> None:
         """Gives up what addresses hold and what is over by now."""
         entries: list = self.expiring
+        self.holding = [entry for entry in self.holding if entry.still_holds()]
         self.expiring = []
         for entry in entries:
             if entry.expire_held():
                 self.expiring.append(entry)
 
     def list_holding(self, entry):
-        """Keeps an entry that holds something; those that do not any more are dropped at times."""
-        if len(self.holding) >= self.holding_max:
-            self.holding = [each for each in self.holding if each.still_holds()]
-            self.holding_max = 2 * len(self.holding) + HOLDING_MIN
+        """Lists an entry that holds something; `expire_held` drops those that no longer do."""
         self.holding.append(entry)
         return 0
 
