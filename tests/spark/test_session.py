@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import os
 import subprocess
 import sys
 from types import ModuleType
@@ -11,6 +12,8 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
+
+from quick_java import OPTIONS
 
 from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.main import run
@@ -83,6 +86,37 @@ def test_a_java_starts_without_the_module_that_some_lack(tmp_path: Path) -> None
         [home / "bin" / "java", *given], capture_output=True, text=True, check=True
     )
     assert done.stderr == 'openjdk version "17" -Dx=a b --add-opens=c -version\n'
+
+
+OTHER_PYTHON = """
+import sys
+import cogwork.testing
+from cogwork.spark.session import local_session
+
+with cogwork.testing.container('[[stream]]\\naddress = "stream/s"\\n') as url:
+    spark = local_session("other", "local[1]", {"spark.driver.extraJavaOptions": sys.argv[1]})
+    rows = spark.read.format("cogwork").option("url", url).load("s")
+    sys.stdout.write(f"{rows.count()} rows")
+    sys.stdout.write(str(spark.sparkContext.parallelize([0]).map(lambda _: sys.executable).first()))
+"""
+
+
+def test_a_session_uses_the_python_of_the_program(tmp_path: Path) -> None:
+    """Whatever `python3` is first on PATH, from whatever directory."""
+    other = tmp_path / "python3"
+    other.write_text("#!/bin/sh\nexit 9\n")
+    other.chmod(0o700)
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    environment.pop("PYSPARK_PYTHON", None)
+    done = subprocess.run(
+        [sys.executable, "-c", OTHER_PYTHON, OPTIONS],
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == f"0 rows{sys.executable}", done.stderr
 
 
 def test_pandas_3_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import time
+import traceback
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from typing import TYPE_CHECKING
@@ -29,13 +30,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 STREAMS = "".join(f'[[stream]]\naddress = "stream/{name}"\n' for name in "abcdefghijk")
+QUEUE = '[[queue]]\naddress = "queue/small"\nmaximum_length = 1\nmaximum_length_policy = "reject"\n'
 
 SCHEMA = StructType([StructField("address", StringType()), StructField("body", BinaryType())])
 
 
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
-    with cogwork.testing.container(STREAMS) as url:
+    with cogwork.testing.container(STREAMS + QUEUE) as url:
         yield url
 
 
@@ -106,6 +108,21 @@ def test_rows_that_are_refused_are_one_line_and_no_new_producer(url: str) -> Non
     nowhere = WriteOptions(url, "stream/nowhere", timeout_s=1)
     with pytest.raises(SinkError, match="rows are not accepted: stream/nowhere"):
         publish(nowhere, b"p", iter([batch(0, 10)]))
+
+
+@pytest.mark.parametrize("address", ["queue/small", None])
+def test_what_went_wrong_is_said_once(url: str, address: str | None) -> None:
+    rows = batch(0, 5, address=["queue/small"] * 5)
+    with pytest.raises(SinkError, match=r"^rows are not accepted: (?!.*: .*: )") as caught:
+        publish(WriteOptions(url, address, timeout_s=1), b"p", iter([rows]))
+    assert str(caught.value).count("queue/small") <= 1
+    nowhere = WriteOptions(url, "stream/nowhere", idempotency_columns=("body",), timeout_s=1)
+    for options in (nowhere, WriteOptions(url, "stream/nowhere", timeout_s=1)):
+        with pytest.raises(SinkError) as caught:
+            publish(options, b"p", iter([batch(0, 1)]))
+        told = "".join(traceback.format_exception(caught.value))
+        assert told.count(str(caught.value)) == 1
+        assert told.count("Traceback") == 1, "nor what was caught on the way"
 
 
 @pytest.mark.parametrize("count", [10, 30_000])

@@ -19,6 +19,7 @@ import cogwork.testing
 from cogwork.spark.columns import SCHEMA
 from cogwork.spark.errors import DataLoss, OptionError, SourceError
 from cogwork.spark.query_offsets import STARTS, beginning_at
+from cogwork.spark.read_options import read_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -114,6 +115,50 @@ def test_offsets_out_of_range_are_an_error_or_are_cut(url: str) -> None:
     assert found == [(0, b"a"), (1, b"b")]
     with pytest.raises(SourceError, match="from 2 to before 1, which is nothing"):
         read(url, stream="short", startingOffsets="2", endingOffsets="1")
+
+
+@pytest.mark.parametrize("place", ["500", '{"/stream/beyond": 500}'])
+def test_a_start_beyond_the_end_is_an_error_or_nothing(url: str, place: str) -> None:
+    if place == "500":
+        fill(url, "beyond", b"a", b"b", b"c")
+    with pytest.raises(DataLoss, match=r"^stream beyond: offset 500 is beyond its end, 3 \(failOn"):
+        read(url, stream="beyond", startingOffsets=place)
+    assert read(url, stream="beyond", startingOffsets=place, failOnDataLoss="false") == []
+    with pytest.raises(DataLoss, match="offset 500 is beyond its end, 3"):
+        read(url, stream="beyond", startingOffsets=place, endingOffsets="2")
+    assert read(url, stream="beyond", startingOffsets="3") == [], "the end itself is none"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"stream": "/stream/named"},
+        {"path": "/stream/named"},
+        {"stream": "stream/named, /stream/named,named"},
+        {"streamPattern": "/stream/name*"},
+        {"stream": "named", "startingOffsets": '{"/stream/named": 0}'},
+    ],
+    ids=str,
+)
+def test_a_stream_may_be_named_by_its_address(url: str, options: dict[str, Any]) -> None:
+    if options == {"stream": "/stream/named"}:
+        fill(url, "named", b"a")
+    assert read(url, **options) == [(0, b"a")]
+
+
+def test_bytes_of_a_trigger_may_have_a_unit() -> None:
+    def bytes_max(text: str) -> int | None:
+        options = {"url": "amqp://localhost", "stream": "s", "maxBytesPerTrigger": text}
+        return read_options(options, is_streaming=True).bytes_max
+
+    assert [bytes_max(text) for text in ("7", "7b", "512k", "20m", "20MB", "1 g", "2t", "1p")] == [
+        *(7, 7, 512 << 10, 20 << 20, 20 << 20, 1 << 30, 2 << 40, 1 << 50)
+    ]
+    for text in ("", "0", "0m", "m", "1.5m", "-1k", "20mm", "20 mega", "9999999p", "1e3", "\u0661"):
+        with pytest.raises(
+            OptionError, match=r"is not a size \(expected bytes above 0, or such as"
+        ):
+            bytes_max(text)
 
 
 def test_trimmed_records_are_an_error_or_are_left_out(url: str) -> None:

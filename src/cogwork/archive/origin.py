@@ -86,7 +86,7 @@ class Origin(Closing):
         """
         found: dict[str, None] = {}
         for pattern in patterns:
-            wanted = pattern.removeprefix(PREFIX)
+            wanted = pattern.removeprefix("/").removeprefix(PREFIX)
             names = self._client.streams(wanted)
             if not wanted.startswith("$"):
                 names = [name for name in names if not name.startswith("$")]

@@ -190,7 +190,7 @@ class ArrowClient(Closing):
 
 
 def _name_of(stream: str) -> str:
-    return stream.removeprefix(PREFIX)
+    return stream.removeprefix("/").removeprefix(PREFIX)
 
 
 async def _next(batches: AsyncIterator[pa.RecordBatch]) -> pa.RecordBatch | None:

@@ -104,7 +104,7 @@ def chosen_streams(
     Raises:
         AuditError: The archive has no table of one of them.
     """
-    names = [stream.removeprefix("stream/") for stream in streams]
+    names = [stream.removeprefix("/").removeprefix("stream/") for stream in streams]
     if missing := sorted(set(names) - set(tables)):
         raise AuditError(f"stream/{missing[0]} has no table in this archive")
     if is_about_queues:

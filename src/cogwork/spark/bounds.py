@@ -97,8 +97,8 @@ class StreamBounds:
     def _of_named(self, name: str) -> Bounds:
         try:
             return self._client.bounds(name)
-        except UnknownStream as error:
-            raise SourceError(f"there is no stream {name}") from error
+        except UnknownStream:
+            raise SourceError(f"there is no stream {name}") from None
 
     # -- places
 
@@ -139,7 +139,7 @@ class StreamBounds:
         Raises:
             DataLoss: Some is not, and that is an error.
         """
-        if wanted.start > wanted.end:
+        if wanted.end < wanted.start <= found.next:
             raise SourceError(
                 f"stream {wanted.stream}: it is to be read from {wanted.start} to before "
                 f"{wanted.end}, which is nothing"

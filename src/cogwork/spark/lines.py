@@ -19,7 +19,7 @@ UNKNOWN_SOURCE = "Failed to find the data source: cogwork"
 
 WITHOUT_US = (
     "Spark does not find the format cogwork: the Python of its driver and its workers, at the "
-    "server where it is remote, needs pip install 'cogwork[spark]'"
+    "server where it is remote, needs pip install 'cogwork[spark]'; PYSPARK_PYTHON says which it is"
 )
 
 

@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from cogwork.arrow import ArrowClient, ArrowError, StreamTruncated
 from cogwork.spark.errors import SinkError
+from cogwork.spark.words import STREAMS, stream_name
 from cogwork.spark.write_options import COLUMNS
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ class Lookback:
     def _read(self) -> set[str]:
         address = self._options.address
         assert address is not None
-        stream = address.removeprefix("/").removeprefix("stream/")
+        stream = stream_name(address)
         since_us = int((self._now_s() - self._options.lookback_s) * 1e6)
         found: set[str] = set()
         try:
@@ -92,7 +93,7 @@ class Lookback:
                     except StreamTruncated as error:
                         start = min(end, max(start + 1, error.first))
         except ArrowError as error:
-            raise SinkError(f"what the stream has cannot be read: {error}") from error
+            raise SinkError(f"what {STREAMS}{stream} has cannot be read: {error.text}") from None
         return found
 
 

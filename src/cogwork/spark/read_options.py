@@ -17,6 +17,8 @@ from cogwork.spark.words import (
     known_only,
     names_in,
     offsets_in,
+    size_in,
+    stream_name,
     time_us_in,
     truth_in,
 )
@@ -45,8 +47,6 @@ KNOWN = (
     "timeZone",
     *CERTIFICATES,
 )
-
-PREFIX = "stream/"
 
 TIMEOUT_S = 120
 """A container may be away for a minute."""
@@ -136,7 +136,7 @@ def read_options(options: Mapping[str, str], *, is_streaming: bool) -> ReadOptio
         start=start,
         end=end,
         rows_max=count_in(given, "maxOffsetsPerTrigger"),
-        bytes_max=count_in(given, "maxBytesPerTrigger"),
+        bytes_max=size_in(given, "maxBytesPerTrigger"),
         partitions_min=count_in(given, "minPartitions"),
         fails_on_loss=truth_in(given, "failOnDataLoss", default=True),
         timeout_s=count_in(given, "timeoutSeconds") or TIMEOUT_S,
@@ -149,11 +149,11 @@ def read_options(options: Mapping[str, str], *, is_streaming: bool) -> ReadOptio
 def _zone_in(given: Mapping[str, str]) -> Zone:
     try:
         return zone_of(given.get("timeZone", "UTC"))
-    except ValueError as error:
+    except ValueError:
         raise OptionError(
             f"timeZone: {given['timeZone']!r:.80} is no time zone (expected one such as "
             "Europe/Berlin or +01:00)"
-        ) from error
+        ) from None
 
 
 def _streams_in(given: Mapping[str, str]) -> tuple[tuple[str, ...], str | None]:
@@ -162,8 +162,8 @@ def _streams_in(given: Mapping[str, str]) -> tuple[tuple[str, ...], str | None]:
     if (named is None) == (pattern is None):
         raise OptionError("one of the options stream and streamPattern is needed")
     if named is None:
-        return (), (pattern or "").removeprefix(PREFIX)
-    names = tuple(dict.fromkeys(name.removeprefix(PREFIX) for name in names_in(named)))
+        return (), stream_name(pattern or "")
+    names = tuple(dict.fromkeys(map(stream_name, names_in(named))))
     if not names:
         raise OptionError("the option stream names no stream")
     return names, None
@@ -190,4 +190,4 @@ def _place_in(given: Mapping[str, str], which: str, default: int) -> Place:
     found = offsets_in(by_offset, given[by_offset])
     if isinstance(found, int):
         return Place(found)
-    return Place(default, tuple((name.removeprefix(PREFIX), at) for name, at in found.items()))
+    return Place(default, tuple((stream_name(name), at) for name, at in found.items()))

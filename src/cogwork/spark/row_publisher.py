@@ -111,7 +111,7 @@ class RowPublisher:
         except SinkError:
             raise
         except CogworkError as error:
-            raise SinkError(f"rows are not accepted: {error}") from error
+            raise SinkError(f"rows are not accepted: {error}") from None
         self._coming.popleft()
 
     def _by_address(self, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
@@ -153,7 +153,7 @@ class RowPublisher:
             is_over = asyncio.get_running_loop().time() > until_s
             if fatal or is_over or is_stream(address):
                 outcome = (fatal or [refused[0][1]])[0]
-                raise SinkError(f"{address or 'a row'}: {outcome.error()}")
+                raise SinkError(f"rows are not accepted: {_told(address, outcome)}")
             await asyncio.sleep(AGAIN_S)
             messages = [message for message, _ in refused]
             posted = publisher.post_encoded(messages)
@@ -221,6 +221,12 @@ class RowPublisher:
     async def _close(self) -> None:
         if self._mesh is not None:
             await self._mesh.close()
+
+
+def _told(address: str, outcome: Outcome) -> str:
+    """Says what became of a row, and names where it went, once."""
+    text = str(outcome.error())
+    return text if outcome.address else f"{address or 'a row'}: {text}"
 
 
 def _spelt_alike(addresses: pa.Array) -> pa.Array:

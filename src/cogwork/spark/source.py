@@ -117,7 +117,7 @@ class CogworkReader(DataSourceReader):
         try:
             ranges = self._ranges(bounds)
         except ArrowError as error:
-            raise SourceError(str(error)) from error
+            raise SourceError(str(error)) from None
         finally:
             bounds.close()
             keep_loaded()
@@ -178,7 +178,7 @@ def read_range(
             except (StreamTruncated, BeyondEnd) as error:
                 wanted = _what_is_left(wanted, error, fails=options.fails_on_loss)
             except ArrowError as error:
-                raise SourceError(str(error)) from error
+                raise SourceError(str(error)) from None
 
 
 def _conformed(batch: pa.RecordBatch, expected: pa.Schema, zone: Zone) -> pa.RecordBatch:
@@ -205,5 +205,5 @@ def _what_is_left(wanted: Range, error: StreamTruncated | BeyondEnd, *, fails: b
         left = wanted._replace(end=min(wanted.end - 1, error.next))
     loss: Any = loss_of(wanted, found)
     if fails and loss is not None:
-        raise loss from error
+        raise loss from None
     return left

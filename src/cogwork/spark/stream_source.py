@@ -100,7 +100,7 @@ class CogworkStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     }
                 )
             except ArrowError as error:
-                raise SourceError(str(error)) from error
+                raise SourceError(str(error)) from None
         return self._initial
 
     def getDefaultReadLimit(self) -> ReadLimit:
@@ -129,7 +129,7 @@ class CogworkStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             lags = {name: max(0, heads.get(name, at) - at) for name, at in starts.items()}
             taken = self._limited(starts, lags, limit)
         except ArrowError as error:
-            raise SourceError(str(error)) from error
+            raise SourceError(str(error)) from None
         ends = {name: at + taken[name] for name, at in starts.items()}
         return self._end_of(start, starts, ends)
 
@@ -160,7 +160,7 @@ class CogworkStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         try:
             return {name: found.next for name, found in self._bounds.of_all().items()}
         except ArrowError as error:
-            raise SourceError(str(error)) from error
+            raise SourceError(str(error)) from None
 
     def _limited(
         self, starts: dict[str, int], lags: dict[str, int], limit: ReadLimit
@@ -207,7 +207,7 @@ class CogworkStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 if at < until:
                     ranges.append(self._bounds.kept(Range(name, at, until), found))
         except ArrowError as error:
-            raise SourceError(str(error)) from error
+            raise SourceError(str(error)) from None
         return partitions_of(ranges, self._options)
 
     def _gone(self, name: str) -> Any:  # noqa: ANN401 # it never returns

@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 
 from cogwork.arrow import ArrowClient, ArrowError, StreamTruncated, UnknownStream
 from cogwork.spark.errors import SinkError
+from cogwork.spark.words import STREAMS, stream_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -163,8 +164,8 @@ def earlier_of(
         SinkError: The stream cannot be read.
     """
     assert options.address is not None
-    address = options.address.removeprefix("/")
-    stream = address.removeprefix("stream/")
+    stream = stream_name(options.address)
+    address = STREAMS + stream
     numbers = {producer_of(number): number for number in range(PARTITIONS_MAX)}
     tls = options.certificates.context()
     since_us = max(0, int((now_s() - options.lookback_s) * 1e6))
@@ -177,7 +178,7 @@ def earlier_of(
     except ArrowError as error:
         if error.condition == NOT_ALLOWED:  # who may only send cannot be told
             return None
-        raise SinkError(f"what {address} has cannot be read: {error}") from error
+        raise SinkError(f"what {address} has cannot be read: {error.text}") from None
     if not found:
         return None
     return Earlier(options.transaction_id or "", address, _parts_of(found))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,8 @@ __all__ = (
     "known_only",
     "names_in",
     "offsets_in",
+    "size_in",
+    "stream_name",
     "time_us_in",
     "truth_in",
 )
@@ -31,6 +34,11 @@ CERTIFICATES = ("tlsCaFile", "tlsCertFile", "tlsKeyFile")
 
 NUMBER_MAX = 2**63 - 1
 """What Spark's longs hold, and so an offset."""
+
+SIZE_UNITS = "bkmgtp"
+SIZE = re.compile(rf"(\d+)\s*(?:([{SIZE_UNITS}])b?)?", re.ASCII | re.IGNORECASE)
+
+STREAMS = "stream/"
 
 TRUTHS = {"true": True, "false": False}
 
@@ -77,6 +85,31 @@ def count_in(options: Mapping[str, str], name: str) -> int | None:
     if not number:
         raise OptionError(f"{name} is a whole number above 0, below 2**63, not {text!r:.40}")
     return number
+
+
+def size_in(options: Mapping[str, str], name: str) -> int | None:
+    """Reads a number of bytes, with Spark's units; None where the option is not given.
+
+    Raises:
+        OptionError: It is none, or too large.
+    """
+    text = options.get(name)
+    if text is None:
+        return None
+    match = SIZE.fullmatch(text.strip())
+    number = None if match is None else _number_in(match[1])
+    if match is not None and number:
+        size = number << 10 * SIZE_UNITS.index((match[2] or "b").lower())
+        if size <= NUMBER_MAX:
+            return size
+    raise OptionError(
+        f"{name}: {text!r:.40} is not a size (expected bytes above 0, or such as 512k, 20m, 1g)"
+    )
+
+
+def stream_name(text: str) -> str:
+    """Returns the name of a stream that may be written as its address."""
+    return text.removeprefix("/").removeprefix(STREAMS)
 
 
 def _number_in(text: str) -> int | None:

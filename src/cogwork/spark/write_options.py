@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 
 from cogwork.client.certificates import NONE, Certificates
 from cogwork.spark.errors import OptionError
-from cogwork.spark.words import CERTIFICATES, certificates_in, count_in, known_only, names_in
+from cogwork.spark.words import (
+    CERTIFICATES,
+    STREAMS,
+    certificates_in,
+    count_in,
+    known_only,
+    names_in,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,8 +46,6 @@ TIMEOUT_S = 120
 """A container may be away for a minute."""
 
 LOOKBACK_S = 86_400
-
-STREAMS = "stream/"
 
 
 @dataclass(frozen=True, slots=True)

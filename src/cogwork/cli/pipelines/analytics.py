@@ -88,7 +88,7 @@ def analytics(
                 tables,
                 bandwidth_bit_s,
                 name=shown(place),
-                telemetry=telemetry.removeprefix("stream/"),
+                telemetry=telemetry.removeprefix("/").removeprefix("stream/"),
                 tell=tell,
             )
     if html is not None or png is not None:

@@ -110,7 +110,7 @@ def replay(
         from cogwork.archive.errors import BadPlace
         from cogwork.archive.replay import plan_of
     with Archive.open(place) as archive, Bars(quiet=as_json) as bars:
-        table = archive.table(stream.removeprefix(PREFIX))
+        table = archive.table(stream.removeprefix("/").removeprefix(PREFIX))
         try:
             plan = plan_of(table, start, end, into, run)
         except BadPlace as error:
