@@ -293,8 +293,8 @@ def test_bars_on_a_terminal_and_lines_elsewhere() -> None:
             bars.advance(STREAM, 1, 2)
             bars.advance("stream/a[/b]", 1, 2)
         told = output.getvalue()
-        assert "stream/orders has given up its records from 100 to before 110" in told
-        assert "5 small files are one" in told
+        assert "stream/orders has deleted records 100 to 109 before they were archived" in told
+        assert "merged 5 small files into one" in told
         assert ("stream/orders: 100 of 200 records archived" in told) == (not is_terminal)
         assert ("\x1b" in told) == is_terminal
         assert ("stream/a[/b]" in told) == is_terminal

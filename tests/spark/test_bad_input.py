@@ -218,9 +218,9 @@ def test_bodies_that_are_none_by_the_schema_are_kept_counted_and_listed(
     words = ["pipeline", "archive", url, "flights", "--to", to, "--once", "--master", "none"]
     assert run(words) == ExitCode.OK
     told = capsys.readouterr()
-    assert "3 records in 1 commit, 2 are none by its schema" in told.out
-    listed = [line for line in told.err.splitlines() if "is none by its schema" in line]
-    assert [line.split(" is none")[0] for line in listed] == [
+    assert "3 records in 1 commit, 2 do not match its schema" in told.out
+    listed = [line for line in told.err.splitlines() if "does not match its schema" in line]
+    assert [line.split(" does not")[0] for line in listed] == [
         "cogwork: stream/flights record 1",
         "cogwork: stream/flights record 2",
     ]

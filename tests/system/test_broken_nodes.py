@@ -28,7 +28,7 @@ BROKEN = '[[node]]\naddress = "words"\nkind = "os:getcwd"\n'
 async def test_they_refuse_links_with_the_reason_and_the_connection_stays() -> None:
     with container(BROKEN) as url:
         async with cogwork.connect(url) as mesh, mesh.consume("queue/a") as items:
-            with pytest.raises(Rejected, match=r"'words', of kind 'os:getcwd', cannot be made"):
+            with pytest.raises(Rejected, match="cannot create the node at 'words' of kind 'os"):
                 await mesh.publish("words", "a b")
             await mesh.publish("queue/a", "still here")
             assert (await anext(items)).body == "still here"

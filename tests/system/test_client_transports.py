@@ -169,7 +169,7 @@ async def test_a_wrong_login_is_told_at_once(
     assert caught.value.condition == cogwork.Condition.UNAUTHORIZED_ACCESS
     user = login.partition(":")[0].replace("%40", "@")
     assert f"there is no user {user!r}, or the password is wrong" in str(caught.value)
-    assert f"a login as {user!r} was refused" in caplog.text
+    assert f"refused a login as {user!r}" in caplog.text
 
 
 @story

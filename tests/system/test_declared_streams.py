@@ -230,7 +230,7 @@ def test_who_comes_back_first_does_not_say_that_there_are_none(members: dict[str
 
     asyncio.run(asyncio.wait_for(story(), 60))
     assert streams_at(a) == ["stream/orders"]
-    assert "the cluster's voters are a, b, c, and stay so" in a.log()
+    assert "the cluster's primaries are a, b, c: ignoring" in a.log()
 
 
 def test_who_asks_one_alone_is_told_what_that_does_not_know(members: dict[str, Member]) -> None:

@@ -59,7 +59,7 @@ def test_containers_say_that_they_keep_a_queue_otherwise(members: dict[str, Memb
     assert shown(a) == ("disk", "not on disk at container b")
     in_memory = ("memory", "in memory here, on disk at containers a, c")
     within(30.0, lambda: shown(b) == in_memory, "the other one knows")
-    assert b.log().count(f"queue '{QUEUE}' is in memory here, and on disk at container") == 1
+    assert b.log().count(f"queue '{QUEUE}' is in memory here but on disk at container") == 1
     table = done("queue", "list", b.url).stdout
     assert "durability" in table
     assert "in memory here" in table

@@ -267,7 +267,7 @@ async def test_a_tunnel_that_is_full_harms_nobody_who_has_a_link_in_it(
         await first.send("2")
         assert client.connections == 1
         assert [(await anext(there)).body for _ in range(2)] == ["1", "2"]
-        told = [each.getMessage() for each in caplog.records if "which is the limit" in each.msg]
+        told = [each.getMessage() for each in caplog.records if "the limit of" in each.msg]
         assert len(told) == 1
         assert told[0].startswith("container b: ")
         session.handle_max += 1

@@ -137,7 +137,7 @@ def test_the_old_name_of_the_key_is_taken_with_a_warning(tmp_path: Path) -> None
         container.run("stream", "create", container.url, "orders", "--engine", "raft")
         assert container.run("stream", "list", container.url)
     log = "".join(each.read_text() for each in tmp_path.glob("*log*"))
-    assert "[cluster] voters is deprecated: call it primaries" in log
+    assert "[cluster] voters is deprecated: use primaries" in log
 
 
 def test_who_cannot_be_current_says_what_is_missing(tmp_path: Path) -> None:

@@ -116,4 +116,4 @@ async def test_linked_containers_do_not_know_a_new_virtual_host(
 ) -> None:
     async with linked("a-b") as mesh:
         reconfigure(mesh.containers["a"], '[[vhost]]\nname = "blue"')
-        assert "virtual host 'blue': linked containers know of it after a restart" in caplog.text
+        assert "virtual host 'blue': linked containers learn of it after a restart" in caplog.text

@@ -157,7 +157,10 @@ def test_it_serves_where_no_service_manager_is_left(
     monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "gone"))
     with serving(tmp_path, "--id", "north", "--listen", "127.0.0.1:0") as running:
         assert running.stop() == ExitCode.OK
-        assert "NOTIFY_SOCKET: nobody can be told there of the start" in running.err.read_text()
+        assert (
+            "cannot notify the service manager of the start (NOTIFY_SOCKET)"
+            in running.err.read_text()
+        )
 
 
 def test_it_takes_more_connections_than_the_soft_limit_of_descriptors(tmp_path: Path) -> None:
@@ -336,7 +339,7 @@ def test_users_come_and_go_without_a_restart(tmp_path: Path, port: int) -> None:
         stays = login(running.url, "ann")
         standing = stays.create_sender("queue/anns")
         file.write_text(configured(port, user("bob", "queue/#")))
-        said = running.signal(signal.SIGHUP, "configuration read again")
+        said = running.signal(signal.SIGHUP, "configuration reloaded")
         assert "user[ann]: removed" in said
         assert "user[bob]: added" in said
         assert SECRET not in said
@@ -365,7 +368,7 @@ def test_addresses_queues_vhosts_and_limits_are_taken_over(tmp_path: Path, port:
                 "[limits]\nconnections = 3",
             )
         )
-        said = running.signal(signal.SIGHUP, "configuration read again")
+        said = running.signal(signal.SIGHUP, "configuration reloaded")
         assert "limits.connections: 10000 → 3" in said
         with Manager(running.url) as manager:
             assert manager.row("queue", address="queue/declared")["options"]["maximum_length"] == 5
@@ -384,7 +387,7 @@ def test_what_needs_a_restart_says_so(tmp_path: Path, port: int) -> None:
     file.write_text(configured(port))
     with serving(tmp_path, "--config", str(file)) as running:
         file.write_text(f'id = "south"\n{configured(0)}')
-        said = running.signal(signal.SIGHUP, "configuration read again")
+        said = running.signal(signal.SIGHUP, "configuration reloaded")
         assert 'id: unset → "south" (needs a restart)' in said
         assert f"listen[127.0.0.1:{port}]: removed (needs a restart)" in said
         with Manager(running.url) as manager:
@@ -416,7 +419,7 @@ def test_processors_are_kept_awake_while_there_is_work(tmp_path: Path, port: int
 
         within(30, is_kept_awake, "held while there is much to answer")
         file.write_text(configured(port))
-        running.signal(signal.SIGHUP, "configuration read again")
+        running.signal(signal.SIGHUP, "configuration reloaded")
         assert not is_kept_awake()
         manager.connection.close()
         assert running.stop() == 0
@@ -427,7 +430,7 @@ def test_a_broken_file_changes_nothing(tmp_path: Path, port: int) -> None:
     file.write_text(configured(port, user("ann", "#")))
     with serving(tmp_path, "--config", str(file)) as running:
         file.write_text(configured(port, "tomato = 1"))
-        said = running.signal(signal.SIGHUP, "the configuration stays as it was")
+        said = running.signal(signal.SIGHUP, "cannot reload the configuration")
         assert "tomato: found an unknown key" in said
         login(running.url, "ann").close()
 
@@ -454,10 +457,10 @@ def test_certificates_are_read_again(tmp_path: Path, port: int) -> None:
     with serving(tmp_path, "--config", str(file)) as running:
         before = presented(port, authority)
         authority.issue_cert("localhost").private_key_and_cert_chain_pem.write_to_path(certificate)
-        running.signal(signal.SIGHUP, "configuration read again")
+        running.signal(signal.SIGHUP, "configuration reloaded")
         after = presented(port, authority)
         assert after != before
         certificate.write_text("no certificate")
-        said = running.signal(signal.SIGHUP, "the certificate before stays in use")
+        said = running.signal(signal.SIGHUP, "cannot reload a certificate")
         assert "server.pem" in said
         assert presented(port, authority) == after

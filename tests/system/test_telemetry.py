@@ -113,7 +113,7 @@ class TestOneContainer:
         """
 
         def told() -> int:
-            return sum("does not take this container's" in text for text in caplog.messages)
+            return sum("does not accept this container's" in text for text in caplog.messages)
 
         async with container(configuration) as url, cogwork.connect(url) as mesh:
             await eventually(lambda: told() > 0, "the log says so")

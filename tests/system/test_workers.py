@@ -311,7 +311,7 @@ def test_a_killed_worker_is_started_again_and_found_again(tmp_path: Path) -> Non
     with working(tmp_path / "w") as running:
         before = running.process_id("north.0")
         os.kill(before, signal.SIGKILL)
-        says = "north.0 was ended by SIGKILL; it starts again in 0.1 s"
+        says = "north.0 was ended by SIGKILL; restarting it in 0.1 s"
         within(30, lambda: says in running.log, "its end is logged")
         linked = "linked with container north.0"
         within(READY_TIMEOUT_S, lambda: running.log.count(linked) == 2, "it is found again")
@@ -369,7 +369,7 @@ def test_they_leave_together_and_their_items_go_beyond_them(tmp_path: Path) -> N
             outcome = json.loads(running.served.run("leave", running.url, "--json"))
             assert (outcome["moved"], outcome["left"], outcome["problem"]) == (20, 0, None)
             assert running.process.wait(TIMEOUT_S) == ExitCode.OK
-            assert running.log.count("has left for good") == 2
+            assert running.log.count("has left the mesh permanently") == 2
         rows = json.loads(south.run("queue", "list", south.url, "--json"))
         (row,) = [each for each in rows if each["address"] == "work/moved"]
         assert row["depth"] == 20
@@ -384,7 +384,7 @@ def test_the_configuration_is_read_again_by_all(tmp_path: Path) -> None:
         file.write_text("workers = 3\nlisten = ['127.0.0.1:0']\n[limits]\nconnections = 5\n")
         process.send_signal(signal.SIGHUP)
         log = tmp_path / "w" / "log"
-        within(30, lambda: log.read_text().count("read again: 2 changes") == 2, "both read it")
+        within(30, lambda: log.read_text().count("reloaded: 2 changes") == 2, "both read it")
         for at in range(2):
             assert re.search(rf"north\.{at} .* workers: 2 → 3 \(needs a restart\)", log.read_text())
         process.terminate()

@@ -60,7 +60,7 @@ class EngineLine:
             try:
                 answer = await self._engine.append(batch)
             except (Busy, NotLeader, Unavailable, Unknown) as error:
-                log.info("appended again in %s s: %s", pause_s, error)
+                log.info("cannot append, retrying in %s s: %s", pause_s, error)
                 await asyncio.sleep(pause_s)
                 pause_s = min(pause_s * 2, RETRY_MAX_S)
             else:

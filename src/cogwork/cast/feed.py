@@ -55,7 +55,7 @@ class Feed:
             try:
                 await self._read(line)
             except (Unavailable, NotLeader) as error:
-                log.warning("the stream is read again from where it was: %s", error)
+                log.warning("lost the stream, resuming at the same offset: %s", error)
                 await asyncio.sleep(RETRY_S)
             except Exception as error:
                 for cog in self.cogs:

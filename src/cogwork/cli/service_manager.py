@@ -20,7 +20,7 @@ def tell_ready() -> None:
     """Says that the container serves clients, where somebody wants to know (sd_notify(3))."""
     error = _tell(b"READY=1")
     if error is not None:
-        log.warning("NOTIFY_SOCKET: nobody can be told there of the start: %s", error)
+        log.warning("cannot notify the service manager of the start (NOTIFY_SOCKET): %s", error)
 
 
 def watchdog_interval_s() -> float | None:

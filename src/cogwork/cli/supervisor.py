@@ -207,7 +207,7 @@ class Supervisor:
             return _failure(ended)
         if all_listen:
             return None
-        click.echo(f"cogwork: not all listen after {self._timing.start_s:g} s", err=True)
+        click.echo(f"cogwork: not all workers listen after {self._timing.start_s:g} s", err=True)
         return ExitCode.TIMEOUT
 
     async def _keep(self, worker: WorkerProcess) -> int | None:
@@ -225,7 +225,7 @@ class Supervisor:
             if loop.time() - started_s >= self._timing.settled_s:
                 pause_s = self._timing.pause_s
             how = in_words(code)
-            log.warning("worker %s %s; it starts again in %g s", worker.id, how, pause_s)
+            log.warning("worker %s %s; restarting it in %g s", worker.id, how, pause_s)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._stopping.wait(), pause_s)
                 return None
@@ -233,7 +233,7 @@ class Supervisor:
 
     def _note_left(self, worker: WorkerProcess) -> None:
         """Goes on without a worker, or ends with the last one."""
-        log.info("worker %s has left for good", worker.id)
+        log.info("worker %s has left the mesh permanently", worker.id)
         self._left += 1
         if self._left == len(self.workers):
             self._stopping.set()
@@ -250,7 +250,7 @@ class Supervisor:
         _, late = await asyncio.wait(keepers, timeout=self._timing.stop_s)
         for worker in started:
             if worker.keeper in late:
-                click.echo(f"cogwork: worker {worker.id} does not stop: killed", err=True)
+                click.echo(f"cogwork: worker {worker.id} does not stop; killing it", err=True)
                 worker.signal(signal.SIGKILL)
         if late:
             await asyncio.wait(late)

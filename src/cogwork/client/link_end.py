@@ -242,7 +242,7 @@ class LinkEnd(ABC):
         is_gap = error is not None and error.condition == MESSAGES_MISSED
         if not is_gap or not self.outlives_gaps or self._failure is not None:
             return False
-        log.warning("%s: attached again, as messages were missed", self.address)
+        log.warning("%s: the subscription missed messages and attaches again", self.address)
         self.mesh.register(self)
         return True
 

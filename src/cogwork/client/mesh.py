@@ -165,7 +165,7 @@ class Mesh(Requests, RpcCalls):
                 uplink = await self._dialler.dial_again()
             except Exception as failure:
                 if not isinstance(failure, ConnectError):
-                    log.exception("reconnecting failed")
+                    log.exception("cannot reconnect")
                 self._give_up(Disconnected(f"not connected any more: {failure}"))
                 return
             self._uplink = uplink

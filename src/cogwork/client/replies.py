@@ -58,7 +58,7 @@ class Replies(ReplySource):
         try:
             number = reply.correlation_id
         except ProtocolError as error:  # one that cannot be read must not keep back the others
-            log.info("a reply cannot be read: %s", error)
+            log.info("cannot read a reply: %s", error)
             return -1
         return number if isinstance(number, int) else -1
 

@@ -239,7 +239,7 @@ class Schemas:
             try:
                 await self._read(Origin.SNAPSHOT, current)
             except _NoSnapshot as error:
-                log.warning("the snapshot in %s is passed over: %s", SCHEMAS, error)
+                log.warning("ignoring the snapshot in %s: %s", SCHEMAS, error)
                 await self._read(Origin.FIRST, current)
         except CogworkError as error:
             failure = error
@@ -291,7 +291,7 @@ class Schemas:
             name = _id_of(body)
             outcome = self._registry.apply(body).version
         except SchemaError as error:
-            log.info("record %s of %s is passed over: %s", record.offset, SCHEMAS, error)
+            log.info("ignoring record %s of %s: %s", record.offset, SCHEMAS, error)
             outcome = error
         waiter = self._waiting.get(name)
         if waiter is None or waiter.done():
@@ -307,7 +307,7 @@ class Schemas:
         try:
             await self._stream.save_snapshot(data, offset)
         except CogworkError as error:
-            log.info("no snapshot of the schemas is kept: %s", error)
+            log.info("cannot save a snapshot of the schemas: %s", error)
 
 
 class _NoSnapshot(SchemaError):

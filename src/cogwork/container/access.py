@@ -43,8 +43,8 @@ class Permits(dict[bytes, bool]):
         if not allowed and not self._has_told:
             self._has_told = True  # once: addresses are whatever a client makes up
             log.warning(
-                "a client has no permission to send at %.200r: what it sends there is rejected, "
-                "or dropped where it is settled",
+                "a client has no permission to send to %.200r: its messages there are rejected, "
+                "or dropped if they are settled",
                 address.decode(errors="replace"),
             )
         size_bytes = len(address) + PERMIT_BYTES
@@ -138,7 +138,7 @@ class Access:
             is_right = await self._passwords.check(user, password)
             code = SaslCode.OK if is_right else SaslCode.AUTH
             if not is_right:
-                log.warning("a login as %.80r was refused", user)
+                log.warning("refused a login as %.80r", user)
         except AuthenticationBusyError:
             code = SaslCode.SYS_TEMP
         self._logins.pop(connection, None)  # a refusal ends the connection, and not this

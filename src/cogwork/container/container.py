@@ -271,7 +271,7 @@ class Container:
             self._virtual_hosts.start_schemas()
         if self.mesh.pairs or self.mesh.diallers:
             for name in fresh:
-                log.warning("virtual host %r: linked containers know of it after a restart", name)
+                log.warning("virtual host %r: linked containers learn of it after a restart", name)
 
     @property
     def descriptors(self) -> dict[str, int]:

@@ -81,7 +81,7 @@ class EffectRunner:
             return
         address = effect.address.removeprefix("/").encode()
         if not vhost.space.send(self._port, 0, address, effect.message, True):
-            log.warning("a node's message to %r leads nowhere", effect.address)
+            log.warning("dropped a node's message to %r: there is no such address", effect.address)
 
 
 def _detach(effect: Detach) -> None:

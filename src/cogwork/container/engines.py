@@ -93,7 +93,7 @@ class EngineHosts:
             except CogworkError:
                 pass  # what it keeps elsewhere is away
             except Exception as error:  # a plug-in's: the others are closed nevertheless
-                log.exception("engine %s: a fault as it was closed: %r", kind, error)
+                log.exception("engine %s: cannot close it: %r", kind, error)
 
 
 class VhostEngines:

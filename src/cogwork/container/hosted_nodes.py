@@ -161,7 +161,7 @@ class HostedNodes(dict[str, Node]):
         except CogworkError:
             raise
         except PLUGIN_FAULTS as error:  # a plug-in's: it must not take the connection with it
-            text = f"the node at {key!r}, of kind {rule.kind!r}, cannot be made: {error!r:.300}"
+            text = f"cannot create the node at {key!r} of kind {rule.kind!r}: {error!r:.300}"
             log.error("%s", text)
             raise Refused(text, Condition.INTERNAL_ERROR) from error
 

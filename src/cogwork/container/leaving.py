@@ -132,7 +132,7 @@ class Leaving:
         self.phase = "replicas"
         with self._noted("moving replicas"):
             await self._departure.run(REPLICAS_TIMEOUT_S)
-        with self._noted("having clients send no more"):
+        with self._noted("stopping producers"):
             await self._move_late()
         self.phase = "links"
         with self._noted("closing links"):
@@ -140,7 +140,7 @@ class Leaving:
             self._mesh.core.flush()
             await asyncio.sleep(FAREWELL_S)
         self.phase = "done"
-        with self._noted("telling what has become of it"):
+        with self._noted("reporting the result"):
             self._tell()
         await asyncio.sleep(FAREWELL_S)
         self._on_left()

@@ -65,4 +65,4 @@ class Outgoing:
             try:
                 on_outcome(accepted=code == ACCEPTED)
             except Exception:  # whatever it is, others wait for theirs
-                log.exception("what waited for the outcome of a message has failed")
+                log.exception("the handler of a message's outcome failed")

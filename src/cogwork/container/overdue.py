@@ -60,7 +60,7 @@ def _look_at_blocked(end: OutgoingLink, now_s: float) -> None:
     elif takes_its_time:
         return
     elif _may_not_wait(end):
-        _detach_slow(end, f"it took nothing for {limit_s:g} s")
+        _detach_slow(end, f"it accepted nothing for {limit_s:g} s")
     else:
         end.drop_unsettled()
 
@@ -74,7 +74,7 @@ def _detach_unfinished(end: IncomingLink) -> None:
     link = cast("Link", end.owner)
     if not link.is_attached:
         return
-    log.warning("publisher %r detached: it left a delivery unfinished", link.name)
+    log.warning("detached publisher %r: it left a delivery unfinished", link.name)
     _detach(link, "a delivery was left unfinished while others waited behind it")
 
 
@@ -82,7 +82,7 @@ def _detach_slow(end: OutgoingLink, reason: str) -> None:
     link = cast("Link", end.owner)
     if not link.is_attached:
         return
-    log.warning("subscriber %r detached: %s", link.name, reason)
+    log.warning("detached slow subscriber %r: %s", link.name, reason)
     _detach(link, f"the subscriber is too slow: {reason}")
 
 

@@ -226,7 +226,7 @@ class Peers(ListeningSide):
         if self._core.now - self._refusal_logged_s >= 1.0:
             self._refusal_logged_s = self._core.now
             reason = "the container is stopping" if self.is_draining else "the limit is reached"
-            log.warning("connection refused: %d are open, %s", len(self.connections), reason)
+            log.warning("refused a connection: %d are open, %s", len(self.connections), reason)
 
     def client_of(self, connection: Connection) -> ClientContext:
         """Returns what is kept with a connection."""
@@ -254,7 +254,7 @@ class Peers(ListeningSide):
             if connection.wire.sendable_bytes > self._unsent_bytes_max:
                 self._give_up(connection, client)
             elif connection.remote is None and waits_s > self._limits.authentication_timeout_s:
-                log.info("connection %d: not opened within the time limit", client.number)
+                log.info("connection %d: closed, because it was not opened in time", client.number)
                 connection.lose()
             elif connection.is_over:
                 self._await_close(connection, client, now_s)
@@ -262,7 +262,7 @@ class Peers(ListeningSide):
     def _give_up(self, connection: Connection, client: ClientContext) -> None:
         """Ends a peer that asks and asks, and reads no answer: messages never wait like that."""
         log.warning(
-            "connection %d: closed, as its peer leaves %d bytes unread",
+            "connection %d: closed, because its peer leaves %d bytes unread",
             client.number,
             connection.wire.sendable_bytes,
         )

@@ -383,10 +383,10 @@ class _Translator:
 
     def _take_connector(self, read: _Read) -> None:
         if read.get("role") not in ("inter-router", "edge"):
-            read.note("role", "leads to no router, and a container dials nothing else: ignored")
+            read.note("role", "not a connection to a router: ignored")
             return
         if read.get("verifyHostname") is False:
-            read.note("verifyHostname", "the name is verified nonetheless")
+            read.note("verifyHostname", "the host name is verified nevertheless")
         profile = self._profile(read)
         host = read.get("host", "addr") or "127.0.0.1"
         port = SERVICES["amqp"] if read.get("port") is None else read.get("port")
@@ -479,7 +479,9 @@ class _Translator:
         if is_loopback or not is_open:
             closes = not (has_login or is_open)
             if closes:
-                read.note("saslMechanisms", f"not opened: nobody could log in; {USERS_EXPECTED}")
+                read.note(
+                    "saslMechanisms", f"not opened, because nobody can log in; {USERS_EXPECTED}"
+                )
             return closes
         if has_login and given is not None:
             entry["sasl"] = [each for each in given if each != "ANONYMOUS"]
@@ -487,7 +489,7 @@ class _Translator:
         elif not has_login:
             entry["host"] = LOOPBACK_6 if ":" in host else LOOPBACK
             entry["sasl"] = ["ANONYMOUS"]
-            text = f"listens on {entry['host']} only, as anybody could do everything from elsewhere"
+            text = f"listens on {entry['host']} only, because there is no login"
             read.note("host" if read.has("host") else "addr", f"{text}; {USERS_EXPECTED}")
         return False
 
@@ -516,7 +518,7 @@ class _Translator:
         for at, known in enumerate(self._result.document.get(table, ())):
             if any(place) and [_bare(known.get(key)) for key in keys] == place:
                 line = self._result.places[(table, at)][0]
-                read.note(keys[0], f"line {line} says this already, and holds")
+                read.note(keys[0], f"ignored, because line {line} already sets this")
                 return True
         return False
 
@@ -529,11 +531,11 @@ class _Translator:
             if name == "idleTimeoutSeconds":  # 0 is never
                 read.note(name, MEANINGLESS)
                 return
-            read.note(name, f"{value} is the closest that a container takes")
+            read.note(name, f"using {value}, the nearest allowed value")
         known = limits.setdefault(limit.name, value)
         if known != value:
             value = limits[limit.name] = max(known, value)
-            read.note(name, f"is one for the whole container: {value} holds, the larger one")
+            read.note(name, f"applies to the whole container: using {value}, the larger value")
         place = (read.lines[name], f"{read.block.name}.{name}")
         self._result.places.setdefault(("limits", limit.name), place)
 

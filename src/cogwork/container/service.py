@@ -123,7 +123,7 @@ class Service:
             self._looking = loop.call_later(LOOK_AFTER_S, self._look, wakefulness)
 
     def _cannot_keep_awake(self, error: OSError) -> None:
-        log.warning("keep_awake: %s: %s: processors sleep as they like", DEVICE, error.strerror)
+        log.warning("keep_awake has no effect: cannot use %s: %s", DEVICE, error.strerror)
 
     # -- what the other signals do
 
@@ -134,14 +134,14 @@ class Service:
             changes = difference(self._container.configuration, configuration)
             problems = self._container.reconfigure(configuration)
         except (CogworkError, OSError) as error:
-            log.error("the configuration stays as it was: %s", error)
+            log.error("cannot reload the configuration, the old one stays in effect: %s", error)
             return
         self._keep_awake(is_wanted=configuration.keep_awake)
         for change in changes:
             log.info("%s", change)
         for problem in problems:
-            log.error("the certificate before stays in use: %s", problem)
-        log.info("configuration read again: %d changes", len(changes))
+            log.error("cannot reload a certificate, the old one stays in use: %s", problem)
+        log.info("configuration reloaded: %d changes", len(changes))
 
     def _start(self, job: Callable[[], Coroutine[None, None, None]]) -> None:
         task = asyncio.get_running_loop().create_task(job())
@@ -152,7 +152,7 @@ class Service:
         try:
             place = await write_state(self._container)
         except OSError as error:
-            log.error("the state cannot be written: %s", error)
+            log.error("cannot write the state: %s", error)
             return
         if place is not None:
             log.info("state written to %s", place)

@@ -126,4 +126,4 @@ class Tickets:
             try:
                 call()
             except Exception:  # whatever it is, others wait for theirs
-                log.exception("what waited for a turn to be durable has failed")
+                log.exception("the handler of a durable write failed")

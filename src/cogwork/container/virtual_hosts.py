@@ -130,7 +130,7 @@ def _change(vhost: VirtualHost, plan: Plan) -> None:
     kept = vhost.take_table(plan.table)
     if kept:
         log.warning(
-            "in use, and as before until nobody uses them or until a restart: %s%s",
+            "in use, keeping their old settings until unused or until a restart: %s%s",
             ", ".join(kept[:KEPT_SHOWN_MAX]),
             f" and {len(kept) - KEPT_SHOWN_MAX} more" if len(kept) > KEPT_SHOWN_MAX else "",
         )

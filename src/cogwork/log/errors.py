@@ -133,7 +133,7 @@ class DiskFull(LogError):
             shortage: What else than space is missing for another file; empty for space.
         """
         if shortage:
-            text = f"no further file in {directory} ({shortage}): it appends nothing until then"
+            text = f"cannot create a file in {directory} ({shortage}): appends wait until it can"
         else:
             text = f"no space left for {directory}: appends are refused until there is some"
         super().__init__(text)
@@ -185,8 +185,8 @@ class LogFailed(LogError):
 
     def __init__(self, file: str, errno: int) -> None:
         super().__init__(
-            f"{file} could not be written: {os.strerror(errno)}; nothing more is appended until "
-            "a new start"
+            f"cannot write {file}: {os.strerror(errno)}; nothing is appended until the container "
+            "restarts"
         )
         self.file = file
         self.errno = errno

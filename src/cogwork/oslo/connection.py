@@ -119,7 +119,7 @@ class Connection:
 
     def _on_attempt_failed(self, error: Exception) -> None:
         self.last_error = error
-        log.warning("not connected: %s", error)
+        log.warning("cannot connect: %s", error)
         for sending in list(self.sendings):
             sending.on_attempt_failed(error)
 

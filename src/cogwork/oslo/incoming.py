@@ -43,7 +43,7 @@ class Incoming:
 
     def refuse(self, reason: str) -> None:
         """It is of no use to anybody."""
-        log.warning("a message to %s is of no use: %s", self._item.to, reason)
+        log.warning("rejected a message to %s: %s", self._item.to, reason)
         self._connection.thread.call(_quietly, lambda: self._item.reject(reason))
 
 
@@ -51,7 +51,7 @@ def _quietly(settle: Callable[[], object]) -> None:
     try:
         settle()
     except CogworkError as error:
-        log.warning("a message cannot be settled any more: %s", error)
+        log.warning("cannot settle a message any more: %s", error)
 
 
 class RpcRequest(base.RpcIncomingMessage):  # type: ignore[misc]  # untyped library
@@ -94,7 +94,7 @@ class RpcRequest(base.RpcIncomingMessage):  # type: ignore[misc]  # untyped libr
         try:
             body = plan.put_off(partial(wire.reply_body, reply, failure), reply)
         except Exception as error:  # whatever the application's objects raise
-            log.exception("a reply cannot be written as JSON")
+            log.exception("cannot encode a reply as JSON")
             body = wire.failure_body((type(error), error, error.__traceback__))
         self._answer(Message.value(body), plan)
 

@@ -69,7 +69,7 @@ class PollListener(base.PollStyleListener):  # type: ignore[misc]  # untyped lib
         self._sources = sources
         self._credit = credit
         if connection.thread.run(self._subscribe, ATTACH_TIMEOUT_S) is None:
-            log.warning("not subscribed yet: %s", connection.last_error or "no answer came so far")
+            log.warning("not subscribed yet: %s", connection.last_error or "no answer yet")
 
     async def _subscribe(self) -> bool:
         for find_address, mode in self._sources:

@@ -66,7 +66,7 @@ class LoopThread:
             try:
                 function(*arguments)
             except Exception:
-                log.exception("a fault in %r", function)
+                log.exception("%r failed", function)
 
     def spawn(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Runs a coroutine to its end; to be called on the loop."""

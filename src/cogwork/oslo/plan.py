@@ -116,4 +116,4 @@ class Plan:
 
     def on_failure(self, error: Exception) -> None:
         """Tells of a message that nobody waits for: a reply."""
-        log.warning("a reply was not sent: %s", error)
+        log.warning("cannot send a reply: %s", error)

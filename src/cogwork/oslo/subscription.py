@@ -85,7 +85,7 @@ class Subscription:
                 connection.renew(mesh)
             except CogworkError as error:
                 retry_s = connection.settings.link_retry_s
-                log.warning("%s; it is tried again in %g s", error, retry_s)
+                log.warning("%s; retrying in %g s", error, retry_s)
                 await asyncio.sleep(retry_s)
 
     async def stop(self) -> None:

@@ -223,7 +223,7 @@ class PositionListener(StreamingQueryListener):
                 mesh = await self._connected()
                 await mesh.manage(operation, about, body)
         except (CogworkError, TimeoutError, OSError) as error:
-            log.info("a position is not reported: %s", error)
+            log.info("cannot report a position: %s", error)
 
     async def _connected(self) -> Mesh:
         async with self._connecting:  # for several queries at once

@@ -161,7 +161,7 @@ def test_one_that_dies_is_started_again(tmp_path: Path, caplog: pytest.LogCaptur
     commands = {"n.0": command(GOOD, tmp_path / "0"), "n.1": command(GOOD, tmp_path / "1")}
     code, _ = supervise(commands, story)
     assert code is ExitCode.OK
-    assert told(caplog) == ["worker n.0 was ended by SIGKILL; it starts again in 0.02 s"]
+    assert told(caplog) == ["worker n.0 was ended by SIGKILL; restarting it in 0.02 s"]
 
 
 def test_pauses_grow_while_it_keeps_dying(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -177,9 +177,9 @@ def test_pauses_grow_while_it_keeps_dying(tmp_path: Path, caplog: pytest.LogCapt
     code, _ = supervise(commands, story)
     assert code is ExitCode.OK
     assert told(caplog) == [
-        "worker n.1 was ended by SIGKILL; it starts again in 0.02 s",
-        "worker n.1 ended with exit code 9; it starts again in 0.04 s",
-        "worker n.1 ended with exit code 9; it starts again in 0.08 s",
+        "worker n.1 was ended by SIGKILL; restarting it in 0.02 s",
+        "worker n.1 ended with exit code 9; restarting it in 0.04 s",
+        "worker n.1 ended with exit code 9; restarting it in 0.08 s",
     ]
 
 
@@ -229,7 +229,7 @@ def test_one_that_never_listens_is_a_time_out(capfd: pytest.CaptureFixture[str])
     code, announced = supervise({"n.0": command(SAYS_NOTHING)}, timing=Timing(start_s=0.05))
     assert code is ExitCode.TIMEOUT
     assert announced == []
-    assert capfd.readouterr().err == "cogwork: not all listen after 0.05 s\n"
+    assert capfd.readouterr().err == "cogwork: not all workers listen after 0.05 s\n"
 
 
 # -- the end
@@ -238,7 +238,7 @@ def test_one_that_never_listens_is_a_time_out(capfd: pytest.CaptureFixture[str])
 def test_one_that_does_not_stop_is_killed(capfd: pytest.CaptureFixture[str]) -> None:
     code, _ = supervise({"n.0": command(DOES_NOT_STOP)}, timing=Timing(stop_s=0.05))
     assert code is ExitCode.ERROR
-    assert capfd.readouterr().err == "cogwork: worker n.0 does not stop: killed\n"
+    assert capfd.readouterr().err == "cogwork: worker n.0 does not stop; killing it\n"
 
 
 def test_one_that_waits_to_start_again_is_not_waited_for(tmp_path: Path) -> None:

@@ -31,8 +31,8 @@ def test_whatever_goes_wrong_once_is_told_and_it_goes_on(
                 await asyncio.sleep(0.001)
         made.cancel()
         reason = "no" if isinstance(fault, Unavailable) else "KeyError('kvs')"
-        assert told[0].startswith("retention fails, so that nothing is given up")
-        assert f" grows: {reason}; it is tried again every " in told[0]
+        assert told[0].startswith("retention fails and the stream grows")
+        assert f" grows: {reason}; retrying every " in told[0]
         assert told[1:] == ["retention works again"]
 
     asyncio.run(story())

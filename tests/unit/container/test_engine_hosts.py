@@ -29,7 +29,7 @@ class Host:
     ("fault", "told"),
     [
         (CogworkError("its server is away"), []),
-        (KeyError("socket"), ["engine bent: a fault as it was closed: KeyError('socket')"]),
+        (KeyError("socket"), ["engine bent: cannot close it: KeyError('socket')"]),
     ],
 )
 def test_a_host_that_fails_keeps_no_other_open(

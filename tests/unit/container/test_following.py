@@ -80,4 +80,4 @@ def test_one_that_cannot_be_removed_does_not_hold_up_the_others(
         declarations.apply(Declare("stream", "", name, {}))
     make_following({}, discard).current(declarations)
     assert sorted(removed) == [18, 19]
-    assert "something of group 17 stays until the next start" in caplog.text
+    assert "cannot remove all of group 17 before the next start" in caplog.text

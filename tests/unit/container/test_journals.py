@@ -310,7 +310,7 @@ def test_a_queue_that_cannot_be_written_stops_and_the_others_go_on(
         assert box.handle.problem == (
             "stopped by a fault, start the container anew: RuntimeError('it cannot')"
         )
-        assert "'queue/a' stops: what it did cannot be written" in caplog.text
+        assert "'queue/a' stops: cannot write its changes to the log" in caplog.text
         monkeypatch.undo()
         late, written = box.queue.peer(), len(box.log.records)
         late.send(late.publisher(box.queue.entry), box.queue.message("refused"))
@@ -353,7 +353,7 @@ def test_a_checkpoint_that_cannot_be_made_is_given_up_and_the_others_go_on(
         box.journals.press(FIRST_GROUP)
         box.queue.send("b")
         await box.turn()
-        assert "'queue/a': its items cannot be written anew" in caplog.text
+        assert "'queue/a': cannot write a checkpoint of its items" in caplog.text
         assert (box.accepted, box.handle.checkpoint, box.handle.problem) == (2, None, None)
         monkeypatch.undo()
         box.journals.press(FIRST_GROUP)

@@ -87,7 +87,7 @@ def leave(around: Any, node: QueueNode) -> Leaving:
         ("drain", "sending clients away failed: OSError('it broke')"),
         ("items", "moving the items of virtual host 'v' failed: OSError('it broke')"),
         ("replicas", "moving replicas failed: OSError('it broke')"),
-        ("late", "having clients send no more failed: OSError('it broke')"),
+        ("late", "stopping producers failed: OSError('it broke')"),
         ("links", "closing links failed: OSError('it broke')"),
     ],
 )

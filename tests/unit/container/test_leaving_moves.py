@@ -291,5 +291,5 @@ def test_a_queue_at_which_something_fails_keeps_no_other_here(
     assert problem is not None
     assert problem.endswith("'queue/a' could not be moved: moving them failed: OSError('it broke')")
     assert [record.message for record in caplog.records if record.exc_info] == [
-        "moving the items of 'queue/a' failed"
+        "cannot move the items of 'queue/a'"
     ]

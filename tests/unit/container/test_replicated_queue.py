@@ -444,7 +444,7 @@ async def test_whatever_ends_the_following_it_begins_again(engine: Engine) -> No
     place.subscribe = subscribe  # type: ignore[attr-defined]  # in place of the engine's
     await until(lambda: place.queue._is_current)
     assert problems[0] is None
-    assert problems[1:] == ["its records cannot be followed: broken"] * 2
+    assert problems[1:] == ["cannot follow its log: broken"] * 2
     assert place.queue.problem is None
 
 
@@ -472,7 +472,7 @@ async def test_whatever_is_wrong_with_a_claim_it_is_made_again(engine: Engine) -
     with patch.object(engine, "fence", side_effect=RuntimeError("broken")):
         place.queue.claim()
         await until(lambda: place.queue.problem)
-    assert place.queue.problem == "it cannot be taken over: RuntimeError('broken')"
+    assert place.queue.problem == "cannot take it over: RuntimeError('broken')"
     place.queue.claim()
     await until(lambda: place.queue.epoch is not None)
     assert place.queue.problem is None

@@ -262,13 +262,13 @@ def noted(text: str) -> list[str]:
         ("fixed-address {\n prefix: /x\n phase: 1\n}", "x.conf:3: fixed-address.phase: has no"),
         (
             "address { prefix: /x }\naddress { prefix: x/ distribution: closest }",
-            "x.conf:2: address.prefix: line 1 says this already, and holds",
+            "x.conf:2: address.prefix: ignored, because line 1 already sets this",
         ),
         (
             "listener {\n host: 0.0.0.0\n sasl-mechanisms: ANONYMOUS\n}",
-            "x.conf:2: listener.host: listens on 127.0.0.1 only, as anybody could do everything",
+            "x.conf:2: listener.host: listens on 127.0.0.1 only, because there is no login",
         ),
-        ("listener {\n addr: ::\n}", "x.conf:2: listener.addr: listens on ::1 only, as anybody"),
+        ("listener {\n addr: ::\n}", "x.conf:2: listener.addr: listens on ::1 only, because"),
         (
             "listener {\n saslMechanisms: DIGEST-MD5 ANONYMOUS\n}",
             "x.conf:2: listener.saslMechanisms: DIGEST-MD5 is not offered: not known here",
@@ -279,23 +279,26 @@ def noted(text: str) -> list[str]:
         ),
         (
             "listener { port: 1 }\nlistener { port: 2\n authenticatePeer: yes\n}",
-            "x.conf:2: listener: not opened: nobody could log in; a user block lets people in",
+            "x.conf:2: listener: not opened, because nobody can log in; a user block",
         ),
         (
             "listener { port: 1 maxSessions: 5 }\nlistener { port: 2\n maxSessions: 6 }",
-            "x.conf:3: listener.maxSessions: is one for the whole container: 6 holds, the larger",
+            "x.conf:3: listener.maxSessions: applies to the whole container: using 6, the larger",
         ),
         (
             "listener {\n maxFrameSize: 100\n}",
-            "x.conf:2: listener.maxFrameSize: 512 is the clo",
+            "x.conf:2: listener.maxFrameSize: using 512, the nea",
         ),
         ("listener {\n idleTimeoutSeconds: 0\n}", "x.conf:2: listener.idleTimeoutSeconds: has no"),
         ("listener {\n role: route-container\n}", "x.conf:2: listener.role: links are routed by"),
-        ("connector {\n host: b\n}", "x.conf:1: connector: leads to no router, and a container"),
-        ("connector {\n role: route-container\n}", "x.conf:2: connector.role: leads to no router"),
+        ("connector {\n host: b\n}", "x.conf:1: connector: not a connection to a router"),
+        (
+            "connector {\n role: route-container\n}",
+            "x.conf:2: connector.role: not a connection to a router",
+        ),
         (
             "connector {\n role: edge host: b\n verifyHostname: no\n}",
-            "x.conf:3: connector.verifyHostname: the name is verified nonetheless",
+            "x.conf:3: connector.verifyHostname: the host name is verified nevertheless",
         ),
         (
             "ssl-profile { name: p certFile: x }\nlistener { sslProfile: p\n requireSsl: no }",

@@ -95,5 +95,5 @@ def test_whoever_may_not_keep_processors_awake_says_so_and_serves(
     container = Starting(number)
     assert announcements_of(container) == 1
     assert container.has_stopped
-    said = f"keep_awake: {DEVICE}: Permission denied: processors sleep as they like"
+    said = f"keep_awake has no effect: cannot use {DEVICE}: Permission denied"
     assert [each.getMessage() for each in caplog.records if each.levelname == "WARNING"] == [said]

@@ -106,9 +106,9 @@ class Crew:
             try:
                 code = await self._live(number)
             except OSError as error:
-                log.warning("a reader cannot be started: %s", error)
+                log.warning("cannot start a reader process: %s", error)
             else:
-                log.warning("reader %d ended with %d; it starts again", number, code)
+                log.warning("reader process %d exited with code %d; restarting it", number, code)
             if loop.time() - started_s >= SETTLED_S:
                 pause_s = PAUSE_FIRST_S
             await asyncio.sleep(pause_s)

@@ -134,7 +134,7 @@ class Links:
         except Exception as error:  # damage, too: it ends one link and nothing else
             if serving.end in self._served:
                 if not isinstance(error, ArrowError):
-                    log.error("a range cannot be served: %s", error, exc_info=error)
+                    log.error("cannot serve a range of records: %s", error, exc_info=error)
                 serving.link.detach(_error_of(error))
                 self._core.flush()
 

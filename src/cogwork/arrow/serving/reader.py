@@ -121,7 +121,7 @@ class Reader:
             self._peers.permit_anew()
             self._listeners.replaced(self._on_ports(configuration))
         except (CogworkError, OSError) as error:
-            log.error("the configuration stays as it was: %s", error)
+            log.error("cannot reload the configuration, the old one stays in effect: %s", error)
 
     def _tick(self) -> None:
         asyncio.get_running_loop().call_later(TICK_S, self._tick)

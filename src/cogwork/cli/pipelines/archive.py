@@ -194,18 +194,18 @@ def _tell(outcomes: list[Outcome], kept: dict[str, Kept], way: _Way, bars: Bars)
         if each.rows or way.every_s is None:
             bars.say(f"stream/{each.stream} archived up to {each.mark}: {_counts(each)}")
         for offset, text in each.mismatches:
-            bars.warn(f"stream/{each.stream} record {offset} is none by its schema: {text}")
+            bars.warn(f"stream/{each.stream} record {offset} does not match its schema: {text}")
 
 
 def _counts(outcome: Outcome) -> str:
     commits = "commit" if outcome.commits == 1 else "commits"
     parts = [f"{outcome.rows:,} records in {outcome.commits} {commits}"]
     if outcome.lost:
-        parts.append(f"{outcome.lost:,} had been given up")
+        parts.append(f"{outcome.lost:,} were already deleted")
     if outcome.mismatched:
-        parts.append(f"{outcome.mismatched:,} are none by its schema")
+        parts.append(f"{outcome.mismatched:,} do not match its schema")
     if outcome.dropped:
-        parts.append(f"another archiver was quicker {outcome.dropped} times")
+        parts.append(f"another archiver committed first {outcome.dropped} times")
     if outcome.trimmed is not None:
         parts.append(f"the stream begins at {outcome.trimmed}")
     return ", ".join(parts)

@@ -91,8 +91,9 @@ class Bars(Closing):
             if not (self._quiet or self._screen.is_terminal):
                 self.warn(f"{name}: {notice.end - start:,} of {end - start:,} records archived")
         elif notice.step == "lost":
-            self.warn(f"{name} has given up its records from {notice.start} to before {notice.end}")
+            span = f"records {notice.start} to {notice.end - 1}"
+            self.warn(f"{name} has deleted {span} before they were archived")
         elif notice.step == "compacted" and not self._quiet:
-            self.warn(f"{name}: {notice.items} small files are one")
+            self.warn(f"{name}: merged {notice.items} small files into one")
 
     _begun = (0, 0)

@@ -73,7 +73,7 @@ class RoutedOutlet:
         try:
             post = self._relay.post(reply, settled=self._settled)
         except (ConnectionError, BacklogFull) as error:
-            log.info("%s: a reply could not be sent: %s", reply.to, error)
+            log.info("%s: cannot send a reply: %s", reply.to, error)
             return
         if not self._settled:
             post.on_error = _note
@@ -86,4 +86,4 @@ class RoutedOutlet:
 
 
 def _note(error: Exception) -> None:
-    log.info("a reply was not taken: %s", error)
+    log.info("a reply was not accepted: %s", error)

@@ -55,7 +55,7 @@ class Replies(ReplySource):
                 if call is not None:
                     call.on_reply(reply)
             except Exception as error:  # one that cannot be read must not keep back the others
-                log.info("a reply cannot be read: %s", error)
+                log.info("cannot read a reply: %s", error)
         self._inbox.let_go(len(replies))
 
     def lost(self, error: Exception | None) -> None:

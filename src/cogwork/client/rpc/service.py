@@ -268,7 +268,7 @@ class Service:
         try:
             await self.works.idle(self._grace_s)
         except TimeoutError:
-            log.info("%s: work is cancelled after %g s", self.address, self._grace_s)
+            log.info("%s: cancelling unfinished calls after %g s", self.address, self._grace_s)
 
     def pass_on(self, request: Message) -> None:
         """Sends a request that nobody waits for to another server of the topic."""
@@ -279,7 +279,7 @@ class Service:
         try:
             await self._mesh.publish(self._topic_address, request, timeout_s=DRAIN_S)
         except CogworkError as error:
-            log.warning("%s: a cast was not begun, and nobody else has it: %s", self.address, error)
+            log.warning("%s: lost a cast that had not started: %s", self.address, error)
 
     async def _shut(self) -> None:
         self.wheel.close()
@@ -325,7 +325,7 @@ class Service:
                 )
             except Exception as error:  # hostile bytes must not keep back the others
                 is_admitted = False
-                log.info("%s: a request cannot be read: %s", self.address, error)
+                log.info("%s: cannot read a request: %s", self.address, error)
             if not is_admitted and delivery_id is not None:
                 inbox.settle_request(inbox.link, delivery_id, True)
         self._is_taking = False

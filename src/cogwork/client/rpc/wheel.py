@@ -100,4 +100,4 @@ class Wheel:
             try:
                 dated.on_due()
             except Exception:  # one must not keep back the others
-                log.exception("%r: a deadline could not be told", dated)
+                log.exception("%r: the handler of its deadline failed", dated)

@@ -115,8 +115,8 @@ class Changes:
             return
         self._told = target
         matches = (f"{voter} has {self._match_of(voter)} of {self._goal} entries" for voter in late)
-        who = ", ".join(matches) or "a majority of the new voters is not there"
-        self._core.report(f"the members stay as they are until new ones have caught up: {who}")
+        who = ", ".join(matches) or "a majority of the new voters is not connected"
+        self._core.report(f"the membership changes once the new members have caught up: {who}")
 
     def _match_of(self, voter: str) -> int:
         progress = self._progress.get(voter)

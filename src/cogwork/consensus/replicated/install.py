@@ -85,7 +85,7 @@ class Installation:
             is_good = True
         except Exception as error:  # whatever it was, the leader is to be told
             reason = str(error) or repr(error)
-            self._service.report(f"stream {self._member.name}: a snapshot is refused: {reason}")
+            self._service.report(f"stream {self._member.name}: cannot install a snapshot: {reason}")
             await asyncio.sleep(PAUSE_S)
         self._member.installed(snapshot, is_good=is_good)
 

@@ -430,7 +430,7 @@ class Member:
         self._seal_after_s = self._service.now_s() + SEAL_PAUSE_S
         if not self._has_failed_to_seal and not self.is_closed:
             self._has_failed_to_seal = True
-            self._report(f"a segment could not be written: {error}")
+            self._report(f"cannot write a segment: {error}")
 
     # -- snapshots of the leader
 

@@ -80,4 +80,4 @@ class MemberStorage:
         text = str(error)
         if text not in self._told and len(self._told) < TOLD_MAX:
             self._told.add(text)
-            self._report(f"an entry cannot be read, and counts as given up: {text}")
+            self._report(f"cannot read an entry and treats it as deleted: {text}")

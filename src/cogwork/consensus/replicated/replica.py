@@ -136,7 +136,7 @@ class Replica:
             self._has_failed_to_trim = False
         except OSError as error:
             if not self._has_failed_to_trim:
-                self._report(f"a segment could not be removed: {error}")
+                self._report(f"cannot remove a segment: {error}")
             self._has_failed_to_trim = True
 
     def trim_again(self) -> None:

@@ -146,7 +146,7 @@ class Replicas:
         except Exception as error:  # whatever it is, the stream is to have its replica again
             known = isinstance(error, (CogworkError, ValueError, OSError))
             reason = str(error) if known else repr(error)
-            return f"stream {stream.name}: the replica here is not to be had: {reason}"
+            return f"stream {stream.name}: cannot open the replica here: {reason}"
         return ""
 
     def close(self, streams: Iterable[Stream]) -> None:
@@ -159,7 +159,7 @@ class Replicas:
                 stream.end("the container is stopping")
                 self.end(stream)
             except Exception as error:  # the others are to be closed
-                self._tell(f"stream {stream.name}: it could not be closed", error)
+                self._tell(f"stream {stream.name}: cannot close the replica here", error)
 
     async def _open(self, stream: Stream) -> None:
         try:
@@ -262,7 +262,7 @@ class Replicas:
             return
         self._stopped[group] = self._close(member.stream, member)
         member.journal.stop()  # what has not been written by now was not told to anybody
-        text = f"stream {member.name}: the replica here stops until the container starts anew"
+        text = f"stream {member.name}: the replica here stops until the container restarts"
         self._tell(text, error)
 
     def _renewal_of(self, group: int) -> Iterator[None] | None:

@@ -101,4 +101,4 @@ class SealedChunks:
     def _tell(self, text: str) -> None:
         if text not in self._told and len(self._told) < TOLD_MAX:
             self._told.add(text)
-            self._report(f"a read was refused, and is for other replicas: {text}")
+            self._report(f"cannot read a sealed segment, other replicas serve the read: {text}")

@@ -306,7 +306,7 @@ class RaftService:
             else:
                 raise Malformed("a parcel", "its first octet says nothing")
         except Malformed as error:
-            self.report(f"container {origin} sent something else: {error}")
+            self.report(f"container {origin} sent a malformed datagram: {error}")
         self._turns.soon_if_ready()
 
     def _carry_out(self, call: Call, answer: Callable[[Answer], object]) -> None:

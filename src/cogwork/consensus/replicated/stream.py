@@ -142,7 +142,7 @@ class Stream:
 
     def fail(self, error: Exception) -> None:
         """Gives up what the outbox has, where that fails; what comes later begins anew."""
-        text = f"stream {self.name}: what was to be appended is given up, by a fault"
+        text = f"stream {self.name}: pending appends fail because of an internal error"
         self._service.report(f"{text}: {error!r}")
         context = {"message": text, "exception": error}
         asyncio.get_running_loop().call_exception_handler(context)

@@ -103,7 +103,7 @@ class Writing:
             self._is_refused = False
         except LogError as error:
             if not self._is_refused:
-                self._report(f"the write-ahead log takes nothing: {error}")
+                self._report(f"cannot append to the write-ahead log: {error}")
             self._is_refused = True
         wal.flush()
         is_durable = self._numbers and self._numbers[0][0] <= wal.durable_lsn

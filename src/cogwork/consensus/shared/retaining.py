@@ -60,8 +60,8 @@ class Retaining:
         if not self._fails and not self._is_away():
             self._fails = True
             self._warn(
-                "retention fails, so that nothing is given up and the stream grows: "
-                f"{reason.rstrip('.')}; it is tried again every {RETENTION_INTERVAL_S:g} s"
+                "retention fails and the stream grows: "
+                f"{reason.rstrip('.')}; retrying every {RETENTION_INTERVAL_S:g} s"
             )
 
     def _note_success(self) -> None:

@@ -340,7 +340,7 @@ class Cluster:
     def _tell_problem(self, problem: str) -> None:
         if problem != self._problem:
             self._problem = problem
-            log.warning("the cluster's declarations cannot be followed: %s", problem)
+            log.warning("cannot follow the cluster's declarations: %s", problem)
 
     async def _follow(self, start: Start) -> None:
         engine = await self._open()
@@ -381,8 +381,8 @@ class Cluster:
             self.voters = list((await engine.members()).voters) or self.voters
         if self.voters != configured:
             log.warning(
-                "the cluster's primaries are %s, and stay so; [cluster] primaries = %s has no "
-                "effect: `cogwork cluster move URL --primaries %s` changes them",
+                "the cluster's primaries are %s: ignoring [cluster] primaries = %s; to change "
+                "them, run `cogwork cluster move URL --primaries %s`",
                 ", ".join(self.voters),
                 ", ".join(configured),
                 ",".join(configured),
@@ -466,7 +466,7 @@ class Cluster:
         try:
             tell(what)
         except OSError as error:
-            log.error("what is declared cannot be carried out here in full: %s", error)
+            log.error("cannot apply all of the cluster's declarations here: %s", error)
 
     async def _look_whether_to_keep(self, engine: RaftEngine) -> None:
         """Keeps a snapshot where this container leads and enough has come since the last one."""

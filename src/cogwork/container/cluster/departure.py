@@ -77,8 +77,8 @@ class Departure:
         voters = replication.cluster.voters
         if self._own in voters and len(voters) > 1:
             log.warning(
-                "container %s votes in $cluster, which goes on without it: name other primaries by "
-                "`cogwork cluster move`, before a majority of %s is gone",
+                "container %s is a voter of the cluster and leaves: choose other primaries with "
+                "`cogwork cluster move` before a majority of %s is gone",
                 self._own,
                 ", ".join(voters),
             )

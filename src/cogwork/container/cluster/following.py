@@ -71,9 +71,9 @@ class Following:
             kind, name = declaration.kind, declaration.name
             # Where another one has its name, that one would be deleted here.
             is_nameless = _address_of(declaration) not in vhost.nodes
-            hint = f"; `cogwork {kind} delete URL {name!r}` gives it up, everywhere"
+            hint = f"; to delete it everywhere, run `cogwork {kind} delete URL {name!r}`"
             log.error(
-                "the %s %r of the cluster is not had here: %s%s",
+                "cannot open the cluster's %s %r here: %s%s",
                 kind,
                 name,
                 error,
@@ -147,11 +147,11 @@ class Following:
 
     def _discard(self, groups: set[int]) -> None:
         for group in groups & {*self._kept(), *self._service.unopened}:
-            log.info("what is left of a group that is not here any more, %s, is removed", group)
+            log.info("removing what is left of the deleted group %s", group)
             try:
                 self._service.discard(group)
             except OSError as error:
-                log.error("something of group %s stays until the next start: %s", group, error)
+                log.error("cannot remove all of group %s before the next start: %s", group, error)
 
 
 def _is_shared(node: object) -> bool:

@@ -348,8 +348,8 @@ class Identity:
         self._kept.is_joined = not is_founder
         if not is_founder and self._own in self._primaries:
             log.warning(
-                "the data directory is empty and the cluster is not: this container joins it, and "
-                "counts for a majority once it has caught up"
+                "the data directory is empty but the cluster is not: this container joins it and "
+                "counts towards a majority once it has caught up"
             )
         self._adopt(cluster)
 
@@ -382,8 +382,8 @@ class Identity:
         for name, cluster in foreign.items():
             if name not in told:
                 log.error(
-                    "container %s is in another cluster, %s, and this one is in %s: nothing is "
-                    "taken from it; give one of them an empty data directory, or other primaries",
+                    "container %s belongs to cluster %s and this one to %s: ignoring it; give one "
+                    "of them an empty data directory or other primaries",
                     *(name, cluster, self._kept.uuid),
                 )
         self.on_refused({*self._foreign, *self._unverified})
@@ -412,7 +412,7 @@ class Identity:
             reason = error.strerror or "an error"
             if kept.is_empty or kept.is_joined or kept.founders:
                 raise DataFileError(str(self._folder / FILE_NAME), reason) from error
-            log.warning("%s cannot be written: %s", self._folder / FILE_NAME, reason)
+            log.warning("cannot write %s: %s", self._folder / FILE_NAME, reason)
 
 
 def _ignore(_what: object) -> None:

@@ -175,7 +175,7 @@ class Moves:
     def _ended(self, key: tuple[int, int], done: asyncio.Future[None]) -> None:
         del self._ending[key]
         if not done.cancelled() and (error := done.exception()) is not None:
-            log.warning("that a stream was moved is not declared yet: %s", error)
+            log.warning("cannot declare yet that a stream has moved: %s", error)
 
     def _declaration(self, group: int) -> Declaration | None:
         return self._cluster.declarations.numbered(group - self._first_group)

@@ -176,7 +176,7 @@ class ReplicatedQueue(DurableQueue):
                 work = self._keep(self._engine)
                 self._following = asyncio.get_running_loop().create_task(work)
         elif self._following is not None and self._has_retired(now_s):
-            self.disown("no replica is here any more")
+            self.disown("there is no replica here any more")
             self._following.cancel()
             self._following = None
             self._is_current = False
@@ -198,7 +198,7 @@ class ReplicatedQueue(DurableQueue):
                 await self._follow(engine)
                 pause_s = PAUSE_S
             except Exception as error:  # whatever it is, nobody else follows again
-                self._report(f"its records cannot be followed: {error}")
+                self._report(f"cannot follow its log: {error}")
                 is_passing = isinstance(error, Unavailable)
                 pause_s = PAUSE_S if is_passing else min(pause_s * 2, PAUSE_LONGEST_S)
             await asyncio.sleep(pause_s)
@@ -258,7 +258,7 @@ class ReplicatedQueue(DurableQueue):
         try:
             self._own(claim.epoch)
         except Exception as error:  # whatever it is, what is half there is nobody's
-            self.disown(f"its items cannot be had: {error!r}")
+            self.disown(f"cannot restore its items: {error!r}")
             raise
         await self._released.wait()
 
@@ -286,9 +286,9 @@ class ReplicatedQueue(DurableQueue):
             if self._subscription is not None and self._next >= bounds.next:
                 await self._subscription.aclose()  # it may have begun to follow again meanwhile
         except ConsensusError as error:
-            log.info("queue %r is not taken over: %s", self.address, error)
+            log.info("queue %r: cannot take it over: %s", self.address, error)
         except Exception as error:  # whatever it is, nobody else claims it for this container
-            self._report(f"it cannot be taken over: {error!r}")
+            self._report(f"cannot take it over: {error!r}")
         finally:
             self._is_claiming = self._claim is not None
 
@@ -306,7 +306,7 @@ class ReplicatedQueue(DurableQueue):
         if replayed is None:
             self.write(BEGIN, self.begin())
             self.write(END, b"")
-        log.info("queue %r is owned here, with %d items", self.address, self.store.depth)
+        log.info("queue %r: this container owns it, with %d items", self.address, self.store.depth)
         self._inlet.set_owners([self.store])
         self._host.changed(self)
         self.store.reopen()
@@ -316,7 +316,7 @@ class ReplicatedQueue(DurableQueue):
         """Forgets the queue's items here: another container has them, or will."""
         if self.epoch is None:
             return
-        log.info("queue %r is not owned here any more: %s", self.address, why)
+        log.info("queue %r: this container no longer owns it: %s", self.address, why)
         self.epoch = None
         self._is_current = False
         self._late = {}
@@ -397,7 +397,7 @@ class ReplicatedQueue(DurableQueue):
 
     def fail(self, error: Exception) -> None:
         """Lets go of the queue: whoever owns it next goes on from what is written."""
-        self.disown(f"what it did cannot be written: {error!r}")
+        self.disown(f"cannot write its changes: {error!r}")
 
     def _answered(self, kind: int, epoch: int, answer: Future[Appended]) -> None:
         if epoch != self.epoch:

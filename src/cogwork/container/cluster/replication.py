@@ -95,7 +95,7 @@ class Replication:
             expected = 'data_dir = "DIR" or --data DIR in every container that votes'
             raise ConfigurationError("configuration", 0, "cluster.primaries", found, expected)
         if configuration.cluster.voters is not None:
-            log.warning("[cluster] voters is deprecated: call it primaries")
+            log.warning("[cluster] voters is deprecated: use primaries")
         self._journals = container.journals
         self._queues = container.queues
         self._vhosts = container.vhosts

@@ -81,4 +81,8 @@ class Sharing:
         try:
             await self.delete(stream)
         except ConsensusError as error:
-            log.warning("stream %s stays declared, though it cannot be opened: %s", stream, error)
+            log.warning(
+                "cannot delete the declaration of stream %s, which cannot be opened: %s",
+                stream,
+                error,
+            )

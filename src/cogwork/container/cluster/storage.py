@@ -122,7 +122,7 @@ class Storage:
         try:
             return SentFile(self._path)
         except OSError as error:
-            log.warning("queues wait for the disk with each delivery: %s", error)
+            log.warning("durable queues wait for the disk on each delivery: %s", error)
             return None
 
     def directory_of(self, group: int) -> Directory:
@@ -142,14 +142,14 @@ class Storage:
 
     def _low(self, is_low: bool) -> None:
         if is_low and not self._is_low:
-            why = self.wal.shortage or "no space on the disk"
+            why = self.wal.shortage or "no space left on the disk"
             log.error(
-                "%s for more of the log: queues take no messages; a data directory needs at least "
-                "%d MiB in all, and %.1f MiB are free",
+                "cannot extend the write-ahead log (%s): queues accept no messages; a data "
+                "directory needs at least %d MiB in all, and %.1f MiB are free",
                 *(why, LEAST_BYTES // MIB, self.free_bytes / MIB),
             )
         elif self._is_low and not is_low:
-            log.warning("there is space for more of the log again")
+            log.warning("the write-ahead log can grow again: queues accept messages")
         self._is_low = is_low
         if self.on_low is not None:
             self.on_low(is_low)
@@ -157,9 +157,9 @@ class Storage:
     def _full(self, is_full: bool) -> None:  # the log's callback
         if is_full:
             why = self.wal.shortage or "the disk is full"
-            log.error("%s: nothing is appended until there is space", why)
+            log.error("cannot append to the write-ahead log (%s): queues and streams wait", why)
         else:
-            log.warning("there is space on the disk again")
+            log.warning("the write-ahead log accepts appends again")
         if self.on_full is not None:
             self.on_full(is_full)
 

@@ -155,8 +155,8 @@ class QueueJournals:
         if not self._has_told:
             self._has_told = True
             log.warning(
-                "queue %r keeps durable messages in memory, as this container has no data "
-                "directory: they are lost when it stops (start it with data_dir, or --data DIR; "
+                "queue %r keeps durable messages in memory, because this container has no data "
+                "directory: they are lost when it stops (set data_dir or --data DIR; "
                 "`cogwork status` counts them)",
                 address,
             )
@@ -266,7 +266,7 @@ class QueueJournals:
             Declarations(vhost).declare(begin.address, options)
         except ManagementError as error:
             log.error(
-                "the queue %r is on disk and not had here: %s; its items stay on disk",
+                "cannot open queue %r: %s; its items stay on disk",
                 begin.address,
                 error,
             )
@@ -320,7 +320,7 @@ class QueueJournals:
             for each in changes:
                 queue.write(CHANGES, each)
         except Exception as error:
-            log.exception("queue %r stops: what it did cannot be written", queue.address)
+            log.exception("queue %r stops: cannot write its changes to the log", queue.address)
             queue.fail(error)
             return False
         return True
@@ -410,7 +410,7 @@ class QueueJournals:
         try:
             self._go_on(queue)
         except Exception:  # the turn goes on for the other queues
-            log.exception("queue %r: its items cannot be written anew", queue.address)
+            log.exception("queue %r: cannot write a checkpoint of its items", queue.address)
             self.abandon(queue)
             if isinstance(queue, StrandedQueue):
                 queue.store.close()
@@ -456,7 +456,7 @@ class QueueJournals:
     def _shut(self, error: LogError) -> None:
         if self._is_shut:
             return
-        log.warning("queues on disk take and give nothing for now: %s", error)
+        log.warning("durable queues are paused (cannot write to the log): %s", error)
         self._is_shut = True
         self._set_open(is_open=False)
         self._wait_for_room()
@@ -489,7 +489,7 @@ class QueueJournals:
         self._is_shut = False
         if self._patience is not None:
             self._patience.cancel()
-        log.warning("queues on disk go on")
+        log.warning("durable queues resume")
         self._set_open(is_open=True)
         for queue in self._queues.values():
             queue.store.reopen()

@@ -108,7 +108,7 @@ class Borrowing:
     def detached(self, _link: Link, error: AmqpError | None) -> None:
         """It is over."""
         if error is not None:
-            log.debug("loan from container %s: %s", self.container, error.description)
+            log.debug("remote items of container %s: %s", self.container, error.description)
 
 
 @dataclass(slots=True, eq=False)

@@ -104,8 +104,8 @@ class Disks:
         elif address not in self._warned:
             self._warned.add(address)
             log.warning(
-                "queue %r is in memory here, and on disk at %s: what is accepted here is lost with "
-                "this container, unless the queue is declared with durability = disk here, too",
+                "queue %r is in memory here but on disk at %s: its messages here are lost if this "
+                "container stops; declare the queue with durability = disk here, too",
                 address,
                 _names(others),
             )

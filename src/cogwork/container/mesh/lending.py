@@ -355,7 +355,7 @@ class Lending:
         elif now_s - consumer.broken_since_s > BROKEN_S:
             link: Link = consumer.subscription.link.owner
             log.warning(
-                "consumer %r detached: it has items of container %s, which cannot be reached",
+                "detached consumer %r: it has items of container %s, which is unreachable",
                 link.name,
                 ", ".join(containers),
             )

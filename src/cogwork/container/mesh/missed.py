@@ -196,7 +196,7 @@ def let_go(vhost: VirtualHost, container: str, missed: Mapping[str, float]) -> N
         if not isinstance(context, Attachment) or context.since_s > now_s - ago_s:
             continue
         log.warning(
-            "subscriber %r detached: it has missed messages of container %s, which could not "
+            "detached subscriber %r: it missed messages of container %s, which could not "
             "reach this one",
             link.name,
             container,

@@ -193,7 +193,7 @@ class Mover:
         try:
             return await self._move_queue(vhost, node, deadline_s)
         except Exception as error:  # whatever it is, the others' items are not to be lost
-            log.exception("moving the items of %r failed", node.address)
+            log.exception("cannot move the items of %r", node.address)
             self._trouble[node.address] = f"moving them failed: {error!r:.200}"
             return False
 

@@ -148,7 +148,7 @@ class Owners:
     def refused(self, way: Away, error: AmqpError) -> None:
         """Logs why an owner takes nothing: until it does, its messages wait."""
         log.debug(
-            "queue %r: container %s takes no messages: %s",
+            "queue %r: container %s accepts no messages: %s",
             way.address,
             way.container,
             error.description,

@@ -48,7 +48,7 @@ class Parcel:
         """
         if len(parcel) < 3 or parcel[0] != VERSION:
             found = f"{len(parcel)} octets that begin with {parcel[:16].hex()}"
-            raise ValueError(f"no parcel of a version that is known here: {found}")
+            raise ValueError(f"unknown version: {found}")
         to_end = 3 + parcel[2]
         if len(parcel) <= to_end:
             raise ValueError("a parcel that ends in its label")

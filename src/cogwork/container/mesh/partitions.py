@@ -181,7 +181,7 @@ class Partitions:
                     continue
                 self._vhost.entry_of(name)
             except Refused as refusal:
-                log.debug("queue %r of other containers: %s", address, refusal)
+                log.debug("cannot create queue %r of other containers: %s", address, refusal)
                 continue
             self._created += 1
 
@@ -260,7 +260,7 @@ class Partitions:
     def refused(self, way: Away, error: AmqpError) -> None:
         """Logs why an owner takes nothing: until it does, its messages wait."""
         log.warning(
-            "queue %r: container %s takes no messages: %s",
+            "queue %r: container %s accepts no messages: %s",
             way.address,
             way.container,
             error.description,

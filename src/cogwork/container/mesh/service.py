@@ -245,7 +245,7 @@ class MeshService:
         try:
             self.parcels.receive(data)
         except ValueError as error:
-            log.warning("mesh: container %s sent %s", connection.peer, error)
+            log.warning("mesh: container %s sent a malformed datagram: %s", connection.peer, error)
 
     def on_lost(self, connection: MeshConnection, error: AmqpError | None) -> None:
         """Ends the link that a connection belongs to."""
@@ -309,7 +309,7 @@ class MeshService:
                 log.info("linked with container %s", effect.neighbour)
             case NeighbourDown():
                 self.hosts.pop(effect.neighbour, None)
-                log.warning("no link to container %s is left", effect.neighbour)
+                log.warning("lost the last link to container %s", effect.neighbour)
                 self.on_neighbour_down(effect.neighbour)
             case Hosts():
                 self.hosts[effect.neighbour] = effect.hosts

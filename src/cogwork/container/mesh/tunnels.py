@@ -80,8 +80,8 @@ class Outward:
         if not self.was_full:
             self.was_full = True
             log.error(
-                "container %s: %d links lead there, which is the limit: further addresses and "
-                "consumers have no way until some of these are closed",
+                "container %s: the limit of %d links to it is reached: further addresses and "
+                "consumers get no link until some of them are closed",
                 container,
                 count,
             )

@@ -83,7 +83,7 @@ class Follower:
     def _note(self, problem: str) -> None:
         if problem != self.problem:
             self.problem = problem
-            log.warning("the schemas in %s cannot be read: %s", SCHEMAS, problem)
+            log.warning("cannot read the schemas in %s: %s", SCHEMAS, problem)
 
     async def _follow(self) -> None:
         engines = self._vhost.engines
@@ -135,4 +135,4 @@ class Follower:
                 registry.apply(content_of(Message.decode(record))[1])
             except (SchemaError, CogworkError) as error:
                 self.ignored += 1
-                log.info("record %s of %s is passed over: %s", offset, SCHEMAS, error)
+                log.info("ignoring record %s of %s: %s", offset, SCHEMAS, error)

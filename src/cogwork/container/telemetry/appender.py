@@ -137,6 +137,6 @@ class Appender:
     def _tell(self) -> None:
         """Logs once that the stream takes nothing, and once that it does again."""
         if self._is_failing:
-            log.warning("%s does not take this container's records", self.address)
+            log.warning("%s does not accept this container's records", self.address)
         else:
-            log.info("%s takes this container's records again", self.address)
+            log.info("%s accepts this container's records again", self.address)

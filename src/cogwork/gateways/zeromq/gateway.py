@@ -201,7 +201,7 @@ class ZeromqGateway:
         except CogworkError as error:  # a value that AMQP cannot hold
             self._blame(lane, route, parts, Fault(Code.BAD_MESSAGE, str(error)))
         except Exception:  # whatever it is, what others have sent is still to be read
-            log.exception("gateway zeromq: a fault with what a client has sent")
+            log.exception("gateway zeromq: cannot handle a client's message")
             self._blame(lane, route, parts, Fault(Code.FAILED, "a fault in the container"))
 
     def _blame(self, lane: Lane, route: bytes, parts: list[bytes], fault: Fault) -> None:

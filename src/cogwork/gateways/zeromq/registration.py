@@ -159,7 +159,7 @@ class Registration:
             except (CogworkError, ValueError, TypeError, RecursionError):
                 self._settle(arrival.token, arrival.is_settled, Outcome.REJECTED)
             except Exception:  # whatever it is, the others of the batch are still to come
-                log.exception("gateway zeromq: a message could not be handed to a client")
+                log.exception("gateway zeromq: cannot deliver a message to a client")
                 self._settle(arrival.token, arrival.is_settled, Outcome.REJECTED)
         self.top_up()
 

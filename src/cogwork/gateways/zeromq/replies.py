@@ -83,7 +83,7 @@ class Replies:
             try:
                 self._take(arrival.message)
             except Exception:  # whatever it is, the other replies are still to come
-                log.exception("gateway zeromq: a reply could not be handed on")
+                log.exception("gateway zeromq: cannot forward a reply")
             if not arrival.is_settled:
                 inlet.settle(arrival.token, Outcome.ACCEPTED)
         self._granted -= len(arrivals)

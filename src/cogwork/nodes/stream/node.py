@@ -276,7 +276,7 @@ class StreamNode:
                 self.engine = engine
         self._sight.open(self.engine)
         if self._problem is not None:
-            text, kind = f"{self.address} is open after all", f"{self._outage.alike} are open"
+            text, kind = f"{self.address} is open now", f"{self._outage.alike} are open"
             self._emit([Report(text, kind=kind)])
         self._problem = None
         # Before anything is awaited: who subscribes from now on is started by that.
@@ -329,7 +329,7 @@ class StreamNode:
             except Truncated:
                 pass  # retention was quicker: readers who want what is gone are told as they ask
             except Exception as error:  # a plug-in's, too: readers wait until it is over
-                self._report_problem(f"no live records: {error!r}")
+                self._report_problem(f"cannot read live records: {error!r}")
             await asyncio.sleep(PAUSE_FIRST_S)
 
     async def _take_all(self, engine: Engine) -> None:

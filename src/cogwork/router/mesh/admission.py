@@ -75,7 +75,7 @@ def _virtual_hosts(hello: Hello, own: Own) -> Refusal | None:
         return None
     lacking = ((hello.id, own.virtual_hosts - theirs), (own.id, theirs - own.virtual_hosts))
     parts = [f"container {name} lacks {_names(names)}" for name, names in lacking if names]
-    text = f"{', '.join(parts)}: all of a mesh have the same virtual hosts"
+    text = f"{', '.join(parts)}: all containers of a mesh need the same virtual hosts"
     return Refusal(Reason.VIRTUAL_HOSTS, text)
 
 

@@ -170,8 +170,8 @@ class Flooding:
         if len(self._outbids) == OUTBIDS_MAX:
             self._effects.report(
                 Severity.ERROR,
-                f"two containers have the id {self._own.id}, or somebody advertises in its name: "
-                f"give each its own id (seen by way of container {sender.link.peer})",
+                f"two containers have the id {self._own.id}, or another advertises under it: "
+                f"give each its own id (seen through container {sender.link.peer})",
             )
 
     def _outbid(self, advert: Advertisement) -> None:
@@ -192,6 +192,6 @@ class Flooding:
             self._is_full_reported = True
             self._effects.report(
                 Severity.WARNING,
-                f"container {advert.origin} is not taken in: the mesh is full, or its incarnation "
-                f"{advert.incarnation} is out of reach",
+                f"cannot add container {advert.origin}: the mesh is full, or its incarnation "
+                f"{advert.incarnation} is out of range",
             )

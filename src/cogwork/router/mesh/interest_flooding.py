@@ -161,8 +161,8 @@ class InterestFlooding:
         if self.local.is_held_back and not self._is_held_back_reported:
             self._effects.report(
                 Severity.ERROR,
-                f"container {self._own.id} has more distinct patterns and addresses than the mesh "
-                "takes: the others do not hear of the rest",
+                f"container {self._own.id} has more patterns and addresses than the mesh can "
+                "carry: other containers do not learn of the rest",
             )
         self._is_held_back_reported = self.local.is_held_back
         return True
@@ -214,8 +214,8 @@ class InterestFlooding:
         if not has_room and not self._is_full_reported:
             self._effects.report(
                 Severity.WARNING,
-                f"the mesh has more patterns and addresses than fit: container {origin} wants "
-                "more, and not all of it is known here",
+                f"the mesh has too many patterns and addresses: some of container {origin} are "
+                "ignored here",
             )
         self._is_full_reported |= not has_room
         return has_room

@@ -109,7 +109,7 @@ class Neighbours:
             return
         refusal = refusal_of(hello, link, self._own, self._others(link, hello.id))
         if refusal is None and hello.id not in self.active and len(self.active) >= NEIGHBOURS_MAX:
-            text = f"container {self._own.id} has {NEIGHBOURS_MAX} neighbours, and takes no more"
+            text = f"container {self._own.id} has {NEIGHBOURS_MAX} neighbours, which is the limit"
             refusal = Refusal(Reason.FULL, text)
         if refusal is not None:
             self.refuse(link, refusal, now_s)
@@ -121,7 +121,7 @@ class Neighbours:
             self._say_hello(link, now_s)
         is_lost = before[0] is State.TWO_WAY and link.state is not State.TWO_WAY
         if is_lost and not link.offences.admits(1, now_s):
-            text = f"container {hello.id} goes on forgetting that it heard {self._own.id}"
+            text = f"container {hello.id} repeatedly reports that it does not hear {self._own.id}"
             self.refuse(link, Refusal(Reason.FLOOD, text), now_s)
             return
         self._wake_for(link)
@@ -219,7 +219,7 @@ class Neighbours:
             self._use(peer, best)
         for link in links:
             if best is not None and link is not best and best.is_proven_after(link):
-                text = f"link {best.number} leads to container {peer}, too, and is kept"
+                text = f"link {best.number} leads to the same container {peer} and is kept"
                 self.refuse(link, Refusal(Reason.DUPLICATE_LINK, text), now_s)
 
     def _use(self, peer: str, link: Link | None) -> None:

@@ -56,7 +56,7 @@ def test_an_outbox_that_fails_is_emptied_and_told_of_and_the_others_go_on(
                 await asyncio.wait_for(lost, 5)
             made.passes = lambda _from, _to: True
             await asyncio.wait_for(sent, 10)
-            text = "stream orders: what was to be appended is given up, by a fault"
+            text = "stream orders: pending appends fail because of an internal error"
             assert f"{text}: it cannot" in faults
             assert f"{text}: RuntimeError('it cannot')" in made.reports
             monkeypatch.undo()
@@ -90,7 +90,7 @@ def test_a_replica_that_fails_at_what_waits_stops_and_the_others_are_answered(
                 for engine in engines["d"]
             ]
             assert await asyncio.wait_for(readings[1], 5) == []
-            assert any("stops until the container starts anew: it cannot" in f for f in faults)
+            assert any("stops until the container restarts: it cannot" in f for f in faults)
             readings[0].cancel()
 
     asyncio.run(asyncio.wait_for(story(), 30))
@@ -115,7 +115,7 @@ def test_an_outbox_that_fails_at_a_loss_keeps_the_news_from_no_other(
             monkeypatch.setattr(service.streams["others"].outbox, "lost", heard.append)
             service.lost("b")
             assert heard == ["b"]
-            text = "stream orders: what was to be appended is given up, by a fault"
+            text = "stream orders: pending appends fail because of an internal error"
             assert faults == [f"{text}: it cannot"]
 
     asyncio.run(asyncio.wait_for(story(), 30))
@@ -145,7 +145,7 @@ def test_a_replica_that_fails_to_hand_over_stops_and_the_others_do(
             assert len(asked) == 2
             assert service.streams["orders"].member is None
             assert service.streams["others"].member is not None
-            text = "stream orders: the replica here stops until the container starts anew"
+            text = "stream orders: the replica here stops until the container restarts"
             assert faults == [f"{text}: it cannot"]
 
     asyncio.run(asyncio.wait_for(story(), 30))
@@ -174,7 +174,7 @@ def test_a_stream_that_cannot_be_closed_keeps_no_other_open(
             await made.stop("a")
             with pytest.raises((Unavailable, Unknown), match="the container is stopping"):
                 await asyncio.wait_for(waiting, 5)
-            text = "stream orders: it could not be closed"
+            text = "stream orders: cannot close the replica here"
             assert faults == [f"{text}: it cannot"]
             assert f"{text}: RuntimeError('it cannot')" in made.reports
 

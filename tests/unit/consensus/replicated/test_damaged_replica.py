@@ -242,7 +242,7 @@ def test_a_segment_that_cannot_be_removed_goes_later(
             async with asyncio.timeout(30):
                 while len(refused) <= len(names):
                     await asyncio.sleep(0.01)
-            told = [text for text in containers.reports if "could not be removed" in text]
+            told = [text for text in containers.reports if "cannot remove a segment" in text]
             assert len(told) == 1, "it is tried often, and told once"
             assert {segment.name for segment in store.segments} >= names
             await engines["a"].append(Batch.of([b"more"]))

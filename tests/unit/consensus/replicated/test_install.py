@@ -129,8 +129,8 @@ def test_a_snapshot_comes_once_more_whatever_went_wrong(
             await _leave_behind(containers)
             await _has_come_to(containers, 1 + BEFORE)
             assert containers.reports == [
-                "stream orders: a snapshot is refused: a fault",
-                "stream orders: a snapshot is refused: AssertionError()",
+                "stream orders: cannot install a snapshot: a fault",
+                "stream orders: cannot install a snapshot: AssertionError()",
             ]
 
     asyncio.run(story())

@@ -62,7 +62,7 @@ def test_what_cannot_be_read_counts_as_given_up_and_is_told_once() -> None:
         assert storage.term(8) is None
     assert storage.entries(6, 1000) == [*ENTRIES[5:7]]
     assert [text.split(": ")[0] for text in reports] == [
-        "an entry cannot be read, and counts as given up"
+        "cannot read an entry and treats it as deleted"
     ] * 2
     assert "1.wal is damaged at position 99" in reports[0]
 

@@ -84,7 +84,7 @@ def test_one_task_tries_to_open_a_replica_however_often_it_is_told(
         while asyncio.all_tasks() != before:
             await asyncio.sleep(0)
         (text,) = reports
-        assert text.startswith("stream orders: the replica here is not to be had: ")
+        assert text.startswith("stream orders: cannot open the replica here: ")
         assert text.endswith(why)
 
     asyncio.run(asyncio.wait_for(story(), 2))

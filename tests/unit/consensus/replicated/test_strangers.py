@@ -42,7 +42,7 @@ def test_an_answer_to_something_else_is_reported_and_the_proposal_repeated(tmp_p
                 await asyncio.sleep(0.001)
             (number,) = service._switchboard._expecting
             service.receive(leader, CALL + calls.encode(calls.RoomIs(number, 1, "")))
-            assert [each for each in made.reports if f"{leader} sent something else" in each]
+            assert [each for each in made.reports if f"{leader} sent a malformed datagram" in each]
             made.passes = lambda _from, _to: True
             await appending
             assert await take(engines[other], 2) == [b"1", b"2"]
@@ -74,8 +74,8 @@ def test_what_is_no_command_is_reported_and_reaches_no_replica(
             await engines["a"].append(Batch.of([b"3"]))
             assert [await take(engine, 2) for engine in engines.values()] == [[b"1", b"3"]] * 3
             assert all(node.service.streams["orders"].member for node in made.nodes.values())
-            (text,) = [each for each in made.reports if "something else" in each]
-            assert text.startswith(f"container {other} sent something else: this is not a")
+            (text,) = [each for each in made.reports if "a malformed datagram" in each]
+            assert text.startswith(f"container {other} sent a malformed datagram: this is not a")
             assert text.endswith(why)
 
     asyncio.run(asyncio.wait_for(story(), 20))
@@ -135,7 +135,7 @@ def test_a_question_that_is_answered_with_something_else_is_put_to_another(tmp_p
                     await asyncio.sleep(0.001)
                 ((number, asked),) = service._switchboard._asking.items()
                 service.receive(asked.to, CALL + calls.encode(calls.RoomIs(number, 1, "")))
-                assert [each for each in made.reports if f"{asked.to} sent something" in each]
+                assert [each for each in made.reports if f"{asked.to} sent a malformed" in each]
                 made.passes = lambda _from, _to: True
                 await asking
 

@@ -308,8 +308,8 @@ def test_more_patterns_than_the_mesh_takes_are_kept_back_and_said() -> None:
     count = len(known(lab, "b", "a"))
     assert bounds.INTERESTS_MAX - bounds.PART_INTERESTS_MAX < count <= bounds.INTERESTS_MAX
     assert lab.stations["a"].said == [
-        "container a has more distinct patterns and addresses than the mesh takes: the others do "
-        "not hear of the rest"
+        "container a has more patterns and addresses than the mesh can carry: other containers do "
+        "not learn of the rest"
     ]
     for at in range(200):
         lab.do("a", Mesh.unsubscribe, "", f"x.{at}")
@@ -329,8 +329,7 @@ def test_what_the_whole_mesh_wants_is_bounded_and_fits_when_others_have_gone(
     assert len(known(lab, "b", "a")) == 200
     assert len(known(lab, "b", "c")) <= 100
     assert lab.stations["b"].said == [
-        "the mesh has more patterns and addresses than fit: container c wants more, and not all of "
-        "it is known here"
+        "the mesh has too many patterns and addresses: some of container c are ignored here"
     ]
     for at in range(100):
         lab.do("a", Mesh.unsubscribe, "", f"a.{at}")

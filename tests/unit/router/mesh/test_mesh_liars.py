@@ -98,7 +98,7 @@ def test_an_incarnation_out_of_reach_is_not_believed(incarnation: int) -> None:
     assert lab["a"].database.incarnation("c") == 1
     assert lab["a"].own.incarnation == 1
     assert_well(lab)
-    assert "container c is not taken in" in lab.stations["a"].said[0]
+    assert "cannot add container c" in lab.stations["a"].said[0]
 
 
 def test_one_who_lies_again_and_again_is_reported_by_the_victim() -> None:
@@ -110,8 +110,8 @@ def test_one_who_lies_again_and_again_is_reported_by_the_victim() -> None:
     assert_well(lab)
     (report,) = lab.stations["c"].of(Report)
     assert report.severity is Severity.ERROR
-    assert "or somebody advertises in its name" in report.text
-    assert "seen by way of container b" in report.text
+    assert "or another advertises under it" in report.text
+    assert "seen through container b" in report.text
 
 
 @pytest.mark.parametrize("sequence", [2, 3, 1000])

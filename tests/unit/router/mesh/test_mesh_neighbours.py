@@ -165,7 +165,7 @@ def test_one_container_has_so_many_neighbours_and_no_more() -> None:
         last.hello()
     assert last.closed is not None
     assert last.closed.reason is Reason.FULL
-    assert last.closed.description == "container a has 256 neighbours, and takes no more"
+    assert last.closed.description == "container a has 256 neighbours, which is the limit"
     assert len(lab["a"].neighbours.active) == NEIGHBOURS_MAX
 
 

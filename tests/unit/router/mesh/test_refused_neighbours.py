@@ -76,7 +76,7 @@ def test_two_containers_with_one_id_that_never_meet_hear_of_each_other() -> None
     lab.run(8)
     for name, neighbour in (("one", "b"), ("two", "c")):
         assert [text for text in lab.stations[name].said if "two containers have the id a" in text]
-        assert f"by way of container {neighbour}" in lab.stations[name].said[0]
+        assert f"through container {neighbour}" in lab.stations[name].said[0]
     assert len(lab.stations["one"].said) <= 2  # it is not said again and again
     assert lab["b"].next_hop("c") == "c"
 
@@ -105,7 +105,7 @@ def test_other_virtual_hosts_are_refused_at_both_ends() -> None:
     lab.run(0.1)
     assert lab.stations["a"].said == [
         "virtual host mismatch: container b lacks 'blue', container a lacks 'green': "
-        "all of a mesh have the same virtual hosts"
+        "all containers of a mesh need the same virtual hosts"
     ]
     assert [each.reason for each in lab.stations["b"].of(Close)] == [Reason.VIRTUAL_HOSTS]
 
@@ -230,7 +230,7 @@ def test_one_who_hears_us_and_forgets_it_again_and_again_is_refused() -> None:
             break
     assert stranger.closed is not None
     assert stranger.closed.reason is Reason.FLOOD
-    assert stranger.closed.description == "container z goes on forgetting that it heard a"
+    assert stranger.closed.description == "container z repeatedly reports that it does not hear a"
     assert len(lab.stations["a"].of(NeighbourUp)) < 70
 
 

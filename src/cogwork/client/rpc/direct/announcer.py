@@ -47,7 +47,7 @@ class Announcer:
             await self._questions.open()
             await self._mesh.publish(self._topic, here(self._server, self._url), settled=True)
         except CogworkError as error:
-            log.info("%s: nothing is announced: %s", self._server, error)
+            log.info("%s: cannot announce the server for direct calls: %s", self._server, error)
             return
         self._task = self._mesh.spawn(self._answer())
 

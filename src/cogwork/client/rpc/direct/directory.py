@@ -89,7 +89,7 @@ class Directory:
             known.heard_s = asyncio.get_running_loop().time()
             return
         if not (endpoint.scheme == "amqps" or is_loopback(endpoint.host)):
-            log.warning("%s: not reached directly, as %s is not encrypted", address, endpoint)
+            log.warning("%s: no direct calls, because %s is not encrypted", address, endpoint)
             return
         self._forget(address)
         if len(self._peers) < KNOWN_MAX:

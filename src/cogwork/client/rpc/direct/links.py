@@ -103,7 +103,7 @@ class DirectLinks:
             try:
                 outflow.outbox.post(reply, True)
             except (ConnectionError, BacklogFull) as error:
-                log.info("%s: a reply could not be sent: %s", reply.to, error)
+                log.info("%s: cannot send a reply: %s", reply.to, error)
 
     def size_bytes_max(self, address: str) -> int:
         """Returns how large a reply to an address may be; 0 for any size."""

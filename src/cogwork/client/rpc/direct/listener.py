@@ -162,7 +162,7 @@ class DirectListener(ListeningSide):
         if hmac.compare_digest(given.encode(), self._secret.encode()):
             connection.sasl_done(SaslCode.OK, USER)
         else:
-            log.info("a direct connection was refused: its secret is not this service's")
+            log.info("refused a direct connection: wrong secret")
             connection.sasl_done(SaslCode.AUTH)
 
     def may_skip_sasl(self, _connection: Connection) -> bool:

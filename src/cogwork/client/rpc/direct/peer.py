@@ -111,7 +111,7 @@ class Peer:
             route.spinner = Spinner(own, self._mesh.spin_us)
             await route.open(self.address)
         except (CogworkError, OSError) as error:
-            log.info("%s cannot be reached directly: %s", self.address, error)
+            log.info("cannot call %s directly: %s", self.address, error)
             self.avoid()
             await own.close()
         except asyncio.CancelledError:
