@@ -75,18 +75,18 @@ async def archive_and_ask(
     archived.took_s = time.perf_counter() - started_s
     rows = {each["stream"]: each["rows"] for each in told["streams"]}
     archived.rows = rows[stream.partition("/")[2]]
-    advance("archived", archived.rows)
+    advance("records archived", archived.rows)
     archived.delays = await _pipeline("run", str(JOB), str(archive), stream.partition("/")[2])
-    advance("carriers", len(archived.delays))
+    advance("carriers by Spark", len(archived.delays))
     found = await _pipeline("audit", "--archive", str(archive), "--html", audit_page, "--json")
     archived.claims = len(found["checks"])
     archived.holding = sum(check["verdict"] == "holds" for check in found["checks"])
     archived.processed = max(
         check["figures"].get("processed", 0) for check in found["checks"] if check["about"] == queue
     )
-    advance("reports", 1)
+    advance("reports written", 1)
     await _pipeline("analytics", "--archive", str(archive), "--html", analytics_page, "--json")
-    advance("reports", 1)
+    advance("reports written", 1)
     return archived
 
 

@@ -80,7 +80,7 @@ async def ask_delays(
             reply = await _answer(triangle.clients["a"], route, asked)
             asked.answered += 1
             asked.right += abs(reply.body["mean_delay_min"] - expected[route]) < 1e-9
-            advance("answered", 1)
+            advance("calls answered", 1)
 
     async with triangle.clients["c"].serve(SERVICE, delays.answer):
         killing = asyncio.create_task(triangle.kill_b(lambda: asked.answered > half))

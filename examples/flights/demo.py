@@ -1,10 +1,10 @@
-"""Plays the flights of New York 2013 through three linked containers, and checks what came out.
+"""Send the flights of New York 2013 through three linked containers, and check the results.
 
     python examples/flights/demo.py [--picture FILE]
 
-In the middle of each act a container is killed: the one that carries the traffic, then the one that
-leads the stream, and then, for good, the owner of a queue. At last the stream is archived and Spark
-is asked what pandas was asked. The exit code is 1 where a count disagrees.
+Acts 1 to 5 each kill a container: the one that carries the traffic, then the leader of the stream,
+then, for good, the owner of a queue. Finally the stream is archived, and Spark answers what pandas
+answered before. The exit code is 1 if a count disagrees.
 """
 
 from __future__ import annotations
@@ -91,15 +91,15 @@ class Acts(NamedTuple):
 @click.command()
 @click.option("--picture", type=click.Path(path_type=Path), help="Save the last screen as SVG.")
 def main(picture: Path | None) -> None:
-    """Play a year of flights through topics, a work queue, a service and a stream."""
+    """Send a year of flights through topics, queues, a service and a stream, and check them."""
     console = Console(record=picture is not None, width=100 if picture else None, highlight=False)
-    console.print("[bold]Cogwork[/]: the flights that left New York in 2013")
+    console.print("[bold]The Cogwork demo[/]: the flights that left New York in 2013")
     flights = load()
     console.print(
-        f"{len(flights):,} flights; three linked containers: from a to c by b at a cost of 2, or\n"
-        f"directly at {DIRECT_COST}. [red]In the middle of each act b is killed[/] (SIGKILL), in\n"
-        "the fourth the leader of the stream, which comes back while the others go on;\n"
-        "in the fifth the owner of a replicated queue, for good. Then Spark takes over"
+        f"{len(flights):,} flights go through three linked containers: a, b and c. The route from\n"
+        f"a to c through b costs 2, the direct link {DIRECT_COST}. [red]Acts 1 to 5 each kill a\n"
+        "container[/] (SIGKILL): first b, three times; then a stream's leader, which restarts;\n"
+        "then the owner of a replicated queue, for good. In act 6 Spark reads the archived stream."
     )
     try:
         result = asyncio.run(play(flights, console))
@@ -130,18 +130,18 @@ async def play(flights: Flights, console: Console) -> Result:
     calls = len(expected) * CALLS_OF_EACH_ROUTE
     delays = Delays()
     totals = {
-        "published": len(flights),
+        "flights published": len(flights),
         **{follower.pattern: follower.expected for follower in followers},
-        "posted": len(flights),
-        "confirmed": len(flights),
-        "answered": calls,
-        "kept": len(flights),
-        "read": len(flights) * len(PLACES),
-        "put": len(flights),
-        "done": len(flights),
-        "archived": len(flights),
-        "carriers": len(carriers),
-        "reports": 2,
+        "items sent": len(flights),
+        "items confirmed": len(flights),
+        "calls answered": calls,
+        "records appended": len(flights),
+        "records read": len(flights) * len(PLACES),
+        "replicated: sent": len(flights),
+        "replicated: done": len(flights),
+        "records archived": len(flights),
+        "carriers by Spark": len(carriers),
+        "reports written": 2,
     }
     async with Triangle.running() as triangle:
         with _progress(console) as progress:
@@ -150,18 +150,18 @@ async def play(flights: Flights, console: Console) -> Result:
             def advance(name: str, count: int) -> None:
                 progress.advance(bars[name], count)
 
-            async with at_most("the act of topics to end", ACT_S):
+            async with at_most("act 1 (topics) to finish", ACT_S):
                 flown = await play_topics(triangle, flights, followers, delays, advance)
             await triangle.bring_back_b()
-            async with at_most("the act of the work queue to end", ACT_S):
+            async with at_most("act 2 (work queue) to finish", ACT_S):
                 shift = await do_the_work(triangle, flights, advance)
             await triangle.bring_back_b()
-            async with at_most("the act of calls to end", ACT_S):
+            async with at_most("act 3 (calls) to finish", ACT_S):
                 asked = await ask_delays(triangle, delays, expected, advance)
             await triangle.bring_back_b()
-            async with at_most("the act of the stream to end", ACT_S):
+            async with at_most("act 4 (stream) to finish", ACT_S):
                 kept = await append_and_read(triangle, flights, advance)
-            async with at_most("the act of the replicated queue to end", ACT_S):
+            async with at_most("act 5 (replicated queue) to finish", ACT_S):
                 outlived = await outlive_the_owner(triangle, flights, advance)
             survivor = triangle.url_of_a_survivor(outlived.killed)
             folders = (triangle.folder / "archive", REPORTS)
@@ -176,10 +176,10 @@ def _result(flights: Flights, acts: Acts, calls: int, carriers: dict[str, float]
         *map(_followed, acts.followers),
         _repeated(acts.flown, acts.followers),
         *_worked(acts.shift, len(flights)),
-        _equal(f"right answers of {SERVICE}", calls, acts.asked.right),
+        _equal(f"{SERVICE}: correct answers", calls, acts.asked.right),
         *_kept(acts.kept, flights),
         _equal(f"{REPLICATED}: confirmed once", len(flights), acts.outlived.confirmed.count(1)),
-        _equal(f"{REPLICATED}: left", 0, acts.outlived.left),
+        _equal(f"{REPLICATED}: left in the queue", 0, acts.outlived.left),
         *_archived(acts.archived, carriers, len(flights)),
     ]
     strikes = [
@@ -188,9 +188,15 @@ def _result(flights: Flights, acts: Acts, calls: int, carriers: dict[str, float]
         _struck("calls", acts.asked),
     ]
     led = [
-        _led("stream", acts.kept.killed, acts.kept.followed, acts.kept.before, len(flights)),
         _led(
-            "queue",
+            "stream led by",
+            acts.kept.killed,
+            acts.kept.followed,
+            acts.kept.before,
+            len(flights),
+        ),
+        _led(
+            "queue owned by",
             acts.outlived.killed,
             acts.outlived.followed,
             acts.outlived.before,
@@ -204,8 +210,8 @@ def _result(flights: Flights, acts: Acts, calls: int, carriers: dict[str, float]
         [
             *_rates(acts),
             *_rates_outlived(acts.outlived),
-            Rate("archived, Spark's start and all", f"{acts.archived.took_s:.0f} s"),
-            *(Rate("a page to look at", str(page)) for page in acts.archived.pages),
+            Rate("archived, including Spark's start", f"{acts.archived.took_s:.0f} s"),
+            *(Rate("report", str(page)) for page in acts.archived.pages),
         ],
     )
 
@@ -230,7 +236,7 @@ def _follower(flights: Flights, pattern: str, place: str, expected: int) -> Foll
 def _followed(follower: Follower) -> Check:
     found = f"{follower.count:,}" + ("" if follower.in_order else ", out of order")
     holds = follower.in_order and follower.count == follower.expected
-    what = f"{follower.pattern}, at {follower.place}"
+    what = f"{follower.pattern}, received at {follower.place}"
     return Check(what, f"{follower.expected:,}", found, holds)
 
 
@@ -238,7 +244,7 @@ def _repeated(flown: Flown, followers: list[Follower]) -> Check:
     """Who sends again what is in doubt may be the cause of a second copy, and of no other."""
     found = " / ".join(f"{follower.again:,}" for follower in followers)
     holds = all(follower.again <= flown.resent for follower in followers)
-    return Check("second copies of flights resent", f"≤ {flown.resent:,}", found, holds)
+    return Check("duplicates of resent flights", f"≤ {flown.resent:,}", found, holds)
 
 
 def _worked(shift: Shift, total: int) -> list[Check]:
@@ -246,8 +252,8 @@ def _worked(shift: Shift, total: int) -> list[Check]:
     left = sum(shard["depth"] for shard in shift.shards)
     return [
         _equal(f"{WORK}: confirmed once", total, shift.confirmed.count(1)),
-        _equal(f"{WORK}: queue's account", total, accepted),
-        _equal(f"{WORK}: left", 0, left),
+        _equal(f"{WORK}: accepted by the queue", total, accepted),
+        _equal(f"{WORK}: left in the queue", 0, left),
     ]
 
 
@@ -268,14 +274,14 @@ def _kept(kept: Kept, flights: Flights) -> list[Check]:
     return [
         *(
             _equal(
-                f"{STREAM}, at {place}{' (late)' * (place == LATE)}",
+                f"{STREAM}, read at {place}{' (late start)' * (place == LATE)}",
                 len(flights),
                 kept.read[place].count,
             )
             for place in PLACES
         ),
         Check(
-            f"SHA-256 at {', '.join(PLACES)}",
+            f"SHA-256 of what {', '.join(PLACES)} read",
             wanted[:DIGITS],
             " / ".join(sorted(digest[:DIGITS] for digest in digests)),
             digests == {wanted},
@@ -290,11 +296,11 @@ def _archived(archived: Archived, carriers: dict[str, float], total: int) -> lis
         for carrier, mean in carriers.items()
     )
     return [
-        _equal(f"{STREAM}, as an Iceberg table", total, archived.rows),
-        _equal("carriers' mean delays by Spark", len(carriers), equal),
-        _equal(f"{REPLICATED}: audit's account", total, archived.processed),
+        _equal(f"{STREAM}, rows of its Iceberg table", total, archived.rows),
+        _equal("carriers with equal mean delays in Spark", len(carriers), equal),
+        _equal(f"{REPLICATED}: processed, says the audit", total, archived.processed),
         Check(
-            "what the audit proves",
+            "claims that the audit checks",
             f"{archived.claims} claims",
             f"{archived.holding} hold",
             archived.claims == archived.holding > 0,
@@ -306,7 +312,7 @@ def _led(what: str, killed: str, followed: str, before: int, total: int) -> Chec
     """Killing who leads shows something only where another one had to take over."""
     after = total - before
     holds = before > 0 and after > 0 and killed != followed
-    return Check(f"{what} of {killed}, then of {followed}", f"{before:,}", f"{after:,}", holds)
+    return Check(f"{what} {killed}, then by {followed}", f"{before:,}", f"{after:,}", holds)
 
 
 def _rates(acts: Acts) -> list[Rate]:
@@ -317,23 +323,23 @@ def _rates(acts: Acts) -> list[Rate]:
     places = ", ".join(place for place, _ in WORKERS)
     shares = " / ".join(f"{count:,}" for count in shift.by_worker)
     return [
-        Rate(f"published to {TOPIC}.…", f"{total / flown.took_s:,.0f} a second"),
-        Rate("delivered to the three", f"{deliveries / flown.took_s:,.0f} a second"),
-        Rate("work items confirmed", f"{total / shift.took_s:,.0f} a second"),
-        Rate(f"shares of workers at {places}", shares),
-        Rate("median call, 32 at once", f"{times_s[len(times_s) // 2] * 1e3:.2f} ms"),
-        Rate("records kept on two disks", f"{total / kept.took_s:,.0f} a second"),
-        Rate("longest wait for a leader", f"{kept.gap_s:.2f} s"),
-        Rate("resent, and asked again", f"{flown.resent:,} flights, {asked.repeated:,} calls"),
+        Rate(f"published to {TOPIC}.…", f"{total / flown.took_s:,.0f} per second"),
+        Rate("delivered to three subscribers", f"{deliveries / flown.took_s:,.0f} per second"),
+        Rate("work items confirmed", f"{total / shift.took_s:,.0f} per second"),
+        Rate(f"items by worker at {places}", shares),
+        Rate("median call, 32 concurrent", f"{times_s[len(times_s) // 2] * 1e3:.2f} ms"),
+        Rate("records appended on two disks", f"{total / kept.took_s:,.0f} per second"),
+        Rate("longest pause, stream fail-over", f"{kept.gap_s:.2f} s"),
+        Rate("resent and repeated", f"{flown.resent:,} flights, {asked.repeated:,} calls"),
     ]
 
 
 def _rates_outlived(outlived: Outlived) -> list[Rate]:
     speed = len(outlived.confirmed) / outlived.took_s
     return [
-        Rate("replicated items confirmed", f"{speed:,.0f} a second"),
-        Rate("longest wait for an owner", f"{outlived.gap_s:.2f} s"),
-        Rate("sent again, taken once", f"{outlived.resent:,} items"),
+        Rate("replicated items confirmed", f"{speed:,.0f} per second"),
+        Rate("longest pause, queue fail-over", f"{outlived.gap_s:.2f} s"),
+        Rate("resent, accepted once", f"{outlived.resent:,} items"),
     ]
 
 
@@ -347,10 +353,10 @@ def _summary(result: Result) -> Table:
     table.add_column("Cogwork delivered", justify="right")
     table.add_column("")
     _add(table, result.checks)
-    heading = ("messages between a and c", "by b, then …", "… directly", "")
+    heading = ("messages between a and c", "through b", "directly after the kill", "")
     table.add_row(*heading, style="bold")
     _add(table, result.strikes)
-    heading = ("records and items", "before …", "… and after the kill", "")
+    heading = ("records and items", "before the kill", "after the kill", "")
     table.add_row(*heading, style="bold")
     _add(table, result.led)
     for rate in result.rates:

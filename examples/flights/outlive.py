@@ -128,7 +128,7 @@ async def _post(mesh: Mesh, flights: Flights, outlived: Outlived, advance: Advan
                 for error in errors:
                     if error is not None and not isinstance(error, (InDoubt, Released)):
                         raise error
-                advance("put", len(rows) - len(again))
+                advance("replicated: sent", len(rows) - len(again))
                 outlived.resent += len(again)
                 rows = again
 
@@ -154,7 +154,7 @@ async def _work(items: Consumer, outlived: Outlived, advance: Advance) -> None:
             await items.accept(batch)
         except StaleAttempt as error:  # another worker has these, and confirms them
             batch = [item for item in batch if not any(item is each for each in error.items)]
-        advance("done", outlived.confirm(item.properties["row"] for item in batch))
+        advance("replicated: done", outlived.confirm(item.properties["row"] for item in batch))
 
 
 async def _kill_the_owner(triangle: Triangle, outlived: Outlived) -> None:

@@ -137,7 +137,7 @@ async def _read(
     async for batch in mesh.stream(STREAM).read_batches("first"):
         for record in batch:
             sequence.add(record.offset, record.body)
-        advance("read", len(batch))
+        advance("records read", len(batch))
         if sequence.count >= expected:
             return
 
@@ -187,6 +187,6 @@ class _Appended:
         self.gap_s = max(self.gap_s, now_s - self._confirmed_s)
         self._confirmed_s = now_s
         self.count += len(outcomes)
-        self.advance("kept", len(outcomes))
+        self.advance("records appended", len(outcomes))
         if 2 * self.count >= len(self.flights):
             self.half.set()

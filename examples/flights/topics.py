@@ -189,5 +189,5 @@ class _Sender:
         failed = [
             row for row, outcome in zip(rows, outcomes, strict=True) if not outcome.is_accepted
         ]
-        self.advance("published", len(rows) - len(failed))
+        self.advance("flights published", len(rows) - len(failed))
         return failed

@@ -40,7 +40,7 @@ TOLD = '[telemetry]\nevery_s = 1.0\n[[audit]]\nqueue = "work/replicated"\n'
 
 SERVE = (sys.executable, "-m", "cogwork.cli.main", "serve", "--json", "--config")
 
-ROUTES = "routes between a and c through b, beside the direct link"
+ROUTES = "the routes between a and c to go through b, beside the direct link"
 
 LINK, MESH = "org.cogwork.link", "org.cogwork.mesh"
 

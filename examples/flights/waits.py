@@ -34,4 +34,4 @@ async def at_most(what: str, timeout_s: float = TIMEOUT_S) -> AsyncIterator[None
         async with asyncio.timeout(timeout_s):
             yield
     except TimeoutError as error:
-        raise WaitError(f"waited {timeout_s:.0f} s in vain for {what}") from error
+        raise WaitError(f"timed out after {timeout_s:.0f} s waiting for {what}") from error

@@ -94,7 +94,7 @@ async def _post(mesh: Mesh, flights: Flights, rows: Sequence[int], advance: Adva
             some = rows[at : at + BATCH]
             await out.ready()
             out.post_batch(flights.message(WORK, row) for row in some)
-            advance("posted", len(some))
+            advance("items sent", len(some))
         await out.flush()
 
 
@@ -108,5 +108,5 @@ async def _work(
             shift.confirmed[item.properties["row"]] += 1
         shift.count += len(batch)
         shift.by_worker[number] += len(batch)
-        advance("confirmed", len(batch))
+        advance("items confirmed", len(batch))
         await asyncio.sleep(pause_s)
