@@ -265,7 +265,7 @@ def test_what_a_report_lacks_is_told_before_spark_starts(
     Archive.open(str(tmp_path / "archive"), make=True).close()
     words = ["pipeline", command, "--archive", str(tmp_path / "archive")]
     assert run([*words, "--html", str(tmp_path / "no" / "page.html")]) == ExitCode.USAGE
-    assert f"'--html': there is no folder '{tmp_path}/no'" in capsys.readouterr().err
+    assert f"'--html': there is no directory '{tmp_path}/no'" in capsys.readouterr().err
     if command == "audit":
         assert run([*words, "--stream", "nowhere"]) != ExitCode.OK
         assert "stream/nowhere has no table in this archive" in capsys.readouterr().err

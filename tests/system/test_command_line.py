@@ -174,7 +174,7 @@ def test_what_is_no_wildcard_is_told(container: Served) -> None:
     asked = ("receive", container.url, "topic/fli*.eu", "--timeout", "0.3")
     done = subprocess.run([*COGWORK, *asked], capture_output=True, timeout=20, check=False)
     assert (done.returncode, done.stdout) == (ExitCode.OK, b"")
-    told = b"cogwork: fli* is a word like any other: * and # are wildcards as whole words\n"
+    told = b"cogwork: fli* is an ordinary word: * and # are wildcards only as whole words\n"
     assert told in done.stderr
 
 
@@ -202,7 +202,7 @@ def test_what_is_no_message_is_told(container: Served) -> None:
         check=True,
     )
     assert done.stdout == "one\n"
-    told = "cogwork: 1 was no message and was rejected; nothing of that is printed\n"
+    told = "cogwork: rejected 1 malformed message, not printed\n"
     assert done.stderr == told
 
 
@@ -307,7 +307,7 @@ def test_a_call_that_nobody_answers_is_7(container: Served) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [
-        (("send", "tomato", "a", "b"), ExitCode.USAGE, "starts with one of amqp://"),
+        (("send", "tomato", "a", "b"), ExitCode.USAGE, "(expected one of amqp://"),
         (("send", "amqp://127.0.0.1:1", "a", "b"), ExitCode.CONNECTION, "refused"),
         (("status", "amqp://no.such.host.invalid"), ExitCode.CONNECTION, "no.such.host.invalid"),
         (("status", "{url}/blue"), ExitCode.NOT_FOUND, "virtual host 'blue' is not served here"),
@@ -318,11 +318,11 @@ def test_a_call_that_nobody_answers_is_7(container: Served) -> None:
         (("send", "{url}", "exchange/a", "x"), ExitCode.ERROR, "needs a node of kind 'exchange'"),
         (("send", "{url}", "stream/a", "x"), ExitCode.NOT_FOUND, "there is no stream"),
         (("receive", "{url}", "stream/a", "--from", "first"), ExitCode.NOT_FOUND, "no stream"),
-        (("receive", "{url}", "a", "--from", "noon"), ExitCode.USAGE, "is no place in a stream"),
+        (("receive", "{url}", "a", "--from", "noon"), ExitCode.USAGE, "is not a place in a stream"),
         (
             ("receive", "{url}", "a", "--from", str(2**64)),
             ExitCode.USAGE,
-            "is no place in a stream",
+            "is not a place in a stream",
         ),
         (("send", "{url}", "", "x"), ExitCode.USAGE, 'the address "" is empty'),
         (("schema", "show", "{url}", "none/here"), ExitCode.NOT_FOUND, "has no schema"),
@@ -396,7 +396,7 @@ def test_a_line_that_is_no_text_is_named(container: Served, tmp_path: Path) -> N
     file.write_bytes("grün\n".encode() + b"\xff\xfe\n")
     code, line = failing("send", container.url, "queue/lines", "--file", str(file))
     assert code == ExitCode.ERROR
-    assert line == "cogwork: line 2 has the byte 0xff: text in UTF-8 is expected\n"
+    assert line == "cogwork: line 2: invalid byte 0xff (expected text in UTF-8)\n"
     container.run("send", container.url, "queue/lines", "--file", str(file), "--count", "1")
     assert container.run("receive", container.url, "queue/lines", "--count", "1") == "grün\n"
 

@@ -106,7 +106,7 @@ def test_what_is_no_dead_letter_stays_and_is_8(container: Served) -> None:
         ExitCode.NOT_ACCEPTED,
         "0 items moved from queue/living\n",
     )
-    assert done.stderr == "cogwork: 2 items are no dead letters, and stay in queue/living\n"
+    assert done.stderr == "cogwork: 2 items are not dead letters and stay in queue/living\n"
     assert json.loads(ran("queue", "redrive", url, "queue/living", "--json").stdout) == {
         "address": "queue/living",
         "moved": 0,
@@ -122,7 +122,7 @@ def test_what_does_not_fit_is_8(container: Served) -> None:
     done = ran("queue", "move", url, "queue/big", "queue/small")
     assert done.returncode == ExitCode.NOT_ACCEPTED
     assert done.stdout == "2 items moved from queue/big\n"
-    assert done.stderr == "cogwork: 4 items were not accepted, and are back in queue/big\n"
+    assert done.stderr == "cogwork: 4 items were not accepted and are back in queue/big\n"
 
 
 def test_what_was_delayed_is_not_once_more_where_it_is_moved(container: Served) -> None:

@@ -245,8 +245,8 @@ def test_who_asks_one_alone_is_told_what_that_does_not_know(members: dict[str, M
         assert waiting.stderr is not None
         assert waiting.stderr.readline().startswith("cogwork: waiting: ")
     expected = (
-        "cogwork: container a does not know yet what its cluster has declared: a majority of a, b, "
-        "c has to be up and linked, and no answer comes from b, c\n"
+        "cogwork: container a does not know all declarations of its cluster yet: a majority of a, "
+        "b, c has to be up and linked, and no answer comes from b, c\n"
     )
     for kind in ("stream", "queue"):
         within(READY_TIMEOUT_S, partial(_says, kind, a.url, expected), kind)

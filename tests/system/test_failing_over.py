@@ -105,4 +105,4 @@ def test_all_others_take_the_first_that_answers(members: dict[str, Member]) -> N
         words = (*changing, both) if changing == ("leave",) else (*changing, both, "127.0.0.1:1")
         refused = ran(*words)
         assert refused.returncode == 2
-        assert "one URL is expected, not several" in refused.stderr
+        assert "expected one URL, not several" in refused.stderr

@@ -166,7 +166,7 @@ def test_the_only_one_that_is_left_makes_a_new_cluster(trio: Trio) -> None:
     assert wrong.returncode == 1
     assert "it is container 'a's, not 'b's" in wrong.stderr.replace("''s", "'s")
     made = done("cluster", "recover", "--data", data, "--only", "a", "--json")
-    assert "warning: this is for a cluster whose majority is lost for good" in made.stderr
+    assert "warning: use this only if a majority of the cluster is lost for good" in made.stderr
     facts = json.loads(made.stdout)
     assert facts["streams"]["orders"] == COUNT
     assert facts["problems"] == []

@@ -96,7 +96,7 @@ async def read(member: Member, count: int, name: str = "orders") -> list[Any]:
 def test_a_stream_in_one_containers_memory_is_used_from_all(members: dict[str, Member]) -> None:
     a, b, c, d = members.values()
     created = done("stream", "create", b.url, "orders", "--capture", "topic/x.#")
-    assert "in the memory of container b, and gone when it ends; the declaration stays" in (
+    assert "in the memory of container b and are lost when it stops; the declaration stays" in (
         created.stderr
     )
     all_have(members, [STREAM])
@@ -192,7 +192,7 @@ def test_a_container_alone_keeps_its_declarations_where_it_has_a_disk(tmp_path: 
 def test_a_container_without_a_disk_says_that_the_declaration_goes_too(tmp_path: Path) -> None:
     with meshed(tmp_path, ["box"], []) as made:
         created = done("stream", "create", made["box"].url, "orders")
-        assert "so is the declaration, as there is no data directory" in created.stderr
+        assert "so is the declaration, because there is no data directory" in created.stderr
 
 
 def test_of_two_that_declare_it_at_once_one_has_it(members: dict[str, Member]) -> None:

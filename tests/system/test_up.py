@@ -139,7 +139,7 @@ def test_one_that_dies_is_reported_and_the_others_go_on(tmp_path: Path) -> None:
     with up(tmp_path, "4") as running:
         within(CONVERGE_TIMEOUT_S, lambda: len(running.reaches("c1")) == 4, "c1 reaches all")
         os.kill(running.process_id("c2"), signal.SIGKILL)
-        within(30, lambda: running.said("container c2 was ended by SIGKILL"), "it is reported")
+        within(30, lambda: running.said("container c2 was killed by SIGKILL"), "it is reported")
         within(
             CONVERGE_TIMEOUT_S,
             lambda: running.reaches("c1") == {"c1", "c3", "c4"},
@@ -159,7 +159,7 @@ def test_when_none_is_left_it_ends(tmp_path: Path) -> None:
         for row in running.rows:
             os.kill(row["process_id"], signal.SIGTERM)
         assert running.process.wait(STOP_TIMEOUT_S) == ExitCode.ERROR
-        assert running.said("container c1 ended with exit code 0")
+        assert running.said("container c1 exited with code 0")
         assert running.said("cogwork: no container is left")
 
 
@@ -246,7 +246,7 @@ def test_one_that_cannot_start_ends_the_others_with_its_code(
     assert announced == []
     err = capfd.readouterr().err
     assert 'bad  │ cogwork: options: --link: found "tomato"' in err
-    assert "cogwork: container bad ended with exit code 2" in err
+    assert "cogwork: container bad exited with code 2" in err
 
 
 def test_they_are_one_cluster_that_keeps_its_data_for_as_long_as_it_runs(tmp_path: Path) -> None:

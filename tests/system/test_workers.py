@@ -311,7 +311,7 @@ def test_a_killed_worker_is_started_again_and_found_again(tmp_path: Path) -> Non
     with working(tmp_path / "w") as running:
         before = running.process_id("north.0")
         os.kill(before, signal.SIGKILL)
-        says = "north.0 was ended by SIGKILL; restarting it in 0.1 s"
+        says = "north.0 was killed by SIGKILL; restarting it in 0.1 s"
         within(30, lambda: says in running.log, "its end is logged")
         linked = "linked with container north.0"
         within(READY_TIMEOUT_S, lambda: running.log.count(linked) == 2, "it is found again")
@@ -422,7 +422,7 @@ def test_what_no_worker_can_use_is_one_line(tmp_path: Path) -> None:
     assert process.wait(TIMEOUT_S) == ExitCode.CONFIGURATION
     said = (tmp_path / "w" / "log").read_text()
     assert said.count("\n") == 1
-    assert "gone.pem: cannot be read" in said
+    assert "gone.pem': No such file" in said
 
 
 # -- other containers

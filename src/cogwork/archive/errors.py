@@ -33,8 +33,8 @@ class BadPlace(ArchiveError, ValueError):
     def __init__(self, bound: str, text: str) -> None:
         what = "`first`" if bound == "from" else "`end`"
         super().__init__(
-            f"{text!r:.80} is no place in an archive: {what}, an offset, `today`, or a time as "
-            "06:00 or 2026-11-20T06:00 is one"
+            f"{text!r:.80} is not a place in an archive (expected {what}, an offset, `today`, "
+            "or a time as 06:00 or 2026-11-20T06:00)"
         )
         self.bound = bound
 

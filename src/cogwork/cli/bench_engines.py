@@ -139,7 +139,9 @@ def _tell_problem(name: str, count: int, error: Exception, *, as_json: bool) -> 
 def _place(text: str) -> tuple[str, str]:
     name, equals, place = text.partition("=")
     if not equals or name not in MEASURED:
-        raise click.BadParameter(f"{text!r} is not like redis=redis://localhost:6379/0")
+        raise click.BadParameter(
+            f"{text!r} is not of the form ENGINE=URL (expected redis=redis://localhost:6379/0, say)"
+        )
     return name, place
 
 

@@ -43,5 +43,5 @@ def code_of_child(code: int) -> ExitCode:
 def in_words(code: int) -> str:
     """Says how a process ended."""
     if code >= 0:
-        return f"ended with exit code {code}"
-    return f"was ended by {signal.Signals(-code).name}"
+        return f"exited with code {code}"
+    return f"was killed by {signal.Signals(-code).name}"

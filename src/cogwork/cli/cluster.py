@@ -32,10 +32,10 @@ PATH = click.Path(exists=True, file_okay=False, path_type=Path)
 FOLDER = click.Path(file_okay=False, path_type=Path)
 
 WARNING = (
-    "this is for a cluster whose majority is lost for good: what only the lost containers had is "
-    "gone; items of replicated queues may have been settled there since, so those of work/ are "
-    "parked and those of queue/ delivered again, marked; no lost container may be started with "
-    "its old data directory"
+    "use this only if a majority of the cluster is lost for good. What only the lost containers "
+    "had is gone. They may have settled items of replicated queues: those of work/ are parked, "
+    "those of queue/ are redelivered, marked. Never start a lost container with its old data "
+    "directory"
 )
 
 

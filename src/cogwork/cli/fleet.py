@@ -127,7 +127,7 @@ class Fleet:
             if ended is not None:
                 return code_of_child(ended.watch.result())
             if time.monotonic() > deadline_s:
-                say(f"cogwork: not all listen after {START_TIMEOUT_S:g} s")
+                say(f"cogwork: not all containers listen after {START_TIMEOUT_S:g} s")
                 return ExitCode.TIMEOUT
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._stopping.wait(), POLL_S)
@@ -182,7 +182,7 @@ class Fleet:
         _, late = await asyncio.wait(watches, timeout=STOP_TIMEOUT_S)
         for child in self._children:
             if child.watch in late:
-                say(f"cogwork: container {child.name} does not stop: killed")
+                say(f"cogwork: container {child.name} does not stop; killing it")
         if late:
             self._signal(signal.SIGKILL)
             await asyncio.wait(late)

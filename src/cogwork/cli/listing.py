@@ -74,10 +74,10 @@ async def say_what_is_unknown(manager: Manager) -> None:
         return
     cluster = container["cluster"]
     if cluster is not None and not cluster["is_current"]:
-        what = f"container {container['name']} does not know yet what its cluster has declared"
+        what = f"container {container['name']} does not know all declarations of its cluster yet"
         click.echo(visible(f"cogwork: {what}: {why_behind(cluster)}"), err=True)
 
 
 def why_behind(cluster: Mapping[str, Any]) -> str:
     """Say why a container does not know yet what its cluster has declared."""
-    return cluster.get("problem") or "it has just begun to read that"
+    return cluster.get("problem") or "it has just started to read them"

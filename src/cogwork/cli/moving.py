@@ -45,7 +45,7 @@ def named(text: str | None) -> list[str]:
 def some(_ctx: click.Context, _parameter: click.Parameter, text: str | None) -> str | None:
     """Refuses, as a parameter's callback, a list of names that has none."""
     if text is not None and not named(text):
-        raise click.BadParameter(f"{text!r} names no container: A,B,C is expected")
+        raise click.BadParameter(f"{text!r} names no container (expected A,B,C)")
     return text
 
 

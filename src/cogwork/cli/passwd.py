@@ -30,7 +30,7 @@ def passwd(name: str, as_json: bool) -> None:
     it is not a terminal.
     """
     if not name or not name.isprintable():
-        raise click.BadParameter("a name needs characters that can be seen", param_hint="NAME")
+        raise click.BadParameter("a name needs printable characters", param_hint="NAME")
     password = _ask() if sys.stdin.isatty() else _first_line()
     if not password or "\0" in password:
         raise click.UsageError("the password is empty, or holds a NUL character")

@@ -25,7 +25,7 @@ class Whole(click.IntRange):
         try:
             number = int(cast("str", value))
         except ValueError:
-            self.fail(f"{value!r} is no whole number", param, ctx)
+            self.fail(f"{value!r} is not a whole number", param, ctx)
         return super().convert(number, param, ctx)
 
 
@@ -45,10 +45,10 @@ class Finite(click.FloatRange):
         try:
             number = float(cast("str", value))
         except ValueError:
-            self.fail(f"{value!r} is no number", param, ctx)
+            self.fail(f"{value!r} is not a number", param, ctx)
         number = float(super().convert(number, param, ctx))
         if not math.isfinite(number):
-            self.fail(f"{value!r} is no number that has an end", param, ctx)
+            self.fail(f"{value!r} is not a finite number", param, ctx)
         return number
 
 

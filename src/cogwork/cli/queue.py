@@ -263,9 +263,9 @@ def _tell(address: str, done: dict[str, Any], *, as_json: bool) -> ExitCode:
     refused = done["refused"] - strangers
     texts = []
     if strangers:
-        texts.append(f"{strangers} items are no dead letters, and stay in {address}")
+        texts.append(f"{strangers} items are not dead letters and stay in {address}")
     if refused or (done["unconfirmed"] and not strangers):
-        texts.append(f"{refused} items were not accepted, and are back in {address}")
+        texts.append(f"{refused} items were not accepted and are back in {address}")
     if done["unconfirmed"]:
         texts.append(f"{done['unconfirmed']} are sent and not settled yet")
     if not texts:
@@ -292,7 +292,8 @@ def parse_options(pairs: tuple[str, ...]) -> dict[str, Any]:
         known = keys_at(QueueOptions, ())
         if key not in known:
             raise click.BadParameter(
-                f"{key!r} is none of {', '.join(known)}", param_hint="--option"
+                f"unknown option {key!r} (expected one of {', '.join(known)})",
+                param_hint="--option",
             )
         declared = type_at(QueueOptions, (key,))
         value = _names_in(text) if _is_names(declared) else text

@@ -44,7 +44,7 @@ def _place(
         return None if text is None else start_of(text)
     except ValueError as error:
         raise click.BadParameter(
-            f"{text!r:.80} is no place in a stream: {PLACES} is one"
+            f"{text!r:.80} is not a place in a stream (expected {PLACES})"
         ) from error
 
 
@@ -138,7 +138,7 @@ def _demand_stream(address: str) -> None:
         raise click.UsageError(str(error)) from error
     if is_none:
         raise click.UsageError(
-            f"--from is a place in a stream, orders or stream/orders, and {address} is none"
+            f"--from needs a stream, such as stream/orders, and {address!r} is not one"
         )
 
 
@@ -146,7 +146,7 @@ def _tell_misplaced_wildcard(address: str) -> None:
     """Says what a word is that may be meant for a pattern: messages may be sent there."""
     word = misplaced_wildcard(address)
     if word is not None:
-        text = f"{visible(word)} is a word like any other: * and # are wildcards as whole words"
+        text = f"{visible(word)} is an ordinary word: * and # are wildcards only as whole words"
         click.echo(f"cogwork: {text}", err=True)
 
 
@@ -158,8 +158,8 @@ async def _tell(reader: StreamReader) -> None:
 def _tell_undecodable(receiver: Consumer | StreamReader) -> None:
     """Says what is missing from the output."""
     if count := receiver.undecodable:
-        what = "1 was no message and was" if count == 1 else f"{count} were no messages and were"
-        click.echo(f"cogwork: {what} rejected; nothing of that is printed", err=True)
+        what = "1 malformed message" if count == 1 else f"{count} malformed messages"
+        click.echo(f"cogwork: rejected {what}, not printed", err=True)
 
 
 async def _print(

@@ -129,7 +129,7 @@ def parse_arguments(
         if not name or not equals:
             raise click.BadParameter(f"{pair!r} is not of the form NAME=VALUE")
         if name in arguments:
-            raise click.BadParameter(f"{name} is given twice")
+            raise click.BadParameter(f"{name!r} is given twice (expected each name once)")
         arguments[name] = _value(text)
     return arguments
 
@@ -155,9 +155,9 @@ def chosen(ways: Iterable[str], server: str | None) -> str:
     named = list(ways)
     if len(named) > 1:
         options = " and ".join(f"--{way}" for way in named)
-        raise click.UsageError(f"{options} are different ways to ask: one of them is expected")
+        raise click.UsageError(f"{options} exclude each other")
     if named == ["fanout"] and server is not None:
-        raise click.UsageError("--fanout is for all servers, so --server cannot be one of them")
+        raise click.UsageError("--fanout calls all servers: it excludes --server")
     return named[0] if named else "call"
 
 
@@ -223,7 +223,7 @@ def rpc(
     """
     ways = {"cast": is_cast, "fanout": is_fanout, "stream": is_stream}
     if not options["method"]:
-        raise click.UsageError("METHOD: a name is expected, not ''")
+        raise click.UsageError("'' is not a METHOD (expected a name)")
     way = chosen((name for name, is_meant in ways.items() if is_meant), server)
     asked = Asked(way=way, server=server, **options)
     try:

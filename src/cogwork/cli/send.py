@@ -112,7 +112,7 @@ def _text_of(number: int, line: str) -> str:
         line.encode()
     except UnicodeEncodeError as error:
         byte = ord(line[error.start]) & 0xFF
-        text = f"line {number} has the byte 0x{byte:02x}: text in UTF-8 is expected"
+        text = f"line {number}: invalid byte 0x{byte:02x} (expected text in UTF-8)"
         raise click.ClickException(text) from error
     return line
 
@@ -127,7 +127,7 @@ def parse_properties(
         if not key or not equals:
             raise click.BadParameter(f"{pair!r} is not of the form K=V")
         if key in properties:
-            raise click.BadParameter(f"{key!r} is given twice, and a message has one of a name")
+            raise click.BadParameter(f"{key!r} is given twice (expected each name once)")
         properties[key] = value
     return properties
 
@@ -184,7 +184,7 @@ def send(**options: Any) -> int:
     """
     outgoing = Outgoing(**options)  # click gives each its type
     if (outgoing.body is None) == (outgoing.lines is None):
-        raise click.UsageError("one of BODY and --file is needed")
+        raise click.UsageError("expected either BODY or --file")
     console = Console(stderr=True)
     with interrupted_by_sigterm(), _progress(console) as progress:
         tally = Tally(progress, outgoing.total, presettled=outgoing.presettled)

@@ -17,5 +17,7 @@ def single_url(_context: click.Context, _parameter: click.Parameter, url: str) -
         InvalidUrlError: It is not a URL.
     """
     if len(endpoints_of(url)) > 1:
-        raise click.BadParameter("this changes one container: one URL is expected, not several")
+        raise click.BadParameter(
+            "this command changes one container (expected one URL, not several)"
+        )
     return url

@@ -81,11 +81,15 @@ class Quantity(click.ParamType):  # type: ignore[type-arg]  # generic in newer v
         match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)", str(value).strip())
         if match is None or match[2] not in self._units or float(match[1]) <= 0:
             known = ", ".join(f"1{unit}" for unit in self._units if unit)
-            self.fail(f"{value!r} is no {self.name.lower()}: {known} are", param, ctx)
+            self.fail(
+                f"{value!r} is not a valid {self.name.lower()} (expected one such as {known})",
+                param,
+                ctx,
+            )
         amount = float(match[1]) * float(self._units[match[2]])
         if not self._least <= amount <= COUNT_MAX:
             self.fail(
-                f"{value!r} is too {'little' if amount < self._least else 'much'}", param, ctx
+                f"{value!r} is too {'small' if amount < self._least else 'large'}", param, ctx
             )
         return amount
 
@@ -177,12 +181,12 @@ def _memory_of(row: dict[str, Any]) -> str:
     home = row["options"].get("home")
     if home is None:
         return (
-            "its records are in this container's memory, and gone when it ends; so is the "
-            "declaration, as there is no data directory"
+            "its records are in this container's memory and are lost when it stops; so is the "
+            "declaration, because there is no data directory"
         )
     return (
-        f"its records are in the memory of container {home}, and gone when it ends; the "
-        "declaration stays"
+        f"its records are in the memory of container {home} and are lost when it stops; "
+        "the declaration stays"
     )
 
 

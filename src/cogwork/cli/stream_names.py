@@ -43,7 +43,7 @@ def is_stream(address: str) -> bool:
 def a_name(ctx: click.Context, parameter: click.Parameter, name: str) -> str:
     """Refuses, as a parameter's callback, what names no stream at all."""
     if not name:
-        raise click.BadParameter("it is empty: a stream's name, NAME or stream/NAME, is expected")
+        raise click.BadParameter("'' is not a stream's name (expected NAME or stream/NAME)")
     return an_address(ctx, parameter, name)
 
 
@@ -54,5 +54,7 @@ def new_name(_ctx: click.Context, _parameter: click.Parameter, name: str) -> str
     except InvalidAddressError as error:
         raise click.BadParameter(str(error)) from error
     if not name or not is_good or not name.isprintable():
-        raise click.BadParameter(f"{name!r:.200} is no stream's name: NAME or stream/NAME is")
+        raise click.BadParameter(
+            f"{name!r:.200} is not a stream's name (expected NAME or stream/NAME)"
+        )
     return name

@@ -86,9 +86,11 @@ def _text_of(file: Path) -> str:
         return file.read_bytes().decode("utf-8-sig")
     except FileNotFoundError as error:
         known = ", ".join(NAMED)
-        raise TopologyError(f"{file}: found no such file, and it is none of {known}") from error
+        raise TopologyError(
+            f"unknown topology '{file}' (expected one of {known}, or a file)"
+        ) from error
     except OSError as error:
-        raise TopologyError(f"{file} cannot be read: {error.strerror}") from error
+        raise TopologyError(f"cannot read '{file}': {error.strerror}") from error
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         found = f"found the byte {error.object[error.start]:#04x}, expected text in UTF-8"
@@ -101,7 +103,7 @@ def _read(text: str, name: str) -> Topology:
     for number, line in enumerate(text.splitlines(), 1):
         words = line.partition("#")[0].split()
         if not "".join(words).isprintable():
-            raise TopologyError(f"{name}:{number}: ids need characters that can be seen")
+            raise TopologyError(f"{name}:{number}: ids need printable characters")
         ids |= dict.fromkeys(words)
         if len(words) == 2 and words[0] != words[1]:
             pairs[min(words), max(words)] = None

@@ -142,7 +142,9 @@ def free_ports(first: int, count: int) -> list[int]:
                 continue
         found.append(port)
     if len(found) < count:
-        raise click.BadParameter(f"no {count} free ports from {first} on", param_hint="--base-port")
+        raise click.BadParameter(
+            f"found fewer than {count} free ports from {first} on", param_hint="--base-port"
+        )
     return found
 
 

@@ -117,8 +117,8 @@ def parse_url(url: str) -> Endpoint:
     if parts.scheme not in SCHEMES:
         expected = ", ".join(f"{scheme}://" for scheme in (*SCHEMES, UNIX))
         raise InvalidUrlError(
-            f"a URL starts with one of {expected}, such as amqp://localhost:5672; "
-            f"this one starts with {(parts.scheme or url)[:20]!r}"
+            f"unknown URL scheme {(parts.scheme or url)[:20]!r} (expected one of {expected}, "
+            "such as amqp://localhost:5672)"
         )
     if not parts.hostname:
         raise InvalidUrlError(f"{parts.scheme}:// needs a host after it, such as localhost")

@@ -22,7 +22,7 @@ from msgspec import inspect
 
 from cogwork.container.checks import find_problem
 from cogwork.container.engine_checks import find_unloadable_engine, find_without_disk
-from cogwork.container.errors import ConfigurationError, OptionError
+from cogwork.container.errors import UNKNOWN_KEY, ConfigurationError, OptionError, Unreadable
 from cogwork.container.mesh.urls import BadLinkUrl, LinkUrl
 from cogwork.container.node_checks import find_unloadable_node
 from cogwork.container.pattern_options import with_patterns
@@ -98,8 +98,7 @@ def load(path: str | FilePath, *, warn: Warn = log.warning) -> Configuration:
     try:
         text = path.read_bytes().decode("utf-8-sig")  # some editors write a mark first
     except OSError as error:
-        found = error.strerror or "an error"
-        raise ConfigurationError(str(path), 0, "", found, "a readable file") from error
+        raise Unreadable(str(path), error.strerror or "an error") from error
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         found = f"the byte {error.object[error.start]:#04x}"
@@ -339,7 +338,7 @@ def _find_unfit(value: object, path: Path = ()) -> Problem | None:
     known = keys_at(Configuration, path) if isinstance(value, dict) else []
     for key, child in _children(value):
         if known and key not in known:
-            return Problem((*path, key), "an unknown key", _suggest(str(key), known))
+            return Problem((*path, key), UNKNOWN_KEY, _suggest(str(key), known))
         problem = _find_unfit(child, (*path, key))
         if problem is not None:
             return problem
@@ -387,7 +386,7 @@ def _tables(path: Path) -> str:
 
 def _suggest(key: str, known: list[str]) -> str:
     close = difflib.get_close_matches(key, known, n=1)
-    hint = f" (did you mean {close[0]}?)" if close else ""
+    hint = f"; did you mean {close[0]}?" if close else ""
     return f"one of {', '.join(known)}{hint}"
 
 

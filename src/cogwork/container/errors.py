@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from cogwork.amqp.errors import CogworkError
 
-__all__ = ("ConfigurationError", "DataDirectoryError", "DataFileError", "OptionError")
+__all__ = (
+    "UNKNOWN_KEY",
+    "ConfigurationError",
+    "DataDirectoryError",
+    "DataFileError",
+    "OptionError",
+    "Unreadable",
+)
+
+UNKNOWN_KEY = "an unknown key"
+"""What is found where no table has a key of that name."""
 
 
 class ConfigurationError(CogworkError):
@@ -28,8 +38,21 @@ class ConfigurationError(CogworkError):
 
     def __str__(self) -> str:
         place = f"{self.source}:{self.line}" if self.line else self.source
+        if self.found == UNKNOWN_KEY:
+            return f"{place}: unknown key {self.key!r} (expected {self.expected})"
         key = f"{self.key}: " if self.key else ""
         return f"{place}: {key}found {self.found}, expected {self.expected}"
+
+
+class Unreadable(ConfigurationError):
+    """A configuration file that cannot be read at all."""
+
+    def __init__(self, source: str, reason: str) -> None:
+        super().__init__(source, 0, "", reason, "a readable file")
+        self.args = (source, reason)
+
+    def __str__(self) -> str:
+        return f"cannot read {self.source!r}: {self.found}"
 
 
 class OptionError(ConfigurationError):
@@ -45,7 +68,7 @@ class DataDirectoryError(CogworkError):
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(path, reason)
-        self._text = f"the data directory {path} cannot be used: {reason}"
+        self._text = f"cannot use the data directory '{path}': {reason}"
 
     def __str__(self) -> str:
         return self._text

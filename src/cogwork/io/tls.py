@@ -195,7 +195,7 @@ def _check_readable(path: Path) -> None:
     try:
         path.open("rb").close()
     except OSError as error:
-        raise TlsFilesError(f"{path}: cannot be read: {error.strerror}") from error
+        raise TlsFilesError(f"cannot read '{path}': {error.strerror}") from error
 
 
 class _EncryptedKeyError(Exception):

@@ -27,7 +27,7 @@ def test_the_scenarios_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (("amqp://127.0.0.1", "--scenario", "none"), 2, "'none' is not one of 'presettled'"),
         (("amqp://127.0.0.1", "--size", "3"), 2, "16"),
-        (("http://127.0.0.1",), 1, "a URL like amqp://localhost:5672 is expected"),
+        (("http://127.0.0.1",), 1, "expected one such as amqp://localhost:5672"),
     ],
 )
 def test_wrong_words_are_named(

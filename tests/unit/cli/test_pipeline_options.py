@@ -64,7 +64,11 @@ def test_without_spark_a_job_is_told_what_to_install(job: Path, as_json: bool) -
 
 @pytest.mark.parametrize(
     ("folder", "said"),
-    [("file", "is a file"), ("file/below", "is no folder"), ("file/far/below", "is no folder")],
+    [
+        ("file", "is a file"),
+        ("file/below", "is not a directory"),
+        ("file/far/below", "is not a directory"),
+    ],
 )
 def test_plots_need_a_folder_that_can_be_made(
     folder: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

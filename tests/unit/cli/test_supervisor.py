@@ -161,7 +161,7 @@ def test_one_that_dies_is_started_again(tmp_path: Path, caplog: pytest.LogCaptur
     commands = {"n.0": command(GOOD, tmp_path / "0"), "n.1": command(GOOD, tmp_path / "1")}
     code, _ = supervise(commands, story)
     assert code is ExitCode.OK
-    assert told(caplog) == ["worker n.0 was ended by SIGKILL; restarting it in 0.02 s"]
+    assert told(caplog) == ["worker n.0 was killed by SIGKILL; restarting it in 0.02 s"]
 
 
 def test_pauses_grow_while_it_keeps_dying(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -177,9 +177,9 @@ def test_pauses_grow_while_it_keeps_dying(tmp_path: Path, caplog: pytest.LogCapt
     code, _ = supervise(commands, story)
     assert code is ExitCode.OK
     assert told(caplog) == [
-        "worker n.1 was ended by SIGKILL; restarting it in 0.02 s",
-        "worker n.1 ended with exit code 9; restarting it in 0.04 s",
-        "worker n.1 ended with exit code 9; restarting it in 0.08 s",
+        "worker n.1 was killed by SIGKILL; restarting it in 0.02 s",
+        "worker n.1 exited with code 9; restarting it in 0.04 s",
+        "worker n.1 exited with code 9; restarting it in 0.08 s",
     ]
 
 
@@ -222,7 +222,7 @@ def test_one_that_cannot_start_takes_the_others_with_it(
     assert code is ExitCode.ERROR
     assert announced == []
     assert (tmp_path / "0").read_text() == "SIGTERM\n"
-    assert capfd.readouterr().err == "cogwork: worker n.1 was ended by SIGKILL\n"
+    assert capfd.readouterr().err == "cogwork: worker n.1 was killed by SIGKILL\n"
 
 
 def test_one_that_never_listens_is_a_time_out(capfd: pytest.CaptureFixture[str]) -> None:

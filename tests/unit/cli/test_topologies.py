@@ -55,7 +55,7 @@ def test_a_file_names_the_containers(tmp_path: Path) -> None:
         ("a b\n", "found 2 containers, expected 3"),
         ("a b c\n", 'links:1: found "a b c", expected two different ids, or one'),
         ("a b\nc c\n", 'links:2: found "c c", expected two different ids, or one'),
-        ("a b\n\0c\n", "links:2: ids need characters that can be seen"),
+        ("a b\n\0c\n", "links:2: ids need printable characters"),
         ("a b\nb \udcff\n", "links:2: found the byte 0xff, expected text in UTF-8"),
     ],
 )
@@ -68,5 +68,5 @@ def test_a_file_with_a_mistake_is_refused(tmp_path: Path, text: str, message: st
 
 
 def test_what_is_no_topology_and_no_file_is_named() -> None:
-    with pytest.raises(TopologyError, match="file, and it is none of line, ring, star, mesh"):
+    with pytest.raises(TopologyError, match="expected one of line, ring, star, mesh"):
         topology_of(3, "ringg")

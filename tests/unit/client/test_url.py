@@ -106,7 +106,7 @@ def test_a_comma_in_a_password_separates_nothing() -> None:
         ([], "no URL is given"),
         ("amqp://a,b", "each begins with its scheme"),
         ("amqp://a:1,b:2", "each begins with its scheme"),
-        (["amqp://a", "b"], "starts with 'b'"),
+        (["amqp://a", "b"], "unknown URL scheme 'b'"),
         (["amqp://a", 5], "not 5"),
     ],
 )

@@ -74,7 +74,7 @@ def test_a_key_of_another_certificate_is_named(authority: trustme.CA, tmp_path: 
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(TlsFilesError, match=r"nowhere\.pem: cannot be read: No such file"):
+    with pytest.raises(TlsFilesError, match=r"cannot read '.*nowhere\.pem': No such file"):
         server_context(TlsFiles(tmp_path / "nowhere.pem"))
 
 
@@ -109,7 +109,7 @@ def test_files_of_a_client_may_be_texts(authority: trustme.CA, tmp_path: Path) -
     assert [each["serialNumber"] for each in made.get_ca_certs()] == [
         each["serialNumber"] for each in client_context(trusted).get_ca_certs()
     ]
-    with pytest.raises(TlsFilesError, match=r"gone\.pem: cannot be read"):
+    with pytest.raises(TlsFilesError, match=r"cannot read '.*gone\.pem'"):
         client_context(str(tmp_path / "gone.pem"))
 
 

@@ -107,7 +107,7 @@ class Url:
         except ValueError as error:
             raise PeerError(f"{text}: {error}") from None
         if port is None or not parts.hostname:
-            raise PeerError(f"{text}: a URL like amqp://localhost:5672 is expected")
+            raise PeerError(f"invalid URL {text!r} (expected one such as amqp://localhost:5672)")
         return cls(
             host=parts.hostname,
             port=port,

@@ -26,9 +26,9 @@ class PageFile(click.Path):
         file = Path(os.fsdecode(super().convert(value, param, ctx)))
         folder = file.parent
         if not folder.is_dir():
-            self.fail(f"there is no folder {str(folder)!r}", param, ctx)
+            self.fail(f"there is no directory {str(folder)!r}", param, ctx)
         if not file.exists() and not os.access(folder, os.W_OK):
-            self.fail(f"nothing can be written in {str(folder)!r}", param, ctx)
+            self.fail(f"cannot write to {str(folder)!r}", param, ctx)
         return file
 
 
@@ -50,7 +50,7 @@ class PlotFolder(click.Path):
         while not os.path.lexists(there):
             there = there.parent
         if not there.is_dir():
-            self.fail(f"{str(there)!r} is no folder", param, ctx)
+            self.fail(f"{str(there)!r} is not a directory", param, ctx)
         if not os.access(there, os.W_OK | os.X_OK):
-            self.fail(f"nothing can be written in {str(there)!r}", param, ctx)
+            self.fail(f"cannot write to {str(there)!r}", param, ctx)
         return folder

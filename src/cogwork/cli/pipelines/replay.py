@@ -46,7 +46,7 @@ class Speed(click.ParamType):  # type: ignore[type-arg]  # generic in newer vers
         except ValueError:
             speed = 0.0
         if not 0 < speed < float("inf"):
-            self.fail(f"{value!r} is none: 10x or max is", param, ctx)
+            self.fail(f"{value!r} is not a speed (expected one such as 10x or max)", param, ctx)
         return speed
 
 
