@@ -305,9 +305,10 @@ class Caller:
         try:
             note.to = address
             target = route.targets.get(address)
-            if target is not None:
+            is_routed = route is self.routed
+            if target is not None and (is_routed or target.has_credit):
                 target.post(note, settled=True)
-            elif route is self.routed:
+            elif is_routed or target is not None:  # a busy server takes notes by the mesh
                 await self._mesh.publish(address, note, settled=True)
         except CogworkError:
             return  # there is nobody to be told any more

@@ -117,15 +117,27 @@ class Directory:
     # -- ways
 
     def at_hand(self, address: str) -> tuple[Route, str] | None:
-        """Returns the way to whom an address means, if it stands already."""
-        peer = self._peer_for(address)
-        if peer is not None and (route := peer.route) is not None:
+        """Returns the way to whom an address means, if it stands already.
+
+        Of a topic's servers it is one that has room: a call must not wait for a busy one.
+        """
+        group = self._groups.get(address)
+        for _ in range(1 if group is None else len(group)):
+            peer = self._peer_for(address)
+            if peer is None or (route := peer.route) is None:
+                return None
             self._turn(address)
-            return route, peer.address
+            if group is None or _has_room(route, peer.address):
+                return route, peer.address
         return None
 
     async def way(self, address: str) -> tuple[Route, str] | None:
-        """Returns the way to whom an address means, connecting if need be; None where none is."""
+        """Returns the way to whom an address means, connecting if need be.
+
+        None where none is, or no server of a topic has room: by the mesh a call gets to the first
+        one that has.
+        """
+        is_topic = address in self._groups
         for _ in range(len(self._groups.get(address, ())) or 1):
             peer = self._peer_for(address)
             if peer is None:
@@ -134,6 +146,8 @@ class Directory:
             route = peer.route
             if route is None and peer.may_dial:
                 route = await peer.dial()
+            elif route is not None and is_topic and not _has_room(route, peer.address):
+                route = None
             if route is not None:
                 return route, peer.address
         return None
@@ -212,3 +226,9 @@ class Directory:
             *(peer.close() for peer in self._peers.values()),
             return_exceptions=True,
         )
+
+
+def _has_room(route: Route, address: str) -> bool:
+    """Tells whether a server takes a call at once; one that nothing is attached at yet may."""
+    target = route.targets.get(address)
+    return target is None or target.has_credit
