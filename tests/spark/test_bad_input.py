@@ -96,7 +96,7 @@ def count(url: str, stream: str) -> int:
         ),
         (
             read("startingOffsets='500'"),
-            "job.py:1: stream orders: it is to be read from 500 to before 100, which is nothing",
+            "job.py:1: stream orders: offset 500 is beyond its end, 100 (failOnDataLoss=false",
         ),
         (
             read("endingOffsets='500'"),
