@@ -267,7 +267,7 @@ def test_the_command(url: str, place: Path, capsys: pytest.CaptureFixture[str]) 
     assert (row["sent"], row["skipped"], row["whole"]) == (RECORDS, 0, True)
     assert_same(url, "commanded")
     for wrong, line in (
-        (["--from", "nonsense"], "no place in an archive"),
+        (["--from", "nonsense"], "not a place in an archive"),
         (["--from", "5000"], "has no record from 5000"),
         (["--speed", "fast"], "10x or max"),
     ):

@@ -95,7 +95,7 @@ async def test_a_link_comes_home_under_its_own_address() -> None:
         ):
             assert where(mesh) == "b"
             redirects_links(a, "topic/here", link_redirect(host(b)))  # nothing is at topic/there
-            a._attachments.take = type(a._attachments).take.__get__(a._attachments)  # type: ignore[method-assign]  # one attach is meddled with
+            a.attachments.take = type(a.attachments).take.__get__(a.attachments)  # type: ignore[method-assign]  # one attach is meddled with
             await b.stop(drain_timeout_s=0)
             await reconnected(mesh, 3)
             assert where(mesh) == "a"

@@ -109,7 +109,9 @@ def test_what_is_declared_on_disk_is_kept_whoever_accepts_it(tmp_path: Path) -> 
 def test_a_worker_that_is_started_again_is_waited_for(tmp_path: Path) -> None:
     with working(tmp_path / "w", "--data", str(tmp_path / "data")) as running:
         os.kill(running.process_id(SECOND), signal.SIGKILL)
-        within(READY_TIMEOUT_S, lambda: f"{SECOND} was ended" in running.log, "it has gone")
+        within(
+            READY_TIMEOUT_S, lambda: f"{SECOND} was killed by SIGKILL" in running.log, "it has gone"
+        )
         done("queue", "declare", running.url, "queue/a", "--durability", "disk")
         within(TIMEOUT_S, lambda: depths(running.url, "queue/a") == [0, 0], "both have it")
 

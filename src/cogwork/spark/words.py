@@ -97,13 +97,14 @@ def size_in(options: Mapping[str, str], name: str) -> int | None:
     if text is None:
         return None
     match = SIZE.fullmatch(text.strip())
-    number = None if match is None else _number_in(match[1])
-    if match is not None and number:
-        size = number << 10 * SIZE_UNITS.index((match[2] or "b").lower())
-        if size <= NUMBER_MAX:
-            return size
+    if match is not None and match[1].strip("0"):
+        number = _number_in(match[1])
+        size = (number or 0) << 10 * SIZE_UNITS.index((match[2] or "b").lower())
+        if number is None or size > NUMBER_MAX:
+            raise OptionError(f"{name} is too large: {text[:40]!r} (expected at most 8191p)")
+        return size
     raise OptionError(
-        f"{name}: {text!r:.40} is not a size (expected bytes above 0, or such as 512k, 20m, 1g)"
+        f"{name}: {text[:40]!r} is not a size (expected bytes above 0, or such as 512k, 20m, 1g)"
     )
 
 

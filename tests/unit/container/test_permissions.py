@@ -140,4 +140,4 @@ def test_what_may_not_be_sent_where_messages_name_it_is_told_once(
     assert not permits[b"_reply/a.1/1"]
     assert not permits[b"_reply/a.1/2"]
     (record,) = caplog.records
-    assert "no permission to send at '_reply/a.1/1'" in record.getMessage()
+    assert "no permission to send to '_reply/a.1/1'" in record.getMessage()
