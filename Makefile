@@ -71,20 +71,21 @@ soak: setup
 	COGWORK_EXAMPLES=2000 $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --timeout 3600 tests/property tests/fuzz tests/unit
 	COGWORK_LEDGER_ITEMS=100000 $(BIN)/python -m pytest -s tests/system/test_work_ledger.py
 	COGWORK_MESH_ITEMS=1000000 $(BIN)/python -m pytest -s tests/system/test_mesh_ledger.py
-	COGWORK_MESH_CYCLES=30 $(BIN)/python -m pytest -s tests/system/test_mesh_topics.py
+	COGWORK_MESH_CYCLES=30 $(BIN)/python -m pytest -s -m soak tests/system/test_mesh_topics.py
 	COGWORK_ENGINE_KILLS=20 $(BIN)/python -m pytest -s --timeout 900 tests/conformance -k killed
 	COGWORK_DISK_ITEMS=1000000 $(BIN)/python -m pytest -s tests/system/test_disk_ledger.py
 	COGWORK_HANDLER_ITEMS=1000000 $(BIN)/python -m pytest -s --timeout 30000 tests/system/test_handler_ledger.py
 	COGWORK_REPLICATED_ITEMS=1000000 $(BIN)/python -m pytest -s tests/system/test_replicated_ledger.py
 	COGWORK_STREAM_RECORDS=300000 COGWORK_STREAM_KILLS=5 $(BIN)/python -m pytest -s tests/system/test_replicated_streams.py
 	COGWORK_KILLS=6 $(BIN)/python -m pytest -s -m soak --timeout 1200 tests/spark
-	COGWORK_ZEROMQ_CLIENTS=10000 $(BIN)/python -m pytest -s tests/system/test_zeromq_waves.py
+	$(BIN)/python -m pytest -s -m soak --timeout 600 tests/oslo tests/system/test_stream_outages.py
+	COGWORK_ZEROMQ_CLIENTS=10000 $(BIN)/python -m pytest -s -m soak tests/system/test_zeromq_waves.py
 	COGWORK_AWAY_S=60 $(BIN)/python -m pytest -s --timeout 600 tests/spark/test_source_faults.py tests/spark/test_query_faults.py
 	COGWORK_CHURN_CYCLES=1000 $(BIN)/python -m pytest -s --timeout 1200 tests/system/test_churn.py
 	COGWORK_OSLO_ALL=1 $(BIN)/python -m pytest -s tests/oslo/test_brokers.py
 	COGWORK_STREAM_MOVES=30 $(BIN)/python -m pytest -s tests/system/test_moved_streams.py
-	COGWORK_NOVA_COMPUTES=1000 COGWORK_NOVA_MINUTES=5 COGWORK_NOVA_KILL_EACH_S=15 $(BIN)/python -m pytest -s tests/system/test_nova_load.py
-	COGWORK_NOVA_DRIVER=oslo COGWORK_NOVA_COMPUTES=1000 COGWORK_NOVA_MINUTES=5 COGWORK_NOVA_KILL_EACH_S=15 $(BIN)/python -m pytest -s tests/system/test_nova_load.py
+	COGWORK_NOVA_COMPUTES=1000 COGWORK_NOVA_MINUTES=5 COGWORK_NOVA_KILL_EACH_S=15 $(BIN)/python -m pytest -s -m soak tests/system/test_nova_load.py
+	COGWORK_NOVA_DRIVER=oslo COGWORK_NOVA_COMPUTES=1000 COGWORK_NOVA_MINUTES=5 COGWORK_NOVA_KILL_EACH_S=15 $(BIN)/python -m pytest -s -m soak tests/system/test_nova_load.py
 
 # Seeded stories: SEEDS of a raft group, hundreds of meshes of up to 200 containers; a failure names
 # its seed. Then the simulator is graded: each known mistake, put into the core, must be found.

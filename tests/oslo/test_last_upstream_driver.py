@@ -110,6 +110,7 @@ def mesh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Member]
         yield members
 
 
+@pytest.mark.soak
 @pytest.mark.timeout(300)  # half a minute of waiting, and longer where a machine has much to do
 def test_upstreams_functional_tests_pass_with_the_last_driver_that_spoke_amqp(
     mesh: dict[str, Member], packages: Path, tmp_path: Path

@@ -58,6 +58,7 @@ def wait_for(told: IO[str] | None, text: str) -> None:
     raise AssertionError(f"no {text!r} in {lines}")
 
 
+@pytest.mark.soak
 def test_kill_9_of_the_driver_with_its_spark(url: str, tmp_path: Path) -> None:
     process = started(url, tmp_path, "--master", "local[1]", "--every", "0.1")
     try:

@@ -47,6 +47,7 @@ def left(place: Path) -> list[str]:
     return [path.name for path in place.iterdir()]
 
 
+@pytest.mark.soak
 @pytest.mark.timeout(200)
 def test_a_session_leaves_nothing_and_one_that_was_killed_is_cleared_away(tmp_path: Path) -> None:
     process = started(tmp_path)

@@ -80,6 +80,7 @@ def url() -> Iterator[str]:
         yield url
 
 
+@pytest.mark.soak
 @pytest.mark.timeout(400)
 def test_a_job_runs_unchanged_over_spark_connect(server: str, url: str, tmp_path: Path) -> None:
     status = (*COMMAND, "status", url, "--json")

@@ -265,6 +265,7 @@ def _named(edge: Edge) -> str:
     return "-".join(edge)
 
 
+@pytest.mark.soak
 @pytest.mark.timeout(120 + 30 * CYCLES)
 def test_a_topic_survives_what_happens_to_containers(tmp_path: Path) -> None:
     """The whole promise, in one story."""

@@ -22,6 +22,7 @@ BESIDES_S = 150.0
 """To begin and to end: connections, and what was killed last."""
 
 
+@pytest.mark.soak
 @pytest.mark.timeout(60 * MINUTES + BESIDES_S + 30)
 def test_nothing_hangs_is_lost_or_left_while_containers_are_killed(tmp_path: Path) -> None:
     options: dict[str, object] = {"computes": COMPUTES, "minutes": MINUTES, "driver": DRIVER}

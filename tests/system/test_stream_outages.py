@@ -43,6 +43,7 @@ def shown(url: str) -> dict[str, Any]:
     return row
 
 
+@pytest.mark.soak
 def test_a_server_that_was_never_there_is_told_once_over() -> None:
     """The stream is declared, and what is asked of it says why it is not open."""
     pytest.importorskip("redis", reason="the extra [redis] is not installed")
@@ -101,6 +102,7 @@ def test_a_server_that_is_away_is_shown_and_logged_once(
         assert len(lines()) == 2
 
 
+@pytest.mark.soak
 def test_many_streams_on_a_server_that_is_away_are_one_line(
     redis: RedisServer, caplog: pytest.LogCaptureFixture
 ) -> None:

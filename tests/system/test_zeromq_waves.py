@@ -44,6 +44,7 @@ def _many_descriptors() -> Iterator[None]:
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
+@pytest.mark.soak
 @pytest.mark.timeout(600)
 def test_clients_in_waves_leave_nothing_behind(tmp_path: Path) -> None:
     with gateway(tmp_path / "container", "lease_s = 6\nsessions = 5000\n") as running:

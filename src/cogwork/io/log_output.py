@@ -84,12 +84,17 @@ class LogOutput:
             with self._changed:
                 self._waiting.popleft()
                 self._waiting_bytes -= len(data)
-                self.dropped += 0 if is_written else data.count(b"\n")
-                if not self._waiting:
+                if not is_written:
+                    self.dropped += data.count(b"\n")
+                elif not self._waiting:
                     self._tell_of_dropped()
                 self._changed.notify_all()
 
     def _tell_of_dropped(self) -> None:
+        """Have a line written that counts what was dropped; only after one that was written.
+
+        Where nobody reads any more, that line would be dropped, too, and counted, and told of.
+        """
         count = self.dropped - self._told
         if count:
             self._told = self.dropped
