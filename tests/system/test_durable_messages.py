@@ -125,7 +125,7 @@ def test_what_went_out_ahead_of_its_record_comes_again_with_a_mark(tmp_path: Pat
             taken = [await anext(items) for _ in TEXTS]
             for item in taken:
                 await item.accept()
-            return {item.body: item.delivery_count for item in taken}
+            return {str(item.body): item.delivery_count for item in taken}
 
     queues = '[[queue]]\naddress = "queue/kept"\nin_doubt_timeout_s = 0.5\n'
     with meshed(tmp_path, ["box"], [], queues, dress=dress) as members:

@@ -123,8 +123,8 @@ def test_a_move_without_a_majority_of_what_is_moved_says_who_is_missing(tmp_path
         row = json.loads(done("stream", "show", url, "orders", "--json").stdout)
         assert row["wanted"] == ["c", "d", "e"], "nothing is declared"
         members["d"].start()
-        move = ("stream", "move", url, "orders", "--replicas", "a,b,c")
-        within(READY_TIMEOUT_S, lambda: ran(*move).returncode == 0, "a majority is enough")
+        back = ("stream", "move", url, "orders", "--replicas", "a,b,c")
+        within(READY_TIMEOUT_S, lambda: ran(*back).returncode == 0, "a majority is enough")
         members["a"].kill()
         members["b"].kill()
         missing = ran("stream", "move", members["c"].url, "orders", "--replicas", "c")

@@ -98,6 +98,7 @@ def test_without_room_for_marks_deliveries_wait_for_the_log() -> None:
     """Marks go out of use with the records that they stand for, and never before."""
     queue = KeptQueue(waits_for_all=False, redelivers=True, delivers_ahead=True)
     memory = bytearray(SIZE_BYTES)
+    assert queue.store.journal is not None
     queue.store.journal.mark_sent(SentMarks(queue.core, memoryview(memory)), 1)
     more = 10
     run = [queue.message("a", header=Header(durable=False))] * 64
