@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from cogwork.amqp.extensions import TAKES_BACK
 from cogwork.amqp.outcomes import Released
 from cogwork.amqp.performatives import Disposition, Role
-from cogwork.client.errors import Disconnected
+from cogwork.client.errors import ClientError, Disconnected
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -69,7 +69,7 @@ class Recall:
         """Asks for it, and waits a moment; returns whether it was given back."""
         if not self.ask(dispatch):
             return False
-        with suppress(TimeoutError, Exception):  # whatever became of it, it tells whoever awaits it
+        with suppress(TimeoutError, ClientError):  # an outcome that whoever awaits it hears, too
             async with asyncio.timeout(GRACE_S):
                 await dispatch
         return getattr(dispatch, "code", 0) == RELEASED_CODE
