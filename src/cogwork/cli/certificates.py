@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
+from cogwork.cli.passwords import password_option
 from cogwork.client.certificates import Certificates
 
 if TYPE_CHECKING:
@@ -29,7 +30,11 @@ KEPT = "cogwork.certificates"
 
 
 def certificate_options(command: C) -> C:
-    """Adds them to a command; they arrive as `ca_file`, `cert_file` and `key_file`."""
+    """Adds them to a command; they arrive as `ca_file`, `cert_file` and `key_file`.
+
+    The one for the password is added, too, which arrives by `cogwork.cli.passwords`.
+    """
+    command = password_option(command)
     for name, text in reversed(OPTIONS.items()):
         command = click.option(name, type=FILE, help=text)(command)
     return command
@@ -37,6 +42,7 @@ def certificate_options(command: C) -> C:
 
 def certified(command: C) -> C:
     """Adds them to a command that does not ask for them: whatever connects it takes them."""
+    command = password_option(command)
     for name, text in reversed(OPTIONS.items()):
         option = click.option(name, type=FILE, help=text, expose_value=False, callback=_keep)
         command = option(command)

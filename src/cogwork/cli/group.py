@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from cogwork.cli.certificates import given_context
 from cogwork.cli.manager import Manager
+from cogwork.cli.passwords import hide, with_passwords
 from cogwork.cli.reach import GIVE_UP_AFTER_S
 from cogwork.client import Retry, connect
 from cogwork.container.workers import OFFERED, siblings
@@ -60,11 +61,14 @@ async def met(url: str, *, is_whole: bool = False) -> AsyncIterator[dict[str, Me
     """
     retry = Retry(give_up_after_s=GIVE_UP_AFTER_S)
     own = given_context()
+    endpoints = with_passwords(url)
     until_s = time.monotonic() + STARTS_AGAIN_S
     async with AsyncExitStack() as stack:
-        first = await stack.enter_async_context(connect(url, retry=retry, force=True, tls=own))
+        first = await stack.enter_async_context(
+            connect(endpoints, retry=retry, force=True, tls=own)
+        )
         # Of several URLs, the others may lead to other containers.
-        there = [first.endpoint] if first.endpoint is not None else url
+        there = [first.endpoint] if first.endpoint is not None else endpoints
         workers = _all(first.container) if is_whole else await _present(first)
         found = {first.container.container_id: first}
         attempts = ATTEMPTS_PER_WORKER * len(workers)
@@ -72,7 +76,7 @@ async def met(url: str, *, is_whole: bool = False) -> AsyncIterator[dict[str, Me
             if attempts <= 0:
                 if time.monotonic() > until_s:
                     raise NotMet(
-                        f"no connection to {url} came to worker {missing[0]}"
+                        f"no connection to {hide(url)} came to worker {missing[0]}"
                         f" within {STARTS_AGAIN_S:g} s"
                     )
                 await asyncio.sleep(LOOK_S)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,6 +20,7 @@ from cogwork.cli.tables import console, table, widened
 from cogwork.cli.unknown_commands import HelpfulGroup
 from cogwork.client import LinkRefused
 from cogwork.container.mesh.urls import BadLinkUrl, LinkUrl
+from cogwork.container.secrets import BadVariable, with_variables
 
 if TYPE_CHECKING:
     from cogwork.client import Mesh
@@ -45,8 +47,9 @@ COLUMNS = {
 def a_target(_ctx: click.Context, _parameter: click.Parameter, text: str) -> str:
     """Sees that what a link is to lead to, or leads to, is a URL of one."""
     try:
+        text = with_variables(text, os.environ)
         LinkUrl.parse(text)
-    except BadLinkUrl as error:
+    except (BadLinkUrl, BadVariable) as error:
         raise click.BadParameter(f"found {error.found}, expected {error.expected}") from error
     return text
 
@@ -56,6 +59,7 @@ def link() -> None:
     """Manage links to other containers: add, remove, list.
 
     URL is this container, HOST:PORT the other one; amqps://USER:PASSWORD@HOST:PORT also works.
+    With '${NAME}' in the place of PASSWORD, it is that of an environment variable.
     """
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
+import os
 import tomllib
 
 import click
 
+from cogwork.cli.passwords import PASSWORD, STDIN, read_password
 from cogwork.container.users import hash_password
 
 __all__ = ("passwd",)
@@ -22,8 +23,14 @@ permissions = [{{ address = "#", rights = ["send", "receive"] }}]
 
 @click.command()
 @click.argument("name")
+@click.option(
+    "--password-file",
+    metavar="FILE",
+    show_default=f"the environment variable {PASSWORD}, else a prompt or stdin",
+    help="File with the password; - prompts, or reads stdin.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the block as one JSON object.")
-def passwd(name: str, as_json: bool) -> None:
+def passwd(name: str, password_file: str | None, as_json: bool) -> None:
     """Hash a password for the configuration file.
 
     Prints a [[user]] block for NAME. Prompts for the password, or reads the first line of stdin if
@@ -31,7 +38,7 @@ def passwd(name: str, as_json: bool) -> None:
     """
     if not name or not name.isprintable():
         raise click.BadParameter("a name needs printable characters", param_hint="NAME")
-    password = _ask() if sys.stdin.isatty() else _first_line()
+    password = _password(password_file)
     if not password or "\0" in password:
         raise click.UsageError("the password is empty, or holds a NUL character")
     block = {"name": name, "password_hash": hash_password(password)}
@@ -45,12 +52,14 @@ def passwd(name: str, as_json: bool) -> None:
         click.echo(text, nl=False)
 
 
-def _first_line() -> str:
-    """Return the first line of stdin, without a byte order mark and without its end."""
-    return sys.stdin.readline().removeprefix("\ufeff").rstrip("\r\n")
-
-
-def _ask() -> str:
-    """Asks on stderr, so that stdout can be appended to a file."""
-    answer: str = click.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)
-    return answer
+def _password(file: str | None) -> str:
+    """Return the password: of a file, of the environment, or what stdin or a prompt brings."""
+    context = click.get_current_context(silent=True)
+    if file is not None:
+        return read_password(file, context, is_new=True)
+    given = os.environ.get(PASSWORD)
+    if given:
+        # Whoever has set it for other commands may not expect it here.
+        click.echo(f"cogwork: the password is that of {PASSWORD}", err=True)
+        return given
+    return read_password(STDIN, context, is_new=True)

@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, TypeVar
 
 from cogwork.cli.certificates import given_context
+from cogwork.cli.passwords import with_passwords
 from cogwork.client import Retry, connect
 
 if TYPE_CHECKING:
@@ -45,10 +46,11 @@ def reach(
         ConnectError: The container cannot be reached, or refuses.
     """
     own = tls or given_context()
+    endpoints = with_passwords(url)
 
     async def run() -> T:
         retry = Retry(give_up_after_s=GIVE_UP_AFTER_S)
-        async with connect(url, retry=retry, force=force, tls=own) as mesh:
+        async with connect(endpoints, retry=retry, force=force, tls=own) as mesh:
             return await work(mesh)
 
     return asyncio.run(run())

@@ -13,6 +13,7 @@ from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 import click
 import msgspec
@@ -178,7 +179,7 @@ def serve(
         "--workers": workers,
         "--arrow": readers,
     }
-    repeated = {"--listen": listen, "--link": links, "--gateway": gateways}
+    repeated = {"--listen": listen, "--link": _kept_out(links), "--gateway": gateways}
     repeated |= {"--queue-patterns": queue_patterns, "--topic-patterns": topic_patterns}
     options = [*_words(single, repeated), *["--telemetry"] * telemetry]
     if job_json is not None:
@@ -242,6 +243,25 @@ def _crew_of(
     told = [] if worker_json is None else ["--worker", worker_json]
     command = (*COMMAND, "serve", *options, *told, "--arrow-reader")
     return Crew(container, command, 0 if worker is None else worker.number)
+
+
+def _kept_out(links: tuple[str, ...]) -> tuple[str, ...]:
+    """Keep passwords out of the command lines of workers and readers, which everybody can read.
+
+    They get them by their environment, which nobody else can.
+    """
+    kept = []
+    for at, link in enumerate(links):
+        scheme, mark, rest = link.partition("://")
+        login, sign, place = rest.rpartition("@")
+        user, colon, password = login.partition(":")
+        if colon and password and "${" not in password:
+            name = f"COGWORK_LINK_PASSWORD_{at}"
+            os.environ[name] = unquote(password)
+            kept.append(f"{scheme}{mark}{user}:${{{name}}}{sign}{place}")
+        else:
+            kept.append(link)
+    return tuple(kept)
 
 
 def _words(single: dict[str, object], repeated: dict[str, tuple[str, ...]]) -> list[str]:

@@ -32,7 +32,7 @@ from cogwork.client.schemas import Schemas
 from cogwork.client.senders import Senders
 from cogwork.client.stream import Stream
 from cogwork.client.subscription import Subscription
-from cogwork.client.url import endpoints_of
+from cogwork.client.url import endpoints_of, with_login
 from cogwork.dataplane.client.flusher import Flusher
 from cogwork.dataplane.client.pace import MARK_AHEAD_MAX
 from cogwork.dataplane.core import Core
@@ -460,6 +460,8 @@ class Mesh(Requests, RpcCalls):
 def connect(  # the keyword options are those of Options
     urls: str | Iterable[str | Endpoint],
     *,
+    user: str | None = None,
+    password: str | None = None,
     name: str | None = None,
     tls: ssl.SSLContext | None = None,
     sasl: Mechanism | None = None,
@@ -477,6 +479,8 @@ def connect(  # the keyword options are those of Options
         urls: `amqp://`, `amqps://`, `ws://` or `wss://` `[user:password@]host[:port][/vhost]`; of
             several, between commas or as a list, the first one that answers is taken, now and
             after each loss; it may redirect to another container of the mesh.
+        user: Who logs in, where a URL names nobody.
+        password: The user's, where a URL holds none: so it need not stand in it.
         name: The container-id of this client; None makes one up.
         tls: Certificates; see `cogwork.io.tls.client_context`.
         sasl: `ANONYMOUS`, `PLAIN` or `EXTERNAL`; None chooses.
@@ -489,8 +493,10 @@ def connect(  # the keyword options are those of Options
         direct: Whether calls go to their servers without a hop, and where services listen for such.
 
     Raises:
-        InvalidUrlError: A URL is wrong, or the list is empty.
+        InvalidUrlError: A URL is wrong, the list is empty, or `password` has no user.
     """
+    if user is not None or password is not None:
+        urls = with_login(urls, user, password)
     given = {
         "name": name,
         "tls": tls,

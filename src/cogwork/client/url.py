@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -14,7 +14,16 @@ from cogwork.client.errors import InvalidUrlError
 if TYPE_CHECKING:
     from urllib.parse import SplitResult
 
-__all__ = ("SCHEMES", "UNIX", "Endpoint", "Urls", "endpoints_of", "parse_url")
+__all__ = (
+    "BETWEEN",
+    "SCHEMES",
+    "UNIX",
+    "Endpoint",
+    "Urls",
+    "endpoints_of",
+    "parse_url",
+    "with_login",
+)
 
 Urls = str | Iterable[str]
 """One URL, several between commas, or a list: the containers to try, in this order."""
@@ -27,7 +36,7 @@ SCHEMES = {"amqp": 5672, "amqps": 5671, "ws": 80, "wss": 443}
 UNIX = "unix"
 """The scheme of Unix-domain sockets, which have a path in the place of host and port."""
 
-_BETWEEN = re.compile(r",\s*(?=[a-z]+://)")
+BETWEEN = re.compile(r",\s*(?=[a-z]+://)")
 """A comma in a password separates nothing: the next URL begins with its scheme."""
 
 
@@ -149,10 +158,37 @@ def endpoints_of(urls: str | Iterable[str | Endpoint]) -> list[Endpoint]:
         if isinstance(each, Endpoint):
             found.append(each)
         else:
-            found += map(parse_url, _BETWEEN.split(each) if isinstance(each, str) else [each])
+            found += map(parse_url, BETWEEN.split(each) if isinstance(each, str) else [each])
     if not found:
         raise InvalidUrlError("no URL is given: one such as amqp://localhost:5672 is expected")
     return found
+
+
+def with_login(
+    urls: str | Iterable[str | Endpoint], user: str | None, password: str | None
+) -> list[Endpoint]:
+    """Return where URLs lead, with a login for those that lack it.
+
+    Args:
+        urls: As for `endpoints_of`.
+        user: For URLs that name nobody; None leaves them so.
+        password: For URLs that hold none but name a user.
+
+    Raises:
+        InvalidUrlError: A URL is wrong, or the password has no user.
+    """
+    endpoints = [
+        each if each.user is not None or user is None else replace(each, user=user)
+        for each in endpoints_of(urls)
+    ]
+    if password is None:
+        return endpoints
+    if all(each.user is None for each in endpoints):
+        raise InvalidUrlError("password needs a user: give user, too, or a URL that names one")
+    return [
+        replace(each, password=password) if each.user is not None and not each.password else each
+        for each in endpoints
+    ]
 
 
 def _unix_endpoint(parts: SplitResult) -> Endpoint:

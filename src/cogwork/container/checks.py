@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from cogwork.amqp.redirect import host_of
 from cogwork.container.engine_checks import check_engine, check_engine_of
-from cogwork.container.mesh.urls import BadLinkUrl
+from cogwork.container.mesh.urls import BadLinkUrl, LinkUrl
 from cogwork.container.node_checks import check_kind
 from cogwork.container.place_checks import find_misplaced
 from cogwork.container.problems import Problem, each, named_twice, twice
@@ -205,12 +205,26 @@ def _link(link: Link, listeners: Sequence[Listen]) -> Iterator[Problem]:
         return
     if any(target.leads_to(each.path or each.host, each.port or 0) for each in listeners):
         yield Problem(("url",), f'"{target}", where this container listens', "another container")
-    files = {key: getattr(link, key) for key in ("certificate", "key", "ca")}
+    files = {key: getattr(link, key) for key in ("certificate", "key", "ca", "key_password")}
     given = next((key for key, name in files.items() if name is not None), None)
     if given is not None and target.scheme != "amqps":
         yield Problem((given,), f'a file for "{target}"', "an amqps:// url with it")
-    if link.key is not None and link.certificate is None:
-        yield Problem(("certificate",), "nothing", "the certificate of the key")
+    for key in ("key", "key_password"):
+        if getattr(link, key) is not None and link.certificate is None:
+            yield Problem(("certificate",), "nothing", "the certificate of the key")
+    yield from _link_password(link, target)
+
+
+def _link_password(link: Link, target: LinkUrl) -> Iterator[Problem]:
+    """Checks that a password beside the URL has a user there, and is the only one."""
+    if link.password is None:
+        return
+    key = "password" if link.password_file is None else "password_file"
+    user, expected = LinkUrl.parse(link.url), "a user in url, such as amqps://north@south.example"
+    if user.user is None:
+        yield Problem((key,), f'a password for "{target}"', expected)
+    elif user.password is not None:
+        yield Problem((key,), "a password beside the one in url", "one of the two")
 
 
 def _endpoint_of(link: Link) -> str | None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import difflib
 import logging
 import math
+import os
 import re
 import tomllib
 from collections.abc import Callable
@@ -29,6 +30,7 @@ from cogwork.container.pattern_options import with_patterns
 from cogwork.container.problems import Problem
 from cogwork.container.router_blocks import translate
 from cogwork.container.router_file import is_router_file
+from cogwork.container.secrets import SECRET_KEYS, BadVariable, fill_in, with_variables
 from cogwork.container.settings import (
     VOTERS_MAX,
     Cluster,
@@ -54,10 +56,9 @@ __all__ = (
     "with_options",
 )
 
-SECRET_KEYS = frozenset({"password_hash", "url"})
-"""Values that no message may show, or that may hold a password."""
-
 Table = TypeVar("Table", Tls, Link)
+
+HERE = FilePath()
 
 ROUTER_SUFFIX = ".conf"
 
@@ -103,18 +104,25 @@ def load(path: str | FilePath, *, warn: Warn = log.warning) -> Configuration:
         line = error.object.count(b"\n", 0, error.start) + 1
         found = f"the byte {error.object[error.start]:#04x}"
         raise ConfigurationError(str(path), line, "", found, "text in UTF-8") from error
-    return _relative_to(parse(text, str(path), warn=warn), path.parent)
+    configuration = parse(text, str(path), warn=warn, directory=path.parent)
+    return _relative_to(configuration, path.parent)
 
 
 def parse(
-    text: str, source_name: str = "cogwork.toml", *, warn: Warn = log.warning
+    text: str,
+    source_name: str = "cogwork.toml",
+    *,
+    warn: Warn = log.warning,
+    directory: FilePath = HERE,
 ) -> Configuration:
     """Reads a configuration from text.
 
     Args:
         text: A TOML document, or the blocks of a router.
         source_name: What messages call it; the name of a router's file may end in `.conf`.
-        warn: Gets a line for each thing that a router's file says and that does not hold here.
+        warn: Gets a line for each thing that a router's file says and that does not hold here, and
+            for each file with a secret that others can read.
+        directory: Where files with secrets are looked for.
 
     Returns:
         A configuration without contradictions.
@@ -123,9 +131,9 @@ def parse(
         ConfigurationError: Names the line, the key, what was found and what was expected.
     """
     if source_name.endswith(ROUTER_SUFFIX) or is_router_file(text):
-        return _parse_router(text, source_name, warn=warn)
+        return _parse_router(text, source_name, directory, warn=warn)
     try:
-        problem, configuration = _find(_document_of(text, source_name))
+        problem, configuration = _find(_document_of(text, source_name), directory, warn)
     except RecursionError as error:
         found, expected = "tables or arrays too deep in each other", "fewer of them"
         raise ConfigurationError(source_name, 0, "", found, expected) from error
@@ -145,24 +153,29 @@ def _document_of(text: str, source_name: str) -> dict[str, Any]:
         raise ConfigurationError(source_name, 0, "", found, "a shorter one") from error
 
 
-def _parse_router(text: str, source_name: str, *, warn: Warn) -> Configuration:
+def _parse_router(text: str, source_name: str, directory: FilePath, *, warn: Warn) -> Configuration:
     """Reads a router's file; what is wrong is told in the names that stand there."""
     translation = translate(text, source_name)
     for note in translation.notes:
         warn(f"{source_name}:{note.line}: {note.key}: {note.text}")
-    problem, configuration = _find(translation.document)
+    problem, configuration = _find(translation.document, directory, warn)
     if problem is not None:
         line, name = translation.place_of(problem.path)
         raise ConfigurationError(source_name, line, name, problem.found, problem.expected)
     return configuration
 
 
-def _find(document: dict[str, Any]) -> tuple[Problem | None, Configuration]:
+def _find(
+    document: dict[str, Any], directory: FilePath, warn: Warn
+) -> tuple[Problem | None, Configuration]:
     """Makes a configuration of a document, and finds what is wrong with either."""
     problem = _find_unfit(document)
     if problem is not None:
         return problem, defaults()
     _expand_endpoints(document)
+    problem = fill_in(document, directory, os.environ, warn)
+    if problem is not None:
+        return problem, defaults()
     problem, configuration = _convert(document)
     return problem or find_problem(configuration), configuration
 
@@ -299,7 +312,10 @@ def _listen_option(endpoint: str) -> Listen:
 
 def _link_option(url: str) -> Link:
     try:
+        url = with_variables(url, os.environ)
         LinkUrl.parse(url)
+    except BadVariable as error:
+        raise OptionError("--link", error.found, error.expected) from error
     except BadLinkUrl as error:
         raise OptionError("--link", error.found, error.expected) from error
     return Link(url=url)
@@ -450,7 +466,8 @@ def _relative_to(configuration: Configuration, directory: FilePath) -> Configura
         return msgspec.structs.replace(listen, tls=tls, path=path)
 
     listeners = [anchor_listen(each) for each in configuration.listeners]
-    links = [anchor(link, "certificate", "key", "ca") for link in configuration.links]
+    of_links = ("certificate", "key", "ca", "password_file", "key_password_file")
+    links = [anchor(link, *of_links) for link in configuration.links]
     gateways = {
         name: {key: _anchored(directory, key, value) for key, value in options.items()}
         for name, options in configuration.gateways.items()

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from cogwork.container.limits import Limits
+    from cogwork.container.mesh.settings import Link as LinkSettings
     from cogwork.container.settings import Configuration
     from cogwork.container.virtual_hosts import Plan
     from cogwork.container.workers import Worker
@@ -237,13 +238,14 @@ class Container:
             CogworkError: Users or address rules are wrong; then nothing has changed.
         """
         old = self.configuration
+        links = configuration.links
         configuration = structs.replace(
             configuration,
             id=old.id,
             data_dir=old.data_dir,
             nodes=old.nodes,
             engines=old.engines,
-            links=old.links,
+            links=_renewed(old.links, links),
             mesh=structs.replace(old.mesh, redirect_margin=configuration.mesh.redirect_margin),
             cluster=old.cluster,
             workers=old.workers,
@@ -256,6 +258,7 @@ class Container:
         self._access.replace(configuration)
         self.peers.permit_anew()
         listeners, problems = self._listeners.replaced(configuration.listeners)
+        problems += self.mesh.diallers.renew(links)
         self.configuration = structs.replace(configuration, listeners=listeners)
         self.attachments.limits = configuration.limits
         self.peers.limit(configuration.limits)
@@ -432,3 +435,9 @@ async def _wait_while(holds: Callable[[], object], limit_s: float) -> None:
     deadline_s = time.monotonic() + limit_s
     while holds() and time.monotonic() < deadline_s:
         await asyncio.sleep(0.01)
+
+
+def _renewed(old: list[LinkSettings], new: list[LinkSettings]) -> list[LinkSettings]:
+    """Return the links that are dialled, with the logins of those that were read again."""
+    fresh = {link.target.endpoint: link for link in new}
+    return [structs.replace(fresh.get(link.target.endpoint, link), cost=link.cost) for link in old]

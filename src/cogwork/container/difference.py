@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct, structs
 
-from cogwork.container.config import SECRET_KEYS
+from cogwork.container.secrets import SECRET_KEYS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -46,6 +46,12 @@ LIVE_MESH_KEYS = frozenset({"redirect_margin"})
 
 LIVE_LISTEN_KEYS = frozenset({"tls", "sasl", "origins", "advertise"})
 """What every new connection on a listener looks up anew."""
+
+LIVE_LINK_KEYS = frozenset(
+    {"url", "password", "password_file", "certificate", "key", "key_password"}
+    | {"key_password_file", "ca"}
+)
+"""What every new attempt at a link to the same place looks up anew."""
 
 _Path = tuple[str, ...]
 
@@ -126,6 +132,8 @@ def _change(path: _Path, what: str) -> Change:
 def _needs_restart(path: _Path, what: str) -> bool:
     if path[0] == "listen" and path[2:3] and path[2] in LIVE_LISTEN_KEYS:
         return False
+    if path[0] == "link" and path[2:3] and path[2] in LIVE_LINK_KEYS:
+        return False
     if path[0] == "mesh" and path[1] in LIVE_MESH_KEYS:
         return False
     if path[0] in ("user", "anonymous"):
@@ -173,7 +181,8 @@ def _inline(value: object) -> str:
 
 def _inline_table(table: dict[str, object] | Struct) -> str:
     entries = _set_keys(table) if isinstance(table, Struct) else table
-    return f"{{{', '.join(f'{key} = {_inline(value)}' for key, value in entries.items())}}}"
+    shown = {key: "..." if key in SECRET_KEYS else _inline(it) for key, it in entries.items()}
+    return f"{{{', '.join(f'{key} = {value}' for key, value in shown.items())}}}"
 
 
 def _set_keys(table: Struct) -> dict[str, object]:

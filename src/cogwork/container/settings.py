@@ -182,12 +182,14 @@ class User(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     Attributes:
         name: As given to SASL PLAIN, or the common name of a client certificate.
         password_hash: As printed by `cogwork passwd`; None lets only a certificate in.
+        password_file: The file with the password itself; its hash is in `password_hash` then.
         permissions: None given, nothing allowed.
         mesh: Whether it may be another container.
     """
 
     name: Text
     password_hash: Text | None = None
+    password_file: Text | None = None
     permissions: list[Permission] = []
     mesh: bool = False
 
@@ -370,6 +372,10 @@ class Engine(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     name: Text
     options: dict[str, Any] = {}
+
+    def __repr__(self) -> str:
+        """Shows the names of the options, never their values: one may be a password."""
+        return f"Engine(name={self.name!r}, options={list(self.options)})"
 
 
 class Cluster(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

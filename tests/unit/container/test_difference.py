@@ -74,7 +74,7 @@ permissions = [{ address = "queue/#", rights = ["send"] }]
         (
             "[[link]]\nurl = 'amqps://a:hunter2@h:1'\ncost = 2",
             "[[link]]\nurl = 'amqps://a:hunter3@h:1'",
-            ["link[h:1].url: changed (needs", "link[h:1].cost: 2 → 1 (needs a restart)"],
+            ["link[h:1].url: changed", "link[h:1].cost: 2 → 1 (needs a restart)"],
         ),
         (
             "[[address]]\nprefix = 'a'",

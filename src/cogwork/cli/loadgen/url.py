@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from dataclasses import dataclass
 from typing import Final, Self
 from urllib.parse import unquote, urlsplit
 
 from cogwork.amqp.errors import CogworkError
+from cogwork.cli.passwords import PASSWORD
 from cogwork.client.errors import InvalidUrlError
 from cogwork.client.url import UNIX, parse_url
+from cogwork.container.mesh.urls import without_password
 from cogwork.io.socket_file import check_path
 from cogwork.io.tcp_options import set_tcp_options
 
@@ -104,16 +107,20 @@ class Url:
         parts = urlsplit(text if "://" in text else f"amqp://{text}")
         try:
             port = parts.port or _PORTS.get(parts.scheme)
-        except ValueError as error:
-            raise PeerError(f"{text}: {error}") from None
+        except ValueError:  # its text may have a part of the password
+            raise PeerError(
+                f"{without_password(text)}: after the host and a colon comes a port, a number up "
+                "to 65535"
+            ) from None
         if port is None or not parts.hostname:
-            raise PeerError(f"invalid URL {text!r} (expected one such as amqp://localhost:5672)")
+            shown = without_password(text)
+            raise PeerError(f"invalid URL {shown!r} (expected one such as amqp://localhost:5672)")
         return cls(
             host=parts.hostname,
             port=port,
             is_tls=parts.scheme == "amqps",
             user=unquote(parts.username or ""),
-            password=unquote(parts.password or ""),
+            password=_password_of(parts.username, unquote(parts.password or "")),
             virtual_host=unquote(parts.path.strip("/")),
         )
 
@@ -127,7 +134,12 @@ class Url:
             host=found.name,
             port=0,
             user=found.user or "",
-            password=found.password,
+            password=_password_of(found.user, found.password),
             virtual_host=found.vhost,
             path=found.host,
         )
+
+
+def _password_of(user: str | None, password: str) -> str:
+    """Return the password in a URL, or the one of the environment where that has none."""
+    return os.environ.get(PASSWORD, "") if user and not password else password

@@ -13,6 +13,7 @@ import click
 
 from cogwork.cli.certificates import certificate_options, certificates_of
 from cogwork.cli.exit_codes import ExitCode
+from cogwork.cli.passwords import with_password
 from cogwork.cli.pipelines.bars import Bars
 from cogwork.cli.pipelines.extra import needs_the_extra
 from cogwork.cli.pipelines.session import spark_session
@@ -132,6 +133,7 @@ def archive(
     where_spark_runs(master, remote)
     options = dict(map(_pair, pairs))
     certificates = certificates_of(ca_file, cert_file, key_file)
+    url = with_password(url)
     with needs_the_extra():
         from cogwork.archive import Archive, Archiver, Settings
         from cogwork.archive.origin import Origin

@@ -12,6 +12,7 @@ import click
 
 from cogwork.cli.certificates import certificate_options, certificates_of
 from cogwork.cli.exit_codes import ExitCode
+from cogwork.cli.passwords import with_password
 from cogwork.cli.pipelines.bars import Bars
 from cogwork.cli.pipelines.extra import needs_the_extra
 from cogwork.cli.reach import reach
@@ -105,6 +106,7 @@ def replay(
     id.
     """
     tls = certificates_of(ca_file, cert_file, key_file).context()
+    url = with_password(url)
     with needs_the_extra():
         from cogwork.archive import Archive
         from cogwork.archive.errors import BadPlace

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cogwork.cli.certificates import certificate_options, certificates_of
+from cogwork.cli.passwords import with_password
 from cogwork.cli.pipelines.extra import needs_the_extra
 from cogwork.cli.pipelines.job_report import told_as_json
 from cogwork.cli.pipelines.session import leave, spark_session
@@ -69,6 +70,7 @@ def run(
     where_spark_runs(master, remote)
     chosen = settings_of(settings)
     certificates = certificates_of(ca_file, cert_file, key_file)
+    url = with_password(url)
     with ExitStack() as stack:
         report = stack.enter_context(told_as_json(file)) if as_json else None
         with needs_the_extra():

@@ -9,6 +9,8 @@ import random
 import time
 from typing import TYPE_CHECKING, TypeVar
 
+from msgspec import structs
+
 from cogwork.amqp.errors import CogworkError
 from cogwork.container.mesh.connection import OtherContainerError
 from cogwork.container.mesh.control_connection import ControlConnection
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from cogwork.container.mesh.connection import MeshConnection
     from cogwork.container.mesh.pair import Pair
     from cogwork.container.mesh.service import MeshService
+    from cogwork.container.mesh.urls import LinkUrl
     from cogwork.container.settings import Link
 
 __all__ = ("LinkDialler",)
@@ -86,6 +89,21 @@ class LinkDialler:
         self._tls: ssl.SSLContext | None = None
         self._scratch: bytearray | None = None
         self._task: asyncio.Task[None] | None = None
+
+    def renew(self, link: Link) -> None:
+        """Log in from the next attempt on as a configuration says that was read again.
+
+        Args:
+            link: To the same place; its cost stays as it was.
+
+        Raises:
+            TlsFilesError: A certificate cannot be used; everything stays as it was.
+        """
+        url = link_url(link)
+        if self._tls is not None:
+            self._tls = _context_of(url)
+        self.link = structs.replace(link, cost=self.link.cost)
+        self.url = url
 
     def start(self) -> None:
         """Dials until it is stopped."""
@@ -212,5 +230,9 @@ class LinkDialler:
 
     def _encrypted(self) -> TlsStream:
         if self._tls is None:
-            self._tls = client_context(self.url.authority, self.url.certificate, self.url.key)
+            self._tls = _context_of(self.url)
         return TlsStream(self._tls, False, server_hostname=self.url.host)
+
+
+def _context_of(url: LinkUrl) -> ssl.SSLContext:
+    return client_context(url.authority, url.certificate, url.key, key_password=url.key_password)

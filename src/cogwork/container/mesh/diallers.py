@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from cogwork.amqp.errors import Condition
+from cogwork.amqp.errors import CogworkError, Condition
 from cogwork.container.mesh.dialler import LinkDialler
 from cogwork.container.mesh.urls import LinkUrl
 from cogwork.container.settings import Link
@@ -13,7 +13,7 @@ from cogwork.router.mesh.bounds import COST_MAX
 from cogwork.spi.node import Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from cogwork.container.mesh.service import MeshService
 
@@ -63,6 +63,25 @@ class Diallers:
             raise Refused(f"link: there is one to {name} already")
         self._by_endpoint[name] = dialler
         dialler.start()
+
+    def renew(self, links: Iterable[Link]) -> list[str]:
+        """Log in as links say that were read again, where their places are dialled already.
+
+        Args:
+            links: As configured now.
+
+        Returns:
+            What is wrong with certificates, where those before stay in use.
+        """
+        problems = []
+        for link in links:
+            dialler = self._by_endpoint.get(link.target.endpoint)
+            try:
+                if dialler is not None:
+                    dialler.renew(link)
+            except CogworkError as error:
+                problems.append(f"link to {link.target}: {error}")
+        return problems
 
     def remove(self, url: str) -> None:
         """Ends a link that was dialled from here.

@@ -39,17 +39,25 @@ class Link(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     Attributes:
         url: `HOST:PORT`, `amqp[s]://[USER:PASSWORD@]HOST[:PORT]`, or `unix://PATH`.
+        password: The user's that `url` names, where the URL does not hold it.
+        password_file: The file with that password.
         cost: What the way over it costs.
         certificate: For `amqps`: PEM file that this container shows.
         key: PEM file with its private key; None where the certificate's file holds it.
+        key_password: What the private key is encrypted with.
+        key_password_file: The file with that.
         ca: PEM file with the authorities of the other container's certificate; None takes the
             system's.
     """
 
     url: Text
+    password: Text | None = None
+    password_file: Text | None = None
     cost: Cost = 1
     certificate: Text | None = None
     key: Text | None = None
+    key_password: Text | None = None
+    key_password_file: Text | None = None
     ca: Text | None = None
 
     @property

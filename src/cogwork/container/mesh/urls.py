@@ -53,6 +53,7 @@ class LinkUrl:
         password: The user's.
         certificate: PEM file that this side shows.
         key: PEM file with its key; None where the certificate's file holds it.
+        key_password: What the key is encrypted with; None where it is not.
         authority: PEM file with who vouches for the other side; None trusts the system's.
     """
 
@@ -63,6 +64,7 @@ class LinkUrl:
     password: str | None = field(default=None, repr=False)
     certificate: Path | None = None
     key: Path | None = None
+    key_password: str | None = field(default=None, repr=False)
     authority: Path | None = None
 
     @classmethod
@@ -185,10 +187,13 @@ def link_url(link: Link) -> LinkUrl:
     Raises:
         BadLinkUrl: It is malformed; the message says what would be right.
     """
+    url = LinkUrl.parse(link.url)
     return replace(
-        LinkUrl.parse(link.url),
+        url,
+        password=url.password if link.password is None else link.password,
         certificate=_path(link.certificate),
         key=_path(link.key),
+        key_password=link.key_password,
         authority=_path(link.ca),
     )
 
