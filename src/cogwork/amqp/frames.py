@@ -17,6 +17,7 @@ __all__ = (
     "MIN_MAX_FRAME_SIZE",
     "PROTOCOL_HEADER_BYTES",
     "SASL_HEADER",
+    "TLS_HEADER",
     "Frame",
     "FrameHeader",
     "FrameReader",
@@ -27,6 +28,7 @@ __all__ = (
 
 AMQP_HEADER: Final = b"AMQP\x00\x01\x00\x00"
 SASL_HEADER: Final = b"AMQP\x03\x01\x00\x00"
+TLS_HEADER: Final = b"AMQP\x02\x01\x00\x00"
 PROTOCOL_HEADER_BYTES: Final = 8
 
 FRAME_HEADER_BYTES: Final = 8

@@ -58,7 +58,7 @@ OF_TYPE = {
     "cogwork.container.errors.ConfigurationError": ExitCode.CONFIGURATION,
     "cogwork.container.errors.OptionError": ExitCode.USAGE,
     "cogwork.container.users.PasswordHashError": ExitCode.CONFIGURATION,
-    "cogwork.io.tls.TlsFilesError": ExitCode.CONFIGURATION,
+    "cogwork.tls.contexts.TlsFilesError": ExitCode.CONFIGURATION,
     "cogwork.io.listener.ListenError": ExitCode.CONNECTION,
     "cogwork.io.stream.StreamError": ExitCode.CONNECTION,
     "cogwork.spi.gateway.GatewayError": ExitCode.CONFIGURATION,

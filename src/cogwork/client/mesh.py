@@ -36,8 +36,8 @@ from cogwork.client.url import endpoints_of, with_login
 from cogwork.dataplane.client.flusher import Flusher
 from cogwork.dataplane.client.pace import MARK_AHEAD_MAX
 from cogwork.dataplane.core import Core
-from cogwork.io.expiry import EXPIRY
 from cogwork.io.turn import Turn
+from cogwork.tls.expiry import EXPIRY
 
 if TYPE_CHECKING:
     import ssl

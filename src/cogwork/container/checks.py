@@ -15,6 +15,7 @@ from cogwork.container.mesh.urls import BadLinkUrl, LinkUrl
 from cogwork.container.node_checks import check_kind
 from cogwork.container.place_checks import find_misplaced
 from cogwork.container.problems import Problem, each, named_twice, twice
+from cogwork.container.tls_checks import check_ciphers_of, check_tls
 from cogwork.container.users import PasswordHashError, check_hash
 from cogwork.router.addresses import MAX_ADDRESS_LENGTH
 from cogwork.router.mesh.bounds import (
@@ -130,12 +131,8 @@ def _mechanisms_with_users(users: Iterable[User]) -> set[Mechanism]:
 
 
 def _listen(listen: Listen, can_log_in: set[Mechanism]) -> Iterator[Problem]:
-    is_tls = listen.transport in ("amqps", "wss")
     transport = f'transport = "{listen.transport}"'
-    if is_tls and listen.tls is None:
-        yield Problem(("tls",), "nothing", f"a table with a certificate, for {transport}")
-    if listen.tls is not None and not is_tls:
-        yield Problem(("tls",), f"a table for {transport}", 'transport = "amqps" or "wss" with it')
+    yield from _tls(listen)
     if listen.origins and listen.transport not in ("ws", "wss"):
         yield Problem(
             ("origins",), f"an array for {transport}", 'transport = "ws" or "wss" with it'
@@ -159,6 +156,20 @@ def _listen(listen: Listen, can_log_in: set[Mechanism]) -> Iterator[Problem]:
             f"{' and '.join(listen.mechanisms)} on {listen.endpoint}, where nobody can log in",
             "a [[user]]; `cogwork passwd NAME` prints one",
         )
+
+
+def _tls(listen: Listen) -> Iterator[Problem]:
+    """Checks that there are certificates where TLS is spoken, and only there."""
+    is_tls = listen.transport in ("amqps", "wss")
+    transport = f'transport = "{listen.transport}"'
+    if is_tls and listen.tls is None:
+        yield Problem(("tls",), "nothing", f"a table with a certificate, for {transport}")
+    if listen.require_tls and not is_tls:
+        yield Problem(("require_tls",), f"true for {transport}", 'transport = "amqps" or "wss"')
+    if listen.tls is not None and not is_tls:
+        yield Problem(("tls",), f"a table for {transport}", 'transport = "amqps" or "wss" with it')
+    for problem in () if listen.tls is None else check_tls(listen.tls):
+        yield problem.below("tls")
 
 
 def _place(listen: Listen) -> Iterator[Problem]:
@@ -205,13 +216,17 @@ def _link(link: Link, listeners: Sequence[Listen]) -> Iterator[Problem]:
         return
     if any(target.leads_to(each.path or each.host, each.port or 0) for each in listeners):
         yield Problem(("url",), f'"{target}", where this container listens', "another container")
-    files = {key: getattr(link, key) for key in ("certificate", "key", "ca", "key_password")}
+    files = {
+        key: getattr(link, key)
+        for key in ("certificate", "key", "ca", "key_password", "crl_file", "ciphers")
+    }
     given = next((key for key, name in files.items() if name is not None), None)
     if given is not None and target.scheme != "amqps":
-        yield Problem((given,), f'a file for "{target}"', "an amqps:// url with it")
+        yield Problem((given,), f'this for "{target}"', "an amqps:// url with it")
     for key in ("key", "key_password"):
         if getattr(link, key) is not None and link.certificate is None:
             yield Problem(("certificate",), "nothing", "the certificate of the key")
+    yield from check_ciphers_of(link)
     yield from _link_password(link, target)
 
 

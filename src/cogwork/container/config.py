@@ -41,6 +41,7 @@ from cogwork.container.settings import (
     Tls,
 )
 from cogwork.container.shape import describe, is_tables, keys_at, type_at
+from cogwork.container.tls_checks import find_unusable_secret
 from cogwork.container.toml_lines import Path, find_lines, line_of
 
 if TYPE_CHECKING:
@@ -105,7 +106,11 @@ def load(path: str | FilePath, *, warn: Warn = log.warning) -> Configuration:
         found = f"the byte {error.object[error.start]:#04x}"
         raise ConfigurationError(str(path), line, "", found, "text in UTF-8") from error
     configuration = parse(text, str(path), warn=warn, directory=path.parent)
-    return _relative_to(configuration, path.parent)
+    configuration = _relative_to(configuration, path.parent)
+    problem = find_unusable_secret(configuration)
+    if problem is not None:
+        raise _error(problem, str(path), line_of(find_lines(text), problem.path))
+    return configuration
 
 
 def parse(
@@ -458,7 +463,7 @@ def _relative_to(configuration: Configuration, directory: FilePath) -> Configura
         return msgspec.structs.replace(table, **names)
 
     def anchor_tls(tls: Tls) -> Tls:
-        return anchor(tls, "certificate", "key", "client_ca")
+        return anchor(tls, "certificate", "key", "client_ca", "key_password_file", "crl_file")
 
     def anchor_listen(listen: Listen) -> Listen:
         tls = None if listen.tls is None else anchor_tls(listen.tls)
@@ -466,7 +471,7 @@ def _relative_to(configuration: Configuration, directory: FilePath) -> Configura
         return msgspec.structs.replace(listen, tls=tls, path=path)
 
     listeners = [anchor_listen(each) for each in configuration.listeners]
-    of_links = ("certificate", "key", "ca", "password_file", "key_password_file")
+    of_links = ("certificate", "key", "ca", "password_file", "key_password_file", "crl_file")
     links = [anchor(link, *of_links) for link in configuration.links]
     gateways = {
         name: {key: _anchored(directory, key, value) for key, value in options.items()}

@@ -45,7 +45,7 @@ from cogwork.container.virtual_host import VirtualHost
 from cogwork.container.virtual_hosts import VirtualHosts, plans_of
 from cogwork.container.workers import OFFERED, siblings
 from cogwork.dataplane.core import Core
-from cogwork.io.expiry import EXPIRY
+from cogwork.tls.expiry import EXPIRY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -414,6 +414,8 @@ class Container:
         self.peers.sweep(now_s)
         self._balance.tick(now_s)
         self._memory.sweep(self.core.held_bytes)
+        self._listeners.look()
+        self.mesh.diallers.look()
         EXPIRY.remind()
         self._virtual_hosts.sweep(now_s, self.peers.connections.values())
 

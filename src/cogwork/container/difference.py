@@ -44,12 +44,12 @@ RESTART_KEYS = frozenset(
 LIVE_MESH_KEYS = frozenset({"redirect_margin"})
 """What every newcomer is looked at anew for."""
 
-LIVE_LISTEN_KEYS = frozenset({"tls", "sasl", "origins", "advertise"})
+LIVE_LISTEN_KEYS = frozenset({"tls", "sasl", "origins", "advertise", "require_tls"})
 """What every new connection on a listener looks up anew."""
 
 LIVE_LINK_KEYS = frozenset(
     {"url", "password", "password_file", "certificate", "key", "key_password"}
-    | {"key_password_file", "ca"}
+    | {"key_password_file", "ca", "crl_file", "minimum_version", "ciphers"}
 )
 """What every new attempt at a link to the same place looks up anew."""
 

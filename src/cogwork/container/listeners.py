@@ -19,8 +19,9 @@ from cogwork.io.descriptors import Descriptors
 from cogwork.io.listener import OWN_MODE, Listener, listening_path, listening_socket
 from cogwork.io.pump import READ_BYTES, SocketPump, StreamPump
 from cogwork.io.stream import StackedStream
-from cogwork.io.tls import ServerTls, TlsFiles, common_name
+from cogwork.io.tls import ServerTls, TlsFiles
 from cogwork.io.tls_stream import RECORD_BYTES, TlsStream
+from cogwork.tls.identity import identity_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -175,8 +176,19 @@ class Listeners:
             sasl=listen.sasl,
             origins=listen.origins,
             advertise=listen.advertise,
+            require_tls=listen.require_tls,
         )
         place.mechanisms = _mechanisms_of(place.listen)
+
+    def look(self) -> None:
+        """Read revocation lists again that have changed; what is wrong with one is told once."""
+        for place in self._open:
+            try:
+                if place.tls is not None and place.tls.look():
+                    log.info("%s: read the revocation list again", place.listen.endpoint)
+            except (CogworkError, OSError) as error:
+                text = "%s: cannot reload the revocation list, the old one stays in use: %s"
+                log.error(text, place.listen.endpoint, error)
 
     def close(self) -> None:
         """Accepts no more."""
@@ -208,7 +220,11 @@ class Listeners:
         encrypted = None
         if place.tls is not None:
             encrypted = TlsStream(place.tls.context, server_side=True, scratch=self._scratch)
-            client.name_of_certificate = lambda: common_name(encrypted.peer_certificate)
+            assert place.listen.tls is not None
+            kind, users = place.listen.tls.identity_from, place.listen.tls.users
+            client.name_of_certificate = lambda: identity_of(
+                encrypted.peer_certificate, kind, users
+            )
         if place.web is not None:
             web = place.web(server_side=True, origins=tuple(place.listen.origins))
             return web if encrypted is None else StackedStream(encrypted, web)
@@ -244,6 +260,10 @@ def _files_of(tls: Tls) -> TlsFiles:
         key=Path(tls.key) if tls.key else None,
         client_ca=Path(tls.client_ca) if tls.client_ca else None,
         require_client_certificate=tls.require_client_certificate,
+        key_password=tls.key_password,
+        crl=Path(tls.crl_file) if tls.crl_file else None,
+        minimum_version=tls.minimum_version,
+        ciphers=tls.ciphers,
     )
 
 

@@ -18,10 +18,10 @@ from cogwork.container.gateways.inside import NoSocket
 from cogwork.container.memory import resident_bytes
 from cogwork.dataplane.addresses.entry import BALANCED_CODE, CLOSEST_CODE, MULTICAST_CODE
 from cogwork.dataplane.transport.outgoing import OutgoingLink
-from cogwork.io.expiry import EXPIRY
 from cogwork.nodes.queue import QueueNode
 from cogwork.nodes.topic import TopicNode
 from cogwork.plugins import PLUGIN_FAULTS
+from cogwork.tls.expiry import EXPIRY
 
 if TYPE_CHECKING:
     from cogwork.container.clients import ClientContext

@@ -16,6 +16,8 @@ from cogwork.container.limits import Count, Limits, Positive
 from cogwork.container.mesh.settings import Link, MeshOptions
 from cogwork.container.telemetry.settings import Audit, Telemetry
 from cogwork.nodes.queue.options import COUNT_MAX, SECONDS_MAX
+from cogwork.tls.contexts import Version
+from cogwork.tls.identity import IdentityFrom
 
 __all__ = (
     "Address",
@@ -91,12 +93,30 @@ class Tls(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         key: The private key; None where the certificate's file holds it.
         client_ca: The authorities of client certificates; None asks for none.
         require_client_certificate: Refuse clients that show no certificate.
+        key_password: What the private key is encrypted with.
+        key_password_file: The file with that.
+        crl_file: The revocation lists of `client_ca`; None checks none.
+        minimum_version: The oldest version of TLS that is spoken.
+        ciphers: For TLS 1.2, as OpenSSL names them; None leaves them to it.
+        identity_from: Which name in a client's certificate is its user's.
+        users: Users by patterns of such names; empty takes the name itself.
     """
 
     certificate: Text
     key: Text | None = None
     client_ca: Text | None = None
     require_client_certificate: bool = False
+    key_password: Text | None = None
+    key_password_file: Text | None = None
+    crl_file: Text | None = None
+    minimum_version: Version = "1.2"
+    ciphers: Text | None = None
+    identity_from: IdentityFrom = "cn"
+    users: dict[str, str] = {}
+
+    def __repr__(self) -> str:
+        """Shows the files, never the secret: reprs end in logs."""
+        return f"Tls(certificate={self.certificate!r}, key={self.key!r}, ca={self.client_ca!r})"
 
 
 class Listen(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -112,6 +132,7 @@ class Listen(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         sasl: Mechanisms offered; None offers what `mechanisms` says.
         origins: Web pages whose browsers may connect, for `ws` and `wss`; `*` is all.
         advertise: HOST:PORT under which clients elsewhere reach it; None is what it is bound to.
+        require_tls: Whether a transport without TLS is a mistake here.
     """
 
     host: Text = "127.0.0.1"
@@ -123,6 +144,7 @@ class Listen(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     sasl: Annotated[list[Mechanism], Meta(min_length=1)] | None = None
     origins: list[Text] = []
     advertise: Text | None = None
+    require_tls: bool = False
 
     @property
     def is_plain(self) -> bool:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, cast
 
 from cogwork.amqp.errors import AmqpError, Condition, ProtocolError, Scope
 from cogwork.amqp.extensions import ESTABLISHMENT_FAILED
-from cogwork.amqp.frames import AMQP_HEADER, SASL_HEADER
+from cogwork.amqp.frames import AMQP_HEADER, SASL_HEADER, TLS_HEADER
 from cogwork.amqp.performatives import (
     Begin,
     Close,
@@ -305,12 +305,10 @@ class Connection:
         """Says the header that would be right, and ends (§2.2)."""
         if not self.is_client:
             self.wire.write(AMQP_HEADER if self.authenticated else SASL_HEADER)
-        self._end(
-            AmqpError(
-                condition=Condition.CONNECTION_FRAMING_ERROR,
-                description=f"the peer's protocol header {header!r} is not AMQP 1.0's",
-            )
-        )
+        found = f"the peer's protocol header {header!r} is not AMQP 1.0's"
+        if header == TLS_HEADER:
+            found = "the peer requires TLS: connect with amqps://, or wss://"
+        self._end(AmqpError(condition=Condition.CONNECTION_FRAMING_ERROR, description=found))
 
     def on_frame(self, frame_type: int, channel: int, body: bytes) -> None:
         """Takes in a frame that is not hot."""

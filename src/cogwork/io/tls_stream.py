@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ssl
 
+from cogwork.amqp.frames import TLS_HEADER
 from cogwork.io.stream import Chunk, StreamError
 
 __all__ = ("RECORD_BYTES", "TlsError", "TlsStream")
@@ -24,14 +25,19 @@ _REASONS = {
     "NO_SHARED_CIPHER": "the peer offers no cipher that is allowed here",
     "PEER_DID_NOT_RETURN_A_CERTIFICATE": "a client certificate is required and the peer has none",
     "SSLV3_ALERT_BAD_CERTIFICATE": "the peer refuses our certificate as malformed",
+    "SSLV3_ALERT_CERTIFICATE_REVOKED": "the peer refuses our certificate as revoked",
     "SSLV3_ALERT_CERTIFICATE_EXPIRED": "the peer refuses our certificate as expired",
     "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "the peer refuses our certificate",
     "TLSV13_ALERT_CERTIFICATE_REQUIRED": "the peer requires a client certificate",
     "TLSV1_ALERT_PROTOCOL_VERSION": "the peer refuses our TLS versions",
     "TLSV1_ALERT_UNKNOWN_CA": "the peer does not trust the authority of our certificate",
-    "UNSUPPORTED_PROTOCOL": "the peer speaks only TLS older than 1.2",
+    "UNSUPPORTED_PROTOCOL": "the peer speaks only TLS older than is allowed here",
     "WRONG_VERSION_NUMBER": "the peer does not speak TLS",
 }
+
+
+AMQP = b"AMQP"
+"""With what plain AMQP begins (AMQP 1.0 §2.2)."""
 
 
 class TlsError(StreamError):
@@ -67,6 +73,8 @@ class TlsStream:
         self._shares_scratch = scratch is not None
         self._waiting = bytearray()
         self._closed = False
+        self._first = b""
+        self._is_server = server_side
         self.ready = False
         self.peer_closed = False
         if not server_side:
@@ -97,8 +105,11 @@ class TlsStream:
         if self.peer_closed:
             return b""
         self._incoming.write(data)
-        if not self.ready and not self._shake_hands():
-            return b""
+        if not self.ready:
+            if len(self._first) < len(AMQP):
+                self._first += bytes(data[: len(AMQP)])
+            if not self._shake_hands():
+                return b""
         return self._decrypt()
 
     def send(self, data: Chunk) -> None:
@@ -113,6 +124,11 @@ class TlsStream:
     def take_output(self) -> bytes:
         """Returns the ciphertext to be sent."""
         return self._outgoing.read()
+
+    @property
+    def _is_plain_client(self) -> bool:
+        """Whether a client speaks AMQP without TLS here."""
+        return self._is_server and self._first[: len(AMQP)] == AMQP
 
     def close(self) -> None:
         """Says close_notify (RFC 8446 §6.1), unless the handshake never came so far."""
@@ -132,6 +148,10 @@ class TlsStream:
         except ssl.SSLWantReadError:
             return False
         except ssl.SSLError as error:
+            if self._is_plain_client:
+                self._outgoing.read()  # an alert says nothing to one that speaks no TLS
+                self._outgoing.write(TLS_HEADER)  # TLS is wanted first (AMQP 1.0 §5.2)
+                raise TlsError("the peer speaks plain AMQP, and TLS is required here") from error
             raise TlsError(f"TLS handshake failed: {_explain(error)}") from error
         self.ready = True
         self.send(bytes(self._waiting))

@@ -15,8 +15,8 @@ import trustme
 from cogwork.container.config import parse
 from cogwork.container.container import Container
 from cogwork.container.rows import container_row
-from cogwork.io.expiry import DAY_S, EXPIRY, Expiry, ends_of
 from cogwork.io.tls import ServerTls, TlsFiles, client_context
+from cogwork.tls.expiry import DAY_S, EXPIRY, Expiry, ends_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -140,7 +140,7 @@ def test_close_notify_tells_the_end(pair: tuple[TlsStream, TlsStream]) -> None:
 
 def test_plain_amqp_on_a_tls_port_is_named(certificates: Certificates) -> None:
     server = TlsStream(server_context(TlsFiles(certificates.server)), server_side=True)
-    with pytest.raises(TlsError, match="the peer does not speak TLS"):
+    with pytest.raises(TlsError, match="the peer speaks plain AMQP, and TLS is required here"):
         server.feed(b"AMQP\x03\x01\x00\x00")
 
 
@@ -207,5 +207,5 @@ def test_tls_1_1_is_refused(certificates: Certificates) -> None:
         old.minimum_version = old.maximum_version = ssl.TLSVersion.TLSv1_1
     server = TlsStream(server_context(TlsFiles(certificates.server)), server_side=True)
     client = TlsStream(old, False, "localhost")
-    with pytest.raises(TlsError, match=r"TLS older than 1\.2"):
+    with pytest.raises(TlsError, match=r"TLS older than is allowed here"):
         server.feed(client.take_output())

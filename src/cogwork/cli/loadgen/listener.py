@@ -6,7 +6,7 @@ So the generator is measured against itself, and a raw relay carries the same by
 from __future__ import annotations
 
 import socket
-import ssl
+from pathlib import Path
 
 from cogwork.amqp.frames import AMQP_HEADER, SASL_HEADER
 from cogwork.amqp.performatives import Attach, Begin, Open, Role
@@ -15,6 +15,7 @@ from cogwork.amqp.terminus import Source
 from cogwork.cli.loadgen.peer import TIMEOUT_S, WINDOW, Link, Peer
 from cogwork.cli.loadgen.stream import MAX_FRAME_SIZE
 from cogwork.io.tcp_options import set_tcp_options
+from cogwork.tls.contexts import TlsFiles, server_context
 
 __all__ = ("AcceptedPeer", "accept", "listen")
 
@@ -84,8 +85,7 @@ def accept(server: socket.socket, certificate_file: str | None = None) -> Accept
     connected.settimeout(TIMEOUT_S)
     set_tcp_options(connected)
     if certificate_file is not None:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(certificate_file)
+        context = server_context(TlsFiles(Path(certificate_file)))
         connected = context.wrap_socket(connected, server_side=True)
     peer = AcceptedPeer(connected)
     peer.accept_anyone()

@@ -36,6 +36,7 @@ from cogwork.amqp.sasl import (
 from cogwork.amqp.terminus import Source, Target
 from cogwork.cli.loadgen.stream import MAX_FRAME_SIZE, Stream, farewell
 from cogwork.cli.loadgen.url import PeerError, UnreachableError, Url
+from cogwork.tls.contexts import TlsFilesError, client_context
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -234,10 +235,11 @@ def dial(url: Url, container_id: str, ca_file: str | None = None) -> Peer:
     try:
         connected = url.connect(TIMEOUT_S)
         if url.is_tls:
-            context = ssl.create_default_context(cafile=ca_file)
+            context = client_context(ca_file)
             connected = context.wrap_socket(connected, server_hostname=url.host)
-    except OSError as error:
-        text = f"cannot connect to {url.place}: {_reason(error)}"
+    except (OSError, TlsFilesError) as error:
+        reason = _reason(error) if isinstance(error, OSError) else str(error)
+        text = f"cannot connect to {url.place}: {reason}"
         raise UnreachableError(text) from None
     peer = Peer(connected)
     try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import ssl
 from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import quote
 
@@ -13,8 +12,10 @@ from cogwork.consensus.etcd.gateway import Gateway, head_of, octets_text, ranges
 from cogwork.consensus.etcd.log import EtcdLog
 from cogwork.consensus.shared.host import SharedHost, number_of, text_of
 from cogwork.consensus.shared.urls import demand_url, has_login
+from cogwork.tls.contexts import TlsFilesError, client_context
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Mapping
 
     from cogwork.consensus.engine import EngineContext
@@ -32,8 +33,8 @@ class EtcdHost(SharedHost):
     """Streams on one etcd cluster.
 
     Options: `url`, such as `http://localhost:2379`, or several behind commas; `prefix` of the keys;
-    `user` and `password`; `ca_file`, `cert_file` and `key_file` for TLS; `entry_bytes_max`, where
-    the server's `--max-request-bytes` is not the usual one.
+    `user` and `password`; `ca_file`, `cert_file`, `key_file` and `key_password` for TLS;
+    `entry_bytes_max`, where the server's `--max-request-bytes` is not the usual one.
 
     Args:
         context: What it is made with.
@@ -42,7 +43,7 @@ class EtcdHost(SharedHost):
     engine: ClassVar[str] = "etcd"
     host_options: ClassVar[tuple[str, ...]] = (
         *("url", "prefix", "user", "password", "ca_file", "cert_file", "key_file"),
-        "entry_bytes_max",
+        *("key_password", "entry_bytes_max"),
     )
     declared: ClassVar[Capabilities] = CAPABILITIES
 
@@ -110,17 +111,23 @@ def _urls(text: str) -> list[str]:
 
 
 def _tls(options: Mapping[str, object]) -> ssl.SSLContext | None:
-    if not any(name in options for name in ("ca_file", "cert_file", "key_file")):
+    files = {
+        name: text_of(options, name, "") if name in options else None
+        for name in ("ca_file", "cert_file", "key_file", "key_password")
+    }
+    if not any(files.values()):
         return None
-    ca_file = text_of(options, "ca_file", "") if "ca_file" in options else None
+    if files["cert_file"] is None and (files["key_file"] or files["key_password"]):
+        raise ValueError("key_file and key_password need a cert_file with them")
     try:
-        tls = ssl.create_default_context(cafile=ca_file)
-        if "cert_file" in options:
-            key_file = text_of(options, "key_file", "") if "key_file" in options else None
-            tls.load_cert_chain(text_of(options, "cert_file", ""), key_file)
-    except OSError as error:
+        return client_context(
+            files["ca_file"],
+            files["cert_file"],
+            files["key_file"],
+            key_password=files["key_password"],
+        )
+    except TlsFilesError as error:
         raise ValueError(f"the certificates of etcd cannot be read: {error}") from error
-    return tls
 
 
 def _after(prefix: bytes) -> bytes:

@@ -19,7 +19,7 @@ from cogwork.container.mesh.urls import link_url
 from cogwork.dataplane.connection import Connection
 from cogwork.io.connect import connected_path, connected_socket, reason_of
 from cogwork.io.pump import READ_BYTES, SocketPump, StreamPump
-from cogwork.io.tls import client_context
+from cogwork.io.tls import Watched, client_context
 from cogwork.io.tls_stream import RECORD_BYTES, TlsStream
 
 if TYPE_CHECKING:
@@ -87,6 +87,7 @@ class LinkDialler:
         self._dialled_s = 0.0
         self._mesh = mesh
         self._tls: ssl.SSLContext | None = None
+        self._crl = Watched(self.url.crl)
         self._scratch: bytearray | None = None
         self._task: asyncio.Task[None] | None = None
 
@@ -102,8 +103,14 @@ class LinkDialler:
         url = link_url(link)
         if self._tls is not None:
             self._tls = _context_of(url)
+        self._crl = Watched(url.crl)
         self.link = structs.replace(link, cost=self.link.cost)
         self.url = url
+
+    def look(self) -> None:
+        """Have the next attempt read the certificates again if the revocation list has changed."""
+        if self._crl.has_changed():
+            self._tls = None
 
     def start(self) -> None:
         """Dials until it is stopped."""
@@ -235,4 +242,12 @@ class LinkDialler:
 
 
 def _context_of(url: LinkUrl) -> ssl.SSLContext:
-    return client_context(url.authority, url.certificate, url.key, key_password=url.key_password)
+    return client_context(
+        url.authority,
+        url.certificate,
+        url.key,
+        key_password=url.key_password,
+        crl=url.crl,
+        minimum_version=url.minimum_version,
+        ciphers=url.ciphers,
+    )

@@ -83,6 +83,11 @@ class Diallers:
                 problems.append(f"link to {link.target}: {error}")
         return problems
 
+    def look(self) -> None:
+        """Have revocation lists read again that have changed."""
+        for dialler in self:
+            dialler.look()
+
     def remove(self, url: str) -> None:
         """Ends a link that was dialled from here.
 

@@ -10,6 +10,7 @@ from cogwork.container.limits import Count
 from cogwork.container.mesh.urls import LinkUrl, link_url, without_password
 from cogwork.router.mesh.admission import HELLO_INTERVAL_MS_MAX, HELLO_INTERVAL_MS_MIN
 from cogwork.router.mesh.bounds import COST_MAX
+from cogwork.tls.contexts import Version
 
 __all__ = ("Cost", "Link", "MeshOptions")
 
@@ -48,6 +49,9 @@ class Link(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         key_password_file: The file with that.
         ca: PEM file with the authorities of the other container's certificate; None takes the
             system's.
+        crl_file: PEM file with the revocation lists of those; None checks none.
+        minimum_version: The oldest version of TLS that is spoken.
+        ciphers: For TLS 1.2, as OpenSSL names them; None leaves them to it.
     """
 
     url: Text
@@ -59,6 +63,9 @@ class Link(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     key_password: Text | None = None
     key_password_file: Text | None = None
     ca: Text | None = None
+    crl_file: Text | None = None
+    minimum_version: Version = "1.2"
+    ciphers: Text | None = None
 
     @property
     def target(self) -> LinkUrl:

@@ -16,6 +16,7 @@ from cogwork.spi.node import Refused
 
 if TYPE_CHECKING:
     from cogwork.container.mesh.settings import Link
+    from cogwork.tls.contexts import Version
 
 __all__ = ("BadLinkUrl", "LinkUrl", "link_url", "without_password")
 
@@ -55,6 +56,9 @@ class LinkUrl:
         key: PEM file with its key; None where the certificate's file holds it.
         key_password: What the key is encrypted with; None where it is not.
         authority: PEM file with who vouches for the other side; None trusts the system's.
+        crl: PEM file with whom they do not trust any more; None checks none.
+        minimum_version: The oldest version of TLS that is spoken.
+        ciphers: For TLS 1.2; None leaves them to the library.
     """
 
     scheme: str
@@ -66,6 +70,9 @@ class LinkUrl:
     key: Path | None = None
     key_password: str | None = field(default=None, repr=False)
     authority: Path | None = None
+    crl: Path | None = None
+    minimum_version: Version = "1.2"
+    ciphers: str | None = None
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -195,6 +202,9 @@ def link_url(link: Link) -> LinkUrl:
         key=_path(link.key),
         key_password=link.key_password,
         authority=_path(link.ca),
+        crl=_path(link.crl_file),
+        minimum_version=link.minimum_version,
+        ciphers=link.ciphers,
     )
 
 

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import logging
 import re
-import ssl
 import time
+from base64 import b64decode
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import inf
@@ -23,10 +23,11 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    import ssl
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
-__all__ = ("EXPIRY", "Expiry", "ends_of")
+__all__ = ("EXPIRY", "Expiry", "ends_of", "ends_of_lists")
 
 DAY_S = 86_400.0
 WARN_S = 14 * DAY_S
@@ -34,8 +35,10 @@ WARN_S = 14 * DAY_S
 CERTIFICATES_MAX = 10_000
 """In one file: the system's bundle has some hundred."""
 
-_PEM = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
+_PEM = re.compile(rb"-----BEGIN CERTIFICATE-----(.+?)-----END CERTIFICATE-----", re.DOTALL)
+_CRL_PEM = re.compile(rb"-----BEGIN X509 CRL-----(.+?)-----END X509 CRL-----", re.DOTALL)
 _INTEGER, _SEQUENCE, _UTC_TIME, _GENERALIZED_TIME, _VERSION = 0x02, 0x30, 0x17, 0x18, 0xA0
+_TIMES = (_UTC_TIME, _GENERALIZED_TIME)
 _YEARS_OF_1900 = 50
 """A year of two digits from this one on is of 19xx (RFC 5280 §4.1.2.5.1)."""
 
@@ -49,22 +52,26 @@ class _Held:
     Attributes:
         what: What it is, with its file.
         end_s: When it expires, in seconds since 1970 (UTC).
+        warn_s: For how long before that it is told of.
+        remedy: What is to be done.
     """
 
     what: str
     end_s: float
+    warn_s: float = WARN_S
+    remedy: str = "put a new one in its place, and reload"
 
     def problem(self, now_s: float) -> str:
         """Say that it has expired, or soon does; empty where neither is so."""
         left_s = self.end_s - now_s
-        if left_s >= WARN_S:
+        if left_s >= self.warn_s:
             return ""
         day = datetime.fromtimestamp(self.end_s, UTC).strftime("%Y-%m-%d %H:%M UTC")
         if left_s <= 0:
-            return f"{self.what} has expired on {day}: put a new one in its place, and reload"
+            return f"{self.what} has expired on {day}: {self.remedy}"
         days = int(left_s // DAY_S)
         left = f"in {days} day{'' if days == 1 else 's'}" if days else "today"
-        return f"{self.what} expires {left}, on {day}: put a new one in its place, and reload"
+        return f"{self.what} expires {left}, on {day}: {self.remedy}"
 
 
 class Expiry:
@@ -94,6 +101,12 @@ class Expiry:
         ends = ends_of(file)
         what = f"each authority in {file}" if ends[1:] else f"the authority {file}"
         self._take(context, [_Held(what, max(ends))] if ends else [], now_s)
+
+    def revoking(self, context: ssl.SSLContext, file: Path, now_s: float | None = None) -> None:
+        """Take note of revocation lists: they are renewed every few days, often on the last one."""
+        what, remedy = f"the revocation list {file}", "until it is renewed, nobody is trusted by it"
+        found = [_Held(what, end_s, 0.0, remedy) for end_s in ends_of_lists(file)]
+        self._take(context, found, now_s)
 
     def forget(self, context: ssl.SSLContext) -> None:
         """Speak of a context no more: another one has taken its place for new connections."""
@@ -140,17 +153,26 @@ def _tell(found: list[_Held], now_s: float) -> None:
 
 def ends_of(file: Path) -> list[float]:
     """Return when the certificates in a PEM file expire; what cannot be read is passed over."""
+    return list(_ends(file, _PEM, _end_of))
+
+
+def ends_of_lists(file: Path) -> list[float]:
+    """Return when the revocation lists in a PEM file expire; one may be for good."""
+    return list(_ends(file, _CRL_PEM, _end_of_list))
+
+
+def _ends(
+    file: Path, pattern: re.Pattern[bytes], end_of: Callable[[bytes], float]
+) -> Iterator[float]:
     try:
         data = file.read_bytes()
     except OSError:
-        return []
-    found = []
-    for each, _ in zip(_PEM.finditer(data), range(CERTIFICATES_MAX), strict=False):
+        return
+    for each, _ in zip(pattern.finditer(data), range(CERTIFICATES_MAX), strict=False):
         try:
-            found.append(_end_of(ssl.PEM_cert_to_DER_cert(each.group().decode("ascii"))))
+            yield end_of(b64decode(each[1]))
         except (ValueError, IndexError, OverflowError):
             continue
-    return found
 
 
 def _end_of(certificate: bytes) -> float:
@@ -167,6 +189,20 @@ def _end_of(certificate: bytes) -> float:
     if serial != _INTEGER or kind != _SEQUENCE:
         raise ValueError("no certificate")
     _, (kind, end) = list(_elements(validity))[:2]
+    return _time(kind, end.decode("ascii"))
+
+
+def _end_of_list(signed_list: bytes) -> float:
+    """Return when a revocation list expires (RFC 5280 §5.1.2.5).
+
+    Raises:
+        ValueError: It is none, or does not say.
+        IndexError: It is cut short.
+    """
+    ((_, whole),) = list(_elements(signed_list))[:1]
+    _, signed = next(iter(_elements(whole)))
+    times = [each for each in list(_elements(signed))[:6] if each[0] in _TIMES]
+    _, (kind, end) = times[:2]
     return _time(kind, end.decode("ascii"))
 
 

@@ -1,0 +1,1 @@
+"""Certificates: the one place that builds TLS contexts, and what certificates say."""
