@@ -17,6 +17,7 @@ from cogwork.container.place_checks import find_misplaced
 from cogwork.container.problems import Problem, each, named_twice, twice
 from cogwork.container.tls_checks import check_ciphers_of, check_tls
 from cogwork.container.users import PasswordHashError, check_hash
+from cogwork.io.networks import network_of
 from cogwork.router.addresses import MAX_ADDRESS_LENGTH
 from cogwork.router.mesh.bounds import (
     ID_BYTES_MAX,
@@ -137,6 +138,7 @@ def _listen(listen: Listen, can_log_in: set[Mechanism]) -> Iterator[Problem]:
         yield Problem(
             ("origins",), f"an array for {transport}", 'transport = "ws" or "wss" with it'
         )
+    yield from _networks(listen)
     yield from _place(listen)
     yield from _advertised(listen)
     has_authority = listen.tls is not None and listen.tls.client_ca is not None
@@ -170,6 +172,28 @@ def _tls(listen: Listen) -> Iterator[Problem]:
         yield Problem(("tls",), f"a table for {transport}", 'transport = "amqps" or "wss" with it')
     for problem in () if listen.tls is None else check_tls(listen.tls):
         yield problem.below("tls")
+
+
+def _networks(listen: Listen) -> Iterator[Problem]:
+    """Checks who may connect, and who may say for whom."""
+    is_at_path = listen.path is not None
+    if listen.proxy_protocol and not listen.proxy_from and not is_at_path:
+        expected = 'the networks of the load balancers, such as ["10.0.0.0/8"]'
+        yield Problem(("proxy_from",), "nothing", expected)
+    if listen.proxy_from and not listen.proxy_protocol:
+        yield Problem(("proxy_from",), "networks", "proxy_protocol = true with them")
+    if listen.proxy_from and is_at_path:
+        yield Problem(("proxy_from",), "networks at a path", "a port, or the mode of the path")
+    for key in ("proxy_from", "allow", "deny"):
+        networks = getattr(listen, key)
+        if networks and is_at_path and not listen.proxy_protocol:
+            yield Problem((key,), "networks at a path", "a port, or the mode of the path")
+        for at, text in enumerate(networks):
+            try:
+                network_of(text)
+            except ValueError as error:
+                found = f'"{text:.80}", where {error}'
+                yield Problem((key, at), found, 'a network, such as "10.1.0.0/16" or "::1"')
 
 
 def _place(listen: Listen) -> Iterator[Problem]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import Condition
+from cogwork.io.networks import PeerName
 from cogwork.spi.node import Refused
 
 if TYPE_CHECKING:
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 __all__ = ("ClientContext",)
 
 
+NOWHERE = PeerName("", 0)
+"""Where a peer within the process is."""
+
+
 @dataclass(slots=True, eq=False)
 class ClientContext:
     """One connection's standing.
@@ -34,6 +39,7 @@ class ClientContext:
         vhost: Its virtual host; the default one until it opens.
         permissions: What it may do.
         sock: What it came by.
+        peer: Where the client itself is; a load balancer may stand between.
         connected_at_s: When, by the wall clock.
         is_free: Whether it may do everything, so that nothing need be looked up.
         is_counted: Whether it is a client, and counts in the balance of containers.
@@ -50,6 +56,7 @@ class ClientContext:
     permissions: Permissions
     sock: socket.socket | NoSocket
     connected_at_s: float
+    peer: PeerName = NOWHERE
     is_free: bool = False
     is_counted: bool = False
     is_excess: bool = False

@@ -44,7 +44,10 @@ RESTART_KEYS = frozenset(
 LIVE_MESH_KEYS = frozenset({"redirect_margin"})
 """What every newcomer is looked at anew for."""
 
-LIVE_LISTEN_KEYS = frozenset({"tls", "sasl", "origins", "advertise", "require_tls"})
+LIVE_LISTEN_KEYS = frozenset(
+    {"tls", "sasl", "origins", "advertise", "require_tls"}
+    | {"proxy_protocol", "proxy_from", "allow", "deny"}
+)
 """What every new connection on a listener looks up anew."""
 
 LIVE_LINK_KEYS = frozenset(

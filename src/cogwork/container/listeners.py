@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 import socket
+import time
 from dataclasses import dataclass
 from functools import partial
+from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import structs
 
@@ -17,6 +19,8 @@ from cogwork.amqp.sasl import ANONYMOUS
 from cogwork.amqp.types import Symbol
 from cogwork.io.descriptors import Descriptors
 from cogwork.io.listener import OWN_MODE, Listener, listening_path, listening_socket
+from cogwork.io.networks import Networks, PeerName, socket_peer
+from cogwork.io.proxy_protocol import ProxyHeader
 from cogwork.io.pump import READ_BYTES, SocketPump, StreamPump
 from cogwork.io.stream import StackedStream
 from cogwork.io.tls import ServerTls, TlsFiles
@@ -41,6 +45,29 @@ WILDCARDS = frozenset({"0.0.0.0", "::"})
 """Addresses to listen at that nobody can connect to from elsewhere."""
 
 
+PROXY_TIMEOUT_S = 5.0
+"""A load balancer sends its header with the connection, not after a client's thoughts."""
+
+PROXY_HEADERS_MAX = 1024
+"""Connections that wait for one, at most."""
+
+
+class _Networks(NamedTuple):
+    """Who may connect to a listener, and who may say for whom."""
+
+    proxies: Networks
+    allowed: Networks
+    denied: Networks
+
+    def refusal_of(self, peer: PeerName) -> str | None:
+        """Say why a client may not connect; None where it may."""
+        if self.denied.holds(peer):
+            return "deny lists its address"
+        if self.allowed and not self.allowed.holds(peer):
+            return "allow does not list its address"
+        return None
+
+
 @dataclass(slots=True)
 class _Open:
     """A listening socket, and what its connections are to be."""
@@ -50,6 +77,7 @@ class _Open:
     listener: Listener | None
     tls: ServerTls | None
     web: type[WebSocketStream] | None
+    networks: _Networks
 
 
 class Listeners:
@@ -70,6 +98,9 @@ class Listeners:
         self._open: list[_Open] = []
         self._links: Listener | None = None
         self._scratch = bytearray(READ_BYTES + RECORD_BYTES)
+        self._headers: set[ProxyHeader] = set()
+        self._refused_logged_s = -inf
+        self._refused_since = 0
 
     def open(
         self,
@@ -92,7 +123,9 @@ class Listeners:
         try:
             for listen in listens:
                 tls = ServerTls(_files_of(listen.tls)) if listen.tls is not None else None
-                place = _Open(listen, _mechanisms_of(listen), None, tls, _web_of(listen))
+                place = _Open(
+                    listen, _mechanisms_of(listen), None, tls, _web_of(listen), _networks_of(listen)
+                )
                 accept = partial(self._accept, place)
                 if listen.path is None:
                     sock = listening_socket(
@@ -177,8 +210,13 @@ class Listeners:
             origins=listen.origins,
             advertise=listen.advertise,
             require_tls=listen.require_tls,
+            proxy_protocol=listen.proxy_protocol,
+            proxy_from=listen.proxy_from,
+            allow=listen.allow,
+            deny=listen.deny,
         )
         place.mechanisms = _mechanisms_of(place.listen)
+        place.networks = _networks_of(place.listen)
 
     def look(self) -> None:
         """Read revocation lists again that have changed; what is wrong with one is told once."""
@@ -196,15 +234,72 @@ class Listeners:
             if place.listener is not None:
                 place.listener.close()
         self._open.clear()
+        for header in self._headers:
+            header.close()
+        self._headers.clear()
         if self._links is not None:
             self._links.close()
 
     def _accept(self, place: _Open, sock: socket.socket) -> None:
+        """Has a client connected, or waits for the load balancer to say who it is."""
+        if place.listen.proxy_protocol:
+            self._await_header(place, sock)
+            return
+        peer = socket_peer(sock)
+        refusal = place.networks.refusal_of(peer)
+        if refusal is None:
+            self._connect(place, sock, peer)
+        else:
+            self._refuse(place, sock, peer, refusal)
+
+    def _await_header(self, place: _Open, sock: socket.socket) -> None:
+        proxy, proxies = socket_peer(sock), place.networks.proxies
+        if proxies and not proxies.holds(proxy):
+            self._refuse(place, sock, proxy, "proxy_from does not list its address")
+            return
+        if len(self._headers) >= PROXY_HEADERS_MAX:
+            self._refuse(place, sock, proxy, f"{PROXY_HEADERS_MAX} wait for a PROXY header")
+            return
+
+        def take(sock: socket.socket, peer: PeerName | None) -> None:
+            self._headers.discard(header)
+            # Without a peer it is the load balancer's own, such as a look at our health.
+            refusal = None if peer is None else place.networks.refusal_of(peer)
+            if refusal is None:
+                self._connect(place, sock, peer or proxy)
+            else:
+                self._refuse(place, sock, peer or proxy, refusal)
+
+        def refuse(sock: socket.socket, found: str) -> None:
+            self._headers.discard(header)
+            expected = "expected a PROXY header of version 2"
+            self._refuse(place, sock, proxy, f"found {found}, {expected}")
+
+        header = ProxyHeader(sock, PROXY_TIMEOUT_S, take, refuse)
+        self._headers.add(header)
+
+    def _refuse(self, place: _Open, sock: socket.socket, peer: PeerName, why: str) -> None:
+        """Closes a connection; says why once a second, however many there are."""
+        sock.close()
+        self._peers.refused += 1
+        now_s = time.monotonic()
+        if now_s - self._refused_logged_s < 1.0:
+            self._refused_since += 1
+            return
+        more = f", and {self._refused_since} more since" if self._refused_since else ""
+        self._refused_logged_s, self._refused_since = now_s, 0
+        endpoint = place.listen.endpoint
+        log.warning("refused a connection from %s to %s: %s%s", peer, endpoint, why, more)
+
+    def _connect(self, place: _Open, sock: socket.socket, peer: PeerName) -> None:
         listen = place.listen
-        accepted = self._peers.accept(listen, place.mechanisms, sock)
+        accepted = self._peers.accept(listen, place.mechanisms, sock, peer)
         if accepted is None:
             return
         connection, client = accepted
+        if listen.proxy_protocol:
+            proxy = socket_peer(sock)
+            log.info("connection %d: from %s by the proxy %s", client.number, peer, proxy)
         if listen.is_plain:
             SocketPump(connection, sock)
             return
@@ -248,6 +343,10 @@ def mode_of(listen: Listen) -> int:
 
 def _place(listen: Listen, listener: Listener) -> str:
     return listen.path or str(Host(listen.host, listener.port))
+
+
+def _networks_of(listen: Listen) -> _Networks:
+    return _Networks(Networks(listen.proxy_from), Networks(listen.allow), Networks(listen.deny))
 
 
 def _mechanisms_of(listen: Listen) -> tuple[Symbol, ...]:

@@ -36,6 +36,7 @@ from cogwork.container.redirect import Newcomer
 from cogwork.dataplane.connection import Connection
 from cogwork.dataplane.connection_settings import ConnectionSettings
 from cogwork.dataplane.host import ListeningSide
+from cogwork.io.networks import socket_peer
 from cogwork.io.stream import StreamError
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from cogwork.dataplane.link import Link
     from cogwork.dataplane.session import SessionEndpoint
     from cogwork.dataplane.transport.session_end import Session
+    from cogwork.io.networks import PeerName
 
 __all__ = ("Peers",)
 
@@ -162,7 +164,11 @@ class Peers(ListeningSide):
         self._opening = _opening(self._container_id, self._limits, self._offered)
 
     def accept(
-        self, listen: Listen | LinkSocket, mechanisms: tuple[Symbol, ...], sock: socket.socket
+        self,
+        listen: Listen | LinkSocket,
+        mechanisms: tuple[Symbol, ...],
+        sock: socket.socket,
+        peer: PeerName | None = None,
     ) -> tuple[Connection, ClientContext] | None:
         """Makes a connection of an accepted socket; a few too many are told why they are not.
 
@@ -170,6 +176,7 @@ class Peers(ListeningSide):
             listen: The listener that accepted it.
             mechanisms: Which SASL mechanisms that one offers.
             sock: The socket; it is closed here where no connection is made.
+            peer: Where the client is, as a load balancer says; None for what the socket says.
         """
         excess = len(self.connections) - self._limits.connections
         if listen.is_for_links:
@@ -183,6 +190,7 @@ class Peers(ListeningSide):
         fd = sock.fileno() if listen.is_plain else -1
         connection = Connection(self._core, self, self._settings, fd)
         client = self._enter(connection, listen, mechanisms, sock)
+        client.peer = socket_peer(sock) if peer is None else peer
         client.is_excess = excess >= 0
         return connection, client
 

@@ -208,7 +208,7 @@ def connection_row(connection: Connection) -> Row:
         "name": str(client.number),
         "container": remote.container_id if remote is not None else "",
         "user": connection.identity or "",
-        "peer": peer_of(client.sock),
+        "peer": peer_of(client),
         "listener": f"{client.listen.scheme}://{client.listen.endpoint}",
         "vhost": client.vhost.name,
         "product": _product(cast("dict[str, object]", properties)),
@@ -229,21 +229,20 @@ _IDS = struct.Struct("3i")
 """Process, user and group, as Linux has them for the other end of a Unix-domain socket."""
 
 
-def peer_of(sock: socket.socket | NoSocket) -> str:
-    """Tells where a socket is connected to: host and port, or which process on this machine."""
-    try:
-        name = sock.getpeername()
-    except OSError:
-        return ""
-    if isinstance(name, tuple):
-        return f"{name[0]}:{name[1]}"
-    return str(name) or _process_at(sock)
+def peer_of(client: ClientContext) -> str:
+    """Tells where a client is: host and port, or which process on this machine."""
+    peer, sock = client.peer, client.sock
+    if isinstance(sock, NoSocket):
+        return sock.getpeername()
+    if peer.port:
+        return f"{peer.host}:{peer.port}"
+    return peer.host or _process_at(sock)
 
 
-def _process_at(sock: socket.socket | NoSocket) -> str:
+def _process_at(sock: socket.socket) -> str:
     """Tells who has connected by a Unix-domain socket, where the system does."""
     option = getattr(socket, "SO_PEERCRED", None)
-    if option is None or isinstance(sock, NoSocket):
+    if option is None or sock.family != socket.AF_UNIX or sock.fileno() < 0:
         return ""
     ids = sock.getsockopt(socket.SOL_SOCKET, option, _IDS.size)
     return "process {}, user {}, group {}".format(*_IDS.unpack(ids))

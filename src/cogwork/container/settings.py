@@ -133,6 +133,10 @@ class Listen(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         origins: Web pages whose browsers may connect, for `ws` and `wss`; `*` is all.
         advertise: HOST:PORT under which clients elsewhere reach it; None is what it is bound to.
         require_tls: Whether a transport without TLS is a mistake here.
+        proxy_protocol: Whether each connection begins with a header of the PROXY protocol.
+        proxy_from: The networks of the load balancers that say so; others are refused.
+        allow: The networks that clients may come from; empty for all.
+        deny: Those that they may not come from, whatever `allow` says.
     """
 
     host: Text = "127.0.0.1"
@@ -145,6 +149,10 @@ class Listen(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     origins: list[Text] = []
     advertise: Text | None = None
     require_tls: bool = False
+    proxy_protocol: bool = False
+    proxy_from: list[Text] = []
+    allow: list[Text] = []
+    deny: list[Text] = []
 
     @property
     def is_plain(self) -> bool:
@@ -158,7 +166,9 @@ class Listen(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def is_loopback(self) -> bool:
-        """Whether only this machine can connect."""
+        """Whether only this machine can connect: a load balancer brings others."""
+        if self.proxy_protocol:
+            return False
         return self.path is not None or Host(self.host, self.port or 0).is_loopback
 
     @property

@@ -132,4 +132,4 @@ def _url_of(pair: Pair) -> str:
     client = cast("ClientContext", pair.control.connection.context)
     if client.listen.scheme == "unix":
         return f"{client.listen.scheme}://{client.listen.endpoint}#{pair.peer}"
-    return f"{client.listen.scheme}://{peer_of(client.sock)}"
+    return f"{client.listen.scheme}://{peer_of(client)}"
