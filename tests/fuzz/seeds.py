@@ -7,6 +7,7 @@ Run `python -m fuzz.seeds` to write the corpus anew.
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,9 +32,14 @@ from cogwork.amqp.performatives import (
 from cogwork.amqp.sasl import SaslInit, SaslResponse, encode_sasl
 from cogwork.amqp.terminus import COPY, Coordinator, Source, Target
 from cogwork.amqp.types import Described, Symbol, ULong
+from cogwork.sasl.mechanisms import MECHANISMS
+from cogwork.sasl.sides import ClientContext
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cogwork.amqp.performatives import Performative
+    from cogwork.sasl.verifier import Keys
 
 __all__ = ("CORPUS", "conversations", "load", "write")
 
@@ -114,6 +120,34 @@ def settle(first: int, last: int | None = None, **fields: Any) -> bytes:
     return frame(Disposition(first=first, last=last, **(values | fields)))
 
 
+NONCE = "fuzzfuzzfuzzfuzz"
+USER, PASSWORD, END_POINT = "fuzz", "secret", bytes(range(32))
+VERIFIERS = [
+    "SCRAM-SHA-256$4096:AAECAwQFBgcICQoLDA0ODw==$"
+    "THoPhoTAuqyoQsK4dUHncUzgfD8fdmhsgKZhWVqNP5U=:"
+    "7YiHMMi2OcXGRogub03Ek06JRZ9bkhTOdCzHa5iPLiQ=",
+    "SCRAM-SHA-512$4096:AAECAwQFBgcICQoLDA0ODw==$"
+    "p0NRv7AnRYEnDMi+LJb8mmadO7hlzCayf5kUIROPSkMktBhWBSZC2SSTpwiX/wTgdhXP1yVCxYG20zDPvsYR2w==:"
+    "bSXNr+94D+xhqC+uXuzD1riNAGhDKr/M6m56dsacFLvOEouvG0Z24H/Oubr0fNZf9S4Z4ThZcUxXGF/QI8ek+A==",
+]
+
+
+async def _at_once(work: Callable[[], Keys]) -> Keys:
+    return work()
+
+
+def login(mechanism: str) -> tuple[bytes, bytes]:
+    """Encodes both messages of a SCRAM exchange, as both sides' nonces are known."""
+    context = ClientContext(_at_once, user=USER, password=PASSWORD, end_point=END_POINT)
+    client: Any = MECHANISMS[Symbol(mechanism)].client(context)
+    client._nonce = NONCE
+    client._bare = f"n={USER},r={NONCE}"
+    asked = f"r={NONCE}{NONCE},s=AAECAwQFBgcICQoLDA0ODw==,i=4096"
+    final = asyncio.run(client.respond(asked.encode())())
+    init = SaslInit(mechanism=Symbol(mechanism), initial_response=client.first())
+    return sasl(init), sasl(SaslResponse(response=final))
+
+
 def filters() -> Source:
     selector = Described(Symbol("apache.org:selector-filter:string"), "a = 1 OR b LIKE 'x%'")
     no_local = Described(ULong(0x0000468C00000003), [])
@@ -140,6 +174,20 @@ def conversations() -> dict[str, tuple[bytes, ...]]:
             sasl(SaslInit(mechanism=Symbol("PLAIN"), initial_response=b"\0user\0secret")),
             sasl(SaslResponse(response=b"x")),
             *_START,
+        ),
+        "sasl_scram": (SASL_HEADER, *login("SCRAM-SHA-256"), *_START, sender(0, "fuzz/a")),
+        "sasl_scram_plus": (
+            SASL_HEADER,
+            *login("SCRAM-SHA-512-PLUS"),
+            *_START,
+            receiver(0, "fuzz/a"),
+            flow(0),
+        ),
+        "sasl_scram_asked": (
+            SASL_HEADER,
+            sasl(SaslInit(mechanism=Symbol("SCRAM-SHA-512"))),
+            sasl(SaslResponse(response=b"n,a=fuzz,n=fuzz,r=x")),
+            sasl(SaslResponse(response=b"c=biws,r=x,p=AAAA")),
         ),
         "open_full": (
             AMQP_HEADER,

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hosted import Hosted
+from hosted import LISTEN, Hosted
 from wires import Peer
 
 from cogwork.amqp.outcomes import Accepted
 from cogwork.container.overdue import detach_overdue
+from cogwork.container.settings import Anonymous, Configuration, Permission, User
+from cogwork.sasl import scram
+from cogwork.sasl.mechanisms import SCRAM
+from fuzz import seeds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -32,7 +36,17 @@ class Victim(Hosted):
     """A container, its bystanders, and a door for hostile connections."""
 
     def __init__(self) -> None:
-        super().__init__()
+        everything = [Permission(address="#", rights=["send", "receive", "manage"])]
+        user = User(name=seeds.USER, scram_verifiers=seeds.VERIFIERS, permissions=everything)
+        super().__init__(
+            Configuration(
+                id="hosted",
+                listeners=[LISTEN],
+                users=[user],
+                anonymous=Anonymous(permissions=everything),
+            )
+        )
+        scram.make_nonce = lambda: seeds.NONCE  # else no recorded proof would ever be right
         access = self.container._access  # real checks take a tenth of a second
         access._passwords = Passwords()  # type: ignore[assignment]  # a fake
         self._publisher = Peer(self).greet().publisher("bystander/a")
@@ -43,6 +57,9 @@ class Victim(Hosted):
     def suffer(self, chunks: Iterable[bytes], *, politely: bool) -> None:
         """Takes in a hostile connection, and loses it."""
         connection = self.connect()
+        client = self.container.peers.client_of(connection)
+        client.mechanisms = (*SCRAM, *client.mechanisms)
+        client.end_point = seeds.END_POINT
         for chunk in chunks:
             connection.wire.feed(chunk)
             connection.wire.take_output(100_000)

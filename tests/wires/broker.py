@@ -126,6 +126,12 @@ class Broker:
     def may_skip_sasl(self, connection: Connection) -> bool:
         return True
 
+    def on_sasl_challenge(self, connection: Connection, challenge: bytes) -> None:
+        raise NotImplementedError
+
+    def on_sasl_success(self, connection: Connection, data: bytes | None) -> None:
+        pass
+
     def sasl_init(self, connection: Connection, offered: tuple[Symbol, ...]) -> SaslInit:
         raise AssertionError(offered)
 

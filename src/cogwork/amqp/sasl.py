@@ -170,6 +170,11 @@ def _cause(init: SaslInit, code: SaslCode) -> str:
         _, _, login = (init.initial_response or b"").partition(b"\0")
         user = login.partition(b"\0")[0].decode(errors="replace")
         return f"there is no user {user!r:.80}, or the password is wrong"
+    if init.mechanism.startswith("SCRAM-"):
+        _, _, login = (init.initial_response or b"").partition(b",n=")
+        quoted = login.partition(b",")[0].decode(errors="replace")
+        user = quoted.replace("=2C", ",").replace("=3D", "=")
+        return f"there is no user {user!r:.80}, or the password is wrong"
     if init.mechanism == EXTERNAL:
         return "it has no user by the name in the certificate"
     return f"it does not let anybody in by {init.mechanism}"

@@ -57,7 +57,7 @@ class ArrowClient(Closing):
         *,
         timeout_s: float = 60.0,
         tls: ssl.SSLContext | None = None,
-        sasl: Mechanism | None = None,
+        sasl: Mechanism | tuple[Mechanism, ...] | None = None,
     ) -> None:
         """Connects nowhere yet.
 
@@ -66,7 +66,7 @@ class ArrowClient(Closing):
                 several, between commas or as a list, are tried in turn, now and after each loss.
             timeout_s: How long to go on trying where nothing comes, in seconds.
             tls: Certificates; see `cogwork.io.tls.client_context`.
-            sasl: `ANONYMOUS`, `PLAIN` or `EXTERNAL`; None chooses.
+            sasl: The SASL mechanism, such as `SCRAM-SHA-256`; None chooses the strongest.
 
         Raises:
             InvalidUrlError: A URL is wrong, or the list is empty.

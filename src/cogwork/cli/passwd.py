@@ -10,6 +10,7 @@ import click
 
 from cogwork.cli.passwords import PASSWORD, STDIN, read_password
 from cogwork.container.users import hash_password
+from cogwork.sasl.verifier import HASHES, make_verifier
 
 __all__ = ("passwd",)
 
@@ -17,6 +18,10 @@ BLOCK = """\
 [[user]]
 name = {name}
 password_hash = {password_hash}
+scram_verifiers = [
+    {sha256},
+    {sha512},
+]
 permissions = [{{ address = "#", rights = ["send", "receive"] }}]
 """
 
@@ -33,15 +38,16 @@ permissions = [{{ address = "#", rights = ["send", "receive"] }}]
 def passwd(name: str, password_file: str | None, as_json: bool) -> None:
     """Hash a password for the configuration file.
 
-    Prints a [[user]] block for NAME. Prompts for the password, or reads the first line of stdin if
-    it is not a terminal.
+    Prints a [[user]] block for NAME, with what SASL PLAIN and SCRAM take. Prompts for the
+    password, or reads the first line of stdin if it is not a terminal.
     """
     if not name or not name.isprintable():
         raise click.BadParameter("a name needs printable characters", param_hint="NAME")
     password = _password(password_file)
     if not password or "\0" in password:
         raise click.UsageError("the password is empty, or holds a NUL character")
-    block = {"name": name, "password_hash": hash_password(password)}
+    verifiers = {each: str(make_verifier(each, password)) for each in HASHES}
+    block = {"name": name, "password_hash": hash_password(password), **verifiers}
     # A string of printable characters is written alike in JSON and TOML.
     quoted = {key: json.dumps(value, ensure_ascii=False) for key, value in block.items()}
     text = BLOCK.format(**quoted)

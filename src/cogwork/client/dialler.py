@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+from functools import partial
 from typing import TYPE_CHECKING
 
 from cogwork.client.errors import AuthenticationError, ConnectError
 from cogwork.client.redirection import Redirected, Redirection
 from cogwork.client.search import REDIRECTS_MAX, Search
-from cogwork.client.uplink import Uplink
+from cogwork.client.uplink import KeyCache, PasswordWanted, Uplink
 from cogwork.dataplane.connection import Connection
 from cogwork.dataplane.connection_settings import ConnectionSettings
 from cogwork.io.connect import connected_path, connected_socket, reason_of
@@ -61,6 +62,7 @@ class Dialler:
         self._options = options
         self._scratch: bytearray | None = None
         self._tls = options.tls
+        self._keys: KeyCache = {}
         self._opened_s = 0.0
         self._waits_s: Iterator[float] | None = None
 
@@ -150,8 +152,11 @@ class Dialler:
         limit_s = self._options.connect_timeout_s
         try:
             async with asyncio.timeout(limit_s):
-                sock = await _connected(endpoint, self._options.idle_timeout_s)
-                return await self._open(endpoint, sock, search)
+                try:
+                    return await self._open(endpoint, search)
+                except PasswordWanted as refused:
+                    log.info("%s; PLAIN is tried next", refused)
+                    return await self._open(endpoint, search, tells_password=True)
         except TimeoutError:
             raise ConnectError(f"{endpoint}: no answer within {limit_s:g} s") from None
         except OSError as error:
@@ -159,16 +164,26 @@ class Dialler:
                 raise
             raise ConnectError(f"{endpoint}: {reason_of(error)}") from error
 
-    async def _open(self, endpoint: Endpoint, sock: socket.socket, search: Search) -> Uplink:
-        insists = self._options.force or search.insists(endpoint)
-        uplink = Uplink(endpoint, self._options, insists=insists, redirects=search.redirects)
+    async def _open(
+        self, endpoint: Endpoint, search: Search, *, tells_password: bool = False
+    ) -> Uplink:
+        sock = await _connected(endpoint, self._options.idle_timeout_s)
+        uplink = Uplink(
+            endpoint,
+            self._options,
+            insists=self._options.force or search.insists(endpoint),
+            redirects=search.redirects,
+            keys=self._keys,
+            tells_password=tells_password,
+        )
         settings = ConnectionSettings(
             max_frame_size_bytes=self._options.max_frame_size_bytes,
             session_window_frames=SESSION_WINDOW_FRAMES,
             idle_timeout_s=self._options.idle_timeout_s,
         )
         try:
-            stream = None if endpoint.is_plain else self._stream_to(endpoint)
+            encrypted = self._encrypted(endpoint)
+            stream = None if endpoint.is_plain else _stream_to(endpoint, encrypted)
             fd = sock.fileno() if endpoint.is_plain else -1
             connection = Connection(self._core, uplink, settings, fd)
         except BaseException:
@@ -180,7 +195,8 @@ class Dialler:
             if self._scratch is None:
                 self._scratch = bytearray(READ_BYTES)
             pump = StreamPump(connection, sock, stream, self._scratch, self._turn)
-        uplink.start(connection, pump)
+        bound = None if encrypted is None else partial(_end_point_of, encrypted)
+        uplink.start(connection, pump, bound)
         try:
             await uplink.opened
         except BaseException:
@@ -188,22 +204,29 @@ class Dialler:
             raise
         return uplink
 
-    def _stream_to(self, endpoint: Endpoint) -> ByteStream:
-        encrypted = None
-        if endpoint.is_encrypted:
-            encrypted = TlsStream(self._tls_context(), False, server_hostname=endpoint.name)
-        if not endpoint.is_web:
-            assert encrypted is not None
-            return encrypted
-        from cogwork.io.websocket import WebSocketStream  # noqa: PLC0415  # most need none
-
-        web = WebSocketStream(server_side=False, host=endpoint.authority)
-        return web if encrypted is None else StackedStream(encrypted, web)
+    def _encrypted(self, endpoint: Endpoint) -> TlsStream | None:
+        if not endpoint.is_encrypted:
+            return None
+        return TlsStream(self._tls_context(), False, server_hostname=endpoint.name)
 
     def _tls_context(self) -> ssl.SSLContext:
         if self._tls is None:
             self._tls = client_context()
         return self._tls
+
+
+def _stream_to(endpoint: Endpoint, encrypted: TlsStream | None) -> ByteStream:
+    if not endpoint.is_web:
+        assert encrypted is not None
+        return encrypted
+    from cogwork.io.websocket import WebSocketStream  # noqa: PLC0415  # most need none
+
+    web = WebSocketStream(server_side=False, host=endpoint.authority)
+    return web if encrypted is None else StackedStream(encrypted, web)
+
+
+def _end_point_of(encrypted: TlsStream) -> bytes | None:
+    return encrypted.server_end_point
 
 
 async def _connected(endpoint: Endpoint, silence_s: float) -> socket.socket:

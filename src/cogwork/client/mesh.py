@@ -464,7 +464,7 @@ def connect(  # the keyword options are those of Options
     password: str | None = None,
     name: str | None = None,
     tls: ssl.SSLContext | None = None,
-    sasl: Mechanism | None = None,
+    sasl: Mechanism | tuple[Mechanism, ...] | None = None,
     retry: Retry | None = None,
     force: bool = False,
     connect_timeout_s: float = 10.0,
@@ -483,7 +483,8 @@ def connect(  # the keyword options are those of Options
         password: The user's, where a URL holds none: so it need not stand in it.
         name: The container-id of this client; None makes one up.
         tls: Certificates; see `cogwork.io.tls.client_context`.
-        sasl: `ANONYMOUS`, `PLAIN` or `EXTERNAL`; None chooses.
+        sasl: The SASL mechanism, such as `SCRAM-SHA-256`, or a tuple of those that may be used;
+            None chooses the strongest that suits.
         retry: Pauses between attempts to connect again.
         force: Whether to ask never to be redirected, and to follow no redirect.
         connect_timeout_s: How long one host may take to answer.

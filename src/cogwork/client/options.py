@@ -6,7 +6,7 @@ import os
 import platform
 import secrets
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 from cogwork.client.checks import demand_seconds
 from cogwork.client.retry import Retry
@@ -21,7 +21,15 @@ if TYPE_CHECKING:
 
 __all__ = ("Mechanism", "Options", "Retry")
 
-Mechanism = Literal["ANONYMOUS", "PLAIN", "EXTERNAL"]
+Mechanism = Literal[
+    "ANONYMOUS",
+    "PLAIN",
+    "EXTERNAL",
+    "SCRAM-SHA-256",
+    "SCRAM-SHA-512",
+    "SCRAM-SHA-256-PLUS",
+    "SCRAM-SHA-512-PLUS",
+]
 
 
 def _own_name() -> str:
@@ -36,7 +44,7 @@ class Options:
         name: The container-id of this client; must be its own.
         hostname: What the open names as the host that is wanted; None: as the URL says.
         tls: Certificates for `amqps` and `wss`; None trusts the system's authorities.
-        sasl: The mechanism to use; None chooses one that suits.
+        sasl: The mechanism to use, or those that may be; None chooses the strongest that suits.
         retry: How to connect again.
         force: Whether to be connected where the URLs say and nowhere else.
         connect_timeout_s: How long one host may take to answer.
@@ -50,7 +58,7 @@ class Options:
     name: str = field(default_factory=_own_name)
     hostname: str | None = None
     tls: ssl.SSLContext | None = None
-    sasl: Mechanism | None = None
+    sasl: Mechanism | tuple[Mechanism, ...] | None = None
     retry: Retry = field(default_factory=Retry)
     force: bool = False
     connect_timeout_s: float = 10.0
@@ -61,6 +69,12 @@ class Options:
     direct: Direct | None = None
 
     def __post_init__(self) -> None:
+        unknown = [each for each in self.mechanisms or () if each not in get_args(Mechanism)]
+        if unknown:
+            expected = ", ".join(get_args(Mechanism))
+            raise ValueError(
+                f"sasl is one of {expected}, or a tuple of them, not {unknown[0]!r:.80}"
+            )
         demand_seconds("connect_timeout_s", self.connect_timeout_s)
         demand_seconds("idle_timeout_s", self.idle_timeout_s)
         if not 0 <= self.idle_timeout_s < IDLE_TIMEOUT_S_MAX:
@@ -68,3 +82,8 @@ class Options:
                 f"idle_timeout_s is a number of seconds below {IDLE_TIMEOUT_S_MAX}, or 0 for "
                 f"never, not {self.idle_timeout_s!r:.80}"
             )
+
+    @property
+    def mechanisms(self) -> tuple[str, ...] | None:
+        """The mechanisms that may be used; None leaves it to the client."""
+        return (self.sasl,) if isinstance(self.sasl, str) else self.sasl

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import platform
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -13,15 +14,19 @@ from cogwork.amqp.extensions import ANONYMOUS_RELAY
 from cogwork.amqp.frames import FRAME_HEADER_BYTES, MIN_MAX_FRAME_SIZE
 from cogwork.amqp.performatives import Open, Role
 from cogwork.amqp.redirect import FORCE, REDIRECTS
-from cogwork.amqp.sasl import ANONYMOUS, EXTERNAL, PLAIN, SaslInit, build_plain
+from cogwork.amqp.sasl import PLAIN, SaslCode, SaslInit
 from cogwork.amqp.types import Symbol, UInt
 from cogwork.client.errors import AuthenticationError, ConnectError, connection_error
 from cogwork.client.link_end import LEFT_PAUSE_S, LinkEnd, has_more
 from cogwork.client.redirection import Redirected, redirection_of
 from cogwork.dataplane.encoding.composites import encode
 from cogwork.dataplane.host import DiallingSide
+from cogwork.io.login import ClientLogin, NoMechanismError, off_loop
+from cogwork.sasl.sides import ClientContext
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cogwork.amqp.performatives import Attach
     from cogwork.client.options import Options
     from cogwork.client.url import Endpoint
@@ -30,8 +35,13 @@ if TYPE_CHECKING:
     from cogwork.dataplane.session import SessionEndpoint
     from cogwork.dataplane.transport.session_end import Session
     from cogwork.io.pump import SocketPump, StreamPump
+    from cogwork.sasl.verifier import Keys
 
-__all__ = ("Uplink",)
+__all__ = ("KeyCache", "PasswordWanted", "Uplink")
+
+KeyCache = dict[tuple[str, str, bytes, int], "Keys"]
+
+log = logging.getLogger("cogwork.client")
 
 CLOSE_TIMEOUT_S = 5.0
 """A container answers a close at once, or never, however lively it is."""
@@ -45,6 +55,10 @@ UNHEARD = {
     "ws": "; a port for plain AMQP is named by amqp://, one for TLS by wss:// or amqps://",
 }
 """What may be wrong with a URL where the other end hangs up without a word."""
+
+
+class PasswordWanted(AuthenticationError):
+    """SCRAM was refused where PLAIN is offered, too, and may be tried."""
 
 
 class Uplink(DiallingSide):
@@ -61,7 +75,14 @@ class Uplink(DiallingSide):
     connection: Connection
 
     def __init__(
-        self, endpoint: Endpoint, options: Options, *, insists: bool = False, redirects: int = 0
+        self,
+        endpoint: Endpoint,
+        options: Options,
+        *,
+        insists: bool = False,
+        redirects: int = 0,
+        keys: KeyCache | None = None,
+        tells_password: bool = False,
     ) -> None:
         """Has no connection yet.
 
@@ -70,6 +91,8 @@ class Uplink(DiallingSide):
             options: Name, SASL, time-outs.
             insists: Whether it asks not to be redirected.
             redirects: How many redirects in a row have led there.
+            keys: Keys of SCRAM from connections before.
+            tells_password: Whether to log in by PLAIN, as SCRAM was refused.
         """
         loop = asyncio.get_running_loop()
         self.endpoint = endpoint
@@ -84,13 +107,29 @@ class Uplink(DiallingSide):
         self._session_error: AmqpError | None = None
         self._closing_since_s: float | None = None
         self._overlong = ""
+        self._keys = {} if keys is None else keys
+        self._tells_password = tells_password
+        self._login = ClientLogin()
+        self._end_point: Callable[[], bytes | None] = _no_end_point
         self.fell_silent = False
 
     # -- life
 
-    def start(self, connection: Connection, pump: SocketPump | StreamPump) -> None:
-        """Says the first header on a connection whose socket stands."""
+    def start(
+        self,
+        connection: Connection,
+        pump: SocketPump | StreamPump,
+        end_point: Callable[[], bytes | None] | None = None,
+    ) -> None:
+        """Says the first header on a connection whose socket stands.
+
+        Args:
+            connection: Made with this uplink as its host.
+            pump: Carries its bytes.
+            end_point: Tells what the TLS connection is known by; None without TLS.
+        """
         self.connection = connection
+        self._end_point = end_point or _no_end_point
         self._pump = pump
         vhost = self.endpoint.vhost
         hostname = self._options.hostname
@@ -155,6 +194,7 @@ class Uplink(DiallingSide):
 
     def abandon(self) -> None:
         """Gives everything up at once."""
+        self._login.cancel()
         self.connection.lose()
         if self._pump is not None:
             self._pump.close()
@@ -219,36 +259,47 @@ class Uplink(DiallingSide):
     # -- what the data plane asks: SASL and open
 
     def sasl_init(self, _connection: Connection, offered: tuple[Symbol, ...]) -> SaslInit:
-        """Chooses the mechanism: the one that was asked for, else what the URL has."""
-        mechanism = self._choose(offered)
-        response = None
-        if mechanism == PLAIN:
-            response = build_plain(self.endpoint.user or "", self.endpoint.password)
-        elif mechanism == ANONYMOUS:
-            response = b"cogwork"
-        elif mechanism == EXTERNAL:
-            response = b""
-        init = SaslInit(mechanism=mechanism, initial_response=response, hostname=self.endpoint.name)
+        """Chooses the mechanism: of those that were asked for, else the strongest."""
+        endpoint, options = self.endpoint, self._options
+        wanted = (PLAIN,) if self._tells_password else options.mechanisms
+        context = ClientContext(
+            work=off_loop,
+            user=endpoint.user,
+            password=endpoint.password,
+            has_certificate=options.tls is not None,
+            is_private=endpoint.is_private,
+            end_point=self._end_point(),
+            offered=offered,
+            chosen=None if wanted is None else tuple(map(Symbol, wanted)),
+            keys=self._keys,
+        )
+        try:
+            init = self._login.begin(context, endpoint.name)
+        except NoMechanismError as error:
+            self._fault = self._no_mechanism(offered, error)
+            raise self._fault from None
+        if init.mechanism == PLAIN and wanted is None and not endpoint.is_private:
+            log.warning("%s: the password goes there unencrypted: amqps:// protects it", endpoint)
         self._measure(init, "user, password and host")
         return init
 
-    def _choose(self, offered: tuple[Symbol, ...]) -> Symbol:
-        if self._options.sasl is not None:
-            wanted = [Symbol(self._options.sasl)]
-        elif self.endpoint.user is not None:
-            wanted = [PLAIN]
-        else:
-            wanted = [EXTERNAL, ANONYMOUS] if self._options.tls is not None else [ANONYMOUS]
-        for mechanism in wanted:
-            if mechanism in offered:
-                return mechanism
+    def _no_mechanism(
+        self, offered: tuple[Symbol, ...], error: NoMechanismError
+    ) -> AuthenticationError:
         names = ", ".join(offered) or "none"
-        self._fault = AuthenticationError(
+        return AuthenticationError(
             f"{self.endpoint}: the container offers {names}, this client can use "
-            f"{' or '.join(wanted)}"
+            f"{' or '.join(error.usable)}"
             + ("" if self.endpoint.user is not None else "; a URL can hold user:password@")
         )
-        raise self._fault
+
+    def on_sasl_challenge(self, connection: Connection, challenge: bytes) -> None:
+        """Answers, as soon as the answer is there."""
+        self._login.respond(connection, challenge)
+
+    def on_sasl_success(self, _connection: Connection, data: bytes | None) -> None:
+        """Demands what the mechanism has the container prove."""
+        self._login.finish(data)
 
     def on_open(self, connection: Connection, _opened: Open) -> None:
         """The container has opened; if it does not serve the virtual host it will close now."""
@@ -317,23 +368,43 @@ class Uplink(DiallingSide):
             self.closed.set_result(error or self._session_error)
 
     def _why(self, error: AmqpError | None) -> ConnectError:
-        if isinstance(self._fault, ConnectError):
-            return self._fault
         overlong = self._overlong if self.connection.remote is None else ""
         if self._fault is not None:
-            made = ConnectError(f"{self.endpoint}: {self._fault}{overlong}")
-            made.__cause__ = self._fault
-            return made
+            return self._why_faulty(self._fault, overlong)
         if error is not None and error.condition == Condition.CONNECTION_REDIRECT:
             return self._why_not_here(error)
         if error is not None and error.description and not self.connection.wire.bytes_in:
             scheme = self.endpoint.scheme
             text = f"{error.description} before anything came{UNHEARD.get(scheme, '')}"
             error = AmqpError(condition=error.condition, description=text)
-        return connection_error(str(self.endpoint), error, overlong)
+        made = connection_error(str(self.endpoint), error, overlong)
+        is_refused = self.connection.sasl_refusal is SaslCode.AUTH
+        return self._refused(made) if is_refused and self._login.is_scram else made
+
+    def _refused(self, made: ConnectError) -> ConnectError:
+        """Says whether the password may be told, or would have to be, where SCRAM is refused."""
+        if self._login.may_tell_password:
+            return PasswordWanted(str(made))
+        if not self._login.is_plain_offered:
+            return made
+        return AuthenticationError(
+            f"{made}; a password that was hashed before there was SCRAM needs `cogwork passwd` "
+            "once more, or sasl='PLAIN', which tells it to who reads along"
+        )
+
+    def _why_faulty(self, fault: BaseException, overlong: str) -> ConnectError:
+        if isinstance(fault, ConnectError):
+            return fault
+        made = ConnectError(f"{self.endpoint}: {fault}{overlong}")
+        made.__cause__ = fault
+        return made
 
     def _why_not_here(self, redirect: AmqpError) -> ConnectError:
         try:
             return Redirected(self.endpoint, redirection_of(self.endpoint, redirect))
         except ConnectError as problem:
             return problem
+
+
+def _no_end_point() -> bytes | None:
+    return None

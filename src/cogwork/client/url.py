@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from cogwork.amqp.redirect import Host
 from cogwork.client.errors import InvalidUrlError
+from cogwork.io.loopback import is_loopback
 
 if TYPE_CHECKING:
     from urllib.parse import SplitResult
@@ -48,8 +49,8 @@ class Endpoint:
         scheme: `amqp`, `amqps`, `ws`, `wss` or `unix`.
         host: A name or an address; for a Unix-domain socket the path.
         port: The TCP port; 0 for a Unix-domain socket.
-        user: For SASL PLAIN; None without.
-        password: For SASL PLAIN.
+        user: For SASL; None without.
+        password: The user's.
         vhost: The virtual host; empty for the default one.
         known_as: What the container is called, if it is not called as its host is.
     """
@@ -81,6 +82,11 @@ class Endpoint:
     def is_encrypted(self) -> bool:
         """Whether TLS is spoken."""
         return self.scheme in ("amqps", "wss")
+
+    @property
+    def is_private(self) -> bool:
+        """Whether nobody can read along: TLS is spoken, or no other machine is asked."""
+        return self.is_encrypted or self.is_unix or is_loopback(self.host)
 
     @property
     def is_web(self) -> bool:

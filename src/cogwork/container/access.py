@@ -4,18 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import Condition, ProtocolError
-from cogwork.amqp.sasl import ANONYMOUS, EXTERNAL, PLAIN, SaslCode, SaslInit, parse_plain
+from cogwork.amqp.sasl import EXTERNAL, SaslCode
 from cogwork.container.permissions import Permissions, permissions_of
-from cogwork.container.users import AuthenticationBusyError, PasswordChecker
+from cogwork.container.users import PasswordChecker
+from cogwork.container.verifiers import Verifiers, kept_secret
 from cogwork.router.mesh.bounds import ADDRESS_BYTES_MAX
+from cogwork.sasl.mechanisms import MECHANISMS
+from cogwork.sasl.sides import Challenge, Failure, ServerContext, Success
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from pathlib import Path
+
+    from cogwork.amqp.sasl import SaslInit
     from cogwork.amqp.types import Symbol
+    from cogwork.container.clients import ClientContext
     from cogwork.container.settings import Configuration
     from cogwork.dataplane.connection import Connection
+    from cogwork.sasl.sides import Mechanism, ServerSide, Step
+    from cogwork.sasl.verifier import Verifier
 
 __all__ = ("Access", "Permits")
 
@@ -61,6 +72,21 @@ PERMIT_BYTES = 64
 """What a decision takes beside the address, about."""
 
 
+@dataclass(slots=True)
+class _Login:
+    """One exchange with a peer that has not logged in yet.
+
+    Attributes:
+        mechanism: Which.
+        side: The container's part.
+        task: Waits for a step that takes long; None while the peer has to say something.
+    """
+
+    mechanism: Symbol
+    side: ServerSide
+    task: asyncio.Task[None] | None = None
+
+
 class Access:
     """Decides over logins and permissions."""
 
@@ -72,44 +98,137 @@ class Access:
 
         Raises:
             PasswordHashError: A hash is malformed.
+            VerifierError: A SCRAM verifier is malformed.
         """
         self._configuration = configuration
         self._passwords = PasswordChecker(configuration.users)
-        self._logins: dict[Connection, asyncio.Task[None]] = {}
+        self._verifiers = Verifiers(configuration.users, kept_secret(None))
+        self._logins: dict[Connection, _Login] = {}
         self._known: dict[str | None, Permissions] = {}
 
     def replace(self, configuration: Configuration) -> None:
         """Takes over another configuration's users, for logins and rights from now on."""
+        fresh = Verifiers(configuration.users, self._verifiers.secret)
         self._passwords.replace(configuration.users)
+        self._verifiers = fresh
         self._configuration = configuration
         self._known.clear()
+
+    def keep_secrets(self, directory: Path) -> None:
+        """Keeps what only the container may know on the disk, so that restarts tell nothing.
+
+        Args:
+            directory: Where.
+        """
+        self._verifiers = Verifiers(self._configuration.users, kept_secret(directory))
+
+    def offered(self, mechanisms: tuple[Symbol, ...], client: ClientContext) -> tuple[Symbol, ...]:
+        """Lists those by which a peer may log in.
+
+        EXTERNAL is for who has shown a certificate, SCRAM where users have verifiers, and what is
+        bound to a channel where there is one that can be bound to.
+
+        Args:
+            mechanisms: Those of the listener.
+            client: Whose connection it is.
+        """
+        has_shown = client.certificate_name is not None
+        able = tuple(each for each in mechanisms if self._is_able(MECHANISMS[each], client))
+        others = tuple(each for each in able if each != EXTERNAL)
+        return able if has_shown or not others else others
+
+    def _is_able(self, mechanism: Mechanism, client: ClientContext) -> bool:
+        has_verifiers = mechanism.hash_name is None or self._verifiers.has(mechanism.hash_name)
+        return has_verifiers and (client.end_point is not None or not mechanism.binds)
 
     def authenticate(
         self,
         connection: Connection,
         init: SaslInit,
         offered: tuple[Symbol, ...],
-        certificate_name: str | None,
+        client: ClientContext,
     ) -> None:
         """Answers a client's choice of mechanism, now or when its password has been checked.
 
         Raises:
-            ProtocolError: The mechanism was not offered, or its response is malformed.
+            ProtocolError: Its response is malformed.
         """
         if init.mechanism not in offered:
             connection.sasl_done(SaslCode.AUTH)
-        elif init.mechanism == ANONYMOUS:
-            connection.sasl_done(SaslCode.OK)
-        elif init.mechanism == EXTERNAL:
-            known = certificate_name is not None and self._is_user(certificate_name)
-            connection.sasl_done(SaslCode.OK if known else SaslCode.AUTH, certificate_name)
-        elif init.mechanism == PLAIN:
-            self._check_plain(connection, init.initial_response or b"")
-        else:
-            raise ProtocolError(Condition.NOT_IMPLEMENTED, f"SASL {init.mechanism}")
+            return
+        context = ServerContext(
+            users=self,
+            offered=offered,
+            certificate_name=client.certificate_name,
+            end_point=client.end_point,
+        )
+        login = _Login(init.mechanism, MECHANISMS[init.mechanism].server(context))
+        self._logins[connection] = login
+        self._take(connection, login, init.initial_response)
 
-    def _is_user(self, name: str) -> bool:
+    def respond(self, connection: Connection, response: bytes) -> None:
+        """Goes on with a login that the client was asked more for.
+
+        Raises:
+            ProtocolError: It was not asked, or its response is malformed.
+        """
+        login = self._logins.get(connection)
+        if login is None or login.task is not None:
+            raise ProtocolError(Condition.NOT_ALLOWED, "no challenge was sent")
+        self._take(connection, login, response)
+
+    def _take(self, connection: Connection, login: _Login, response: bytes | None) -> None:
+        step = login.side.respond(response)
+        if isinstance(step, (Challenge, Success, Failure)):
+            self._go_on(connection, login, step)
+        else:
+            later = self._go_on_later(connection, login, step)
+            login.task = asyncio.get_running_loop().create_task(later)
+
+    async def _go_on_later(
+        self, connection: Connection, login: _Login, step: Callable[[], Awaitable[Step]]
+    ) -> None:
+        try:
+            taken = await step()
+            login.task = None
+            self._go_on(connection, login, taken)
+        except ProtocolError as error:
+            connection.on_violation(error.condition, error.description)
+        connection.flush()
+
+    def _go_on(self, connection: Connection, login: _Login, step: Step) -> None:
+        if isinstance(step, Challenge):
+            connection.sasl_challenge(step.data)
+            return
+        self._logins.pop(connection, None)  # a refusal ends the connection, and not this
+        if isinstance(step, Success):
+            connection.sasl_done(SaslCode.OK, step.identity, step.data)
+            return
+        if not step.is_temporary:
+            log.warning(
+                "refused a login as %.80r by %s: %s", step.user, login.mechanism, step.reason
+            )
+        connection.sasl_done(SaslCode.SYS_TEMP if step.is_temporary else SaslCode.AUTH)
+
+    # -- what the mechanisms ask
+
+    def has(self, name: str) -> bool:
+        """Tells whether there is such a user."""
         return any(user.name == name for user in self._configuration.users)
+
+    async def check(self, name: str, password: str) -> bool:
+        """Tells whether the user exists and the password is theirs.
+
+        Raises:
+            LoginBusyError: Too many checks wait already.
+        """
+        return await self._passwords.check(name, password)
+
+    def verifier(self, hash_name: str, name: str) -> tuple[Verifier, str | None]:
+        """Returns a user's verifier and configured name; a decoy and None where there is none."""
+        return self._verifiers.of(hash_name, name)
+
+    # -- what connections may do
 
     def is_container(self, identity: str | None) -> bool:
         """Tells whether a peer may be another container."""
@@ -119,31 +238,11 @@ class Access:
             return self.permissions(None).are_all if told is None else told
         return any(user.name == identity and user.mesh for user in self._configuration.users)
 
-    def _check_plain(self, connection: Connection, response: bytes) -> None:
-        plain = parse_plain(response)
-        task = asyncio.get_running_loop().create_task(
-            self._check_password(connection, plain.user, plain.password)
-        )
-        self._logins[connection] = task
-        task.add_done_callback(lambda _: self._logins.pop(connection, None))
-
     def forget(self, connection: Connection) -> None:
         """Gives up the login of a peer that has gone: those behind it need not wait for that."""
         login = self._logins.pop(connection, None)
-        if login is not None:
-            login.cancel()
-
-    async def _check_password(self, connection: Connection, user: str, password: str) -> None:
-        try:
-            is_right = await self._passwords.check(user, password)
-            code = SaslCode.OK if is_right else SaslCode.AUTH
-            if not is_right:
-                log.warning("refused a login as %.80r", user)
-        except AuthenticationBusyError:
-            code = SaslCode.SYS_TEMP
-        self._logins.pop(connection, None)  # a refusal ends the connection, and not this
-        connection.sasl_done(code, user if code is SaslCode.OK else None)
-        connection.flush()
+        if login is not None and login.task is not None:
+            login.task.cancel()
 
     def permissions(self, identity: str | None) -> Permissions:
         """Returns what a connection's peer may do; a user that has gone may do nothing."""
@@ -155,6 +254,6 @@ class Access:
 
     def close(self) -> None:
         """Stops the password threads; logins under way are given up."""
-        for task in list(self._logins.values()):
-            task.cancel()
+        for connection in list(self._logins):
+            self.forget(connection)
         self._passwords.close()

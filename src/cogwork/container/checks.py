@@ -25,6 +25,8 @@ from cogwork.router.mesh.bounds import (
     VIRTUAL_HOSTS_MAX,
 )
 from cogwork.router.patterns import misplaced_wildcard
+from cogwork.sasl.mechanisms import MECHANISMS, SCRAM
+from cogwork.sasl.verifier import VerifierError, parse_verifier
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -36,7 +38,6 @@ if TYPE_CHECKING:
         Configuration,
         Link,
         Listen,
-        Mechanism,
         Node,
         Permission,
         Queue,
@@ -121,17 +122,20 @@ def _virtual_hosts(vhosts: Sequence[Vhost]) -> Iterator[Problem]:
             yield problem.below("vhost", at)
 
 
-def _mechanisms_with_users(users: Iterable[User]) -> set[Mechanism]:
+def _mechanisms_with_users(users: Iterable[User]) -> set[str]:
     """Which mechanisms let anyone in at all."""
-    usable: set[Mechanism] = {"ANONYMOUS"}
+    usable: set[str] = {"ANONYMOUS"}
     for user in users:
         usable.add("EXTERNAL")
         if user.password_hash is not None:
             usable.add("PLAIN")
+        for line in user.scram_verifiers:
+            hash_name = f"sha{line.partition('$')[0].rpartition('-')[2]}"
+            usable.update(each for each in SCRAM if MECHANISMS[each].hash_name == hash_name)
     return usable
 
 
-def _listen(listen: Listen, can_log_in: set[Mechanism]) -> Iterator[Problem]:
+def _listen(listen: Listen, can_log_in: set[str]) -> Iterator[Problem]:
     transport = f'transport = "{listen.transport}"'
     yield from _tls(listen)
     if listen.origins and listen.transport not in ("ws", "wss"):
@@ -152,10 +156,15 @@ def _listen(listen: Listen, can_log_in: set[Mechanism]) -> Iterator[Problem]:
         yield Problem(
             ("sasl",), f'"ANONYMOUS" on {listen.endpoint}', "a loopback host, or users who log in"
         )
+    binding = [each for each in SCRAM if MECHANISMS[each].binds and each in (listen.sasl or ())]
+    if binding and listen.tls is None:
+        yield Problem(("sasl",), f'"{binding[0]}" without TLS', "a table tls with it")
     if not can_log_in.intersection(listen.mechanisms):
+        # What is offered by default to users with verifiers need not be told where there are none.
+        named = [each for each in listen.mechanisms if listen.sasl or each not in SCRAM]
         yield Problem(
             ("sasl",),
-            f"{' and '.join(listen.mechanisms)} on {listen.endpoint}, where nobody can log in",
+            f"{' and '.join(named)} on {listen.endpoint}, where nobody can log in",
             "a [[user]]; `cogwork passwd NAME` prints one",
         )
 
@@ -279,7 +288,22 @@ def _user(user: User) -> Iterator[Problem]:
             check_hash(user.password_hash)
         except PasswordHashError as error:
             yield Problem(("password_hash",), str(error), "what `cogwork passwd NAME` prints")
+    yield from _verifiers(user.scram_verifiers)
     yield from _permissions(user.permissions)
+
+
+def _verifiers(lines: Sequence[str]) -> Iterator[Problem]:
+    expected = "what `cogwork passwd NAME` prints"
+    hashes: set[str] = set()
+    for at, line in enumerate(lines):
+        try:
+            hash_name = parse_verifier(line).hash_name
+        except VerifierError as error:
+            yield Problem(("scram_verifiers", at), str(error), expected)
+            continue
+        if hash_name in hashes:
+            yield Problem(("scram_verifiers", at), "a second verifier for one hash", expected)
+        hashes.add(hash_name)
 
 
 def _permissions(permissions: Sequence[Permission]) -> Iterator[Problem]:

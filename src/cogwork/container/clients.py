@@ -47,6 +47,7 @@ class ClientContext:
         closing_since_s: Since when it owes us the answer to our close, by the monotonic clock.
         permits: What its messages may be sent to that name their address; None until one is sent.
         name_of_certificate: Tells whom its client certificate names; None without TLS.
+        end_point: What its TLS connection is known by to both ends; None without TLS.
     """
 
     listen: Listen | LinkSocket | Inside
@@ -63,6 +64,7 @@ class ClientContext:
     closing_since_s: float | None = None
     permits: Permits | None = None
     name_of_certificate: Callable[[], str | None] | None = None
+    end_point: bytes | None = None
 
     @property
     def certificate_name(self) -> str | None:

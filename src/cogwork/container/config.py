@@ -414,7 +414,7 @@ def _suggest(key: str, known: list[str]) -> str:
 def _show_at(document: object, path: Path) -> str:
     for part in path:
         document = document[part]  # type: ignore[index] # the path was made from this document
-    return "a value that is not shown" if path and path[-1] in SECRET_KEYS else _show(document)
+    return "a value that is not shown" if SECRET_KEYS.intersection(path) else _show(document)
 
 
 def _show(value: object) -> str:

@@ -11,6 +11,7 @@ import asyncio
 import logging
 import socket
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import structs
@@ -163,6 +164,9 @@ class Container:
     def _complete(self, worker: Worker | None) -> None:
         """Makes what needs the data directory to be open, which nobody else can use now."""
         configuration = self.configuration
+        secrets = _secrets_directory(configuration, worker)
+        if secrets is not None:
+            self._access.keep_secrets(secrets)
         if worker is not None:
             self.mesh.siblings = frozenset(siblings(self.id, worker.count))
             self.peers.offer(OFFERED, UInt(worker.count))
@@ -443,3 +447,11 @@ def _renewed(old: list[LinkSettings], new: list[LinkSettings]) -> list[LinkSetti
     """Return the links that are dialled, with the logins of those that were read again."""
     fresh = {link.target.endpoint: link for link in new}
     return [structs.replace(fresh.get(link.target.endpoint, link), cost=link.cost) for link in old]
+
+
+def _secrets_directory(configuration: Configuration, worker: Worker | None) -> Path | None:
+    """Return where secrets are kept that all workers of a container have in common."""
+    if configuration.data_dir is not None:
+        own = Path(configuration.data_dir)
+        return own if worker is None else own.parent
+    return None if worker is None else Path(worker.directory)

@@ -320,6 +320,7 @@ class Listeners:
             client.name_of_certificate = lambda: identity_of(
                 encrypted.peer_certificate, kind, users
             )
+            client.end_point = place.tls.end_point
         if place.web is not None:
             web = place.web(server_side=True, origins=tuple(place.listen.origins))
             return web if encrypted is None else StackedStream(encrypted, web)

@@ -27,7 +27,7 @@ from cogwork.amqp.extensions import (
 from cogwork.amqp.outcomes import Released
 from cogwork.amqp.performatives import Attach, Open
 from cogwork.amqp.redirect import CONSOLE, FORCE, MESH, REDIRECTS
-from cogwork.amqp.sasl import ANONYMOUS, EXTERNAL, PLAIN, SaslInit, SaslResponse
+from cogwork.amqp.sasl import ANONYMOUS, SaslInit, SaslResponse
 from cogwork.amqp.types import Symbol
 from cogwork.container.clients import ClientContext
 from cogwork.container.gateways.inside import NoSocket
@@ -38,6 +38,7 @@ from cogwork.dataplane.connection_settings import ConnectionSettings
 from cogwork.dataplane.host import ListeningSide
 from cogwork.io.networks import socket_peer
 from cogwork.io.stream import StreamError
+from cogwork.sasl.mechanisms import MECHANISMS
 
 if TYPE_CHECKING:
     import socket
@@ -305,16 +306,15 @@ class Peers(ListeningSide):
     # -- what connections ask, and tell
 
     def sasl_mechanisms(self, connection: Connection) -> tuple[Symbol, ...]:
-        """Lists what the connection's listener offers: EXTERNAL to who has shown a certificate."""
+        """Lists what the connection's listener offers, as far as it can work for this peer."""
         client = self.client_of(connection)
-        others = tuple(each for each in client.mechanisms if each != EXTERNAL)
-        has_shown = client.certificate_name is not None
-        return client.mechanisms if has_shown or not others else others
+        return self._access.offered(client.mechanisms, client)
 
     def authenticate(self, connection: Connection, frame: SaslInit | SaslResponse) -> None:
         """Has the login checked."""
         if not isinstance(frame, SaslInit):
-            raise ProtocolError(Condition.NOT_ALLOWED, "no challenge was sent")
+            self._access.respond(connection, frame.response)
+            return
         if (
             self.mesh is not None
             and not self.mesh.readiness.is_reached
@@ -326,17 +326,18 @@ class Peers(ListeningSide):
             connection,
             frame,
             self.sasl_mechanisms(connection),
-            self.client_of(connection).certificate_name,
+            self.client_of(connection),
         )
 
     def _is_container(self, frame: SaslInit) -> bool:
         """Tells whether a login is that of another container, as far as one can say."""
         if frame.mechanism == ANONYMOUS:
             return frame.initial_response == TRACE
-        if frame.mechanism == PLAIN:
-            user = (frame.initial_response or b"").split(b"\0")[1:2]
-            return bool(user) and self._access.is_container(user[0].decode(errors="replace"))
-        return True
+        mechanism = MECHANISMS.get(frame.mechanism)
+        if mechanism is None or not mechanism.has_user:
+            return True
+        user = mechanism.user_of(frame.initial_response or b"")
+        return user is not None and self._access.is_container(user)
 
     def _authenticate_held(self, connection: Connection, frame: SaslInit) -> None:
         """Goes on with a login that had to wait until it is known what other containers want."""

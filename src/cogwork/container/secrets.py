@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 
 __all__ = ("SECRET_KEYS", "BadVariable", "fill_in", "with_variables")
 
-SECRET_KEYS = frozenset({"key_password", "password", "password_hash", "token", "url"})
+SECRET_KEYS = frozenset(
+    {"key_password", "password", "password_hash", "scram_verifiers", "token", "url"}
+)
 """Values that no message may show, or that may hold a password."""
 
 OPEN_KEYS = frozenset({"name", "permissions"})

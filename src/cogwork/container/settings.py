@@ -80,7 +80,15 @@ Seconds = Annotated[float, Meta(gt=0, lt=SECONDS_MAX)]
 Size = Annotated[int, Meta(ge=1, le=2**63 - 1)]
 Text = Annotated[str, Meta(min_length=1)]
 Voters = Annotated[list[Text], Meta(min_length=1, max_length=VOTERS_MAX)]
-Mechanism = Literal["ANONYMOUS", "PLAIN", "EXTERNAL"]
+Mechanism = Literal[
+    "ANONYMOUS",
+    "PLAIN",
+    "EXTERNAL",
+    "SCRAM-SHA-256",
+    "SCRAM-SHA-512",
+    "SCRAM-SHA-256-PLUS",
+    "SCRAM-SHA-512-PLUS",
+]
 Right = Literal["send", "receive", "manage"]
 RIGHTS: tuple[Right, ...] = ("send", "receive", "manage")
 
@@ -183,6 +191,10 @@ class Listen(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             return tuple(self.sasl)
         wanted: dict[Mechanism, bool] = {
             "EXTERNAL": self.tls is not None and self.tls.client_ca is not None,
+            "SCRAM-SHA-512-PLUS": self.tls is not None,
+            "SCRAM-SHA-256-PLUS": self.tls is not None,
+            "SCRAM-SHA-512": True,
+            "SCRAM-SHA-256": True,
             "PLAIN": True,
             "ANONYMOUS": self.is_loopback,
         }
@@ -212,15 +224,17 @@ class User(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`[[user]]`: who may connect.
 
     Attributes:
-        name: As given to SASL PLAIN, or the common name of a client certificate.
-        password_hash: As printed by `cogwork passwd`; None lets only a certificate in.
+        name: As given to SASL PLAIN or SCRAM, or the common name of a client certificate.
+        password_hash: As printed by `cogwork passwd`, for SASL PLAIN; None takes no password there.
         password_file: The file with the password itself; its hash is in `password_hash` then.
+        scram_verifiers: As printed there, for SASL SCRAM; none takes no password there.
         permissions: None given, nothing allowed.
         mesh: Whether it may be another container.
     """
 
     name: Text
     password_hash: Text | None = None
+    scram_verifiers: list[Text] = []
     password_file: Text | None = None
     permissions: list[Permission] = []
     mesh: bool = False

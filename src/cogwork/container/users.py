@@ -22,6 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple
 
 from cogwork.amqp.errors import CogworkError
+from cogwork.sasl.sides import LoginBusyError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from cogwork.container.settings import User
 
 __all__ = (
-    "AuthenticationBusyError",
     "PasswordChecker",
     "PasswordHashError",
     "check_hash",
@@ -61,10 +61,6 @@ PENDING_MAX = 256
 
 class PasswordHashError(CogworkError):
     """A password hash that is malformed, or costs too much to check."""
-
-
-class AuthenticationBusyError(CogworkError):
-    """Too many logins wait for their check; the peer may try again later."""
 
 
 class _Hash(NamedTuple):
@@ -160,10 +156,10 @@ class PasswordChecker:
             password: As the peer gave it.
 
         Raises:
-            AuthenticationBusyError: Too many checks wait already.
+            LoginBusyError: Too many checks wait already.
         """
         if self._pending >= PENDING_MAX:
-            raise AuthenticationBusyError(
+            raise LoginBusyError(
                 f"{PENDING_MAX} logins wait for their password check; try again later"
             )
         self._pending += 1

@@ -25,6 +25,7 @@ from cogwork.amqp.performatives import (
     decode_performative,
 )
 from cogwork.amqp.sasl import (
+    SaslChallenge,
     SaslCode,
     SaslFrame,
     SaslInit,
@@ -74,6 +75,7 @@ class Connection:
         authenticated: Whether SASL has succeeded, or was not asked for.
         is_client: Whether this side has begun.
         remote: The peer's open; None until it came.
+        sasl_refusal: Client: why the server did not let it in; None where it did not say so.
         context: Whatever the host keeps with the connection.
         relay: Asked of each session that the peer begins whether to pass it on; None passes none.
         state: Where in its life it is.
@@ -98,6 +100,7 @@ class Connection:
         "peer_idle_timeout_s",
         "relay",
         "remote",
+        "sasl_refusal",
         "settings",
         "started_s",
         "state",
@@ -116,6 +119,7 @@ class Connection:
         self.authenticated = False
         self.is_client = False
         self.was_closed = False
+        self.sasl_refusal: SaslCode | None = None
         self.ending = Ending.LOST
         self.remote: Open | None = None
         self.context: object = None
@@ -378,9 +382,11 @@ class Connection:
                 raise ProtocolError(Condition.NOT_ALLOWED, "a second sasl-init")
             self._sasl_asked = True
             self.host.authenticate(self, frame)
-        elif isinstance(frame, SaslMechanisms) and self.is_client:
+        elif isinstance(frame, SaslMechanisms) and self.is_client and self._sasl_init is None:
             self._sasl_init = self.host.sasl_init(self, tuple(frame.sasl_server_mechanisms))
             self._write_sasl(self._sasl_init)
+        elif isinstance(frame, SaslChallenge) and self._sasl_init is not None:
+            self.host.on_sasl_challenge(self, frame.challenge)
         elif isinstance(frame, SaslOutcome) and self.is_client:
             self._on_sasl_outcome(frame)
         else:
@@ -388,6 +394,7 @@ class Connection:
 
     def _on_sasl_outcome(self, outcome: SaslOutcome) -> None:
         if outcome.code is not SaslCode.OK:
+            self.sasl_refusal = outcome.code
             self._end(
                 AmqpError(
                     condition=Condition.UNAUTHORIZED_ACCESS,
@@ -395,6 +402,7 @@ class Connection:
                 )
             )
             return
+        self.host.on_sasl_success(self, outcome.additional_data)
         self._sasl_init = None  # it holds a password
         self.authenticated = True
         self.wire.expect_header()
@@ -406,11 +414,32 @@ class Connection:
             return f"the server refused the authentication before it was asked ({code.name})"
         return refusal_of(self._sasl_init, code)
 
-    def sasl_done(self, code: SaslCode, identity: str | None = None) -> None:
-        """Server: says how authentication ended; a refusal ends the connection."""
+    def sasl_challenge(self, challenge: bytes) -> None:
+        """Server: asks the client for more."""
+        if not self.is_over and not self.authenticated:
+            self._write_sasl(SaslChallenge(challenge=challenge))
+
+    def sasl_response(self, response: bytes) -> None:
+        """Client: answers a challenge."""
+        if not self.is_over and not self.authenticated:
+            self._write_sasl(SaslResponse(response=response))
+
+    def sasl_done(
+        self, code: SaslCode, identity: str | None = None, data: bytes | None = None
+    ) -> None:
+        """Server: says how authentication ended; a refusal ends the connection.
+
+        Args:
+            code: How.
+            identity: Who the peer is.
+            data: What proves this side to the client, where the mechanism has such a thing.
+        """
         if self.is_over or self.authenticated:
             return
-        self.wire.write_frame(0, _OUTCOMES[code], _SASL)
+        if data is None:
+            self.wire.write_frame(0, _OUTCOMES[code], _SASL)
+        else:
+            self._write_sasl(SaslOutcome(code=code, additional_data=data))
         if code is SaslCode.OK:
             self.identity = identity
             self.authenticated = True

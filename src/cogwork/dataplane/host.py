@@ -39,13 +39,19 @@ class Host(Protocol):
         """Server: lists what is offered; empty where none is needed and none offered."""
 
     def authenticate(self, connection: Connection, frame: SaslInit | SaslResponse) -> None:
-        """Server: answers with `connection.sasl_done`, now or later."""
+        """Server: answers by `connection.sasl_challenge` or `.sasl_done`, now or later."""
 
     def may_skip_sasl(self, connection: Connection) -> bool:
         """Server: whether a peer may start without SASL, as anonymous."""
 
     def sasl_init(self, connection: Connection, offered: tuple[Symbol, ...]) -> SaslInit:
         """Client: chooses a mechanism; raises where none of the offered ones will do."""
+
+    def on_sasl_challenge(self, connection: Connection, challenge: bytes) -> None:
+        """Client: answers with `connection.sasl_response`, now or later."""
+
+    def on_sasl_success(self, connection: Connection, data: bytes | None) -> None:
+        """Client: raises where the server, which lets it in, has not proved what it has to."""
 
     def on_open(self, connection: Connection, opened: Open) -> None:
         """The peer's open has come; a server answers with `connection.open`, or raises."""
@@ -97,6 +103,15 @@ class DiallingSide:
         """Lets nobody in without it, either."""
         return False
 
+    def on_sasl_challenge(self, _connection: Connection, challenge: bytes) -> None:
+        """Has an answer to none: a side whose mechanisms have challenges says so itself."""
+        raise ProtocolError(
+            Condition.NOT_ALLOWED, f"a SASL challenge of {len(challenge)} bytes is not expected"
+        )
+
+    def on_sasl_success(self, _connection: Connection, data: bytes | None) -> None:
+        """Demands no proof of the server."""
+
 
 class ListeningSide:
     """What is never asked of a side that listens and attaches nothing itself, or leaves it idle."""
@@ -104,6 +119,12 @@ class ListeningSide:
     def sasl_init(self, _connection: Connection, offered: tuple[Symbol, ...]) -> SaslInit:
         """Chooses nothing: it is this side that offers."""
         raise ProtocolError(Condition.NOT_ALLOWED, f"mechanisms {offered} are the server's to say")
+
+    def on_sasl_challenge(self, _connection: Connection, challenge: bytes) -> None:
+        """Never: only a side that dials is challenged."""
+
+    def on_sasl_success(self, _connection: Connection, data: bytes | None) -> None:
+        """Never: only a side that dials is let in."""
 
     def on_attached(self, link: Link) -> None:
         """Never: it attaches no links."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from cogwork.io.end_point import end_point_of_pem
 from cogwork.tls.contexts import TlsFiles, TlsFilesError, client_context, server_context
 from cogwork.tls.expiry import EXPIRY
 from cogwork.tls.identity import common_name
@@ -48,7 +49,14 @@ class Watched:
 
 
 class ServerTls:
-    """A listener's certificates: `context` is what the next handshake uses."""
+    """A listener's certificates.
+
+    Attributes:
+        files: Where they are.
+        context: What the next handshake uses.
+        end_point: What connections with that certificate are known by; None where there is no such
+            thing (see `cogwork.io.end_point`).
+    """
 
     def __init__(self, files: TlsFiles) -> None:
         """Read the files.
@@ -62,6 +70,7 @@ class ServerTls:
         self.files = files
         self._crl = Watched(files.crl)
         self.context = server_context(files)
+        self.end_point = _end_point_of(files)
 
     def reload(self, files: TlsFiles | None = None) -> None:
         """Reads the files again; new handshakes use what they hold now.
@@ -75,6 +84,7 @@ class ServerTls:
         fresh = files or self.files
         crl = Watched(fresh.crl)
         context = server_context(fresh)
+        self.end_point = _end_point_of(fresh)
         EXPIRY.forget(self.context)
         self._crl = crl
         self.context = context
@@ -90,6 +100,10 @@ class ServerTls:
             return False
         self.reload()
         return True
+
+
+def _end_point_of(files: TlsFiles) -> bytes | None:
+    return end_point_of_pem(files.certificate.read_text(errors="replace"))
 
 
 def _identity_of(path: Path | None) -> tuple[int, ...] | None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import ssl
 
 from cogwork.amqp.frames import TLS_HEADER
+from cogwork.io.end_point import end_point
 from cogwork.io.stream import Chunk, StreamError
 
 __all__ = ("RECORD_BYTES", "TlsError", "TlsStream")
@@ -84,6 +85,11 @@ class TlsStream:
     def peer_certificate(self) -> dict[str, object]:
         """What the library tells of the peer's verified certificate; empty without one."""
         return dict(self._object.getpeercert() or {}) if self.ready else {}
+
+    @property
+    def server_end_point(self) -> bytes | None:
+        """Client: the channel binding `tls-server-end-point`; None before the handshake is over."""
+        return end_point(self._object.getpeercert(binary_form=True)) if self.ready else None
 
     @property
     def version(self) -> str | None:

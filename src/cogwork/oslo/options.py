@@ -55,8 +55,8 @@ _SECURITY = [
     cfg.StrOpt(
         "sasl_mechanisms",
         default="",
-        help="Mechanisms that may be used, with blanks between: PLAIN, EXTERNAL, ANONYMOUS; empty "
-        "for whichever suits.",
+        help="Mechanisms that may be used, with blanks between: SCRAM-SHA-512, SCRAM-SHA-256 (each "
+        "with -PLUS, too), PLAIN, EXTERNAL, ANONYMOUS; empty for the strongest that suits.",
     ),
     cfg.StrOpt("sasl_config_dir", default="", help="Has no meaning any more."),
     cfg.StrOpt("sasl_config_name", default="", help="Has no meaning any more."),

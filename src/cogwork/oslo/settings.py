@@ -29,6 +29,14 @@ DEFAULT_PORT = 5672
 
 PORT_MAX = 65_535
 
+BY_PASSWORD: tuple[Mechanism, ...] = (
+    "SCRAM-SHA-512-PLUS",
+    "SCRAM-SHA-256-PLUS",
+    "SCRAM-SHA-512",
+    "SCRAM-SHA-256",
+)
+"""Those that prove a password and do not tell it."""
+
 PRE_SETTLED = frozenset({"rpc-call", "rpc-cast", "rpc-reply", "notify"})
 
 _OWN_ADDRESSES = ("vhost", "rpc_exchange", "notify_exchange")
@@ -179,7 +187,7 @@ def _client_options(group: Any, url: Any) -> Options:  # noqa: ANN401  # untyped
     return Options(
         **given,
         tls=_tls(group) if group.ssl else None,
-        sasl=_mechanism(group, has_user=has_user),
+        sasl=_mechanisms(group, has_user=has_user),
         idle_timeout_s=float(group.idle_timeout),
         retry=StepRetry(
             interval_s=group.connection_retry_interval,
@@ -206,17 +214,19 @@ def _tls(group: Any) -> ssl.SSLContext:  # noqa: ANN401  # an untyped library's 
         raise ConfigurationError(f"[{GROUP}] {names}: {error}") from error
 
 
-def _mechanism(group: Any, *, has_user: bool) -> Mechanism | None:  # noqa: ANN401  # an untyped library's object
-    """Chooses of the mechanisms that are allowed; None leaves it to the client."""
+def _mechanisms(group: Any, *, has_user: bool) -> tuple[Mechanism, ...] | None:  # noqa: ANN401  # an untyped library's object
+    """Lists those of the allowed mechanisms that can be used; None leaves it to the client."""
     allowed = group.sasl_mechanisms.upper().split()
     if not allowed:
         return None
-    wanted: list[Mechanism] = ["PLAIN"] if has_user else ["EXTERNAL", "ANONYMOUS"]
-    if not group.ssl_cert_file and "ANONYMOUS" in allowed and not has_user:
-        wanted = ["ANONYMOUS"]
-    for mechanism in wanted:
-        if mechanism in allowed:
-            return mechanism
+    wanted: tuple[Mechanism, ...] = ("EXTERNAL", "ANONYMOUS")
+    if has_user:
+        wanted = (*BY_PASSWORD, "PLAIN")
+    elif not group.ssl_cert_file and "ANONYMOUS" in allowed:
+        wanted = ("ANONYMOUS",)
+    usable = tuple(each for each in wanted if each in allowed)
+    if usable:
+        return usable if has_user else usable[:1]
     who = "with a user in the URL it needs" if has_user else "without a user in the URL it needs"
     raise ConfigurationError(
         f"[{GROUP}] sasl_mechanisms = {group.sasl_mechanisms}: {who} {' or '.join(wanted)}"

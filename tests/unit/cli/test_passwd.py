@@ -11,6 +11,7 @@ import pytest
 from cogwork.cli.main import run
 from cogwork.container.config import parse
 from cogwork.container.users import verify
+from cogwork.sasl.verifier import HASHES, derive, parse_verifier
 
 
 @pytest.mark.parametrize("text", ["wonderland\nnot this\n", "\ufeffwonderland\r\n", "wonderland"])
@@ -26,6 +27,11 @@ def test_the_block_holds_the_hash_of_the_first_line(
     assert user.name == 'Ål"ice\\'
     assert user.password_hash is not None
     assert verify(user.password_hash, "wonderland")
+    found = [parse_verifier(line) for line in user.scram_verifiers]
+    assert {each.hash_name: each.iterations for each in found} == HASHES
+    for each in found:
+        keys = derive(each.hash_name, "wonderland", each.salt, each.iterations)
+        assert keys.server_key == each.server_key
     assert tomllib.loads(out)["user"][0]["permissions"][0]["rights"] == ["send", "receive"]
 
 

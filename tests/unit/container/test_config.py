@@ -9,14 +9,17 @@ from whole_configuration import WHOLE
 
 from cogwork.container.config import ConfigurationError, check, defaults, load, parse, with_options
 from cogwork.container.mesh.urls import LinkUrl
-from cogwork.container.settings import Listen, Permission
+from cogwork.container.settings import Listen, Permission, Tls
+
+SCRAM = ("SCRAM-SHA-512", "SCRAM-SHA-256")
+"""Offered where users have verifiers."""
 
 
 def test_a_container_without_a_file_listens_on_loopback_for_anyone_there() -> None:
     configuration = defaults()
     (listen,) = configuration.listeners
     assert listen.endpoint == "127.0.0.1:5672"
-    assert listen.mechanisms == ("PLAIN", "ANONYMOUS")
+    assert listen.mechanisms == (*SCRAM, "PLAIN", "ANONYMOUS")
     assert configuration.anonymous.permissions == [
         Permission(address="#", rights=["send", "receive", "manage"])
     ]
@@ -86,8 +89,12 @@ def test_files_are_looked_for_beside_the_configuration(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("listen", "mechanisms"),
     [
-        (Listen(port=1), ("PLAIN", "ANONYMOUS")),
-        (Listen(host="0.0.0.0", port=1), ("PLAIN",)),
+        (Listen(port=1), (*SCRAM, "PLAIN", "ANONYMOUS")),
+        (Listen(host="0.0.0.0", port=1), (*SCRAM, "PLAIN")),
+        (
+            Listen(host="0.0.0.0", port=1, transport="amqps", tls=Tls(certificate="c.pem")),
+            (f"{SCRAM[0]}-PLUS", f"{SCRAM[1]}-PLUS", *SCRAM, "PLAIN"),
+        ),
         (Listen(port=1, sasl=["PLAIN"]), ("PLAIN",)),
     ],
 )

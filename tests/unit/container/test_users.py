@@ -11,12 +11,12 @@ import pytest
 from cogwork.container import users
 from cogwork.container.settings import User
 from cogwork.container.users import (
-    AuthenticationBusyError,
     PasswordChecker,
     PasswordHashError,
     hash_password,
     verify,
 )
+from cogwork.sasl.sides import LoginBusyError
 
 SALT = "c2FsdHNhbHRzYWx0c2FsdA=="
 
@@ -128,7 +128,7 @@ def test_overload_is_refused_with_a_reason(alice: User, monkeypatch: pytest.Monk
         checker = PasswordChecker([alice])
         waiting = [asyncio.create_task(checker.check("alice", "x")) for _ in range(3)]
         await asyncio.sleep(0)
-        with pytest.raises(AuthenticationBusyError, match="3 logins wait"):
+        with pytest.raises(LoginBusyError, match="3 logins wait"):
             await checker.check("alice", "wonderland")
         gate.set()
         assert await asyncio.gather(*waiting) == [False] * 3

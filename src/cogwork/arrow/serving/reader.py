@@ -16,6 +16,7 @@ import signal
 import socket
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import structs
@@ -76,6 +77,8 @@ class Reader:
         turns = Turns(pace, IdleClock())
         self._core = Core(_note_fault)
         self._access = Access(configuration)
+        if configuration.data_dir is not None:  # the container's own: both tell the same
+            self._access.keep_secrets(Path(configuration.data_dir))
         names = ["", *(vhost.name for vhost in configuration.vhosts)]
         self._peers = Peers(
             self._core,

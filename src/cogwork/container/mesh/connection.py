@@ -8,15 +8,17 @@ knows them by the properties of their open.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import platform
 import ssl
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, cast
 
 from cogwork import __version__
 from cogwork.amqp.errors import Condition, ProtocolError
 from cogwork.amqp.extensions import ESTABLISHMENT_FAILED
 from cogwork.amqp.performatives import Open
-from cogwork.amqp.sasl import ANONYMOUS, EXTERNAL, PLAIN, SaslInit, build_plain
+from cogwork.amqp.sasl import EXTERNAL, PLAIN, SaslCode
 from cogwork.amqp.types import Symbol
 from cogwork.container.mesh.names import (
     FRAME_BYTES,
@@ -27,10 +29,15 @@ from cogwork.container.mesh.names import (
 )
 from cogwork.dataplane.connection_settings import ConnectionSettings
 from cogwork.dataplane.host import DiallingSide
+from cogwork.io.login import ClientLogin, NoMechanismError, off_loop
+from cogwork.sasl.sides import ClientContext
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cogwork.amqp.errors import AmqpError
     from cogwork.amqp.performatives import Attach, Begin
+    from cogwork.amqp.sasl import SaslInit
     from cogwork.container.mesh.control_connection import ControlConnection
     from cogwork.container.mesh.urls import LinkUrl
     from cogwork.dataplane.connection import Connection
@@ -38,6 +45,7 @@ if TYPE_CHECKING:
     from cogwork.dataplane.link import Link
     from cogwork.dataplane.session import SessionEndpoint
     from cogwork.dataplane.transport.session_end import Session
+    from cogwork.sasl.verifier import Keys
 
 __all__ = (
     "SETTINGS",
@@ -46,6 +54,7 @@ __all__ = (
     "MeshConnection",
     "OtherContainerError",
     "Owner",
+    "PasswordWantedError",
 )
 
 SETTINGS = ConnectionSettings(
@@ -64,6 +73,10 @@ TRACE = b"cogwork container"
 
 class OtherContainerError(ConnectionError):
     """Who was dialled shares its port with the one that has the pair's first connection."""
+
+
+class PasswordWantedError(ConnectionError):
+    """SCRAM was refused where PLAIN is offered, too, and may be tried."""
 
 
 class Owner(Protocol):
@@ -117,6 +130,7 @@ class MeshConnection(DiallingSide):
         url: Where it was dialled; None for one that came.
         settings: What this side announces.
         opened: Set once the other side has opened; for the side that dialled.
+        tells_password: Whether to log in by PLAIN, as SCRAM was refused.
     """
 
     connection: Connection
@@ -134,6 +148,10 @@ class MeshConnection(DiallingSide):
         self.peer = ""
         self.url: LinkUrl | None = None
         self.opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.tells_password = False
+        self._keys: dict[tuple[str, str, bytes, int], Keys] = {}
+        self._login = ClientLogin()
+        self._end_point: Callable[[], bytes | None] | None = None
         self._fault: BaseException | None = None
 
     role = ""
@@ -155,10 +173,26 @@ class MeshConnection(DiallingSide):
             },
         )
 
-    def dialled(self, connection: Connection, url: LinkUrl) -> None:
-        """Says the first header, on a connection that this side dialled."""
+    def dialled(
+        self,
+        connection: Connection,
+        url: LinkUrl,
+        end_point: Callable[[], bytes | None] | None = None,
+        keys: dict[tuple[str, str, bytes, int], Keys] | None = None,
+    ) -> None:
+        """Says the first header, on a connection that this side dialled.
+
+        Args:
+            connection: Made with this as its host.
+            url: Where it leads, and who logs in.
+            end_point: Tells what the TLS connection is known by; None without TLS.
+            keys: Keys of SCRAM from connections before.
+        """
         self.connection = connection
         self.url = url
+        self._end_point = end_point
+        if keys is not None:
+            self._keys = keys
         self.connection.start(self.opening())
 
     def adopt(self, connection: Connection, opened: Open) -> None:
@@ -193,19 +227,38 @@ class MeshConnection(DiallingSide):
         """Logs in as the link's URL and certificate allow."""
         url = self.url
         assert url is not None
-        if url.user is not None and PLAIN in offered:
-            response = build_plain(url.user, url.password or "")
-            return SaslInit(mechanism=PLAIN, initial_response=response, hostname=url.host)
-        if url.has_certificate and EXTERNAL in offered:
-            return SaslInit(mechanism=EXTERNAL, initial_response=b"", hostname=url.host)
-        if url.user is None and ANONYMOUS in offered:
-            return SaslInit(mechanism=ANONYMOUS, initial_response=TRACE, hostname=url.host)
+        by_name = ClientContext(
+            work=off_loop,
+            user=url.user,
+            password=url.password or "",
+            has_certificate=url.has_certificate,
+            is_private=url.is_private,
+            trace=TRACE,
+            end_point=None if self._end_point is None else self._end_point(),
+            offered=offered,
+            chosen=(PLAIN,) if self.tells_password else None,
+            keys=self._keys,
+        )
+        ways = [by_name]
+        if url.user is not None and url.has_certificate:
+            ways.append(replace(by_name, user=None, chosen=(EXTERNAL,)))
+        for context in ways:
+            with contextlib.suppress(NoMechanismError):
+                return self._login.begin(context, url.host)
         names = ", ".join(offered) or "none"
         raise ProtocolError(
             Condition.UNAUTHORIZED_ACCESS,
             f"{url} offers the SASL mechanisms {names}; the link's URL needs user:password@, or "
             "a [[link]] in the configuration a certificate",
         )
+
+    def on_sasl_challenge(self, connection: Connection, challenge: bytes) -> None:
+        """Answers, as soon as the answer is there."""
+        self._login.respond(connection, challenge)
+
+    def on_sasl_success(self, _connection: Connection, data: bytes | None) -> None:
+        """Demands what the mechanism has the other container prove."""
+        self._login.finish(data)
 
     def on_open(self, _connection: Connection, opened: Open) -> None:
         """The container that was dialled has opened."""
@@ -267,10 +320,14 @@ class MeshConnection(DiallingSide):
 
     def on_closed(self, _connection: Connection, error: AmqpError | None) -> None:
         """The connection is over."""
+        self._login.cancel()
         if not self.opened.done():
             why = _told(error) if self._fault is None else _blamed(self._fault, self.url)
             is_elsewhere = error is not None and error.condition == OTHER_CONTAINER
             kind = OtherContainerError if is_elsewhere else ConnectionError
+            is_refused = self.connection.sasl_refusal is SaslCode.AUTH
+            if is_refused and self._login.may_tell_password:
+                kind = PasswordWantedError
             self.opened.set_exception(kind(why))
             self.opened.exception()
         self.owner.on_lost(self, error)

@@ -7,12 +7,13 @@ import contextlib
 import logging
 import random
 import time
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import structs
 
 from cogwork.amqp.errors import CogworkError
-from cogwork.container.mesh.connection import OtherContainerError
+from cogwork.container.mesh.connection import OtherContainerError, PasswordWantedError
 from cogwork.container.mesh.control_connection import ControlConnection
 from cogwork.container.mesh.data_connection import DataConnection
 from cogwork.container.mesh.urls import link_url
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from cogwork.container.mesh.service import MeshService
     from cogwork.container.mesh.urls import LinkUrl
     from cogwork.container.settings import Link
+    from cogwork.sasl.verifier import Keys
 
 __all__ = ("LinkDialler",)
 
@@ -88,6 +90,7 @@ class LinkDialler:
         self._mesh = mesh
         self._tls: ssl.SSLContext | None = None
         self._crl = Watched(self.url.crl)
+        self._keys: dict[tuple[str, str, bytes, int], Keys] = {}
         self._scratch: bytearray | None = None
         self._task: asyncio.Task[None] | None = None
 
@@ -209,6 +212,12 @@ class LinkDialler:
         return await self._open(ControlConnection, number)
 
     async def _open(self, kind: type[C], number: int) -> C:
+        try:
+            return await self._open_as(kind, number)
+        except PasswordWantedError:
+            return await self._open_as(kind, number, tells_password=True)
+
+    async def _open_as(self, kind: type[C], number: int, *, tells_password: bool = False) -> C:
         url = self.url
         opening = connected_path(url.host) if url.is_unix else connected_socket(url.host, url.port)
         sock = await opening
@@ -216,6 +225,7 @@ class LinkDialler:
             is_plain = self.url.scheme != "amqps"
             stream = None if is_plain else self._encrypted()
             made = kind(self._mesh, number)
+            made.tells_password = tells_password
             fd = sock.fileno() if is_plain else -1
             connection = Connection(self._mesh.core, made, made.settings, fd)
         except BaseException:
@@ -227,7 +237,8 @@ class LinkDialler:
             if self._scratch is None:
                 self._scratch = bytearray(READ_BYTES + RECORD_BYTES)
             StreamPump(connection, sock, stream, self._scratch)
-        made.dialled(connection, self.url)
+        end_point = None if stream is None else partial(_end_point_of, stream)
+        made.dialled(connection, self.url, end_point, self._keys)
         try:
             await made.opened
         except BaseException:
@@ -251,3 +262,7 @@ def _context_of(url: LinkUrl) -> ssl.SSLContext:
         minimum_version=url.minimum_version,
         ciphers=url.ciphers,
     )
+
+
+def _end_point_of(encrypted: TlsStream) -> bytes | None:
+    return encrypted.server_end_point

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Self
 from urllib.parse import unquote, urlsplit
 
 from cogwork.amqp.errors import Condition
+from cogwork.io.loopback import is_loopback
 from cogwork.io.socket_file import PATH_BYTES_MAX
 from cogwork.spi.node import Refused
 
@@ -50,7 +51,7 @@ class LinkUrl:
         scheme: `amqp`, `amqps` or `unix`.
         host: Its name or address, in lower case; for a Unix-domain socket the path.
         port: Its port; 0 for a Unix-domain socket.
-        user: For SASL PLAIN; None for anonymous, or for a certificate.
+        user: For SASL; None for anonymous, or for a certificate.
         password: The user's.
         certificate: PEM file that this side shows.
         key: PEM file with its key; None where the certificate's file holds it.
@@ -148,6 +149,11 @@ class LinkUrl:
     def is_unix(self) -> bool:
         """Whether it is a Unix-domain socket."""
         return self.scheme == "unix"
+
+    @property
+    def is_private(self) -> bool:
+        """Whether nobody can read along: TLS is spoken, or it leads to this machine."""
+        return self.scheme == "amqps" or self.is_unix or is_loopback(self.host)
 
     @property
     def has_certificate(self) -> bool:

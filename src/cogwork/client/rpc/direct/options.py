@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from ipaddress import ip_address
 from typing import TYPE_CHECKING
+
+from cogwork.io.loopback import is_loopback
 
 if TYPE_CHECKING:
     import ssl
 
-__all__ = ("Direct", "is_loopback")
+__all__ = ("Direct",)
 
 WILDCARDS = frozenset({"", "0.0.0.0", "::"})
 """Hosts that mean every address of this machine."""
@@ -48,13 +49,3 @@ class Direct:
             raise ValueError(f"direct: callers cannot connect to {self.host!r}: set advertise")
         if self.tls is None and not is_loopback(self.host):
             raise ValueError(f"direct: off the loopback ({self.host}) a service needs tls")
-
-
-def is_loopback(host: str) -> bool:
-    """Tells whether a host is this machine by its address or name."""
-    if host == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -1,0 +1,1 @@
+"""SASL mechanisms, without I/O: one file for each, and a table of them (RFC 4422)."""
