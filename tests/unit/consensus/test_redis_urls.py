@@ -38,3 +38,18 @@ def test_a_url_that_is_none_is_refused_without_its_password(url: str, shown: str
 )
 def test_urls_that_the_library_knows_are_taken(url: str) -> None:
     RedisHost(EngineContext({"url": url}))
+
+
+def test_a_login_beside_the_url_is_used_and_stands_in_one_place() -> None:
+    host = RedisHost(EngineContext({"user": "north", "password": "p@ss"}))
+    settings = host._redis.connection_pool.connection_kwargs
+    assert (settings["username"], settings["password"]) == ("north", "p@ss")
+    with pytest.raises(ValueError, match="stands in url, too") as failure:
+        RedisHost(EngineContext({"url": "redis://:other@h", "password": "p@ss"}))
+    assert "p@ss" not in str(failure.value)
+
+
+def test_a_password_that_is_no_text_is_not_shown() -> None:
+    with pytest.raises(ValueError, match="password is a text") as failure:
+        RedisHost(EngineContext({"password": 4711}))
+    assert "4711" not in str(failure.value)

@@ -20,7 +20,7 @@ from cogwork.consensus.redis.log import RedisLog
 from cogwork.consensus.redis.reader import REQUEST_TIMEOUT_S
 from cogwork.consensus.shared.host import SharedHost, text_of
 from cogwork.consensus.shared.server import ServerRefused
-from cogwork.consensus.shared.urls import demand_url
+from cogwork.consensus.shared.urls import demand_url, has_login
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -58,30 +58,39 @@ class _Pool(ConnectionPool):
             raise Unreached(str(error)) from error
 
 
+LOGIN = {"user": "username", "password": "password"}
+"""Options, and what the library calls them."""
+
+
 class RedisHost(SharedHost):
     """Streams on one Redis server.
 
-    Options: `url`, such as `redis://localhost:6379/0`, and `prefix` of the keys.
+    Options: `url`, such as `redis://localhost:6379/0`; `prefix` of the keys; `user` and `password`.
 
     Args:
         context: What it is made with.
     """
 
     engine: ClassVar[str] = "redis"
-    host_options: ClassVar[tuple[str, ...]] = ("url", "prefix")
+    host_options: ClassVar[tuple[str, ...]] = ("url", "prefix", "user", "password")
     declared: ClassVar[Capabilities] = CAPABILITIES
 
     def __init__(self, context: EngineContext | None = None) -> None:
         super().__init__(context)
-        url = text_of(self.context.options, "url", "redis://localhost:6379/0")
-        self._prefix = text_of(self.context.options, "prefix", "cogwork")
+        options = self.context.options
+        url = text_of(options, "url", "redis://localhost:6379/0")
+        self._prefix = text_of(options, "prefix", "cogwork")
         demand_url(url, ("redis", "rediss", "unix"), "redis://localhost:6379/0")
+        login = {key: text_of(options, name, "") for name, key in LOGIN.items() if name in options}
+        if login and has_login(url):
+            raise ValueError("a user or password stands in url, too: it is expected in one place")
         self._place = urlsplit(url).netloc.rpartition("@")[2] or urlsplit(url).path
         pool = _Pool.from_url(
             url,
             socket_timeout=REQUEST_TIMEOUT_S,
             socket_connect_timeout=REQUEST_TIMEOUT_S,
             **({} if url.startswith("unix:") else {"socket_keepalive": True}),
+            **login,
             retry=Retry(NoBackoff(), 0),
             max_connections=CONNECTIONS_MAX,
         )

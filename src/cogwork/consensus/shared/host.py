@@ -22,6 +22,9 @@ __all__ = ("SharedHost", "check_options", "number_of", "text_of")
 
 NAME_BYTES_MAX = 150
 
+HIDDEN = frozenset({"key_password", "password", "token", "url"})
+"""Options that no message shows."""
+
 T = TypeVar("T")
 
 
@@ -156,7 +159,9 @@ def text_of(options: Mapping[str, object], name: str, default: str) -> str:
     """
     value = options.get(name, default)
     if not isinstance(value, str) or not value:
-        raise ValueError(f"{name} is a text, such as {default!r}, not {value!r}")
+        example = f", such as {default!r}" if default else ""
+        shown = "what stands there" if name in HIDDEN else f"{value!r:.80}"
+        raise ValueError(f"{name} is a text{example}, not {shown}")
     return value
 
 
