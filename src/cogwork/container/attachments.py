@@ -14,7 +14,6 @@ from cogwork.amqp.performatives import Attach, ReceiverSettleMode, Role, SenderS
 from cogwork.amqp.terminus import COPY, Coordinator, Source, Target
 from cogwork.amqp.types import Symbol
 from cogwork.container.access import Permits
-from cogwork.container.exclusive import Holders
 from cogwork.container.filters import read_filters
 from cogwork.container.gateways.inside import Inside
 from cogwork.container.kept_links import (
@@ -120,7 +119,6 @@ class Attachments:
         self.limits = limits
         self._reply_prefix = reply_prefix
         self.links: dict[str, Link] = {}
-        self._holders = Holders()
         self.when_declared: Callable[[Callable[[], None]], None] | None = None
         self.kept = KeptLinks()
         self._dynamic_count = 0
@@ -241,13 +239,14 @@ class Attachments:
         demand_known_mode(source)
         attachment = self._place_consumer(source, client, link.session.connection)
         demand_kept(source, attachment.rule)
-        if attachment.entry is not None and attachment.dynamic is None:
-            self._holders.claim(link, source, attachment.entry, client)
         filters = read_filters(
             source.filter,
             is_stream=isinstance(attachment.node, StreamNode),
             size_bytes_max=self._size_bytes_max(attach),
         )
+        if attachment.entry is not None and attachment.dynamic is None:
+            place = (attachment.address, attachment.entry)
+            client.vhost.holders.claim(link, source, *place, client)
         end = OutgoingLink(
             link.session.end,
             link.handle,
@@ -397,7 +396,7 @@ class Attachments:
         if attachment.entry is not None and link.end is not None:
             assert isinstance(link.end, OutgoingLink)
             _conclude(link, attachment)
-            self._holders.release(link, attachment.address, client)
+            client.vhost.holders.release(link, attachment.address)
             client.vhost.remove_consumer(attachment.address, attachment.entry, link.end)
             if isinstance(client.listen, Inside) and attachment.entry.is_idle:
                 # The last service of a gateway's that leaves takes its address along.

@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import Condition, ProtocolError
+from cogwork.container.exclusive import Holders
 from cogwork.container.hosted_nodes import HostedNodes, demand_visible
 from cogwork.container.reply_addresses import REPLY_PREFIX
 from cogwork.container.temporary import TemporaryNodes
@@ -82,6 +83,7 @@ class VirtualHost:
         space: The entries, as the data plane finds them.
         near: Those that other containers' messages go to: this container's consumers and nodes.
         reach: What can be reached in other containers; None while nothing can.
+        holders: Who has an address of it alone.
         nodes: By address, or by prefix for those that serve one.
         view: The container, for the management node; None has no such node.
         schemas: What its publishers' messages are held to; None holds them to nothing.
@@ -121,6 +123,7 @@ class VirtualHost:
         self.space.meaning = partial(address_said, self)
         self.near = AddressSpace(core, self._resolve_near)
         self.reach: Reach | None = None
+        self.holders = Holders(self)
         self.view: ContainerView | None = None
         self.schemas: Schemas | None = None
         self._declared: dict[str, AddressRule] = {}

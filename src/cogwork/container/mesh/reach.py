@@ -20,6 +20,7 @@ from cogwork.amqp.performatives import Role
 from cogwork.amqp.terminus import Source, Target
 from cogwork.container.mesh.away import Away
 from cogwork.container.mesh.branches import Branches, topic_of
+from cogwork.container.mesh.claims import Claims
 from cogwork.container.mesh.disks import Disks
 from cogwork.container.mesh.elsewhere import Elsewhere
 from cogwork.container.mesh.lending import Lending
@@ -62,6 +63,7 @@ class Reach:
         partitions: Its queues whose messages each have one container that takes them.
         owners: Its replicated queues.
         disks: Which containers keep which of its queues on disk.
+        claims: Which of its addresses receivers elsewhere have for themselves.
         missed: What containers that were given up have not got.
         reply_ways: To reply addresses of other containers.
     """
@@ -83,11 +85,13 @@ class Reach:
         self.partitions = Partitions(mesh, vhost, self)
         self.owners = Owners(mesh, vhost, self)
         self.disks = Disks(mesh, vhost)
-        self._keepers: dict[int, Lending | Partitions | Owners | Disks] = {
+        self.claims = Claims(mesh, vhost)
+        self._keepers: dict[int, Lending | Partitions | Owners | Disks | Claims] = {
             InterestKind.QUEUE: self.lending,
             InterestKind.PARTITIONS: self.partitions,
             InterestKind.OWNER: self.owners,
             InterestKind.DISK: self.disks,
+            InterestKind.CLAIM: self.claims,
         }
         self.missed = Missed(mesh)
         self._branches = Branches(mesh, vhost, self, self.missed)

@@ -181,7 +181,7 @@ def versions(make: Callable[..., T]) -> Kind:
     return _list_kind("versions", write, read)
 
 
-_KINDS_OF_INTEREST = 6
+_KINDS_OF_INTEREST = 7
 _INTEREST_WIDTH = 7
 
 

@@ -92,6 +92,8 @@ class InterestKind(IntEnum):
     """A replicated queue whose items are here, since the epoch that `consumers` says."""
     DISK = 5
     """A queue whose items are kept on disk here, or would be if it were here."""
+    CLAIM = 6
+    """An address that one receiver here has for itself."""
 
 
 InterestKey = tuple[int, str, str]
@@ -106,10 +108,11 @@ class Interest(NamedTuple):
         virtual_host: Whose address it is.
         address: The address, or the pattern of a topic.
         consumers: `ANYCAST`: 1 where there are any; `QUEUE`: how many, roughly; `PARTITIONS`: how
-            many partitions there are; `DISK`: 1 where it is here.
+            many partitions there are; `DISK`: 1 where it is here; `CLAIM`: 1 for a first
+            claim, more where its session has had the address before.
         producers: `ANYCAST`: 1 where there are any; `PARTITIONS`: those that it holds, as bits;
-            `DISK`: 1 where it would be on disk.
-        backlog: `QUEUE`: items that wait, roughly.
+            `DISK`: 1 where it would be on disk; `CLAIM`: the upper half of its session's digest.
+        backlog: `QUEUE`: items that wait, roughly; `CLAIM`: the lower half.
     """
 
     kind: int

@@ -130,7 +130,7 @@ SUMMARY = Summary(number=1)
             {"versions": (Version("a", 1),) * (bounds.CONTAINERS_MAX + 1)},
             "summary.versions: at most 1024 records of 6",
         ),
-        (DELTA, {"added": ((1, Interest(6, "", "x")),)}, "interest-delta.added: 0 to 5"),
+        (DELTA, {"added": ((1, Interest(7, "", "x")),)}, "interest-delta.added: 0 to 6"),
         (DELTA, {"added": ((1, Interest(0, "", "x" * 2049)),)}, "text of 1 to 2048"),
         (DELTA, {"added": ((1, Interest(0, "", "")),)}, "text of 1 to 2048"),
         (DELTA, {"added": ((1, Interest(0, "v" * 257, "x")),)}, "text of 1 to 256"),

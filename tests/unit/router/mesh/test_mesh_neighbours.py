@@ -222,6 +222,7 @@ def test_the_snapshot_tells_what_people_see() -> None:
         "partitions": 0,
         "owner": 0,
         "disk": 0,
+        "claim": 0,
     }
     lab.cut(lab.wires[0])
     lab.run(5)

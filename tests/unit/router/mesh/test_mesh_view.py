@@ -48,6 +48,7 @@ def test_interests_are_counted_and_shards_are_listed_by_backlog() -> None:
         "partitions": 0,
         "owner": 0,
         "disk": 0,
+        "claim": 0,
     }
     backlogs = [shard["backlog"] for shard in found["shards"]]
     assert len(backlogs) == SHARDS_MAX
