@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from cogwork.amqp.errors import ProtocolError
 from cogwork.amqp.terminus import Source
 from cogwork.amqp.types import Symbol
+from cogwork.client.correlation import correlation_ids
 from cogwork.client.errors import CallFailed, Disconnected
 from cogwork.client.reply_source import ReplySource
 
@@ -39,8 +40,8 @@ class Replies(ReplySource):
             mesh: Keeps it attached.
         """
         super().__init__(mesh, Source(dynamic=True), CREDIT)
-        self._waiting: dict[int, asyncio.Future[Message]] = {}
-        self._count = 0
+        self._waiting: dict[str, asyncio.Future[Message]] = {}
+        self._ids = correlation_ids()
         self._task: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
@@ -50,17 +51,17 @@ class Replies(ReplySource):
 
     async def _match(self) -> None:
         async for reply in self:
-            waiting = self._waiting.pop(self._number_of(reply), None)
+            waiting = self._waiting.pop(self._id_of(reply), None)
             if waiting is not None and not waiting.done():
                 waiting.set_result(reply)
 
-    def _number_of(self, reply: Message) -> int:
+    def _id_of(self, reply: Message) -> str:
         try:
-            number = reply.correlation_id
+            found = reply.correlation_id
         except ProtocolError as error:  # one that cannot be read must not keep back the others
             log.info("cannot read a reply: %s", error)
-            return -1
-        return number if isinstance(number, int) else -1
+            return ""
+        return found if isinstance(found, str) else ""
 
     async def request(
         self, senders: Senders, address: str, request: Message, ttl_s: float
@@ -79,23 +80,22 @@ class Replies(ReplySource):
             Disconnected: The connection broke; the request may have been handled.
         """
         publisher = await self._way(senders, address)
-        self._count += 1
-        number = self._count
+        correlation_id = next(self._ids)
         waiting: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
-        request.correlation_id = number
+        request.correlation_id = correlation_id
         request.reply_to = self.reply_to
         if request.ttl_s is None:
             request.ttl_s = ttl_s
         post = publisher.post(request)
         post.on_error = partial(_fail, waiting)
-        self._waiting[number] = waiting
+        self._waiting[correlation_id] = waiting
         try:
             reply = await waiting
         except BaseException:
             post.withdraw()  # nobody waits for it any more, if it has not been sent yet
             raise
         finally:
-            self._waiting.pop(number, None)
+            self._waiting.pop(correlation_id, None)
         return _checked(address, reply)
 
     async def _way(self, senders: Senders, address: str) -> Publisher:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from cogwork.amqp.errors import Condition, ProtocolError
 from cogwork.amqp.sasl import EXTERNAL, SaslCode
 from cogwork.container.permissions import Permissions, permissions_of
+from cogwork.container.reply_addresses import is_reply_address
 from cogwork.container.users import PasswordChecker
 from cogwork.container.verifiers import Verifiers, kept_secret
 from cogwork.router.mesh.bounds import ADDRESS_BYTES_MAX
@@ -50,13 +51,14 @@ class Permits(dict[bytes, bool]):
         """Decides, and remembers for as long as there is room."""
         if len(address) > ADDRESS_BYTES_MAX:  # it leads nowhere
             return False
-        allowed = self._permissions.allows("send", address.decode(errors="replace"), self._vhost)
+        name = address.decode(errors="replace")
+        allowed = is_reply_address(name) or self._permissions.allows("send", name, self._vhost)
         if not allowed and not self._has_told:
             self._has_told = True  # once: addresses are whatever a client makes up
             log.warning(
                 "a client has no permission to send to %.200r: its messages there are rejected, "
                 "or dropped if they are settled",
-                address.decode(errors="replace"),
+                name,
             )
         size_bytes = len(address) + PERMIT_BYTES
         if size_bytes <= self._bytes_left:

@@ -24,7 +24,7 @@ from cogwork.container.kept_links import (
     key_of,
 )
 from cogwork.container.overdue import POLICY_CODES
-from cogwork.container.reply_addresses import REPLY_PREFIX
+from cogwork.container.reply_addresses import REPLY_PREFIX, is_reply_address, new_address
 from cogwork.container.source_terms import demand_kept, demand_known_mode, expiry_of, mode_of
 from cogwork.container.temporary import goes_with_its_link
 from cogwork.container.terminus_kinds import address_meant
@@ -121,7 +121,6 @@ class Attachments:
         self.links: dict[str, Link] = {}
         self.when_declared: Callable[[Callable[[], None]], None] | None = None
         self.kept = KeptLinks()
-        self._dynamic_count = 0
         self._makers: dict[str, Connection] = {}
         self._link_count = 0
 
@@ -177,7 +176,7 @@ class Attachments:
             raise Refused("a sender's target is missing", Condition.INVALID_FIELD)
         entry, address = None, target.address
         if target.dynamic:
-            address = self._dynamic_address()
+            address = new_address(self._reply_prefix)
             owner = link.session.connection
             entry = client.vhost.temporary.add(address, target, owner).entry
         elif address is not None:
@@ -301,15 +300,11 @@ class Attachments:
             return False  # it is nowhere else
         return reach.lending.add_consumer(attachment.node, subscription, attach)
 
-    def _dynamic_address(self) -> str:
-        self._dynamic_count += 1
-        return f"{self._reply_prefix}/{self._dynamic_count}"
-
     def _place_consumer(
         self, source: Source, client: ClientContext, connection: Connection
     ) -> Attachment:
         if source.dynamic:
-            address = self._dynamic_address()
+            address = new_address(self._reply_prefix)
             self._makers[address] = connection
             return Attachment(address, entry=client.vhost.add_dynamic(address), dynamic=address)
         if source.address is None:
@@ -321,7 +316,8 @@ class Attachments:
                 return Attachment(where, node=temporary.queue, rule=rule)
             return Attachment(where, entry=temporary.entry, rule=rule)
         address = address_meant(source.address, source.capabilities, client.vhost)
-        client.demand("receive", address)
+        if not is_reply_address(address):
+            client.demand("receive", address)
         name, rule = client.vhost.rule_of(address)
         if name.startswith(REPLY_PREFIX) and self._makers.get(name) is not connection:
             text = f"{name!r:.200}: only the connection that made it receives from it"
@@ -462,6 +458,8 @@ def _entry_for(address: str, target: Target, client: ClientContext) -> AddressEn
         Refused: The client may not send there, or nothing can be sent there.
     """
     client.demand("send", address)
+    if is_reply_address(address):
+        client.vhost.demand_reply_address(address)
     if STREAM in target.capabilities and not _is_stream(address, client.vhost):
         raise Refused(f"{address!r:.200} is no stream", Condition.PRECONDITION_FAILED)
     entry = client.vhost.entry_of(address)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import Condition
+from cogwork.container.reply_addresses import is_reply_address
 from cogwork.io.networks import PeerName
 from cogwork.spi.node import Refused
 
@@ -78,7 +79,12 @@ class ClientContext:
         self.permits = None
 
     def may(self, right: Right, address: str) -> bool:
-        """Tells whether it has a right at an address."""
+        """Tells whether it has a right at an address.
+
+        Whoever knows a reply address was given it, and may send there.
+        """
+        if right == "send" and is_reply_address(address):
+            return True
         return self.is_free or self.permissions.allows(right, address, self.vhost.name or None)
 
     def demand(self, right: Right, address: str) -> None:

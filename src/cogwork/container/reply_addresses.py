@@ -1,8 +1,17 @@
-"""The addresses of dynamic links, for replies: they name the container they lead to."""
+"""The addresses of dynamic links, for replies: they name the container they lead to.
+
+Such an address is a capability: its last part cannot be guessed, whoever was given it may send
+there without a permission, and nobody but the connection that made it receives there.
+"""
 
 from __future__ import annotations
 
-__all__ = ("REPLY_PREFIX", "container_of", "replies_to")
+import secrets
+
+__all__ = ("REPLY_PREFIX", "container_of", "is_reply_address", "new_address", "replies_to")
+
+TOKEN_BYTES = 16
+"""128 random bits."""
 
 REPLY_PREFIX = "_reply/"
 """What such an address begins with; the life of the container that made it follows."""
@@ -11,6 +20,16 @@ REPLY_PREFIX = "_reply/"
 def replies_to(container: str, incarnation: int) -> str:
     """Returns what the reply addresses begin with that one life of a container makes."""
     return f"{REPLY_PREFIX}{container}.{incarnation:x}"
+
+
+def new_address(prefix: str) -> str:
+    """Returns an address that nobody can guess, below what `replies_to` returned."""
+    return f"{prefix}/{secrets.token_urlsafe(TOKEN_BYTES)}"
+
+
+def is_reply_address(address: str) -> bool:
+    """Tells whether an address, as a client writes it, is one for replies."""
+    return address.removeprefix("/").startswith(REPLY_PREFIX)
 
 
 def container_of(address: str) -> str | None:

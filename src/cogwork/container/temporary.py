@@ -3,8 +3,8 @@
 Theory of operation. A temporary node has a reply address: those lead to its container from anywhere
 in the mesh, are never advertised, and nobody else can make one. Its queue is kept in memory and is
 not among the virtual host's nodes, so it is not shared, moved or declared. Only the connection that
-made it receives from it, and anybody who may send to reply addresses sends to it: that is what JMS
-asks of its temporary destinations, and what a reply-to needs.
+made it receives from it, and anybody who knows its address sends to it: that is what JMS asks of
+its temporary destinations, and what a reply-to needs.
 
 It goes with its connection; with its link, already, where the client asked for that by the lifetime
 policy `delete-on-close` (AMQP 1.0 §3.5.10) and closes the link.

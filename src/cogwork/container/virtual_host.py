@@ -354,6 +354,19 @@ class VirtualHost:
         except (Refused, UnicodeDecodeError):
             return None
 
+    def demand_reply_address(self, address: str) -> None:
+        """Checks that a reply address is there, or may be at another container that is known.
+
+        Raises:
+            Refused: It is nowhere.
+        """
+        name = _normalized(address)
+        if name.encode() in self.space.entries:
+            return
+        if self.reach is None or not self.reach.reply_ways.may_lead_to(name):
+            text = f"{name!r:.200}: there is no such reply address, or none any more"
+            raise Refused(text, Condition.NOT_FOUND)
+
     def demand_reachable(self, address: str) -> None:
         """Checks that messages to an address could go somewhere, if perhaps not now.
 

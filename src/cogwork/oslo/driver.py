@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import uuid
+import secrets
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
@@ -127,7 +127,7 @@ class Driver(base.BaseDriver):  # type: ignore[misc]  # untyped library
         monitor_s = call_monitor_timeout if wait_for_reply else None
         write = partial(wire.request_body, message, ctxt, monitor_s)
         request = Message.value(plan.put_off(write, (message, ctxt)))
-        request.message_id = uuid.uuid4().hex
+        request.message_id = secrets.token_hex(16)
         reply = self._deliver(plan, request)
         if not wait_for_reply:
             return None
@@ -162,7 +162,7 @@ class Driver(base.BaseDriver):  # type: ignore[misc]  # untyped library
             )
             body = plan.put_off(write, (message, ctxt))
             notification = Message.value(body, durable=True)
-            notification.message_id = uuid.uuid4().hex
+            notification.message_id = secrets.token_hex(16)
             self._deliver(plan, notification)
 
     def _deliver(self, plan: Plan, message: Message) -> Message | None:

@@ -6,7 +6,7 @@ At an intermediary without dynamic sources it is a node with a name that nobody 
 from __future__ import annotations
 
 import asyncio
-import uuid
+import secrets
 from typing import TYPE_CHECKING, Protocol
 
 from cogwork.amqp.terminus import ExpiryPolicy, Source
@@ -44,7 +44,7 @@ class Replies(ReplySource):
             credit: Replies that may be on their way.
             prefix: What its address begins with; None for a dynamic source.
         """
-        self._named = f"{prefix}{uuid.uuid4().hex}" if prefix else None
+        self._named = f"{prefix}{secrets.token_hex(16)}" if prefix else None
         source = Source(
             address=self._named,
             dynamic=self._named is None,

@@ -27,7 +27,6 @@ port = 0
 permissions = [
     { address = "unicast/#", rights = ["send", "receive"] },
     { address = "queue/#", rights = ["send", "receive"] },
-    { address = "_reply/#", rights = ["send"] },
 ]
 [gateway."test_gateways:Echo"]
 word = "hello"

@@ -137,7 +137,10 @@ def test_what_may_not_be_sent_where_messages_name_it_is_told_once(
     permits = Permits(Permissions([Permission(address="rpc/#", rights=["send"])]), None)
     assert permits[b"rpc/compute"]
     assert not caplog.records
-    assert not permits[b"_reply/a.1/1"]
-    assert not permits[b"_reply/a.1/2"]
+    assert permits[b"_reply/a.1/1"]
+    assert permits[b"/_reply/a.1/1"]
+    assert not caplog.records
+    assert not permits[b"_replies/a.1/1"]
+    assert not permits[b"_replies/a.1/2"]
     (record,) = caplog.records
-    assert "no permission to send to '_reply/a.1/1'" in record.getMessage()
+    assert "no permission to send to '_replies/a.1/1'" in record.getMessage()

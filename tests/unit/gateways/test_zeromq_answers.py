@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
@@ -118,7 +119,12 @@ class Streamed:
     def __init__(self) -> None:
         self.can_say = True
         self.said: list[tuple[str | None, object]] = []
-        self.calls = Calls(lambda _message, _number: None, lambda _address: False, lambda: 100.0)
+        self.calls = Calls(
+            lambda _message, _number: None,
+            lambda _address: False,
+            lambda: 100.0,
+            secrets.token_bytes,
+        )
         self.asked = AskedStreams(self.calls, lambda _message: None, self._say, lambda: 100.0)
         self.session = Session(b"me", JSON, 30.0, "", set())
 
@@ -131,9 +137,19 @@ class Streamed:
     def begin(self, name: str) -> Call:
         number = self.calls.next_number()
         message = Message(None, to="unicast/a")
-        message.correlation_id = str(number)
+        message.correlation_id = reply_id = self.calls.new_name()
         lane = cast("Lane", SimpleNamespace(kind=Kind.ROUNDROBIN))
-        call = Call(number, self.session, lane, name, "unicast/a", message, 200.0, has_reply=True)
+        call = Call(
+            number,
+            self.session,
+            lane,
+            name,
+            "unicast/a",
+            message,
+            200.0,
+            has_reply=True,
+            name=reply_id,
+        )
         self.asked.begin(call, self.session, 60.0, 1)
         self.calls.begin(call)
         return call

@@ -18,7 +18,7 @@ class Stage:
         self.sent: list[tuple[float, int, float]] = []
         self.ended: list[Message | None] = []
         self.served: set[str] = set()
-        self.calls = Calls(self._post, self.served.__contains__, lambda: self.now_s)
+        self.calls = Calls(self._post, self.served.__contains__, lambda: self.now_s, bytes)
 
     def _post(self, message: Message, token: int) -> None:
         self.sent.append((self.now_s, token, round(message.ttl_s or 0.0, 3)))
@@ -34,6 +34,7 @@ class Stage:
             Message(None, to=address),
             self.now_s + timeout_s,
             has_reply=True,
+            name=str(number),
             on_end=self.ended.append if is_own else None,
         )
         self.calls.begin(call)

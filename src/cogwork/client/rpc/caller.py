@@ -4,8 +4,8 @@ Theory of operation. A call costs one message there and one back, no task and no
 It is encoded before anything is waited for, so that what cannot be carried is refused at once, or,
 where it is large, as soon as it is known how much is carried; it leaves on a link to the address
 itself, and waits there as long as the container gives no credit, which is how it looks when nobody
-serves the address. Its reply is matched by a number in the data plane's own batch (`Replies`), and
-the future that the caller awaits is done within that batch.
+serves the address. Its reply is matched by a random id in the data plane's own batch (`Replies`),
+and the future that the caller awaits is done within that batch.
 
 Whoever leaves a call before its reply says so to the server that has it, or, where that is not
 known, to all of the topic: the work is cancelled there.
@@ -14,13 +14,12 @@ known, to all of the topic: the work is cancelled there.
 from __future__ import annotations
 
 import asyncio
-import itertools
 import random
 from typing import TYPE_CHECKING, Any
 
 from cogwork.amqp.errors import CogworkError
-from cogwork.amqp.types import ULong
 from cogwork.client.checks import demand_seconds
+from cogwork.client.correlation import correlation_ids
 from cogwork.client.errors import CallTimeout, InDoubt, Released
 from cogwork.client.own_loop import demand_loop_of
 from cogwork.client.rpc.call import Call, NotSent
@@ -73,7 +72,7 @@ class Caller:
         self._mesh = mesh
         self.time = self._time = loop.time
         self._codec = codec_named(options.codec)
-        self._numbers = itertools.count(1)
+        self._ids = correlation_ids()
 
     def go_direct(self) -> None:
         """Has calls go to servers without a hop where that is possible."""
@@ -85,9 +84,9 @@ class Caller:
         if self.directory is not None:
             await self.directory.close()
 
-    def next_number(self) -> int:
-        """Returns a number that no other call of this client has."""
-        return ULong(next(self._numbers))  # the type that is encoded without a detour
+    def next_id(self) -> str:
+        """Returns an id that no other call has, and nobody can guess."""
+        return next(self._ids)
 
     def codec(self, name: str | None) -> Codec:
         """Returns the codec of a name; None for the usual one."""
@@ -207,13 +206,13 @@ class Caller:
             heartbeat_s=heartbeat_s,
             now_s=now_s,
         )
-        number = self.next_number()
-        replies.calls[number] = call
+        call_id = self.next_id()
+        replies.calls[call_id] = call
         try:
             try:
                 call.post = target.post(
                     request.message(
-                        number,
+                        call_id,
                         replies.reply_to,
                         max(deadline_s - now_s, 0.001),
                         target.size_bytes_max,
@@ -233,10 +232,10 @@ class Caller:
         except (asyncio.CancelledError, CallTimeout):
             if not call.withdraw():
                 whom = call.server or self.everyone(route, address, request)
-                self.cancel(route, whom, number, replies.reply_to)
+                self.cancel(route, whom, call_id, replies.reply_to)
             raise
         finally:
-            del replies.calls[number]
+            del replies.calls[call_id]
             call.end()
         if directory is not None and route is self.routed:
             directory.learn(reply)
@@ -291,9 +290,9 @@ class Caller:
                 raise
             raise self.not_direct(address) from error
 
-    def cancel(self, route: Route, address: str, number: int, reply_to: str) -> None:
+    def cancel(self, route: Route, address: str, call_id: str, reply_to: str) -> None:
         """Has the work for a call cancelled, wherever it is done."""
-        note = Message(None, subject=CANCEL, correlation_id=number, reply_to=reply_to)
+        note = Message(None, subject=CANCEL, correlation_id=call_id, reply_to=reply_to)
         self.tell(route, address, note)
 
     def tell(self, route: Route, address: str, note: Message) -> None:

@@ -70,7 +70,7 @@ class Parts:
         self._window = window
         self._result = result
         self._settled = settled
-        self._number = 0
+        self._id = ""
         self._parts: deque[Message] = deque()
         self._waiter: Waiter[None] | None = None
         self._failure: Exception | None = None
@@ -131,11 +131,11 @@ class Parts:
             target, replies = await self._caller.open(self._route, address, request, deadline_s)
         except NotSent:
             return
-        number = self._caller.next_number()
+        call_id = self._caller.next_id()
         try:
             post = target.post(
                 request.message(
-                    number,
+                    call_id,
                     replies.reply_to,
                     max(deadline_s - self._time(), 0.001),
                     target.size_bytes_max,
@@ -146,9 +146,9 @@ class Parts:
             raise request.refusal(error) from error
         if not self._settled:
             post.on_error = self._on_outcome
-        self._number, self._reply_to = number, replies.reply_to
+        self._id, self._reply_to = call_id, replies.reply_to
         self._target, self._replies, self._post = target, replies, post
-        replies.calls[number] = self
+        replies.calls[call_id] = self
         self._heard_s = self._told_s = self._time()
         self._watch()
 
@@ -226,7 +226,7 @@ class Parts:
         note = Message(
             None,
             subject=MORE,
-            correlation_id=self._number,
+            correlation_id=self._id,
             reply_to=self._reply_to,
             properties={CREDIT: self._credit},
         )
@@ -244,7 +244,7 @@ class Parts:
     def _end(self) -> None:
         self._is_over = True
         if self._replies is not None:
-            self._replies.calls.pop(self._number, None)
+            self._replies.calls.pop(self._id, None)
             self._caller.wheel.remove(self._slot, self)
 
     def _wake(self) -> None:
@@ -261,5 +261,5 @@ class Parts:
         address = self._server or self._target.address
         if address == self._request.address:
             address = self._caller.everyone(self._route, address, self._request)
-        self._caller.cancel(self._route, address, self._number, self._reply_to)
+        self._caller.cancel(self._route, address, self._id, self._reply_to)
         self._wake()

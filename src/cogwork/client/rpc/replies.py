@@ -33,7 +33,7 @@ class Replies(ReplySource):
     """A dynamic source, and the calls that wait for what comes there.
 
     Attributes:
-        calls: Those that wait, by their number.
+        calls: Those that wait, by their id.
     """
 
     def __init__(self, mesh: Mesh) -> None:

@@ -122,12 +122,12 @@ class Request:
         Message(self.codec.encode(value)).encode()
 
     def message(
-        self, number: int | None, reply_to: str | None, ttl_s: float | None, size_bytes_max: int
+        self, call_id: str | None, reply_to: str | None, ttl_s: float | None, size_bytes_max: int
     ) -> Message:
         """Returns the message that asks.
 
         Args:
-            number: What replies name; None for a cast.
+            call_id: What replies name; None for a cast.
             reply_to: Where replies go; None for a cast.
             ttl_s: How long it lives; None for ever.
             size_bytes_max: How large it may be; 0 for any size.
@@ -143,7 +143,7 @@ class Request:
             self._body,
             subject=self.method,
             to=self.address,
-            message_id=number,
+            message_id=call_id,
             reply_to=reply_to,
             content_type=self.codec.content_type,
             properties=self.properties,

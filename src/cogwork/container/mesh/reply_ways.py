@@ -54,6 +54,11 @@ class ReplyWays:
         container = container_of(address)
         return None if container == self._mesh.id else container
 
+    def may_lead_to(self, address: str) -> bool:
+        """Tells whether an address may be there, at another container that is known."""
+        container = self.container_for(address)
+        return container is not None and container in self._mesh.mesh.database.records
+
     def sweep(self, now_s: float) -> None:
         """Closes the ways that have not been used for long."""
         for container, entry in list(self._entries.items()):

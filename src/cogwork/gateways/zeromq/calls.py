@@ -1,7 +1,8 @@
 """Calls and casts under way: from a client into the mesh, with their outcomes, replies, deadlines.
 
-Theory of operation. Each has a number, which is the token of its delivery and the correlation-id
-of its reply; replies come to one address of the gateway's own, so no queue is made for any of them.
+Theory of operation. Each has a number, which is the token of its delivery, and a random name, which
+is the correlation-id of its reply; replies come to one address of the gateway's own, so no queue is
+made for any of them.
 One that nobody takes is offered again, with growing pauses, until its deadline. Deadlines are kept
 in buckets of a tenth of a second, from which what is over is taken at once.
 """
@@ -38,8 +39,8 @@ TENTHS = 10
 UNDER_WAY_MAX = 1000
 """To one address: what waits for a slow service there must not use up the door's credit."""
 
-DIGITS_MAX = 18
-"""Of a number that this gateway has given."""
+NAME_BYTES = 16
+"""Random: nobody guesses what the reply to another one's call has to say."""
 
 
 @dataclass(slots=True, eq=False)
@@ -47,7 +48,7 @@ class Call:
     """One call or cast.
 
     Attributes:
-        number: The token of its delivery, and the correlation-id of its reply.
+        number: The token of its delivery.
         session: Whose it is; None for the gateway's own.
         lane: Where its answer goes.
         id: The client's name for it.
@@ -62,6 +63,7 @@ class Call:
         was_released: Whether nobody took it when it was offered last.
         is_overdue: Whether its time is over, and it is heard yet whether anybody had taken it.
         stream: What there is more where its reply comes in parts.
+        name: The correlation-id of its reply; empty where there is none.
     """
 
     number: int
@@ -78,6 +80,7 @@ class Call:
     was_released: bool = False
     is_overdue: bool = False
     stream: AskedStream | None = None
+    name: str = ""
 
     def tell(self, verb: bytes, header: dict[str, object]) -> None:
         """Tells its client something."""
@@ -124,6 +127,7 @@ class Calls:
         post: Callable[[Message, int], None],
         is_served: Callable[[str], bool],
         now_s: Callable[[], float],
+        token: Callable[[int], bytes],
     ) -> None:
         """Has none.
 
@@ -131,7 +135,10 @@ class Calls:
             post: Sends a message, with the token of its delivery.
             is_served: Tells whether there is somebody at an address.
             now_s: The monotonic clock.
+            token: Makes secrets.
         """
+        self._token = token
+        self._named: dict[str, Call] = {}
         self._post = post
         self._is_served = is_served
         self._now_s = now_s
@@ -151,6 +158,10 @@ class Calls:
         self._count += 1
         return self._count
 
+    def new_name(self) -> str:
+        """Returns a correlation-id that nobody can guess."""
+        return self._token(NAME_BYTES).hex()
+
     def begin(self, call: Call) -> None:
         """Sends it.
 
@@ -162,6 +173,8 @@ class Calls:
             text = f"{count} calls and casts are under way to {call.address}, which is the limit"
             raise Fault(Code.BUSY, text)
         self._to[call.address] = count + 1
+        if call.has_reply:
+            self._named[call.name] = call
         self._open[call.number] = call
         self._deadlines.add(call.number, call.deadline_s)
         if call.session is not None:
@@ -186,6 +199,7 @@ class Calls:
     def end(self, call: Call) -> bool:
         """Takes it out; returns whether its client is still there."""
         del self._open[call.number]
+        self._named.pop(call.name, None)
         if call.stream is not None:
             call.stream.forget()
         count = self._to.pop(call.address) - 1
@@ -247,21 +261,19 @@ class Calls:
         elif is_there:
             call.tell(b"ERROR", {"id": call.id, "code": code.value, "text": text})
 
-    def find(self, number: object) -> Call | None:
+    def find(self, name: object) -> Call | None:
         """Finds the call that a reply's correlation-id names."""
-        is_ours = isinstance(number, str) and number.isdecimal() and len(number) <= DIGITS_MAX
-        call = self._open.get(int(str(number))) if is_ours else None
-        return call if call is not None and call.has_reply else None
+        return self._named.get(name) if isinstance(name, str) else None
 
-    def pass_beat(self, number: object) -> None:
+    def pass_beat(self, name: object) -> None:
         """Tells a client that its call is under work."""
-        call = self.find(number)
+        call = self.find(name)
         if call is not None and call.session is not None and call.on_end is None:
             call.tell(b"BEAT", {"id": call.id})
 
-    def take(self, number: object) -> Call | None:
+    def take(self, name: object) -> Call | None:
         """Takes out the call that a reply is for; None where nobody waits for it any more."""
-        call = self.find(number)
+        call = self.find(name)
         if call is None:
             return None
         is_there = self.end(call)

@@ -198,9 +198,10 @@ class Desk:
         number = gateway.calls.next_number()
         message.to = address
         has_reply = frames.verb != b"CAST"
+        name = gateway.calls.new_name() if has_reply else ""
         if has_reply:
             message.reply_to = gateway.replies.address
-            message.correlation_id = str(number)  # a text is encoded at once
+            message.correlation_id = name
         timeout_s = frames.seconds("timeout_s", CALL_TIMEOUT_S if has_reply else CAST_TIMEOUT_S)
         deadline_s = gateway.now_s + timeout_s
         life_s = timeout_s if has_reply else frames.life_s()
@@ -213,6 +214,7 @@ class Desk:
             message,
             deadline_s,
             has_reply=has_reply,
+            name=name,
             dies_s=None if life_s is None else gateway.now_s + life_s,
         )
         if frames.verb == b"STREAM":

@@ -66,7 +66,7 @@ class ZeromqGateway:
         self.options = options_of(context.options)
         self._keys = keys_of(self.options)
         self.sessions = Sessions(context.token, self.options.lease_s, self.options.sessions)
-        self.calls = Calls(self.post, self._is_served, context.now_s)
+        self.calls = Calls(self.post, self._is_served, context.now_s, context.token)
         self.answers = Answers(self._open, self._flush_soon, self._on_room_for_answers)
         post, say = self.answers.post, self.answers.say
         self.asked = AskedStreams(self.calls, post, say, context.now_s)

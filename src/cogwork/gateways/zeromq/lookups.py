@@ -79,7 +79,7 @@ class Lookups:
         number = gateway.calls.next_number()
         message = Message.value(None, to=f"{PREFIX}/{address}")
         message.reply_to = gateway.replies.address
-        message.correlation_id = str(number)
+        message.correlation_id = name = gateway.calls.new_name()
 
         def on_end(reply: Message | None) -> None:
             if not session.is_over:
@@ -95,6 +95,7 @@ class Lookups:
                 message,
                 gateway.now_s + timeout_s,
                 has_reply=True,
+                name=name,
                 on_end=on_end,
             )
         )

@@ -182,12 +182,12 @@ class Directory:
     async def _follow(self, topic: str) -> None:
         with suppress(CogworkError):
             replies = await self._caller.routed.open_replies()
-            number = self._caller.next_number()
-            replies.calls[number] = self
+            call_id = self._caller.next_id()
+            replies.calls[call_id] = self
             news = self._mesh.subscribe(topic, credit=100)
             news.outlives_gaps = True  # replies tell of those who came meanwhile
             async with news:
-                who = Message(None, subject=WHO, message_id=number, reply_to=replies.reply_to)
+                who = Message(None, subject=WHO, message_id=call_id, reply_to=replies.reply_to)
                 await self._mesh.publish(topic, who, settled=True)
                 async for message in news:
                     with suppress(CogworkError):  # anybody may publish there

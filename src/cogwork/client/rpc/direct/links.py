@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import secrets
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -93,7 +94,6 @@ class DirectLinks:
         self._window = window
         self._take = take
         self._outflows: dict[str, _Outflow] = {}
-        self._count = 0
         self._open = 0
 
     def send(self, reply: Message) -> None:
@@ -145,8 +145,7 @@ class DirectLinks:
         if source is None or not source.dynamic:
             link.refuse(Condition.NOT_FOUND, "only replies are received here: a dynamic source")
             return
-        self._count += 1
-        address = f"direct/{self._number}/{self._count}"
+        address = f"direct/{self._number}/{secrets.token_urlsafe(16)}"
         mesh = self._mesh
         explain = partial(outcome_of, address)
         outflow = _Outflow(address, Outbox(mesh.flusher, mesh.create_future, explain, False))
