@@ -9,7 +9,7 @@ password its value is percent-encoded, so that no character of a password can mo
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
 from cogwork.consensus.registry import factory_of
@@ -17,6 +17,7 @@ from cogwork.container.problems import Problem
 from cogwork.container.users import hash_password, verify
 from cogwork.io.secret_file import Secret, SecretFileError, read_secret
 from cogwork.plugins import PluginError
+from cogwork.sasl.verifier import HASHES, make_verifier
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -39,11 +40,17 @@ OPEN_KEYS = frozenset({"name", "permissions"})
 OF_ENGINES = ("password", "token", "key_password")
 """Options of engines that may stand in a file of their own."""
 
-_hashes: dict[str, tuple[tuple[int, ...], str]] = {}
-"""By their names, what users' files were when they were read, and the hashes of what they held.
 
-A new hash of the same password would look like a change.
-"""
+class _Hashed(NamedTuple):
+    """What a user's file was when it was read, and what `cogwork passwd` prints for it."""
+
+    identity: tuple[int, ...]
+    password_hash: str
+    scram_verifiers: tuple[str, ...]
+
+
+_hashes: dict[str, _Hashed] = {}
+"""By users' names: a new hash of the same password would look like a change."""
 
 _VARIABLE = re.compile(r"\$(\$)?\{([^{}]*)\}")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -170,11 +177,14 @@ class _Filling:
         if not isinstance(file, str) or not file or not isinstance(name, str):
             return
         place = (*place, "password_file")
-        if "password_hash" in user:
-            yield Problem(place, "a file beside password_hash", "one of the two")
-            return
+        for key in ("password_hash", "scram_verifiers"):
+            if key in user:
+                yield Problem(place, f"a file beside {key}", "one of the two")
+                return
         try:
-            user["password_hash"] = _hash_of(name, self._secret_in(file))
+            hashed = _hash_of(name, self._secret_in(file))
+            user["password_hash"] = hashed.password_hash
+            user["scram_verifiers"] = list(hashed.scram_verifiers)
         except SecretFileError as error:
             yield Problem(place, error.found, error.expected)
 
@@ -191,13 +201,17 @@ class _Filling:
         return secret
 
 
-def _hash_of(name: str, secret: Secret) -> str:
-    """Return the hash of a user's password: the same one for as long as that is the same."""
-    identity, hashed = _hashes.get(name, ((), ""))
-    if identity != secret.identity and not (hashed and verify(hashed, secret.text)):
-        hashed = hash_password(secret.text)
-    _hashes[name] = (secret.identity, hashed)
-    return hashed
+def _hash_of(name: str, secret: Secret) -> _Hashed:
+    """Return the hashes of a user's password: the same ones for as long as that is the same."""
+    known = _hashes.get(name)
+    if known is None or known.identity != secret.identity:
+        if known is not None and verify(known.password_hash, secret.text):
+            known = known._replace(identity=secret.identity)
+        else:
+            verifiers = tuple(str(make_verifier(each, secret.text)) for each in HASHES)
+            known = _Hashed(secret.identity, hash_password(secret.text), verifiers)
+        _hashes[name] = known
+    return known
 
 
 def _tables(document: dict[str, Any], key: str) -> Iterator[tuple[Place, dict[str, Any]]]:

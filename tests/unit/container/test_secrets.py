@@ -10,6 +10,7 @@ from cogwork.container.config import ConfigurationError, load, parse
 from cogwork.container.difference import difference
 from cogwork.container.secrets import BadVariable, with_variables
 from cogwork.container.users import verify
+from cogwork.sasl.verifier import HASHES, parse_verifier
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -84,6 +85,8 @@ def test_files_are_read_beside_the_configuration(write: Callable[..., Path]) -> 
     assert read.links[0].target.password == SECRET
     assert read.users[0].password_hash is not None
     assert verify(read.users[0].password_hash, SECRET)
+    found = [parse_verifier(each) for each in read.users[0].scram_verifiers]
+    assert [each.hash_name for each in found] == list(HASHES)
     assert read.engines[0].options == {"token": SECRET}
     assert SECRET not in repr(read)
 
@@ -103,7 +106,8 @@ def test_a_password_that_is_the_same_is_no_change(write: Callable[..., Path]) ->
         hashes.append(load(path))
     assert difference(hashes[0], hashes[1]) == []
     assert [str(each) for each in difference(hashes[1], hashes[2])] == [
-        "user[bob].password_hash: changed"
+        "user[bob].password_hash: changed",
+        "user[bob].scram_verifiers: changed",
     ]
 
 
@@ -131,6 +135,7 @@ def test_a_new_password_of_a_link_needs_no_restart(write: Callable[..., Path]) -
         ("[[link]]\nurl = 'amqps://south'\npassword = 'a'", "3: link[0].password: found a passwo"),
         ("[[link]]\nurl = 'amqps://u:b@south'\npassword = 'a'", "a password beside the one in url"),
         ("[[user]]\nname='u'\npassword_hash='x'\npassword_file='pw'", "beside password_hash"),
+        ("[[user]]\nname='u'\nscram_verifiers=['x']\npassword_file='pw'", "scram_verifiers, exp"),
         ("[[engine]]\nname='etcd'\n[engine.options]\nuser='u'\npassword_file='away'", ":5: engine"),
         ("[[engine]]\nname='redis'\noptions={token_file='pw'}", "token_file"),
     ],
