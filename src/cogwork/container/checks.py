@@ -255,7 +255,8 @@ def _link(link: Link, listeners: Sequence[Listen]) -> Iterator[Problem]:
     }
     given = next((key for key, name in files.items() if name is not None), None)
     if given is not None and target.scheme != "amqps":
-        yield Problem((given,), f'this for "{target}"', "an amqps:// url with it")
+        found = "this" if given in ("key_password", "ciphers") else "a file"
+        yield Problem((given,), f'{found} for "{target}"', "an amqps:// url with it")
     for key in ("key", "key_password"):
         if getattr(link, key) is not None and link.certificate is None:
             yield Problem(("certificate",), "nothing", "the certificate of the key")
