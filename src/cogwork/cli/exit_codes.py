@@ -54,6 +54,7 @@ OF_TYPE = {
     "cogwork.schema.errors.InvalidAddress": ExitCode.USAGE,
     "cogwork.schema.errors.NotRegistered": ExitCode.NOT_FOUND,
     "cogwork.arrow.errors.UnknownStream": ExitCode.NOT_FOUND,
+    "cogwork.cluster.levels.NotUnderstood": ExitCode.CONFIGURATION,
     "cogwork.container.addressing.AddressingError": ExitCode.CONFIGURATION,
     "cogwork.container.errors.ConfigurationError": ExitCode.CONFIGURATION,
     "cogwork.container.errors.OptionError": ExitCode.USAGE,

@@ -4,6 +4,11 @@ Theory of operation. Commands come in one order, from the stream `$cluster`; eac
 an error is an answer, too. The state has no clock and no chance in it. Written down, equal states
 are equal octets: names are sorted, and the same holds for the names of options. So the digest of a
 container that joined late is the leader's.
+
+What a command does depends on the state alone, also where containers are of different versions:
+the state has a *feature level*, and a command of a higher level is refused. The level rises by a
+command, once every member knows the higher one. A version that meets what only later ones know must
+not guess: `NotUnderstood` says so, and the container stops.
 """
 
 from __future__ import annotations
@@ -12,11 +17,13 @@ import hashlib
 
 import msgspec
 
+from cogwork.cluster.levels import FIRST_LEVEL, HIGHEST_LEVEL, MEMBERS_MAX, NotUnderstood, lacking
 from cogwork.consensus.errors import Malformed
 from cogwork.consensus.raft.membership import Membership
 from cogwork.consensus.replicated.placement import Placement
 
 __all__ = (
+    "ANNOUNCED_LEVEL",
     "DECLARATIONS_MAX",
     "Command",
     "Declaration",
@@ -29,17 +36,20 @@ __all__ = (
     "Outcome",
     "Primaries",
     "PrimariesMoved",
+    "Raise",
     "Recover",
+    "Supports",
     "Value",
     "decode",
     "encode",
     "replicas_of",
 )
 
-VERSION = 1
-
 DECLARATIONS_MAX = 100_000
 """A cluster has no more: every container holds all of them."""
+
+ANNOUNCED_LEVEL = 2
+"""From this feature level on, members announce by a command what they know."""
 
 REPLICAS = 3
 """So many of the primaries hold what is declared without saying who does."""
@@ -172,7 +182,35 @@ class PrimariesMoved(msgspec.Struct, frozen=True, array_like=True, tag=True):
     index: int
 
 
-Command = Declare | Delete | Move | Moved | Recover | Primaries | PrimariesMoved
+class Raise(msgspec.Struct, frozen=True, array_like=True, tag=True):
+    """Raises the feature level, once every member knows the higher one.
+
+    Attributes:
+        level: The new one; it is one more than the present one.
+        supports: The highest level that members know, as they have said it to who proposes this.
+        present: The primaries; counts where they were never moved.
+    """
+
+    level: int
+    supports: dict[str, int]
+    present: list[str]
+
+
+class Supports(msgspec.Struct, frozen=True, array_like=True, tag=True):
+    """Announces the highest feature level that a container knows; from level 2 on.
+
+    Attributes:
+        container: Which one.
+        level: The highest that it knows; 0 where it has left for good.
+    """
+
+    container: str
+    level: int
+
+
+Command = Declare | Delete | Move | Moved | Recover | Primaries | PrimariesMoved | Raise | Supports
+
+_FIELDS = {each.__name__: len(each.__struct_fields__) for each in Command.__args__}
 
 
 class Declaration(msgspec.Struct, frozen=True, array_like=True):
@@ -208,16 +246,18 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 class _State(msgspec.Struct, array_like=True):
-    version: int
+    level: int
     next_number: int
     declarations: list[Declaration]
     placements: list[tuple[int, Placement]] = []
     primaries: Placement | None = None
+    supports: list[tuple[str, int]] = []
 
 
 _encoder = msgspec.msgpack.Encoder(order="deterministic")
 _commands = msgspec.msgpack.Decoder(Command)
 _states = msgspec.msgpack.Decoder(_State)
+_untyped = msgspec.msgpack.Decoder()
 
 
 class Declarations:
@@ -225,10 +265,14 @@ class Declarations:
 
     Attributes:
         primaries: Who holds the declarations; None where it is who began the cluster.
+        level: The feature level, which all rules of applying commands depend on.
+        supports: The highest level that each member has announced, by container.
     """
 
     def __init__(self) -> None:
         self.primaries: Placement | None = None
+        self.level = FIRST_LEVEL
+        self.supports: dict[str, int] = {}
         self._next_number = 1
         self._by_name: dict[tuple[Kind, str, str], Declaration] = {}
         self._by_number: dict[int, Declaration] = {}
@@ -255,7 +299,15 @@ class Declarations:
         return self._placements.get(declaration.number)
 
     def apply(self, command: Command) -> Outcome:
-        """Does what a command says."""
+        """Does what a command says.
+
+        Raises:
+            NotUnderstood: It raises the level beyond what this version knows; nothing is changed.
+        """
+        if isinstance(command, Raise | Supports):
+            outcome = self._raise(command) if isinstance(command, Raise) else self._note(command)
+            self._digest = ""
+            return outcome
         if isinstance(command, Recover | Primaries | PrimariesMoved):
             outcome = self._apply_to_primaries(command)
             self._digest = ""
@@ -277,6 +329,40 @@ class Declarations:
         if outcome.has_changed:
             self._digest = ""
         return outcome
+
+    def _raise(self, command: Raise) -> Outcome:
+        if command.level <= self.level:
+            return Outcome(None, False)
+        if command.level != self.level + 1:
+            return Outcome(None, False, f"the feature level is {self.level}: it rises one by one")
+        primaries = self.primaries.voters if self.primaries is not None else command.present
+        known = self.supports | command.supports
+        without = lacking({*primaries, *known}, known, command.level)
+        if without or not primaries:
+            return Outcome(
+                None,
+                False,
+                f"the feature level stays {self.level}: {', '.join(without) or 'nobody'} does not "
+                f"know level {command.level} yet",
+            )
+        if command.level > HIGHEST_LEVEL:
+            raise NotUnderstood(f"feature level {command.level}")
+        self.level, self.supports = command.level, known
+        return Outcome(None, True)
+
+    def _note(self, command: Supports) -> Outcome:
+        if self.level < ANNOUNCED_LEVEL:
+            return Outcome(None, False, f"feature level {ANNOUNCED_LEVEL} is needed for that")
+        before = self.supports.get(command.container, 0)
+        if before == command.level:
+            return Outcome(None, False)
+        if command.level <= 0:
+            del self.supports[command.container]
+        elif command.container not in self.supports and len(self.supports) >= MEMBERS_MAX:
+            return Outcome(None, False, f"{MEMBERS_MAX} containers have announced a level already")
+        else:
+            self.supports[command.container] = command.level
+        return Outcome(None, True)
 
     def _apply_to_primaries(self, command: Recover | Primaries | PrimariesMoved) -> Outcome:
         match command:
@@ -360,8 +446,11 @@ class Declarations:
     def to_bytes(self) -> bytes:
         """Writes the state down; equal states are equal octets."""
         declared = [self._by_name[key] for key in sorted(self._by_name)]
-        state = (VERSION, self._next_number, declared)
+        state = (self.level, self._next_number, declared)
         placements = sorted(self._placements.items())
+        if self.level > FIRST_LEVEL:
+            supports = sorted(self.supports.items())
+            return _encoder.encode((*state, placements, self.primaries, supports))
         if self.primaries is not None:
             return _encoder.encode((*state, placements, self.primaries))
         # As it was before anything could be moved, where nothing has been.
@@ -372,15 +461,22 @@ class Declarations:
         """Reads the state back.
 
         Raises:
-            Malformed: It is none, or of another version.
+            Malformed: It is none.
+            NotUnderstood: It is of a higher feature level than this version knows.
         """
         try:
+            match _untyped.decode(data):
+                case [int(level), *_] if level > HIGHEST_LEVEL:
+                    raise NotUnderstood(f"a snapshot of feature level {level}")
+                case [_, *rest] if len(rest) >= len(_State.__struct_fields__):
+                    raise NotUnderstood(f"a snapshot with {len(rest) + 1} fields")
             state = _states.decode(data)
-        except (msgspec.DecodeError, msgspec.ValidationError) as error:
+        except (msgspec.DecodeError, msgspec.ValidationError, RecursionError) as error:
             raise Malformed("a cluster's state", str(error)) from error
-        if state.version != VERSION:
-            raise Malformed("a cluster's state", f"its version is {state.version}, not {VERSION}")
+        if state.level < FIRST_LEVEL:
+            raise Malformed("a cluster's state", f"its feature level is {state.level}")
         made = cls()
+        made.level, made.supports = state.level, dict(state.supports)
         made._next_number = state.next_number
         made._by_name = {(each.kind, each.vhost, each.name): each for each in state.declarations}
         made._by_number = {each.number: each for each in state.declarations}
@@ -410,11 +506,17 @@ def decode(data: bytes) -> Command:
     """Reads a command.
 
     Raises:
-        Malformed: It is none.
+        Malformed: It is none, which every version says of it.
+        NotUnderstood: It may be one of a later version.
     """
     try:
+        match _untyped.decode(data):
+            case [str(tag), *_] if tag not in _FIELDS:
+                raise NotUnderstood(f"a command {tag!r:.80}")
+            case [str(tag), *fields] if len(fields) > _FIELDS[tag]:
+                raise NotUnderstood(f"a command {tag!r} with {len(fields)} fields")
         command: Command = _commands.decode(data)
-    except (msgspec.DecodeError, msgspec.ValidationError) as error:
+    except (msgspec.DecodeError, msgspec.ValidationError, RecursionError) as error:
         raise Malformed("a declaration", str(error)) from error
     return command
 

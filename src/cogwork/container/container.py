@@ -51,6 +51,7 @@ from cogwork.tls.expiry import EXPIRY
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from cogwork.amqp.errors import CogworkError
     from cogwork.container.limits import Limits
     from cogwork.container.mesh.settings import Link as LinkSettings
     from cogwork.container.settings import Configuration
@@ -96,7 +97,8 @@ class Container:
         replication: Its replicas, and what it knows of the cluster.
         gateways: What lets programs of other protocols in.
         leaving: Its way out of the mesh; None while it stays.
-        on_leave: Called when it has left, to stop it.
+        on_leave: Called when it has left, or has failed, to stop it.
+        failure: Why it cannot go on; None while it can.
     """
 
     def __init__(self, configuration: Configuration, worker: Worker | None = None) -> None:
@@ -173,6 +175,7 @@ class Container:
         self.gateways = Gateways(self.id, self.peers, configuration.gateways)
         self.leaving: Leaving | None = None
         self.on_leave: Callable[[], None] = _stay
+        self.failure: CogworkError | None = None
         self._balance = Balance(self.mesh, self.peers, self.vhosts, configuration.mesh)
         options = configuration.telemetry
         self._heartbeat = None if options is None else Heartbeat(self, options)
@@ -323,6 +326,11 @@ class Container:
                 on_left=self.on_leave,
             )
             self.leaving.start()
+
+    def fail(self, failure: CogworkError) -> None:
+        """Have it stopped, and its process exit with an error."""
+        self.failure = failure
+        self.on_leave()
 
     async def stop(self, drain_timeout_s: float | None = None) -> None:
         """Accepts no more, lets unsettled deliveries settle, then closes every connection.

@@ -57,16 +57,21 @@ class Service:
         Raises:
             ListenError: A port is taken.
             TlsFilesError: A certificate cannot be used.
+            CogworkError: The container has stopped because it could not go on.
         """
         # Whoever can connect may also send a signal, however long it takes to read what is on disk.
         self._handle_signals()
         await self._container.start()
         self._container.on_leave = self._stopping.set
+        if self._container.failure is not None:  # it failed before anybody could be told
+            self._stopping.set()
         announce()
         self._keep_awake(is_wanted=self._container.configuration.keep_awake)
         await self._stopping.wait()
         await self._stop()
         self._keep_awake(is_wanted=False)
+        if self._container.failure is not None:
+            raise self._container.failure
 
     def _handle_signals(self) -> None:
         loop = asyncio.get_running_loop()

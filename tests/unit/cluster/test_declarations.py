@@ -119,10 +119,10 @@ def test_octets_that_are_no_command_are_refused(data: bytes) -> None:
         decode(data)
 
 
-def test_a_state_of_another_version_is_refused() -> None:
+def test_a_state_of_no_level_is_refused() -> None:
     data = bytearray(Declarations().to_bytes())
-    data[1] = 9
-    with pytest.raises(Malformed, match="version"):
+    data[1] = 0
+    with pytest.raises(Malformed, match="level is 0"):
         Declarations.from_bytes(bytes(data))
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
+from cogwork.cluster import declarations as declarations_module
 from cogwork.cluster.declarations import Declarations, Declare, encode
 from cogwork.consensus.batch import Batch
 from cogwork.consensus.engine import Snapshot
@@ -41,6 +43,7 @@ class Service:
         return name == ""
 
     own = "a"
+    leader_of = staticmethod(str)
 
     async def ask(self, container: str, *_what: object) -> None:
         if container != "a":
@@ -246,3 +249,107 @@ def test_what_was_declared_since_the_snapshot_is_not_gone_where_it_is_followed_a
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asyncio.run(follow_once_more(monkeypatch))
+
+
+async def meet(record: object, *, by_snapshot: bool) -> tuple[Cluster, list[Exception]]:
+    """Follows a stream with something of a later version between two known commands."""
+    service = Service(await OrbHost().open("$cluster", {}))
+    service.answers.set()
+    failures: list[Exception] = []
+    first, last = Declare("stream", "", "known", {}), Declare("stream", "", "later", {})
+    await service.engine.append(Batch.of([encode(first)]))
+    if by_snapshot:
+        await service.engine.save_snapshot(Snapshot(1, msgspec.msgpack.encode(record)))
+    else:
+        await service.engine.append(Batch.of([msgspec.msgpack.encode(record)]))
+    await service.engine.append(Batch.of([encode(last)]))
+    cluster = cluster_of(service)
+    cluster.on_failure = failures.append
+    cluster.start()
+    try:
+        while not failures:
+            await asyncio.sleep(0.001)
+        await asyncio.sleep(0.05)
+    finally:
+        await cluster.close()
+    return cluster, failures
+
+
+@pytest.mark.parametrize(
+    ("record", "needed"),
+    [
+        (["Enchant", "everything"], "a command 'Enchant'"),
+        (["Delete", "stream", "", "known", 1], "a command 'Delete' with 4 fields"),
+        (["Raise", 2, {"a": 2}, ["a"]], "feature level 2"),
+    ],
+)
+def test_a_container_stops_at_what_it_does_not_understand(
+    record: list[object],
+    needed: str,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(declarations_module, "HIGHEST_LEVEL", 1)
+    cluster, failures = asyncio.run(asyncio.wait_for(meet(record, by_snapshot=False), 10))
+    assert needed in str(failures[0])
+    assert len(failures) == 1
+    assert cluster.next == 1, "it neither skips the entry nor refuses it by itself"
+    assert [each.name for each in cluster.declarations.all("stream")] == ["known"]
+    assert needed in str(cluster.facts()["problem"])
+    errors = [each.getMessage() for each in caplog.records if each.levelname == "ERROR"]
+    assert len(errors) == 1
+    assert "the container stops" in errors[0]
+    assert needed in errors[0]
+
+
+def test_a_container_stops_at_a_snapshot_of_a_higher_level() -> None:
+    found = meet((3, 2, []), by_snapshot=True)
+    cluster, failures = asyncio.run(asyncio.wait_for(found, 10))
+    assert "a snapshot of feature level 3" in str(failures[0])
+    assert cluster.next == 0
+
+
+async def declare_what_no_command_can_hold() -> None:
+    service = Service(await OrbHost().open("$cluster", {}))
+    service.answers.set()
+    cluster = cluster_of(service)
+    cluster.start()
+    try:
+        await cluster.when_current()
+        for wrong in ({"priorities": {"a": 1}}, {"priorities": object()}, {"priorities": 1 << 70}):
+            with pytest.raises(ValueError, match=r"."):
+                await cluster.declare("queue", "", "x", wrong)  # type: ignore[arg-type]  # wrong
+        assert (await service.engine.bounds()).next == 0, "all members would have to read it"
+    finally:
+        await cluster.close()
+
+
+def test_what_no_command_can_hold_is_not_committed() -> None:
+    asyncio.run(asyncio.wait_for(declare_what_no_command_can_hold(), 10))
+
+
+async def raise_and_keep() -> None:
+    service = Service(await OrbHost().open("$cluster", {}))
+    service.answers.set()
+    cluster = cluster_of(service)
+    cluster.start()
+    try:
+        await cluster.when_current()
+        with pytest.raises(ValueError, match="local does not know level 2"):
+            await cluster.raise_level(2, {})
+        await cluster.keep_level()
+        assert await service.engine.load_snapshot() is None
+        await cluster.raise_level(2, {"local": 2})
+        await cluster.keep_level()
+        kept = await service.engine.load_snapshot()
+        assert kept is not None
+        assert Declarations.from_bytes(kept.data).level == 2
+        assert (await service.engine.bounds()).first == cluster.next
+        await cluster.announce("b", 2)
+        assert cluster.facts()["supports"] == {"b": 2, "local": 2}
+    finally:
+        await cluster.close()
+
+
+def test_a_snapshot_stands_for_what_was_before_the_level_rose() -> None:
+    asyncio.run(asyncio.wait_for(raise_and_keep(), 10))

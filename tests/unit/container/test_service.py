@@ -26,6 +26,7 @@ class Starting:
 
     unsettled = 0
     configuration = Configuration(keep_awake=True)
+    failure = None
 
     def __init__(self, number: signal.Signals) -> None:
         self.number = number

@@ -247,12 +247,15 @@ class IdentityIs(_Answer, frozen=True, array_like=True, tag=True):
         is_empty: Whether the container has an empty data directory, and has not begun.
         token: Of its data directory; empty where it has none.
         founders: The tokens of those that founded the cluster, by container.
+        level: The highest feature level that it knows; versions from before there were any do not
+            say one, and pass over it.
     """
 
     uuid: str
     is_empty: bool
     token: str
     founders: dict[str, str]
+    level: int = 1
 
 
 class FloorIs(_Answer, frozen=True, array_like=True, tag=True):

@@ -24,10 +24,13 @@ from cogwork.cluster.declarations import (
     Outcome,
     Primaries,
     PrimariesMoved,
+    Raise,
     Recover,
+    Supports,
     decode,
     encode,
 )
+from cogwork.cluster.levels import FIRST_LEVEL, NotUnderstood
 from cogwork.consensus.batch import Batch
 from cogwork.consensus.engine import CaughtUp, FromOffset, Origin, Snapshot
 from cogwork.consensus.errors import Malformed, NotAMember, Truncated, Unavailable, Unknown
@@ -95,6 +98,7 @@ class Cluster:
         voters: The containers with replicas of `$cluster`, the most senior first.
         declarations: The copy.
         next: The offset of the record that comes next.
+        on_failure: Called when what is declared needs a later version: the container has to stop.
     """
 
     def __init__(
@@ -126,7 +130,9 @@ class Cluster:
         self._waiting: dict[int, asyncio.Future[Outcome]] = {}
         self._outcomes: OrderedDict[int, Outcome] = OrderedDict()
         self._reaching: list[tuple[int, asyncio.Future[None]]] = []
-        self._kept = 0
+        self._kept, self._kept_level = 0, FIRST_LEVEL
+        self._failure: NotUnderstood | None = None
+        self.on_failure: Callable[[NotUnderstood], object] = _ignore
         self._problem = self._why_behind = ""
         self._watching: asyncio.Task[None] | None = None
 
@@ -289,9 +295,41 @@ class Cluster:
         """
         await self._order(Moved(*_named(declaration), move, *floor))
 
+    async def raise_level(self, level: int, supports: Mapping[str, int]) -> None:
+        """Raise the feature level, once every member knows the higher one.
+
+        Args:
+            level: The new one.
+            supports: The highest level that members have said they know.
+
+        Raises:
+            ValueError: Somebody does not know it; the text names who.
+            ConsensusError: It is not known, or not at all.
+        """
+        outcome = await self._order(Raise(level, dict(supports), list(self.voters)))
+        if outcome.problem:
+            raise ValueError(outcome.problem)
+
+    async def announce(self, container: str, level: int) -> None:
+        """Announce the highest feature level that a container knows; 0 where it leaves for good.
+
+        Raises:
+            ConsensusError: It is not known, or not at all.
+        """
+        await self._order(Supports(container, level))
+
+    async def keep_level(self) -> None:
+        """Have a snapshot stand for all that was declared before the feature level rose.
+
+        A container of an older version that comes later begins with it, and cannot read it: it does
+        not pass over the command that raised the level.
+        """
+        if self.declarations.level > self._kept_level:
+            await self._keep(await self._open())
+
     async def _order(self, command: Command) -> Outcome:
         engine = await self._open()
-        appended = await engine.append(Batch.of([encode(command)]))
+        appended = await engine.append(Batch.of([_written(command)]))
         offset = appended.first_offset
         if offset is None:
             raise Unknown("the answer came too late")
@@ -325,11 +363,24 @@ class Cluster:
         while True:
             try:
                 await self._follow(start)
+            except NotUnderstood as error:
+                self._fail(error)
+                return
             except (CogworkError, OSError) as error:
                 self._tell_problem(str(error))
                 is_behind = isinstance(error, Truncated) or not self.next
                 start = Origin.SNAPSHOT if is_behind else FromOffset(self.next)
             await asyncio.sleep(PAUSE_S)
+
+    def _fail(self, error: NotUnderstood) -> None:
+        """Follow no more: to pass over what others apply would be to have another state."""
+        self._failure = error
+        log.error("the container stops: %s", error)
+        waiting, self._waiting = self._waiting, {}
+        for waiter in waiting.values():
+            if not waiter.done():
+                waiter.set_exception(Unknown("the container is stopping"))
+        self.on_failure(error)
 
     async def _watch(self) -> None:
         """Keep what delays this container in mind, for people, until it has caught up."""
@@ -401,6 +452,7 @@ class Cluster:
         before = self.declarations
         self.declarations = Declarations.from_bytes(snapshot.data)
         self.next = self._kept = snapshot.offset
+        self._kept_level = self.declarations.level
         self._follow_primaries()
         for kind in ("stream", "queue"):
             for declaration in before.all(kind):
@@ -420,11 +472,11 @@ class Cluster:
         for offset, record in enumerate(chunk.batch.records(), chunk.offset):
             if offset < self.next:
                 continue
-            self.next = offset + 1
             try:
                 outcome = self._apply_one(decode(record))
             except Malformed as error:
                 outcome = Outcome(None, False, str(error))
+            self.next = offset + 1
             self._outcomes[offset] = outcome
             if len(self._outcomes) > OUTCOMES_MAX:
                 self._outcomes.popitem(last=False)
@@ -472,7 +524,10 @@ class Cluster:
         """Keeps a snapshot where this container leads and enough has come since the last one."""
         if self.next - self._kept < SNAPSHOT_EVERY or not self._service.leads(STREAM):
             return
-        self._kept = self.next
+        await self._keep(engine)
+
+    async def _keep(self, engine: RaftEngine) -> None:
+        self._kept, self._kept_level = self.next, self.declarations.level
         await engine.save_snapshot(Snapshot(self.next, self.declarations.to_bytes()))
         await engine.trim(self.next)
 
@@ -480,6 +535,8 @@ class Cluster:
 
     @property
     def _problem_now(self) -> str:
+        if self._failure is not None:
+            return str(self._failure)
         behind = "" if self.is_current else self._problem or self._why_behind
         return behind or (self._identity.problem if self._identity is not None else "")
 
@@ -492,6 +549,8 @@ class Cluster:
             "moving": primaries is not None and not primaries.is_settled,
             "leader": self._service.leader_of(STREAM),
             "declarations": len(self.declarations),
+            "level": self.declarations.level,
+            "supports": dict(sorted(self.declarations.supports.items())),
             "next": self.next,
             "digest": self.declarations.digest,
             "is_current": self.is_current,
@@ -501,3 +560,21 @@ class Cluster:
 
 def _named(declaration: Declaration) -> tuple[str, str, str, int]:
     return declaration.kind, declaration.vhost, declaration.name, declaration.number
+
+
+def _written(command: Command) -> bytes:
+    """Return a command's octets, which every member can read: else all of them would stop.
+
+    Raises:
+        ValueError: It holds what no command can.
+    """
+    try:
+        data = encode(command)
+        decode(data)
+    except (Malformed, NotUnderstood, OverflowError, TypeError) as error:
+        raise ValueError(str(error)) from error
+    return data
+
+
+def _ignore(_error: NotUnderstood) -> None:
+    """Stops nothing."""

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from google_crc32c import value as crc32c
 
+from cogwork.cluster.levels import HIGHEST_LEVEL
 from cogwork.consensus.errors import ConsensusError, Unavailable
 from cogwork.consensus.replicated.calls import GetIdentity, IdentityIs, StreamKey
 from cogwork.container.errors import DataDirectoryError, DataFileError
@@ -250,7 +251,9 @@ class Identity:
         """Answer another container."""
         kept = self._kept
         is_empty = kept.is_empty and self._folder is not None
-        return IdentityIs(call.number, kept.uuid, is_empty, kept.token, kept.founders)
+        return IdentityIs(
+            call.number, kept.uuid, is_empty, kept.token, kept.founders, HIGHEST_LEVEL
+        )
 
     def start(self, service: RaftService) -> None:
         """Begin to ask the other primaries, again and again."""

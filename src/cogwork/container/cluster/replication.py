@@ -12,6 +12,7 @@ from cogwork.container.cluster.catch_up import CatchUp
 from cogwork.container.cluster.cluster import Cluster
 from cogwork.container.cluster.following import Following
 from cogwork.container.cluster.identity import Identity
+from cogwork.container.cluster.levels import Levels
 from cogwork.container.cluster.orbs import ClusteredOrb
 from cogwork.container.cluster.raft import FIRST_GROUP as RAFT_GROUP
 from cogwork.container.cluster.raft import ClusteredRaft
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cogwork.cluster.declarations import Declaration
+    from cogwork.cluster.levels import NotUnderstood
     from cogwork.consensus.replicated.placement import Placement
     from cogwork.container.container import Container
     from cogwork.container.mesh.parcels import Parcels
@@ -74,6 +76,7 @@ class Replication:
         service: The replicas.
         cluster: What is declared for all containers.
         raft: The engine.
+        levels: Has the cluster's feature level rise.
         is_in_use: Whether there is a data directory, or a cluster to be a part of.
     """
 
@@ -126,6 +129,7 @@ class Replication:
         self._orbs = ClusteredOrb(own, self.service, container.mesh.mesh.life_of, following.renew)
         self._tasks: set[asyncio.Task[None]] = set()
         self.cluster = Cluster(list(voters or [own]), self.service, following, self._identity)
+        self.levels = self._levels_of(container)
         self._catch_up = CatchUp(self.cluster)
         self.raft = ClusteredRaft(self.cluster, self.service)
         if storage is not None:
@@ -142,6 +146,11 @@ class Replication:
             container.engines.add(ORB, self._orbs)
             container.engines.sharing = Sharing(self.cluster)
         container.engines.add(RAFT, self.raft)
+
+    def _levels_of(self, container: Container) -> Levels:
+        self.cluster.on_failure = partial(self._take_failure_of_cluster, container.fail)
+        routes, identity = container.mesh.mesh.routes, self._identity
+        return Levels(self.cluster, self.service, lambda: identity.uuid, lambda: routes.tree.costs)
 
     def _refuse(self, carrier: Carrier, containers: set[str]) -> None:
         self.service.refused = containers
@@ -200,6 +209,12 @@ class Replication:
         self.service.step_back()
         self._queues.bar(str(failure))
 
+    def _take_failure_of_cluster(
+        self, fail: Callable[[NotUnderstood], None], failure: NotUnderstood
+    ) -> None:
+        self.service.step_back()
+        fail(failure)
+
     def start(self) -> None:
         """Recovers what is on the disk, and follows the cluster.
 
@@ -213,6 +228,7 @@ class Replication:
         if self.is_in_use:
             self._identity.start(self.service)
             self.cluster.start()
+            self.levels.start()
             self._queues.start(self.cluster, self.service, self.raft.moves)
 
     async def hand_over(self) -> None:
@@ -237,6 +253,7 @@ class Replication:
         """Lets go of everything."""
         self._queues.close()
         await self._catch_up.close()
+        await self.levels.close()
         await self.cluster.close()
         await self._identity.close()
         await self.service.close()

@@ -1,0 +1,91 @@
+"""Containers of two versions in one cluster: the feature level waits, rises, and is kept."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from cogwork.cli.exit_codes import ExitCode
+
+from .meshes import Member, linked, meshed
+from .served import READY_TIMEOUT_S, done, ran, within
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+IDS = ("a", "b", "c")
+EDGES = (("a", "b"), ("b", "c"), ("c", "a"))
+
+OLDER = """\
+import os
+import cogwork.cluster.levels as levels
+levels.HIGHEST_LEVEL = int(os.environ["HIGHEST_LEVEL"])
+"""
+
+
+def facts(member: Member) -> dict[str, Any]:
+    """Returns what a container knows of the cluster; nothing where it does not answer."""
+    found = ran("status", member.url, "--json")
+    return json.loads(found.stdout)["container"]["cluster"] if found.returncode == 0 else {}
+
+
+def test_the_level_waits_for_an_older_member_which_cannot_come_back_later(tmp_path: Path) -> None:
+    (tmp_path / "older").mkdir()
+    (tmp_path / "older" / "sitecustomize.py").write_text(OLDER)
+    older = {"PYTHONPATH": str(tmp_path / "older"), "HIGHEST_LEVEL": "1"}
+
+    def head(name: str) -> str:
+        return f'data_dir = "{tmp_path / name}"\n[cluster]\nprimaries = ["a", "b", "c"]\n'
+
+    def dress(member: Member) -> None:
+        if member.id == "c":
+            member.environment.update(older)
+
+    with meshed(tmp_path, IDS, EDGES, head=head, dress=dress) as members:
+        a, c = members["a"], members["c"]
+        linked(members.values())
+        declare = ("queue", "declare", a.url, "queue/x", "--durability", "replicated")
+        within(READY_TIMEOUT_S, lambda: ran(*declare).returncode == 0, "the cluster has begun")
+        told = "the cluster's feature level stays 1 until c can do level 2"
+        logs = [tmp_path / f"{name}.1.log" for name in "ab"]
+        within(
+            READY_TIMEOUT_S,
+            lambda: any(told in each.read_text() for each in logs) or facts(a)["leader"] == "c",
+            "whoever leads waits for the older one, or that leads itself",
+        )
+        assert {facts(each)["level"] for each in members.values()} == {1}
+
+        c.kill()
+        c.environment.clear()
+        c.start()
+        within(
+            READY_TIMEOUT_S,
+            lambda: all(facts(each).get("level") == 2 for each in members.values()),
+            "the level has risen everywhere",
+        )
+        within(
+            READY_TIMEOUT_S,
+            lambda: len({facts(each).get("digest") for each in members.values()}) == 1,
+            "all know the same",
+        )
+        assert facts(a)["supports"] == {"a": 2, "b": 2, "c": 2}
+
+        c.kill()
+        c.environment.update(older)
+        c.start()
+        assert c.process is not None
+        assert c.process.wait(READY_TIMEOUT_S) == ExitCode.CONFIGURATION
+        log = c.log()
+        assert "ERROR" in log
+        assert "feature level" in log
+        assert "knows feature levels up to 1 only" in log
+        assert "Traceback" not in log
+
+        done("queue", "declare", a.url, "queue/y", "--durability", "replicated")
+        c.environment.clear()
+        c.start()
+        within(
+            READY_TIMEOUT_S,
+            lambda: len({facts(each).get("digest") for each in members.values()}) == 1,
+            "who has the version again has what it missed",
+        )
