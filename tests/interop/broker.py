@@ -188,7 +188,10 @@ key = "{settings.key}"
 [[user]]
 name = "{settings.user}"
 password_hash = "{hash_password(settings.password)}"
-permissions = [{{ address = "#", rights = ["send", "receive", "manage"] }}]
+permissions = [
+  {{ address = "#", rights = ["send", "receive", "manage"] }},
+  {{ address = "$management", rights = ["send", "manage"] }},
+]
 """
 
 

@@ -43,11 +43,17 @@ tls = {{ certificate = "{folder}/server.pem", client_ca = "{folder}/ca.pem" }}
 [[user]]
 name = "jo"
 password_hash = "{password_hash}"
-permissions = [{{ address = "#", rights = ["send", "receive", "manage"] }}]
+permissions = [
+  {{ address = "#", rights = ["send", "receive", "manage"] }},
+  {{ address = "$management", rights = ["send", "manage"] }},
+]
 
 [[user]]
 name = "archivist"
-permissions = [{{ address = "#", rights = ["send", "receive", "manage"] }}]
+permissions = [
+  {{ address = "#", rights = ["send", "receive", "manage"] }},
+  {{ address = "$management", rights = ["send", "manage"] }},
+]
 """
 
 ROWS = 500

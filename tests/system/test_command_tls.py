@@ -27,7 +27,10 @@ tls = {{ certificate = "{server}", client_ca = "{ca}" }}
 
 [[user]]
 name = "robot"
-permissions = [{{ address = "#", rights = ["manage", "receive", "send"] }}]
+permissions = [
+  {{ address = "#", rights = ["send", "receive", "manage"] }},
+  {{ address = "$management", rights = ["send", "manage"] }},
+]
 """
 
 

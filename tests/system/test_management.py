@@ -24,7 +24,10 @@ CONFIGURATION = f"""
 [[user]]
 name = "ann"
 password_hash = "{hash_password(SECRET)}"
-permissions = [{{ address = "#", rights = ["send", "receive", "manage"] }}]
+permissions = [
+  {{ address = "#", rights = ["send", "receive", "manage"] }},
+  {{ address = "$management", rights = ["send", "manage"] }},
+]
 
 [[user]]
 name = "bob"
@@ -207,7 +210,8 @@ def test_bob_sees_only_what_is_his(container: Served, manager: Manager) -> None:
             assert bob.refusal("QUERY", kind)[0] == 403
         assert bob.refusal("READ", "container") == (
             403,
-            "no permission to manage at '$management'",
+            "no permission to manage at '$management' "
+            "(grant manage on '$management': no wildcard reaches it)",
         )
         assert bob.refusal("PURGE", "queue", name="queue/anns")[0] == 403
         assert bob.get("PURGE", "queue", name="queue/bobs.one") == {"purged": 0}

@@ -101,6 +101,27 @@ async def test_a_virtual_host_has_schemas_of_its_own() -> None:
 
 
 @story
+async def test_who_may_send_everywhere_registers_nothing() -> None:
+    rights = """
+    [anonymous]
+    permissions = [
+        { address = "#", rights = ["send", "receive"] },
+        { address = "stream/$schemas", rights = ["receive", "send"] },
+    ]
+    """
+    async with in_one_process() as mesh:
+        await mesh.start("a", configuration=rights)
+        client = await mesh.client("a")
+        await client.publish("queue/x", 1)
+        with pytest.raises(cogwork.PermissionDenied, match=r"grant manage on 'stream/\$schemas'"):
+            await client.schemas.register("queue/x", False)
+        registrar = rights.replace('"receive", "send"', '"receive", "manage"')
+        mesh.containers["a"].reconfigure(parse(registrar, "test"))
+        await client.schemas.register("queue/y", {})
+        await client.publish("queue/x", 2)
+
+
+@story
 async def test_who_may_not_receive_from_the_stream_is_told() -> None:
     rules = """
     [anonymous]

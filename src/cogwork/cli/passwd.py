@@ -22,7 +22,6 @@ scram_verifiers = [
     {sha256},
     {sha512},
 ]
-permissions = [{{ address = "#", rights = ["send", "receive"] }}]
 """
 
 
@@ -38,8 +37,8 @@ permissions = [{{ address = "#", rights = ["send", "receive"] }}]
 def passwd(name: str, password_file: str | None, as_json: bool) -> None:
     """Hash a password for the configuration file.
 
-    Prints a [[user]] block for NAME, with what SASL PLAIN and SCRAM take. Prompts for the
-    password, or reads the first line of stdin if it is not a terminal.
+    Prints a [[user]] block for NAME, with what SASL PLAIN and SCRAM take, and without any
+    permission. Prompts for the password, or reads the first line of stdin if it is not a terminal.
     """
     if not name or not name.isprintable():
         raise click.BadParameter("a name needs printable characters", param_hint="NAME")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from cogwork.amqp.errors import Condition
 from cogwork.container.reply_addresses import is_reply_address
 from cogwork.io.networks import PeerName
+from cogwork.router.own_addresses import missing
 from cogwork.spi.node import Refused
 
 if TYPE_CHECKING:
@@ -94,4 +95,4 @@ class ClientContext:
             Refused: It is missing.
         """
         if not self.may(right, address):
-            raise Refused(f"no permission to {right} at {address!r}", Condition.UNAUTHORIZED_ACCESS)
+            raise Refused(missing(right, address), Condition.UNAUTHORIZED_ACCESS)

@@ -1,10 +1,16 @@
-"""Who may do what where: the address patterns of permissions, against what a peer asks for."""
+"""Who may do what where: the address patterns of permissions, against what a peer asks for.
+
+Theory of operation. A wildcard of a pattern reaches the addresses of applications, never the
+broker's own (`router.own_addresses`): a permission at those spells them out as far as they are
+the broker's. Whoever may manage `$management` may do everything at them.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from cogwork.router.addresses import MAX_ADDRESS_LENGTH
+from cogwork.router.own_addresses import MANAGEMENT, own_words, right_needed
 from cogwork.router.patterns import address_words, covers
 
 if TYPE_CHECKING:
@@ -15,6 +21,8 @@ if TYPE_CHECKING:
 __all__ = ("Permissions", "permissions_of")
 
 _EVERYTHING = address_words("#")
+_OPERATOR = address_words(MANAGEMENT)
+_RIGHTS = {"send", "receive", "manage"}
 
 LENGTH_MAX = MAX_ADDRESS_LENGTH + len("/")
 
@@ -22,20 +30,22 @@ LENGTH_MAX = MAX_ADDRESS_LENGTH + len("/")
 class Permissions:
     """All that one user may do."""
 
-    def __init__(self, permissions: Iterable[Permission]) -> None:
+    def __init__(self, permissions: Iterable[Permission], *, is_mesh: bool = False) -> None:
         """Read the patterns once; `are_all` says that nothing is forbidden.
 
         Args:
             permissions: As configured.
+            is_mesh: Whether they are those of a container, whose wildcards reach everything.
         """
+        self._reaches_own = is_mesh
         self._granted = [
             (right, permission.vhost, _words(permission.address))
             for permission in permissions
             for right in permission.rights
         ]
-        self.are_all = {"send", "receive", "manage"} == {
-            right for right, where, words in self._granted if where is None and words == _EVERYTHING
-        }
+        everywhere = [(right, words) for right, where, words in self._granted if where is None]
+        are_all = {right for right, words in everywhere if words == _EVERYTHING} == _RIGHTS
+        self.are_all = are_all and (is_mesh or ("manage", _OPERATOR) in everywhere)
 
     def allows(self, right: Right, address: str, vhost: str | None = None) -> bool:
         """Tells whether the user has a right.
@@ -48,8 +58,19 @@ class Permissions:
         if len(address) > LENGTH_MAX:
             return False  # it names nothing, and to look at all of its words would take seconds
         words = _words(address)
+        if self._reaches_own or not (count := own_words(words)):
+            return self._grants(right, words, vhost, 0)
+        if self._grants(right_needed(right, count), words, vhost, count):
+            return True
+        return self._grants("manage", _OPERATOR, vhost, 1)
+
+    def _grants(self, right: str, words: list[str], vhost: str | None, spelt: int) -> bool:
+        """Tells whether one permission covers all words, and spells so many of them out."""
         return any(
-            granted == right and where in (None, vhost) and covers(pattern, words)
+            granted == right
+            and where in (None, vhost)
+            and pattern[:spelt] == words[:spelt]
+            and covers(pattern, words)
             for granted, where, pattern in self._granted
         )
 
@@ -68,7 +89,7 @@ def permissions_of(configuration: Configuration, identity: str | None) -> Permis
         return Permissions(configuration.anonymous.permissions)
     for user in configuration.users:
         if user.name == identity:
-            return Permissions(user.permissions)
+            return Permissions(user.permissions, is_mesh=user.mesh)
     return None
 
 

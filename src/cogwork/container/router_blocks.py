@@ -23,6 +23,7 @@ from cogwork.container.errors import ConfigurationError
 from cogwork.container.limits import FRAME_SIZE_BYTES_LEAST, FRAME_SIZE_BYTES_MOST
 from cogwork.container.router_file import Block, Value, read_blocks
 from cogwork.container.settings import RIGHTS, Listen
+from cogwork.router.own_addresses import MANAGEMENT
 from cogwork.router.rules import UNAVAILABLE
 
 if TYPE_CHECKING:
@@ -432,7 +433,9 @@ class _Translator:
             "name": read.need("name"),
             "password_hash": read.get("passwordHash"),
             "mesh": read.get("mesh"),
-            "permissions": [{"address": "#", "rights": list(RIGHTS)}],
+            "permissions": [
+                {"address": each, "rights": list(RIGHTS)} for each in ("#", MANAGEMENT)
+            ],
         }
         self._add("user", read, entry, {"passwordHash": "password_hash"})
 

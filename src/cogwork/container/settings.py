@@ -16,6 +16,7 @@ from cogwork.container.limits import Count, Limits, Positive
 from cogwork.container.mesh.settings import Link, MeshOptions
 from cogwork.container.telemetry.settings import Audit, Telemetry
 from cogwork.nodes.queue.options import COUNT_MAX, SECONDS_MAX
+from cogwork.router.own_addresses import MANAGEMENT
 from cogwork.tls.contexts import Version
 from cogwork.tls.identity import IdentityFrom
 
@@ -210,7 +211,8 @@ class Permission(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`[[user.permissions]]`: what may be done at which addresses.
 
     Attributes:
-        address: A pattern: words split by `/` or `.`, `*` any one of them, `#` any number.
+        address: A pattern: words split by `/` or `.`, `*` any one of them, `#` any number; neither
+            reaches the broker's own addresses.
         rights: `manage` is what `$management` lets change about the address.
         vhost: The virtual host it holds in; None holds in each.
     """
@@ -249,7 +251,7 @@ class User(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 def _everything() -> list[Permission]:
-    return [Permission(address="#", rights=list(RIGHTS))]
+    return [Permission(address=each, rights=list(RIGHTS)) for each in ("#", MANAGEMENT)]
 
 
 class Anonymous(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -27,6 +27,7 @@ from cogwork.dataplane.transport.incoming import IncomingLink
 from cogwork.dataplane.transport.outgoing import OutgoingLink
 from cogwork.nodes.management.consumers import CONSUMER
 from cogwork.nodes.topic import TopicNode
+from cogwork.router.own_addresses import missing
 from cogwork.spi.management import BAD_REQUEST, FORBIDDEN, NOT_FOUND, UNAUTHORIZED, ManagementError
 from cogwork.spi.node import Refused
 
@@ -168,7 +169,7 @@ class View:
         subject = self._subject(node, pattern)
         if not requester.may("receive", pattern):
             status = UNAUTHORIZED if requester.identity is None else FORBIDDEN
-            raise ManagementError(status, f"no permission to receive at {pattern!r:.200}")
+            raise ManagementError(status, missing("receive", pattern))
         return node, link.end, subject
 
     def _subject(self, node: TopicNode, pattern: str) -> bytes:

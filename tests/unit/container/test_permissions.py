@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from cogwork.container import permissions
 from cogwork.container.access import Access, Permits
 from cogwork.container.permissions import Permissions, permissions_of
-from cogwork.container.settings import Anonymous, Configuration, Permission, User
+from cogwork.container.settings import RIGHTS, Anonymous, Configuration, Permission, User
 from cogwork.router.addresses import MAX_ADDRESS_LENGTH
 from cogwork.router.patterns import misplaced_wildcard
+
+if TYPE_CHECKING:
+    from cogwork.container.settings import Right
 
 
 def may(pattern: str, address: str) -> bool:
@@ -96,6 +101,56 @@ def test_a_stranger_has_no_permissions_and_anonymous_has_its_own() -> None:
     assert permissions_of(configuration, "mallory") is None
 
 
+OWN = ["$management", "/$management", "$mesh/x", "_arrow/x", "stream/$audit", "stream.$schemas"]
+
+
+@pytest.mark.parametrize("pattern", ["#", "*", "*/#", "*/*", "stream/#", "stream/*", "#/$audit"])
+@pytest.mark.parametrize("address", OWN)
+@pytest.mark.parametrize("right", RIGHTS)
+def test_no_wildcard_reaches_the_broker_s_own(pattern: str, address: str, right: Right) -> None:
+    granted = Permissions([Permission(address=pattern, rights=list(RIGHTS))])
+    assert not granted.allows(right, address)
+    assert granted.allows(right, "queue") is (pattern in {"#", "*", "*/#"})
+
+
+def test_the_broker_s_own_are_reached_by_their_names() -> None:
+    rights = [Permission(address=each, rights=["send", "receive"]) for each in OWN]
+    reader = Permissions(rights)
+    assert all(reader.allows("receive", each) for each in OWN)
+    assert reader.allows("send", "$management")
+    assert not reader.allows("send", "stream/$audit"), "its records are evidence"
+    writer = Permissions([Permission(address="stream/$audit", rights=["manage"])])
+    assert writer.allows("send", "stream/$audit")
+    assert not writer.allows("receive", "stream/$audit")
+    assert not writer.allows("send", "stream/$telemetry")
+    below = Permissions([Permission(address="$management/#", rights=["send"])])
+    assert below.allows("send", "$management")
+    assert below.allows("send", "$management/x")
+
+
+def test_who_may_manage_the_management_may_do_everything_at_the_broker_s_own() -> None:
+    operator = Permissions([Permission(address="$management", rights=["manage"])])
+    assert all(operator.allows(right, each) for right in RIGHTS for each in OWN)
+    assert not operator.allows("send", "queue/a")
+    assert not operator.are_all
+
+
+def test_reply_addresses_are_for_whoever_was_given_them() -> None:
+    """And a word that looks like one of the broker's further on is the application's."""
+    everybody = Permissions([Permission(address="#", rights=["send"])])
+    assert everybody.allows("send", "_reply/a.1/1")
+    assert everybody.allows("send", "broadcast/rpc/$direct")
+    assert everybody.allows("send", "queue/_mine")
+
+
+def test_containers_reach_everything_with_their_wildcards() -> None:
+    mesh = User(name="b", permissions=[Permission(address="#", rights=list(RIGHTS))], mesh=True)
+    found = permissions_of(Configuration(users=[mesh]), "b")
+    assert found is not None
+    assert found.are_all
+    assert found.allows("manage", "$management")
+
+
 @pytest.mark.parametrize(
     ("pattern", "word"), [("a.*.#", None), ("a.b*", "b*"), ("##", "##"), ("a/#b", "#b")]
 )
@@ -110,6 +165,7 @@ def test_wildcards_are_whole_words(pattern: str, word: str | None) -> None:
         (Anonymous(mesh=False), False),
         (Anonymous(permissions=[]), False),
         (Anonymous(permissions=[Permission(address="#", rights=["send", "receive"])]), False),
+        (Anonymous(permissions=[Permission(address="#", rights=list(RIGHTS))]), False),
         (Anonymous(permissions=[], mesh=True), True),
     ],
 )

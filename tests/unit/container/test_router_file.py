@@ -128,8 +128,11 @@ def test_a_whole_file() -> None:
             ca="tls/ca.pem",
         )
     ]
-    everything = Permission(address="#", rights=["send", "receive", "manage"])
-    assert found.users == [User(name="router/b", mesh=True, permissions=[everything])]
+    everything = [
+        Permission(address=each, rights=["send", "receive", "manage"])
+        for each in ("#", "$management")
+    ]
+    assert found.users == [User(name="router/b", mesh=True, permissions=everything)]
     assert rule(found, "multicast/x")[1] is Distribution.MULTICAST
     assert rule(found, "prices.x.y")[1] is Distribution.BALANCED
     assert rule(found, "jobs/x")[1] is Distribution.BALANCED

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cogwork.router.own_addresses import MANAGEMENT as ADDRESS
+from cogwork.router.own_addresses import missing
 from cogwork.spi.management import FORBIDDEN, UNAUTHORIZED, ManagementError
 
 if TYPE_CHECKING:
@@ -12,8 +14,6 @@ if TYPE_CHECKING:
     from cogwork.spi.management import Requester
 
 __all__ = ("ADDRESS", "demand", "demand_right", "refuse")
-
-ADDRESS = "$management"
 
 
 def demand(requester: Requester, address: str) -> None:
@@ -42,4 +42,4 @@ def refuse(requester: Requester, right: str, address: str) -> NoReturn:
         ManagementError: Always.
     """
     status = UNAUTHORIZED if requester.identity is None else FORBIDDEN
-    raise ManagementError(status, f"no permission to {right} at {address!r:.200}")
+    raise ManagementError(status, missing(right, address))
