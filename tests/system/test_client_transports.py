@@ -45,13 +45,13 @@ name = "jo@example.org"
 password_hash = "{password_hash}"
 permissions = [
     {{ address = "sink/#", rights = ["send"] }},
-    {{ address = "topic/#", rights = ["send", "receive"] }},
+    {{ address = "topic/#", rights = ["send", "receive"], vhost = "*" }},
 ]
 
 [[user]]
 name = "robot"
 password_hash = "{password_hash}"
-permissions = [{{ address = "#", rights = ["send", "receive"] }}]
+permissions = [{{ address = "#", rights = ["send", "receive"], vhost = "*" }}]
 
 [[vhost]]
 name = "shop"

@@ -28,7 +28,7 @@ USERS = f"""
 [[user]]
 name = "jo"
 password_hash = "{hash_password("pass:word")}"
-permissions = [{{ address = "queue/#", rights = ["send", "receive"] }}]
+permissions = [{{ address = "queue/#", rights = ["send", "receive"], vhost = "*" }}]
 
 [[vhost]]
 name = "shop"

@@ -237,7 +237,8 @@ class Access:
         if identity is None:
             told = self._configuration.anonymous.mesh
             # Who links reads and sends everywhere, whatever a client without a name may do.
-            return self.permissions(None).are_all if told is None else told
+            vhosts = (None, *(each.name for each in self._configuration.vhosts))
+            return all(map(self.permissions(None).are_all, vhosts)) if told is None else told
         return any(user.name == identity and user.mesh for user in self._configuration.users)
 
     def forget(self, connection: Connection) -> None:

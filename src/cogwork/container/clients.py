@@ -76,7 +76,7 @@ class ClientContext:
     def permit(self, permissions: Permissions) -> None:
         """Lets it do other things from now on; its links stay as they are."""
         self.permissions = permissions
-        self.is_free = permissions.are_all
+        self.is_free = permissions.are_all(self.vhost.name or None)
         self.permits = None
 
     def may(self, right: Right, address: str) -> bool:

@@ -2,7 +2,8 @@
 
 Theory of operation. A wildcard of a pattern reaches the addresses of applications, never the
 broker's own (`router.own_addresses`): a permission at those spells them out as far as they are
-the broker's. Whoever may manage `$management` may do everything at them.
+the broker's. Whoever may manage `$management` may do everything at them. A permission holds in
+the virtual host that it names, in the default one if it names none, or in all of them.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ __all__ = ("Permissions", "permissions_of")
 
 _EVERYTHING = address_words("#")
 _OPERATOR = address_words(MANAGEMENT)
+EVERY_VHOST = "*"
 _RIGHTS = {"send", "receive", "manage"}
 
 LENGTH_MAX = MAX_ADDRESS_LENGTH + len("/")
@@ -31,21 +33,26 @@ class Permissions:
     """All that one user may do."""
 
     def __init__(self, permissions: Iterable[Permission], *, is_mesh: bool = False) -> None:
-        """Read the patterns once; `are_all` says that nothing is forbidden.
+        """Read the patterns once.
 
         Args:
             permissions: As configured.
-            is_mesh: Whether they are those of a container, whose wildcards reach everything.
+            is_mesh: Whether they are those of a container: its wildcards reach everything, in all
+                virtual hosts.
         """
-        self._reaches_own = is_mesh
+        self._is_mesh = is_mesh
+        unsaid = EVERY_VHOST if is_mesh else None
         self._granted = [
-            (right, permission.vhost, _words(permission.address))
+            (right, permission.vhost or unsaid, _words(permission.address))
             for permission in permissions
             for right in permission.rights
         ]
-        everywhere = [(right, words) for right, where, words in self._granted if where is None]
-        are_all = {right for right, words in everywhere if words == _EVERYTHING} == _RIGHTS
-        self.are_all = are_all and (is_mesh or ("manage", _OPERATOR) in everywhere)
+
+    def are_all(self, vhost: str | None = None) -> bool:
+        """Tells whether nothing is forbidden in a virtual host; None is the default one."""
+        here = [(right, words) for right, where, words in self._granted if _is_in(where, vhost)]
+        everywhere = {right for right, words in here if words == _EVERYTHING}
+        return everywhere == _RIGHTS and (self._is_mesh or ("manage", _OPERATOR) in here)
 
     def allows(self, right: Right, address: str, vhost: str | None = None) -> bool:
         """Tells whether the user has a right.
@@ -58,7 +65,7 @@ class Permissions:
         if len(address) > LENGTH_MAX:
             return False  # it names nothing, and to look at all of its words would take seconds
         words = _words(address)
-        if self._reaches_own or not (count := own_words(words)):
+        if self._is_mesh or not (count := own_words(words)):
             return self._grants(right, words, vhost, 0)
         if self._grants(right_needed(right, count), words, vhost, count):
             return True
@@ -68,7 +75,7 @@ class Permissions:
         """Tells whether one permission covers all words, and spells so many of them out."""
         return any(
             granted == right
-            and where in (None, vhost)
+            and _is_in(where, vhost)
             and pattern[:spelt] == words[:spelt]
             and covers(pattern, words)
             for granted, where, pattern in self._granted
@@ -91,6 +98,10 @@ def permissions_of(configuration: Configuration, identity: str | None) -> Permis
         if user.name == identity:
             return Permissions(user.permissions, is_mesh=user.mesh)
     return None
+
+
+def _is_in(where: str | None, vhost: str | None) -> bool:
+    return where in (vhost, EVERY_VHOST)
 
 
 def _words(address: str) -> list[str]:

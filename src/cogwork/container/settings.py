@@ -214,7 +214,7 @@ class Permission(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         address: A pattern: words split by `/` or `.`, `*` any one of them, `#` any number; neither
             reaches the broker's own addresses.
         rights: `manage` is what `$management` lets change about the address.
-        vhost: The virtual host it holds in; None holds in each.
+        vhost: The virtual host it holds in; None is the default one, `*` is all of them.
     """
 
     address: Text
@@ -251,7 +251,9 @@ class User(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 def _everything() -> list[Permission]:
-    return [Permission(address=each, rights=list(RIGHTS)) for each in ("#", MANAGEMENT)]
+    return [
+        Permission(address=each, rights=list(RIGHTS), vhost="*") for each in ("#", MANAGEMENT)
+    ]
 
 
 class Anonymous(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -2,7 +2,7 @@
 
 Theory of operation. A virtual host's management node sees its own addresses, queues and nodes, and
 its own connections, sessions and links. The default virtual host's is the operator's: it sees the
-connections of all of them, as a permission that holds there holds in each.
+connections of all of them.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ def test_a_container_without_a_file_listens_on_loopback_for_anyone_there() -> No
     assert listen.endpoint == "127.0.0.1:5672"
     assert listen.mechanisms == (*SCRAM, "PLAIN", "ANONYMOUS")
     assert configuration.anonymous.permissions == [
-        Permission(address=each, rights=["send", "receive", "manage"])
+        Permission(address=each, rights=["send", "receive", "manage"], vhost="*")
         for each in ("#", "$management")
     ]
     assert parse("") == configuration

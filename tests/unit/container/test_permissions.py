@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec import structs
 
 from cogwork.container import permissions
 from cogwork.container.access import Access, Permits
@@ -82,10 +83,22 @@ def test_rights_and_virtual_hosts_are_kept_apart() -> None:
         ]
     )
     assert granted.allows("send", "queue/a")
-    assert granted.allows("send", "queue/a", "blue")
+    assert not granted.allows("send", "queue/a", "blue")
     assert not granted.allows("receive", "queue/a")
     assert granted.allows("receive", "queue/a", "blue")
     assert not granted.allows("manage", "queue/a")
+
+
+def test_only_who_says_so_may_do_something_in_all_virtual_hosts() -> None:
+    rights: list[Right] = ["send", "receive", "manage"]
+    here = [Permission(address=each, rights=rights) for each in ("#", "$management")]
+    assert Permissions(here).are_all()
+    assert not Permissions(here).are_all("blue")
+    assert not Permissions(here).allows("manage", "$management", "blue")
+    everywhere = Permissions([structs.replace(each, vhost="*") for each in here])
+    assert everywhere.are_all()
+    assert everywhere.are_all("blue")
+    assert everywhere.allows("manage", "$management", "blue")
 
 
 def test_a_stranger_has_no_permissions_and_anonymous_has_its_own() -> None:
@@ -132,7 +145,7 @@ def test_who_may_manage_the_management_may_do_everything_at_the_broker_s_own() -
     operator = Permissions([Permission(address="$management", rights=["manage"])])
     assert all(operator.allows(right, each) for right in RIGHTS for each in OWN)
     assert not operator.allows("send", "queue/a")
-    assert not operator.are_all
+    assert not operator.are_all()
 
 
 def test_reply_addresses_are_for_whoever_was_given_them() -> None:
@@ -147,7 +160,8 @@ def test_containers_reach_everything_with_their_wildcards() -> None:
     mesh = User(name="b", permissions=[Permission(address="#", rights=list(RIGHTS))], mesh=True)
     found = permissions_of(Configuration(users=[mesh]), "b")
     assert found is not None
-    assert found.are_all
+    assert found.are_all()
+    assert found.are_all("blue")
     assert found.allows("manage", "$management")
 
 
