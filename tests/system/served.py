@@ -23,6 +23,15 @@ if TYPE_CHECKING:
 
 COGWORK = [sys.executable, "-m", "cogwork.cli.main"]
 
+OPEN = """
+[anonymous]
+permissions = [
+  { address = "#", rights = ["send", "receive", "manage"], vhost = "*" },
+  { address = "$management", rights = ["send", "manage"], vhost = "*" },
+]
+"""
+"""Lets anonymous clients do everything although there are users."""
+
 READY_TIMEOUT_S = 60.0
 SETTLE_TIMEOUT_S = 40.0
 """Within it, whatever a dead client held has to be gone."""

@@ -20,7 +20,7 @@ import cogwork
 from cogwork.cli.exit_codes import ExitCode
 from cogwork.container.users import hash_password
 
-from .served import COGWORK, Served, served, started, within
+from .served import COGWORK, OPEN, Served, served, started, within
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 SECRET = "seven-spare-teeth"
 
-CONFIGURATION = f"""
+CONFIGURATION = f"""{OPEN}
 [[queue]]
 address = "queue/small"
 maximum_length = 2

@@ -13,14 +13,14 @@ from proton.utils import BlockingConnection, BlockingReceiver, LinkDetached, Sen
 from cogwork.container.users import hash_password
 
 from .manager import Manager
-from .served import Served, served, within
+from .served import OPEN, Served, served, within
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 SECRET = "four spare teeth"
 
-CONFIGURATION = f"""
+CONFIGURATION = f"""{OPEN}
 [[user]]
 name = "ann"
 password_hash = "{hash_password(SECRET)}"

@@ -16,7 +16,7 @@ from cogwork.container.users import hash_password
 
 from .cables import Cables
 from .meshes import Member
-from .served import COGWORK, READY_TIMEOUT_S, ran, within
+from .served import COGWORK, OPEN, READY_TIMEOUT_S, ran, within
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 SECRET = "eleven-spare-teeth"
 
-CLOSED = "[anonymous]\nmesh = false\n"
+CLOSED = f"{OPEN}mesh = false\n"
 
 USERS = f"""{CLOSED}
 [[user]]

@@ -12,7 +12,7 @@ import trustme
 from cogwork.cli.servers.process import free_ports
 
 from .meshes import Member
-from .served import within
+from .served import OPEN, within
 from .test_mesh_links import links_of, log_of, reached, running
 
 if TYPE_CHECKING:
@@ -60,8 +60,7 @@ def server(folder: Path, port: int, tls_port: int, certificates: Certificates) -
         [],
         folder / "server",
         f"""
-[anonymous]
-mesh = false
+{OPEN}mesh = false
 [[listen]]
 port = {tls_port}
 transport = "amqps"

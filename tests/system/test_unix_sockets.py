@@ -15,7 +15,7 @@ from cogwork.cli.exit_codes import ExitCode
 from cogwork.client import AuthenticationError, ConnectError
 from cogwork.container.users import hash_password
 
-from .served import READY_TIMEOUT_S, ran, served, within
+from .served import OPEN, READY_TIMEOUT_S, ran, served, within
 from .stories import story
 from .test_workers import landed, start, working
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 PATH = '[[listen]]\npath = "it.sock"\n'
 
-USERS = f"""
+USERS = f"""{OPEN}
 [[user]]
 name = "jo"
 password_hash = "{hash_password("pass:word")}"

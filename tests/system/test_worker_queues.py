@@ -13,7 +13,7 @@ import pytest
 from cogwork.cli.exit_codes import ExitCode
 from cogwork.container.users import hash_password
 
-from .served import READY_TIMEOUT_S, done, ran, within
+from .served import OPEN, READY_TIMEOUT_S, done, ran, within
 from .test_workers import TIMEOUT_S, landed, working
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ BOTH = (FIRST, SECOND)
 
 SECRET = "four-spare-teeth"
 
-CONFIGURATION = f"""
+CONFIGURATION = f"""{OPEN}
 [[user]]
 name = "bob"
 password_hash = "{hash_password(SECRET)}"

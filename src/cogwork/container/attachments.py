@@ -176,6 +176,7 @@ class Attachments:
             raise Refused("a sender's target is missing", Condition.INVALID_FIELD)
         entry, address = None, target.address
         if target.dynamic:
+            client.demand_any("send")
             address = new_address(self._reply_prefix)
             owner = link.session.connection
             entry = client.vhost.temporary.add(address, target, owner).entry
@@ -304,6 +305,7 @@ class Attachments:
         self, source: Source, client: ClientContext, connection: Connection
     ) -> Attachment:
         if source.dynamic:
+            client.demand_any("receive")
             address = new_address(self._reply_prefix)
             self._makers[address] = connection
             return Attachment(address, entry=client.vhost.add_dynamic(address), dynamic=address)

@@ -79,7 +79,7 @@ def _configuration(configuration: Configuration) -> Iterator[Problem]:
         for problem in _user(user):
             yield problem.below("user", at)
     yield from twice("user", "name", [user.name for user in configuration.users])
-    for problem in _permissions(configuration.anonymous.permissions):
+    for problem in _permissions(configuration.anonymous.permissions or ()):
         yield problem.below("anonymous")
     yield from _virtual_host(configuration)
     yield from _virtual_hosts(configuration.vhosts)

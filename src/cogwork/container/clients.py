@@ -88,6 +88,15 @@ class ClientContext:
             return True
         return self.is_free or self.permissions.allows(right, address, self.vhost.name or None)
 
+    def demand_any(self, right: Right) -> None:
+        """Checks that it may do anything at all, for what needs no permission of its own.
+
+        Raises:
+            Refused: It may not.
+        """
+        if self.permissions.are_none:
+            raise Refused(f"no permission to {right} anywhere", Condition.UNAUTHORIZED_ACCESS)
+
     def demand(self, right: Right, address: str) -> None:
         """Checks a permission.
 

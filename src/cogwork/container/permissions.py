@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cogwork.container.settings import everything
 from cogwork.router.addresses import MAX_ADDRESS_LENGTH
 from cogwork.router.own_addresses import MANAGEMENT, own_words, right_needed
 from cogwork.router.patterns import address_words, covers
@@ -54,6 +55,11 @@ class Permissions:
         everywhere = {right for right, words in here if words == _EVERYTHING}
         return everywhere == _RIGHTS and (self._is_mesh or ("manage", _OPERATOR) in here)
 
+    @property
+    def are_none(self) -> bool:
+        """Whether everything is forbidden."""
+        return not self._granted
+
     def allows(self, right: Right, address: str, vhost: str | None = None) -> bool:
         """Tells whether the user has a right.
 
@@ -93,11 +99,18 @@ def permissions_of(configuration: Configuration, identity: str | None) -> Permis
         Its permissions; None where no `[[user]]` has that name.
     """
     if identity is None:
-        return Permissions(configuration.anonymous.permissions)
+        return Permissions(_of_anonymous(configuration))
     for user in configuration.users:
         if user.name == identity:
             return Permissions(user.permissions, is_mesh=user.mesh)
     return None
+
+
+def _of_anonymous(configuration: Configuration) -> list[Permission]:
+    granted = configuration.anonymous.permissions
+    if granted is not None:
+        return granted
+    return [] if configuration.users else everything()
 
 
 def _is_in(where: str | None, vhost: str | None) -> bool:

@@ -44,6 +44,7 @@ __all__ = (
     "Tls",
     "User",
     "Vhost",
+    "everything",
 )
 
 BLOCK_TIMEOUT_S = 5.0
@@ -250,7 +251,8 @@ class User(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         )
 
 
-def _everything() -> list[Permission]:
+def everything() -> list[Permission]:
+    """Return the permissions that forbid nothing."""
     return [
         Permission(address=each, rights=list(RIGHTS), vhost="*") for each in ("#", MANAGEMENT)
     ]
@@ -260,11 +262,12 @@ class Anonymous(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`[anonymous]`: who connects from this machine without a name.
 
     Attributes:
-        permissions: By default everything: whoever runs programs here could stop the container too.
+        permissions: None is everything while there is no `[[user]]`, as whoever runs programs here
+            could stop the container too; with users it is nothing.
         mesh: Whether it may be another container; None lets it where it may do everything.
     """
 
-    permissions: list[Permission] = field(default_factory=_everything)
+    permissions: list[Permission] | None = None
     mesh: bool | None = None
 
 

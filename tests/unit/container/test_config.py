@@ -9,7 +9,8 @@ from whole_configuration import WHOLE
 
 from cogwork.container.config import ConfigurationError, check, defaults, load, parse, with_options
 from cogwork.container.mesh.urls import LinkUrl
-from cogwork.container.settings import Listen, Permission, Tls
+from cogwork.container.permissions import permissions_of
+from cogwork.container.settings import Listen, Tls
 
 SCRAM = ("SCRAM-SHA-512", "SCRAM-SHA-256")
 """Offered where users have verifiers."""
@@ -20,10 +21,9 @@ def test_a_container_without_a_file_listens_on_loopback_for_anyone_there() -> No
     (listen,) = configuration.listeners
     assert listen.endpoint == "127.0.0.1:5672"
     assert listen.mechanisms == (*SCRAM, "PLAIN", "ANONYMOUS")
-    assert configuration.anonymous.permissions == [
-        Permission(address=each, rights=["send", "receive", "manage"], vhost="*")
-        for each in ("#", "$management")
-    ]
+    granted = permissions_of(configuration, None)
+    assert granted is not None
+    assert granted.are_all()
     assert parse("") == configuration
     check(configuration)
 

@@ -44,7 +44,6 @@ SECTIONS: dict[str, type[msgspec.Struct]] = {
 IN_WORDS = {
     "listen": "`127.0.0.1:5672`",
     "anonymous": "everything",
-    "permissions": "everything",
     "limits": "as below",
     "sasl": "what is safe",
     "in_doubt": "of the prefix",

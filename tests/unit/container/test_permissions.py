@@ -110,8 +110,23 @@ def test_a_stranger_has_no_permissions_and_anonymous_has_its_own() -> None:
     assert of_alice.allows("send", "a")
     assert not of_alice.allows("send", "b")
     assert anonymous is not None
-    assert anonymous.allows("manage", "b")
+    assert anonymous.are_none
     assert permissions_of(configuration, "mallory") is None
+
+
+def test_anonymous_may_do_everything_only_while_there_is_no_user() -> None:
+    nobody = permissions_of(Configuration(), None)
+    assert nobody is not None
+    assert nobody.are_all("blue")
+    said = Anonymous(permissions=[Permission(address="a", rights=["send"])])
+    for users in ([], [User(name="alice")]):
+        as_said = permissions_of(Configuration(users=users, anonymous=said), None)
+        assert as_said is not None
+        assert as_said.allows("send", "a")
+        assert not as_said.allows("send", "b")
+    access = Access(Configuration(users=[User(name="alice")]))
+    assert not access.is_container(None)
+    access.close()
 
 
 OWN = ["$management", "/$management", "$mesh/x", "_arrow/x", "stream/$audit", "stream.$schemas"]
