@@ -39,6 +39,10 @@ COMMANDS = {
     "call": Entry("cogwork.cli.call", "Send a request and print the reply."),
     "rpc": Entry("cogwork.cli.rpc", "Call a method of a service."),
     "status": Entry("cogwork.cli.status", "Show connections, addresses, queues and streams."),
+    "connection": Entry(
+        "cogwork.cli.connection", "Manage the connections of a container: list, close."
+    ),
+    "user": Entry("cogwork.cli.user", "Manage the users of a container: disconnect."),
     "queue": Entry("cogwork.cli.queue", "Manage queues: list, declare, peek, purge, move, delete."),
     "stream": Entry(
         "cogwork.cli.stream", "Manage streams: create, list, show, move, trim, delete."

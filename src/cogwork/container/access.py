@@ -11,6 +11,7 @@ from cogwork.amqp.errors import Condition, ProtocolError
 from cogwork.amqp.sasl import EXTERNAL, SaslCode
 from cogwork.container.permissions import Permissions, permissions_of
 from cogwork.container.reply_addresses import is_reply_address
+from cogwork.container.revocation import revoked_logins
 from cogwork.container.users import PasswordChecker
 from cogwork.container.verifiers import Verifiers, kept_secret
 from cogwork.router.mesh.bounds import ADDRESS_BYTES_MAX
@@ -108,13 +109,19 @@ class Access:
         self._logins: dict[Connection, _Login] = {}
         self._known: dict[str | None, Permissions] = {}
 
-    def replace(self, configuration: Configuration) -> None:
-        """Takes over another configuration's users, for logins and rights from now on."""
+    def replace(self, configuration: Configuration) -> dict[str, str]:
+        """Takes over another configuration's users, for logins and rights from now on.
+
+        Returns:
+            Why the logins of users hold no longer, by their names.
+        """
         fresh = Verifiers(configuration.users, self._verifiers.secret)
         self._passwords.replace(configuration.users)
         self._verifiers = fresh
+        revoked = revoked_logins(self._configuration.users, configuration.users)
         self._configuration = configuration
         self._known.clear()
+        return revoked
 
     def keep_secrets(self, directory: Path) -> None:
         """Keeps what only the container may know on the disk, so that restarts tell nothing.
@@ -240,6 +247,10 @@ class Access:
             vhosts = (None, *(each.name for each in self._configuration.vhosts))
             return all(map(self.permissions(None).are_all, vhosts)) if told is None else told
         return any(user.name == identity and user.mesh for user in self._configuration.users)
+
+    def is_logging_in(self, connection: Connection) -> bool:
+        """Tells whether a peer's password is being checked."""
+        return connection in self._logins
 
     def forget(self, connection: Connection) -> None:
         """Gives up the login of a peer that has gone: those behind it need not wait for that."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
-from cogwork.amqp.errors import Condition, FrameTooLarge
+from cogwork.amqp.errors import AmqpError, Condition, FrameTooLarge
 from cogwork.amqp.extensions import LINK_ID, MARKS_RECEIVED, STREAM
 from cogwork.amqp.outcomes import Released
 from cogwork.amqp.performatives import Attach, ReceiverSettleMode, Role, SenderSettleMode
@@ -35,7 +36,9 @@ from cogwork.dataplane.transport.incoming import IncomingLink
 from cogwork.dataplane.transport.outgoing import OutgoingLink
 from cogwork.nodes.queue.node import QueueNode
 from cogwork.nodes.stream import StreamNode
+from cogwork.nodes.topic import TopicNode
 from cogwork.router.addresses import Distribution
+from cogwork.router.own_addresses import missing
 from cogwork.spi.node import Departure, Node, Refused, Subscription
 
 if TYPE_CHECKING:
@@ -44,7 +47,7 @@ if TYPE_CHECKING:
     from cogwork.amqp.outcomes import DeliveryState
     from cogwork.amqp.terminus import ExpiryPolicy
     from cogwork.container.clients import ClientContext
-    from cogwork.container.settings import Limits
+    from cogwork.container.settings import Limits, Right
     from cogwork.container.virtual_host import VirtualHost
     from cogwork.dataplane.addresses.entry import AddressEntry
     from cogwork.dataplane.connection import Connection
@@ -53,6 +56,8 @@ if TYPE_CHECKING:
     from cogwork.router.addresses import AddressRule
 
 __all__ = ("Attachment", "Attachments")
+
+log = logging.getLogger("cogwork")
 
 _OUTCOMES = (
     Symbol("amqp:accepted:list"),
@@ -150,6 +155,13 @@ class Attachments:
     def tick(self, now_s: float) -> None:
         """Let time pass, once a second."""
         self.kept.tick(now_s)
+
+    def permit_anew(self, connection: Connection, client: ClientContext) -> None:
+        """Detach the links of a connection that its permissions do not allow any more."""
+        for session in connection.sessions:
+            for link in list(session.links.values()):
+                if isinstance(link.context, Attachment):
+                    _permit_anew(link, link.context, client)
 
     def end_session(self, session: SessionEndpoint) -> None:
         """Go on to the end of what was kept for links of a session."""
@@ -553,6 +565,29 @@ def _agree(link: Link, attach: Attach, attachment: Attachment, source: Source) -
         )
     except FrameTooLarge as error:
         link.refuse(Condition.FRAME_SIZE_TOO_SMALL, str(error))
+
+
+def _permit_anew(link: Link, attachment: Attachment, client: ClientContext) -> None:
+    """Detach a link that is not allowed any more, or take what it has beyond that."""
+    if isinstance(link.end, IncomingLink) and attachment.address == ANONYMOUS:
+        link.end.permit = None if client.is_free else _permits_of(client)
+        return
+    right: Right = "send" if isinstance(link.end, IncomingLink) else "receive"
+    is_reply = attachment.address.removeprefix("/").startswith(REPLY_PREFIX)
+    is_allowed = not client.permissions.are_none if is_reply else False
+    if not is_allowed and not client.may(right, attachment.address):
+        text = missing(right, attachment.address)
+        log.info("a link of connection %d is detached: %s", client.number, text)
+        link.detach(AmqpError(condition=Condition.UNAUTHORIZED_ACCESS, description=text))
+    elif isinstance(attachment.node, TopicNode) and isinstance(link.end, OutgoingLink):
+        _unbind_forbidden(attachment.node, link.end, client)
+
+
+def _unbind_forbidden(node: TopicNode, end: OutgoingLink, client: ClientContext) -> None:
+    """Take patterns from a subscriber which it may not receive any more."""
+    for pattern in node.patterns_of(end):
+        if not client.may("receive", f"{node.root.name}{pattern}"):
+            node.unbind(end, pattern.encode())
 
 
 def _known(

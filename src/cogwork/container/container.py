@@ -262,8 +262,8 @@ class Container:
             gateways=old.gateways,
         )
         plans = plans_of(configuration)
-        self._access.replace(configuration)
-        self.peers.permit_anew()
+        revoked = self._access.replace(configuration)
+        self.peers.permit_anew(revoked)
         listeners, problems = self._listeners.replaced(configuration.listeners)
         problems += self.mesh.diallers.renew(links)
         self.configuration = structs.replace(configuration, listeners=listeners)

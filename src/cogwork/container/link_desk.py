@@ -23,6 +23,9 @@ class LinkDesk(Protocol):
     def release(self, link: Link, client: ClientContext) -> None:
         """Give back what a link held."""
 
+    def permit_anew(self, connection: Connection, client: ClientContext) -> None:
+        """Detach the links of a connection that its permissions do not allow any more."""
+
     def end_session(self, session: SessionEndpoint) -> None:
         """Take note that a session has ended."""
 

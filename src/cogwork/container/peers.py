@@ -30,9 +30,10 @@ from cogwork.amqp.redirect import CONSOLE, FORCE, MESH, REDIRECTS
 from cogwork.amqp.sasl import ANONYMOUS, SaslInit, SaslResponse
 from cogwork.amqp.types import Symbol
 from cogwork.container.clients import ClientContext
-from cogwork.container.gateways.inside import NoSocket
+from cogwork.container.gateways.inside import Inside, NoSocket
 from cogwork.container.mesh.connection import TRACE
 from cogwork.container.redirect import Newcomer
+from cogwork.container.revocation import login_ended
 from cogwork.dataplane.connection import Connection
 from cogwork.dataplane.connection_settings import ConnectionSettings
 from cogwork.dataplane.host import ListeningSide
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
 
     from cogwork.amqp.redirect import Redirect
     from cogwork.container.access import Access
-    from cogwork.container.gateways.inside import Inside
     from cogwork.container.limits import Limits
     from cogwork.container.link_desk import LinkDesk
     from cogwork.container.mesh.service import MeshService
@@ -405,11 +405,63 @@ class Peers(ListeningSide):
             raise ProtocolError(Condition.NOT_FOUND, f"virtual host {name!r} is not served here")
         return vhost
 
-    def permit_anew(self) -> None:
-        """Has other permissions hold for what connections that stand do from now on."""
-        for connection in self.connections:
+    def permit_anew(self, revoked: Mapping[str, str]) -> None:
+        """Has other permissions hold, and ends what they do not allow any more.
+
+        Args:
+            revoked: Why the logins of users hold no longer, by their names.
+        """
+        for connection in list(self.connections):
             client = self.client_of(connection)
+            why = self._why_ended(connection, client, revoked)
+            if why is not None:
+                self._revoke(connection, client, why)
+                continue
             client.permit(self._access.permissions(connection.identity))
+            self._desk.permit_anew(connection, client)
+        if self.mesh is not None:
+            self.mesh.end_unwelcome(partial(self._why_unwelcome, revoked))
+        self._core.flush()
+
+    def is_logging_in(self, connection: Connection) -> bool:
+        """Tells whether a peer's password is being checked."""
+        return self._access.is_logging_in(connection)
+
+    def _why_ended(
+        self, connection: Connection, client: ClientContext, revoked: Mapping[str, str]
+    ) -> str | None:
+        """Tells why the login of a connection holds no longer; None where it does."""
+        user = connection.identity
+        if user is None:
+            is_under_way = bool(revoked) and self.is_logging_in(connection)
+            return "users have changed: log in again" if is_under_way else None
+        if isinstance(client.listen, Inside) and self._access.has(user):
+            return None  # a gateway's user has not logged in
+        return revoked.get(user)
+
+    def _revoke(self, connection: Connection, client: ClientContext, why: str) -> None:
+        if connection.is_over:
+            return
+        log.warning("connection %d: closed, because %s", client.number, why)
+        if connection.remote is None:  # it gets no further
+            connection.lose()
+        else:
+            connection.close(login_ended(why))
+
+    def _why_unwelcome(self, revoked: Mapping[str, str], connection: Connection) -> str | None:
+        """Tells why the other end of a link is taken no longer; None where it is."""
+        user = connection.identity
+        if self.client_of(connection).listen.is_for_links:
+            return None
+        if user is not None and user in revoked:
+            return revoked[user]
+        if self._access.is_container(user):
+            return None
+        return (
+            "containers without a name may not link"
+            if user is None
+            else (f"user {user!r:.80} may not link any more: links need a user with mesh = true")
+        )
 
     def _elsewhere(
         self, client: ClientContext, properties: Mapping[Symbol, object]

@@ -75,7 +75,7 @@ CONTAINER = (
 CONNECTION = (
     *("name", "container", "user", "peer", "listener", "vhost", "product", "since", "is_open"),
     *("sessions", "links", "bytes_in", "bytes_out", "frames_in", "frames_out"),
-    *("unsent_bytes", "is_congested"),
+    *("unsent_bytes", "is_congested", "messages_in", "messages_out"),
 )
 SESSION = (
     *("name", "connection", "channel", "links", "unsettled"),
@@ -222,7 +222,15 @@ def connection_row(connection: Connection) -> Row:
         "frames_out": wire.frames_out,
         "unsent_bytes": wire.unsent_bytes,
         "is_congested": bool(wire.congested),
+        "messages_in": _deliveries(connection, Role.RECEIVER),
+        "messages_out": _deliveries(connection, Role.SENDER),
     }
+
+
+def _deliveries(connection: Connection, role: Role) -> int:
+    """Count the deliveries of the links that stand, by the container's role."""
+    links = (link for session in connection.sessions for link in session.links.values())
+    return sum(link.end.deliveries for link in links if link.role is role and link.end is not None)
 
 
 _IDS = struct.Struct("3i")

@@ -253,9 +253,7 @@ class User(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 def everything() -> list[Permission]:
     """Return the permissions that forbid nothing."""
-    return [
-        Permission(address=each, rights=list(RIGHTS), vhost="*") for each in ("#", MANAGEMENT)
-    ]
+    return [Permission(address=each, rights=list(RIGHTS), vhost="*") for each in ("#", MANAGEMENT)]
 
 
 class Anonymous(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

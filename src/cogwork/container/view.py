@@ -8,6 +8,7 @@ connections of all of them.
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, TypeGuard, TypeVar, cast
 
 from cogwork.amqp.errors import AmqpError, Condition
@@ -111,6 +112,25 @@ class View:
         error = AmqpError(condition=Condition.CONNECTION_FORCED, description=reason)
         self.soon(lambda: connection.close(error))
         return True
+
+    def disconnect_user(self, name: str, reason: str) -> int:
+        """Closes all connections of a user, once the reply is on its way; returns how many."""
+        peers = self._container.peers
+        found = [
+            each
+            for each in peers.connections
+            if each.identity == name
+            and not each.is_over
+            and self._sees(peers.client_of(each).vhost)
+        ]
+        error = AmqpError(condition=Condition.CONNECTION_FORCED, description=reason)
+        for connection in found:
+            self.soon(partial(connection.close, error))
+        if self._vhost.name:
+            return len(found)
+        return len(found) + self._container.mesh.end_unwelcome(
+            lambda each: reason if each.identity == name else None
+        )
 
     def detach_link(self, name: str, reason: str) -> bool:
         """Detaches a link, once the reply is on its way; returns whether it was there."""

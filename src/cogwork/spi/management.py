@@ -241,6 +241,9 @@ class ContainerView(Protocol):
     def close_connection(self, name: str, reason: str) -> bool:
         """Closes a connection; returns whether it was there."""
 
+    def disconnect_user(self, name: str, reason: str) -> int:
+        """Closes all connections of a user, links of containers too; returns how many."""
+
     def detach_link(self, name: str, reason: str) -> bool:
         """Detaches a link; returns whether it was there."""
 

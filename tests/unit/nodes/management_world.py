@@ -154,6 +154,11 @@ class FakeContainer:
     def soon(self, step: Callable[[], None]) -> None:
         self.later.append(step)
 
+    def disconnect_user(self, name: str, reason: str) -> int:
+        """Takes note of it."""
+        self.done.append(("disconnect", name, reason))
+        return 2
+
     def close_connection(self, name: str, reason: str) -> bool:
         self.done.append(("close", name, reason))
         return name in self.collections["connection"].names

@@ -18,6 +18,7 @@ from cogwork.arrow.schema import columns_of
 from cogwork.arrow.serving.records import Records
 from cogwork.dataplane.stream.feed import Feed
 from cogwork.dataplane.transport.outgoing import OutgoingLink
+from cogwork.router.own_addresses import missing
 from cogwork.spi.node import Refused
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ class _Serving:
     link: Link
     end: OutgoingLink
     records: Records
+    stream: str
     can_send: asyncio.Event = field(default_factory=asyncio.Event)
     task: asyncio.Task[None] | None = None
 
@@ -98,7 +100,7 @@ class Links:
             snd_settle_mode=attach.snd_settle_mode,
             rcv_settle_mode=attach.rcv_settle_mode,
         )
-        serving = self._served[end] = _Serving(link, end, records)
+        serving = self._served[end] = _Serving(link, end, records, stream)
         serving.task = asyncio.get_running_loop().create_task(self._serve(serving))
 
     def release(self, link: Link, client: ClientContext) -> None:
@@ -108,6 +110,14 @@ class Links:
         if serving is not None:
             serving.end.feeder = None
             serving.can_send.set()
+
+    def permit_anew(self, connection: Connection, client: ClientContext) -> None:
+        """Detaches links to streams from which their client may not receive any more."""
+        for serving in list(self._served.values()):
+            address = f"stream/{serving.stream}"
+            if serving.link.session.connection is connection and not client.may("receive", address):
+                text = missing("receive", address)
+                serving.link.detach(AmqpError(Condition.UNAUTHORIZED_ACCESS, text))
 
     def end_session(self, session: SessionEndpoint) -> None:
         """A link that has ended is not kept here."""

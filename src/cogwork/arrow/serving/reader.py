@@ -120,8 +120,7 @@ class Reader:
     def _reload(self, load: Callable[[], Configuration]) -> None:
         try:
             configuration = load()
-            self._access.replace(configuration)
-            self._peers.permit_anew()
+            self._peers.permit_anew(self._access.replace(configuration))
             self._listeners.replaced(self._on_ports(configuration))
         except (CogworkError, OSError) as error:
             log.error("cannot reload the configuration, the old one stays in effect: %s", error)

@@ -10,8 +10,11 @@ from cogwork.amqp.errors import AmqpError, Condition, ProtocolError
 from cogwork.container.mesh.control_connection import ControlConnection
 from cogwork.container.mesh.data_connection import DataConnection
 from cogwork.container.mesh.names import CONTROL, DATA, INCARNATION, MESH, NUMBER, OTHER_CONTAINER
+from cogwork.container.revocation import login_ended
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cogwork.amqp.performatives import Open
     from cogwork.container.mesh.connection import MeshConnection
     from cogwork.container.mesh.service import MeshService
@@ -96,6 +99,15 @@ class Arrivals:
         """Takes note that a connection is over, which perhaps has waited here."""
         for key in [key for key, (data, _) in self._waiting.items() if data is connection]:
             del self._waiting[key]
+
+    def end_unwelcome(self, why_not: Callable[[Connection], str | None]) -> None:
+        """Ends the connections that wait and are taken no longer; `why_not` tells why."""
+        for data, _ in list(self._waiting.values()):
+            why = why_not(data.connection)
+            if why is not None:
+                self.forget(data)
+                data.close(login_ended(why))
+                asyncio.get_running_loop().call_soon(data.connection.lose)
 
     def sweep(self, now_s: float) -> None:
         """Ends the connections that have waited for too long."""

@@ -25,6 +25,7 @@ from cogwork.container.mesh.readiness import Readiness
 from cogwork.container.mesh.refusals import Refusals
 from cogwork.container.mesh.restoration import Restoration
 from cogwork.container.mesh.tunnels import Tunnels
+from cogwork.container.revocation import login_ended
 from cogwork.router.mesh.bounds import Timers
 from cogwork.router.mesh.effects import (
     Close,
@@ -217,6 +218,27 @@ class MeshService:
     def _cost_of(self, dialler: LinkDialler | None, peer: str) -> int:
         """Returns what is configured for a link, also where the other side was first to dial."""
         return self.diallers.cost_to(peer) if dialler is None else dialler.link.cost
+
+    def end_unwelcome(self, why_not: Callable[[Connection], str | None]) -> int:
+        """Ends links that others dialled and that are taken no longer; returns how many.
+
+        Args:
+            why_not: Tells why one is not, by either of its connections.
+        """
+        ended = 0
+        for pair in self.pairs:
+            if pair.dialler is not None:
+                continue
+            why = why_not(pair.data.connection) or why_not(pair.control.connection)
+            if why is not None:
+                log.warning("link to container %s: closed, because %s", pair.peer, why)
+                pair.why_lost = why
+                for each in (pair.control, pair.data):
+                    each.close(login_ended(why))
+                self._end_later(pair)
+                ended += 1
+        self.arrivals.end_unwelcome(why_not)
+        return ended
 
     def is_linked(self, container: str) -> bool:
         """Tells whether a container is a neighbour at present."""

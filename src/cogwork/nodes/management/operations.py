@@ -68,7 +68,11 @@ class Operations:
         }
         look: dict[str, Handler] = {"READ": self._read, "QUERY": self._query}
         self._by_type: dict[str, dict[str, Handler]] = dict.fromkeys(container.collections, look)
-        self._by_type["connection"] = look | {"CLOSE": self._close, "DELETE": self._close}
+        self._by_type["connection"] = look | {
+            "CLOSE": self._close,
+            "DELETE": self._close,
+            "DISCONNECT": self._disconnect,
+        }
         self._by_type["link"] = look | {
             "DETACH": self._detach,
             "DELETE": self._detach,
@@ -194,6 +198,11 @@ class Operations:
         if not self._container.close_connection(name, _reason(request)):
             raise ManagementError(NOT_FOUND, f"there is no connection {name!r:.200}")
         return Reply({}, 204)
+
+    def _disconnect(self, request: Request, requester: Requester) -> Reply:
+        demand(requester, ADDRESS)
+        closed = self._container.disconnect_user(request.required_name(), _reason(request))
+        return Reply({"closed": closed})
 
     def _detach(self, request: Request, requester: Requester) -> Reply:
         demand(requester, ADDRESS)

@@ -1,0 +1,47 @@
+"""What a configuration that is read again takes back: logins that hold no longer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import structs
+
+from cogwork.amqp.errors import AmqpError, Condition
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cogwork.container.settings import User
+
+__all__ = ("login_ended", "revoked_logins")
+
+
+def revoked_logins(old: Sequence[User], new: Sequence[User]) -> dict[str, str]:
+    """Return why the logins of users hold no longer, by their names.
+
+    Args:
+        old: The users by whom peers have logged in.
+        new: Those from now on.
+    """
+    known = {user.name: _login_of(user) for user in new}
+    return {
+        user.name: _why(user.name, is_gone=user.name not in known)
+        for user in old
+        if known.get(user.name) != _login_of(user)
+    }
+
+
+def login_ended(why: str) -> AmqpError:
+    """Return what the close of a connection says whose peer is not welcome any more."""
+    return AmqpError(condition=Condition.UNAUTHORIZED_ACCESS, description=why)
+
+
+def _login_of(user: User) -> User:
+    """Return what of a user is about who it is, and not about what it may do."""
+    return structs.replace(user, permissions=[], mesh=False)
+
+
+def _why(name: str, *, is_gone: bool) -> str:
+    if is_gone:
+        return f"user {name!r:.80} is not configured any more"
+    return f"the login of user {name!r:.80} has changed: log in again"
