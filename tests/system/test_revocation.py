@@ -218,6 +218,55 @@ async def test_a_link_of_a_user_that_is_no_container_any_more_is_closed() -> Non
         await eventually(lambda: there.is_linked("south"), "south is linked again")
 
 
+@story
+async def test_nobody_links_as_a_container_that_another_user_is() -> None:
+    users = [user(name, more="mesh = true") for name in ("south", "west", "mallory")]
+    async with linked() as mesh:
+        container = await started(mesh, *users)
+        there = container.mesh
+
+        async def link(name: str, login: str) -> None:
+            url = container.endpoints[0].replace("://", f"://{login}:word@")
+            await mesh.start(name, configuration=f'[[link]]\nurl = "{url}"\n')
+
+        await link("south", "south")
+        await link("west", "west")
+        await eventually(lambda: there.is_linked("south") and there.is_linked("west"), "linked")
+        await mesh.stop("south")
+        await eventually(lambda: not there.is_linked("south"), "south is gone")
+        await link("south", "mallory")
+        await eventually(lambda: _is_told(mesh, "has linked as another user"), "mallory is told")
+        assert not there.is_linked("south")
+        await mesh.stop("south")
+        await link("south", "south")
+        await eventually(lambda: there.is_linked("south"), "south itself is back")
+        assert there.is_linked("west")
+
+
+@story
+async def test_a_user_is_the_containers_that_it_may_be_and_no_others() -> None:
+    south = user("south", more='mesh = true\ncontainers = ["south", "south.2"]')
+    async with linked() as mesh:
+        container = await started(mesh, south, user("mallory", more="mesh = true"))
+        there = container.mesh
+        for name, login, told in (
+            ("south", "mallory", "the id 'south' is another user's"),
+            ("north", "south", "user 'south' may not be container 'north'"),
+        ):
+            url = container.endpoints[0].replace("://", f"://{login}:word@")
+            await mesh.start(name, configuration=f'[[link]]\nurl = "{url}"\n')
+            await eventually(lambda: _is_told(mesh, told, name), f"{login} is told")  # noqa: B023  # awaited
+            assert not there.is_linked(name)
+            await mesh.stop(name)
+        url = container.endpoints[0].replace("://", "://south:word@")
+        await mesh.start("south.2", configuration=f'[[link]]\nurl = "{url}"\n')
+        await eventually(lambda: there.is_linked("south.2"), "south.2 is linked")
+
+
+def _is_told(mesh: Linked, text: str, name: str = "south") -> bool:
+    return any(text in (each.problem or "") for each in mesh.containers[name].mesh.diallers)
+
+
 def test_connections_are_listed_and_closed(tmp_path: Path) -> None:
     with served(tmp_path, OPEN + user("ann", SEND) + BOB) as container:
         asyncio.run(_listed_and_closed(container.url))

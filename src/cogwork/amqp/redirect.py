@@ -12,6 +12,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from cogwork.amqp.errors import AmqpError, Condition, ProtocolError
+from cogwork.amqp.loopback import is_loopback
 from cogwork.amqp.types import Array, Symbol, UShort
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ class Host(NamedTuple):
     @property
     def is_loopback(self) -> bool:
         """Whether it is the machine that asks; a name other than localhost may be anything."""
-        return self.name in ("localhost", "::1") or self.name.startswith("127.")
+        return is_loopback(self.name)
 
     def __str__(self) -> str:
         """Writes HOST:PORT, an IPv6 address in brackets."""

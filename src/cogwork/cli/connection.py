@@ -49,7 +49,7 @@ def connection() -> None:
 @widened
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
 def list_(url: str, as_json: bool) -> None:
-    """List the client connections of this container, with user, peer and counts.
+    """List the client connections of this container.
 
     Connections of other containers of the mesh are listed by those. For a container with several
     workers, lists the connections of all workers; the id is WORKER/NUMBER.
@@ -77,7 +77,7 @@ def list_(url: str, as_json: bool) -> None:
 @certified
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def close(url: str, id_: str, reason: str, as_json: bool) -> None:
-    """Close one connection of this container, by the id that list shows."""
+    """Close one connection, by its id in the list."""
     worker, _, name = id_.rpartition("/")
 
     async def work(mesh: Mesh) -> bool:

@@ -26,7 +26,7 @@ OTHER_WORDS = {
         "schemas": "`cogwork schema list` does that",
         "engines": "`cogwork engine list` does that",
         "topic topics": "topics need not be made, `cogwork send URL topic/NAME BODY` will do",
-        "user users adduser": "`cogwork passwd` makes one for the configuration",
+        "users adduser": "`cogwork passwd` makes one for the configuration",
         "spark archive replay audit analytics": "`cogwork pipeline` has that",
     },
     "cogwork queue": {

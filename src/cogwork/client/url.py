@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from cogwork.amqp.loopback import is_loopback
 from cogwork.amqp.redirect import Host
 from cogwork.client.errors import InvalidUrlError
-from cogwork.io.loopback import is_loopback
 
 if TYPE_CHECKING:
     from urllib.parse import SplitResult

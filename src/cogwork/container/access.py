@@ -248,6 +248,25 @@ class Access:
             return all(map(self.permissions(None).are_all, vhosts)) if told is None else told
         return any(user.name == identity and user.mesh for user in self._configuration.users)
 
+    def why_not_container(self, identity: str | None, container_id: str) -> str | None:
+        """Tells why a peer may not be the container of an id; None where it may.
+
+        Args:
+            identity: The user that the peer proved to be.
+            container_id: What it says that it is.
+        """
+        owners = [
+            user.name
+            for user in self._configuration.users
+            if user.containers is not None and container_id in user.containers
+        ]
+        if owners and identity not in owners:
+            return f"the id {container_id!r:.80} is another user's"
+        mine = next((each for each in self._configuration.users if each.name == identity), None)
+        if mine is not None and mine.containers is not None and not owners:
+            return f"user {identity!r:.80} may not be container {container_id!r:.80}"
+        return None
+
     def is_logging_in(self, connection: Connection) -> bool:
         """Tells whether a peer's password is being checked."""
         return connection in self._logins

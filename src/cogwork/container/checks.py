@@ -290,6 +290,9 @@ def _user(user: User) -> Iterator[Problem]:
         except PasswordHashError as error:
             yield Problem(("password_hash",), str(error), "what `cogwork passwd NAME` prints")
     yield from _verifiers(user.scram_verifiers)
+    if user.containers is not None and not user.mesh:
+        yield Problem(("containers",), "an array for a user", "mesh = true with it")
+    yield from named_twice("containers", user.containers)
     yield from _permissions(user.permissions)
 
 

@@ -24,6 +24,7 @@ from msgspec import inspect
 from cogwork.container.checks import find_problem
 from cogwork.container.engine_checks import find_unloadable_engine, find_without_disk
 from cogwork.container.errors import UNKNOWN_KEY, ConfigurationError, OptionError, Unreadable
+from cogwork.container.exposure import readable_secrets
 from cogwork.container.mesh.urls import BadLinkUrl, LinkUrl
 from cogwork.container.node_checks import find_unloadable_node
 from cogwork.container.pattern_options import with_patterns
@@ -106,6 +107,9 @@ def load(path: str | FilePath, *, warn: Warn = log.warning) -> Configuration:
         found = f"the byte {error.object[error.start]:#04x}"
         raise ConfigurationError(str(path), line, "", found, "text in UTF-8") from error
     configuration = parse(text, str(path), warn=warn, directory=path.parent)
+    exposed = readable_secrets(path, text)
+    if exposed is not None:
+        warn(exposed)
     configuration = _relative_to(configuration, path.parent)
     problem = find_unusable_secret(configuration)
     if problem is not None:

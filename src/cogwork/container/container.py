@@ -26,6 +26,7 @@ from cogwork.container.cluster.queue_replicas import QueueReplicas
 from cogwork.container.cluster.replication import Replication
 from cogwork.container.effects import EffectRunner
 from cogwork.container.engines import EngineHosts, VhostEngines
+from cogwork.container.exposure import clear_passwords
 from cogwork.container.gateways.service import Gateways
 from cogwork.container.journals.journals import QueueJournals
 from cogwork.container.journals.vhost_journals import VhostJournals
@@ -227,6 +228,8 @@ class Container:
         else:
             self._listeners.open(listeners, is_shared=True, held=self._worker.held)
             self._listeners.open_for_links(self._worker.socket)
+        for text in clear_passwords(self.configuration):
+            log.warning("%s", text)
         self._timer = asyncio.get_running_loop().call_later(TICK_S, self._tick)
         self.mesh.start(self.configuration.links)
         self._balance.advertise(tuple(self.advertised))
@@ -267,6 +270,8 @@ class Container:
         listeners, problems = self._listeners.replaced(configuration.listeners)
         problems += self.mesh.diallers.renew(links)
         self.configuration = structs.replace(configuration, listeners=listeners)
+        for text in clear_passwords(self.configuration):
+            log.warning("%s", text)
         self.attachments.limits = configuration.limits
         self.peers.limit(configuration.limits)
         self._limit_core()

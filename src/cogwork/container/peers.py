@@ -421,6 +421,7 @@ class Peers(ListeningSide):
             self._desk.permit_anew(connection, client)
         if self.mesh is not None:
             self.mesh.end_unwelcome(partial(self._why_unwelcome, revoked))
+            self.mesh.arrivals.owners.forget(self._access.is_container)
         self._core.flush()
 
     def is_logging_in(self, connection: Connection) -> bool:
@@ -498,6 +499,8 @@ class Peers(ListeningSide):
                 Condition.UNAUTHORIZED_ACCESS,
                 f"{who} may not link with {self._container_id}: links need a user with mesh = true",
             )
+        if not is_sibling:
+            self._demand_own_id(connection, opened.container_id, mesh)
         del self.connections[connection]
         self._impatient.discard(connection)
         try:
@@ -506,6 +509,23 @@ class Peers(ListeningSide):
             if not connection.is_open:
                 self._open_to_refuse(connection)
             raise
+
+    def _demand_own_id(self, connection: Connection, container_id: str, mesh: MeshService) -> None:
+        """Sees that a container is who it says: an id is bound to the user that links by it.
+
+        Raises:
+            ProtocolError: It is another user's, or a worker's.
+        """
+        user = connection.identity
+        why = self._access.why_not_container(user, container_id)
+        if why is None and not mesh.arrivals.owners.takes(container_id, user):
+            why = f"container {container_id!r:.80} has linked as another user"
+        if why is None and container_id in mesh.siblings - {self._container_id}:
+            why = f"{container_id!r:.80} is a worker of this container"
+        if why is not None:
+            self._open_to_refuse(connection)
+            log.warning("refused a link of user %r: %s", user, why)
+            raise ProtocolError(Condition.UNAUTHORIZED_ACCESS, why)
 
     def _open_to_refuse(self, connection: Connection) -> None:
         """Answers an open, and says that a close follows which tells why."""

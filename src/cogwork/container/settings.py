@@ -233,6 +233,8 @@ class User(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         scram_verifiers: As printed there, for SASL SCRAM; none takes no password there.
         permissions: None given, nothing allowed.
         mesh: Whether it may be another container.
+        containers: Which ones it may be, by their ids; nobody else may be those. None is any that
+            is nobody else's.
     """
 
     name: Text
@@ -241,6 +243,7 @@ class User(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     password_file: Text | None = None
     permissions: list[Permission] = []
     mesh: bool = False
+    containers: Annotated[list[Text], Meta(min_length=1)] | None = None
 
     def __repr__(self) -> str:
         """Shows who, never the secret: reprs end in logs."""

@@ -141,7 +141,8 @@ def test_a_host_is_written_as_it_is_read(text: str) -> None:
 
 
 def test_loopback_is_this_machine() -> None:
-    assert all(Host(name, 1).is_loopback for name in ("localhost", "127.8.0.1", "::1"))
+    assert all(Host(name, 1).is_loopback for name in ("LocalHost", "127.8.0.1", "127.1", "::1"))
     assert not any(
-        Host(name, 1).is_loopback for name in ("localhost.example", "10.0.0.1", "fe80::1")
+        Host(name, 1).is_loopback
+        for name in ("localhost.example", "127.evil.example", "127.0.0.1.example", "fe80::1")
     )

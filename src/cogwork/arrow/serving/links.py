@@ -117,7 +117,8 @@ class Links:
             address = f"stream/{serving.stream}"
             if serving.link.session.connection is connection and not client.may("receive", address):
                 text = missing("receive", address)
-                serving.link.detach(AmqpError(Condition.UNAUTHORIZED_ACCESS, text))
+                error = AmqpError(condition=Condition.UNAUTHORIZED_ACCESS, description=text)
+                serving.link.detach(error)
 
     def end_session(self, session: SessionEndpoint) -> None:
         """A link that has ended is not kept here."""

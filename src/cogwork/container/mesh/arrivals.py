@@ -10,6 +10,7 @@ from cogwork.amqp.errors import AmqpError, Condition, ProtocolError
 from cogwork.container.mesh.control_connection import ControlConnection
 from cogwork.container.mesh.data_connection import DataConnection
 from cogwork.container.mesh.names import CONTROL, DATA, INCARNATION, MESH, NUMBER, OTHER_CONTAINER
+from cogwork.container.mesh.neighbour_owners import NeighbourOwners
 from cogwork.container.revocation import login_ended
 
 if TYPE_CHECKING:
@@ -35,11 +36,16 @@ Key = tuple[str, int, int]
 
 
 class Arrivals:
-    """Takes what others dialled; a data connection waits here for the one for control."""
+    """Takes what others dialled; a data connection waits here for the one for control.
+
+    Attributes:
+        owners: As whom those have logged in that were taken.
+    """
 
     def __init__(self, mesh: MeshService) -> None:
         self._mesh = mesh
         self._waiting: dict[Key, tuple[DataConnection, float]] = {}
+        self.owners = NeighbourOwners(mesh.is_linked)
         self._kept_out: dict[str, tuple[float, str]] = {}
 
     def adopt(self, connection: Connection, opened: Open) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self
 from urllib.parse import unquote, urlsplit
 
 from cogwork.amqp.errors import Condition
-from cogwork.io.loopback import is_loopback
+from cogwork.amqp.loopback import is_loopback
 from cogwork.io.socket_file import PATH_BYTES_MAX
 from cogwork.spi.node import Refused
 
@@ -139,7 +139,8 @@ class LinkUrl:
     def _is_any_of(self, here: frozenset[str], own: frozenset[str], *, is_named: bool) -> bool:
         """Tells whether it leads to this machine by an interface of all that are listened at."""
         there = _addresses(self.host)
-        is_ipv4 = any(each.startswith("127.") for each in there) or any("." in each for each in own)
+        is_near = any(is_loopback(each) and ":" not in each for each in there)
+        is_ipv4 = is_near or any("." in each for each in own)
         is_ipv6 = "::1" in there or any(":" in each for each in own)
         return ("0.0.0.0" in here and (is_named or is_ipv4)) or (
             "::" in here and (is_named or is_ipv6)

@@ -3,12 +3,12 @@
 # Annotations are read at run time here, to check the options by them.
 
 from collections.abc import Mapping
-from ipaddress import ip_address
 from typing import Annotated
 
 import msgspec
 from msgspec import Meta, Struct
 
+from cogwork.amqp.loopback import is_loopback
 from cogwork.gateways.zeromq.errors import GatewayOptionError
 
 __all__ = ("Options", "options_of")
@@ -97,7 +97,4 @@ def _is_loopback(endpoint: str) -> bool:
     if endpoint.startswith("ipc://"):
         return True
     host = endpoint.removeprefix("tcp://").rpartition(":")[0].strip("[]")
-    try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:  # a name, an interface or a wildcard
-        return False
+    return is_loopback(host)  # no name, interface or wildcard

@@ -16,12 +16,12 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import CogworkError
+from cogwork.amqp.loopback import is_loopback
 from cogwork.client.errors import InvalidUrlError
 from cogwork.client.rpc.direct.meeting import GONE, WHO, matchmaker, server_and_url
 from cogwork.client.rpc.direct.peer import Peer
 from cogwork.client.url import parse_url
 from cogwork.dataplane.message.messages import Message
-from cogwork.io.loopback import is_loopback
 
 if TYPE_CHECKING:
     from cogwork.client.mesh import Mesh

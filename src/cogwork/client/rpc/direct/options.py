@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cogwork.io.loopback import is_loopback
+from cogwork.amqp.loopback import is_loopback
 
 if TYPE_CHECKING:
     import ssl
