@@ -13,6 +13,7 @@ from cogwork.amqp.redirect import host_of
 from cogwork.container.engine_checks import check_engine, check_engine_of
 from cogwork.container.mesh.urls import BadLinkUrl, LinkUrl
 from cogwork.container.node_checks import check_kind
+from cogwork.container.permissions import USER, names_user
 from cogwork.container.place_checks import find_misplaced
 from cogwork.container.problems import Problem, each, named_twice, twice
 from cogwork.container.tls_checks import check_ciphers_of, check_tls
@@ -33,9 +34,11 @@ if TYPE_CHECKING:
 
     from cogwork.container.settings import (
         Address,
+        Anonymous,
         Audit,
         Cluster,
         Configuration,
+        Group,
         Link,
         Listen,
         Node,
@@ -79,8 +82,10 @@ def _configuration(configuration: Configuration) -> Iterator[Problem]:
         for problem in _user(user):
             yield problem.below("user", at)
     yield from twice("user", "name", [user.name for user in configuration.users])
-    for problem in _permissions(configuration.anonymous.permissions or ()):
-        yield problem.below("anonymous")
+    yield from each("group", configuration.groups, _group)
+    yield from twice("group", "name", [group.name for group in configuration.groups])
+    yield from _groups_of_users(configuration)
+    yield from _anonymous(configuration.anonymous)
     yield from _virtual_host(configuration)
     yield from _virtual_hosts(configuration.vhosts)
     for at, vhost in enumerate(configuration.vhosts):
@@ -293,7 +298,8 @@ def _user(user: User) -> Iterator[Problem]:
     if user.containers is not None and not user.mesh:
         yield Problem(("containers",), "an array for a user", "mesh = true with it")
     yield from named_twice("containers", user.containers)
-    yield from _permissions(user.permissions)
+    yield from named_twice("groups", user.groups)
+    yield from _group(user)
 
 
 def _verifiers(lines: Sequence[str]) -> Iterator[Problem]:
@@ -310,10 +316,33 @@ def _verifiers(lines: Sequence[str]) -> Iterator[Problem]:
         hashes.add(hash_name)
 
 
-def _permissions(permissions: Sequence[Permission]) -> Iterator[Problem]:
+def _group(group: Group | User) -> Iterator[Problem]:
+    yield from _permissions("permissions", group.permissions)
+    yield from _permissions("deny", group.deny)
+
+
+def _groups_of_users(configuration: Configuration) -> Iterator[Problem]:
+    known = {group.name for group in configuration.groups}
+    for at, user in enumerate(configuration.users):
+        for number, name in enumerate(user.groups):
+            if name not in known:
+                yield Problem(("user", at, "groups", number), f'"{name}"', "a [[group]]'s name")
+
+
+def _anonymous(anonymous: Anonymous) -> Iterator[Problem]:
+    granted = anonymous.permissions or ()
+    for problem in _permissions("permissions", granted):
+        yield problem.below("anonymous")
+    for at, permission in enumerate(granted):
+        if names_user(permission.address):
+            path = ("anonymous", "permissions", at, "address")
+            yield Problem(path, f'"{permission.address}"', f"no {USER} where nobody has a name")
+
+
+def _permissions(key: str, permissions: Sequence[Permission]) -> Iterator[Problem]:
     for at, permission in enumerate(permissions):
         for problem in _pattern("address", permission.address):
-            yield problem.below("permissions", at)
+            yield problem.below(key, at)
 
 
 def _virtual_host(vhost: Configuration | Vhost) -> Iterator[Problem]:

@@ -88,6 +88,10 @@ class ClientContext:
             return True
         return self.is_free or self.permissions.allows(right, address, self.vhost.name or None)
 
+    def is_denied(self, right: Right, address: str) -> bool:
+        """Tells whether a right is denied to it, whatever it may do otherwise."""
+        return self.permissions.denies(right, address, self.vhost.name or None)
+
     def demand_any(self, right: Right) -> None:
         """Checks that it may do anything at all, for what needs no permission of its own.
 

@@ -25,6 +25,7 @@ _IDENTITIES: dict[str, Callable[[Any], str]] = {
     "listen": attrgetter("endpoint"),
     "link": attrgetter("target.endpoint"),
     "user": attrgetter("name"),
+    "group": attrgetter("name"),
     "vhost": attrgetter("name"),
     "address": lambda rule: str(rule.prefix or rule.pattern),
     "queue": attrgetter("address"),
@@ -139,7 +140,7 @@ def _needs_restart(path: _Path, what: str) -> bool:
         return False
     if path[0] == "mesh" and path[1] in LIVE_MESH_KEYS:
         return False
-    if path[0] in ("user", "anonymous"):
+    if path[0] in ("user", "group", "anonymous"):
         return False
     if "queue" in path or "stream" in path:
         return what != "added"  # a queue that holds items keeps the options it was declared with

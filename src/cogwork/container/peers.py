@@ -457,7 +457,9 @@ class Peers(ListeningSide):
         if user is not None and user in revoked:
             return revoked[user]
         if self._access.is_container(user):
-            return None
+            remote = connection.remote
+            name = "" if remote is None else remote.container_id
+            return self._access.why_not_container(user, name)
         return (
             "containers without a name may not link"
             if user is None

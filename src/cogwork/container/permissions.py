@@ -4,6 +4,9 @@ Theory of operation. A wildcard of a pattern reaches the addresses of applicatio
 broker's own (`router.own_addresses`): a permission at those spells them out as far as they are
 the broker's. Whoever may manage `$management` may do everything at them. A permission holds in
 the virtual host that it names, in the default one if it names none, or in all of them.
+
+What is denied is denied whatever is granted; its wildcards reach the broker's own addresses, too.
+A pattern that a subscriber asks for is denied as soon as it takes one address that is.
 """
 
 from __future__ import annotations
@@ -13,14 +16,17 @@ from typing import TYPE_CHECKING
 from cogwork.container.settings import everything
 from cogwork.router.addresses import MAX_ADDRESS_LENGTH
 from cogwork.router.own_addresses import MANAGEMENT, own_words, right_needed
-from cogwork.router.patterns import address_words, covers
+from cogwork.router.patterns import ANY_WORD, ANY_WORDS, address_words, covers, overlap
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from cogwork.container.settings import Configuration, Permission, Right
+    from cogwork.container.settings import Configuration, Permission, Right, User
 
-__all__ = ("Permissions", "permissions_of")
+__all__ = ("USER", "Permissions", "names_user", "permissions_of")
+
+USER = "$user"
+"""The word of a pattern that stands for the name of the user whose permission it is."""
 
 _EVERYTHING = address_words("#")
 _OPERATOR = address_words(MANAGEMENT)
@@ -33,19 +39,34 @@ LENGTH_MAX = MAX_ADDRESS_LENGTH + len("/")
 class Permissions:
     """All that one user may do."""
 
-    def __init__(self, permissions: Iterable[Permission], *, is_mesh: bool = False) -> None:
+    def __init__(
+        self,
+        permissions: Iterable[Permission],
+        *,
+        denied: Iterable[Permission] = (),
+        user: str | None = None,
+        is_mesh: bool = False,
+    ) -> None:
         """Read the patterns once.
 
         Args:
             permissions: As configured.
+            denied: What is not allowed, whatever `permissions` says.
+            user: Whose they are; None is nobody who has a name.
             is_mesh: Whether they are those of a container: its wildcards reach everything, in all
                 virtual hosts.
         """
         self._is_mesh = is_mesh
         unsaid = EVERY_VHOST if is_mesh else None
         self._granted = [
-            (right, permission.vhost or unsaid, _words(permission.address))
+            (right, permission.vhost or unsaid, words)
             for permission in permissions
+            if (words := _granted_words(permission.address, user)) is not None
+            for right in permission.rights
+        ]
+        self._denied = [
+            (right, permission.vhost or unsaid, _denied_words(permission.address, user))
+            for permission in denied
             for right in permission.rights
         ]
 
@@ -53,7 +74,8 @@ class Permissions:
         """Tells whether nothing is forbidden in a virtual host; None is the default one."""
         here = [(right, words) for right, where, words in self._granted if _is_in(where, vhost)]
         everywhere = {right for right, words in here if words == _EVERYTHING}
-        return everywhere == _RIGHTS and (self._is_mesh or ("manage", _OPERATOR) in here)
+        reaches_own = self._is_mesh or ("manage", _OPERATOR) in here
+        return everywhere == _RIGHTS and reaches_own and not self._denied
 
     @property
     def are_none(self) -> bool:
@@ -70,12 +92,29 @@ class Permissions:
         """
         if len(address) > LENGTH_MAX:
             return False  # it names nothing, and to look at all of its words would take seconds
+        if self._denied and self.denies(right, address, vhost):
+            return False
         words = _words(address)
         if self._is_mesh or not (count := own_words(words)):
             return self._grants(right, words, vhost, 0)
         if self._grants(right_needed(right, count), words, vhost, count):
             return True
         return self._grants("manage", _OPERATOR, vhost, 1)
+
+    def denies(self, right: Right, address: str, vhost: str | None = None) -> bool:
+        """Tells whether a right is denied, whatever is granted; see `allows`."""
+        if len(address) > LENGTH_MAX:
+            return True
+        # A `*` of a topic's subscriber takes a word with `/` in it, which is several words here.
+        asked = [
+            part
+            for word in _words(address)
+            for part in ((ANY_WORD, ANY_WORDS) if word == ANY_WORD else (word,))
+        ]
+        return any(
+            denied == right and _is_in(where, vhost) and overlap(pattern, asked)
+            for denied, where, pattern in self._denied
+        )
 
     def _grants(self, right: str, words: list[str], vhost: str | None, spelt: int) -> bool:
         """Tells whether one permission covers all words, and spells so many of them out."""
@@ -102,8 +141,47 @@ def permissions_of(configuration: Configuration, identity: str | None) -> Permis
         return Permissions(_of_anonymous(configuration))
     for user in configuration.users:
         if user.name == identity:
-            return Permissions(user.permissions, is_mesh=user.mesh)
+            return _of_user(configuration, user)
     return None
+
+
+def names_user(address: str) -> bool:
+    """Tells whether a pattern has the word that stands for a user's name."""
+    return USER in address_words(address)
+
+
+def _of_user(configuration: Configuration, user: User) -> Permissions:
+    groups = [each for each in configuration.groups if each.name in user.groups]
+    return Permissions(
+        [each for it in (user, *groups) for each in it.permissions],
+        denied=[each for it in (user, *groups) for each in it.deny],
+        user=user.name,
+        is_mesh=user.mesh,
+    )
+
+
+def _granted_words(address: str, user: str | None) -> list[str] | None:
+    """Returns a pattern's words; None where the name in it would grant more than is meant."""
+    words = _words(address)
+    if USER not in words:
+        return words
+    name = _words_of_name(user)
+    if name is None or (words[0] == USER and name[0].startswith("_")):
+        return None
+    return [part for word in words for part in (name if word == USER else (word,))]
+
+
+def _denied_words(address: str, user: str | None) -> list[str]:
+    """Returns a pattern's words; a name that cannot stand there is any name."""
+    name = _words_of_name(user) or [ANY_WORDS]
+    return [part for word in _words(address) for part in (name if word == USER else (word,))]
+
+
+def _words_of_name(user: str | None) -> list[str] | None:
+    """Splits a name; None where one of its words would be more than a word of an address."""
+    words = address_words(user or "")
+    is_plain = all(word and not word.startswith("$") and ANY_WORD not in word for word in words)
+    return words if words and is_plain and not any(ANY_WORDS in word for word in words) else None
 
 
 def _of_anonymous(configuration: Configuration) -> list[Permission]:

@@ -27,6 +27,7 @@ __all__ = (
     "Audit",
     "Configuration",
     "Engine",
+    "Group",
     "Limits",
     "Link",
     "Listen",
@@ -213,7 +214,7 @@ class Permission(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     Attributes:
         address: A pattern: words split by `/` or `.`, `*` any one of them, `#` any number; neither
-            reaches the broker's own addresses.
+            reaches the broker's own addresses. The word `$user` is the user's name.
         rights: `manage` is what `$management` lets change about the address.
         vhost: The virtual host it holds in; None is the default one, `*` is all of them.
     """
@@ -232,6 +233,8 @@ class User(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         password_file: The file with the password itself; its hash is in `password_hash` then.
         scram_verifiers: As printed there, for SASL SCRAM; none takes no password there.
         permissions: None given, nothing allowed.
+        deny: What it may not do, whatever else says that it may.
+        groups: The `[[group]]`s whose permissions hold for it, too.
         mesh: Whether it may be another container.
         containers: Which ones it may be, by their ids; nobody else may be those. None is any that
             is nobody else's.
@@ -242,6 +245,8 @@ class User(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     scram_verifiers: list[Text] = []
     password_file: Text | None = None
     permissions: list[Permission] = []
+    deny: list[Permission] = []
+    groups: list[Text] = []
     mesh: bool = False
     containers: Annotated[list[Text], Meta(min_length=1)] | None = None
 
@@ -252,6 +257,20 @@ class User(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             f"User(name={self.name!r}, password_hash={secret}, permissions={self.permissions}, "
             f"mesh={self.mesh})"
         )
+
+
+class Group(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[[group]]`: what several users may do alike.
+
+    Attributes:
+        name: What users name it by.
+        permissions: What its members may do.
+        deny: What they may not do, whatever else says that they may.
+    """
+
+    name: Text
+    permissions: list[Permission] = []
+    deny: list[Permission] = []
 
 
 def everything() -> list[Permission]:
@@ -504,6 +523,7 @@ class Configuration(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         mesh: `[mesh]`.
         cluster: `[cluster]`.
         users: `[[user]]`.
+        groups: `[[group]]`.
         anonymous: `[anonymous]`.
         vhosts: `[[vhost]]`.
         addresses: `[[address]]`.
@@ -528,6 +548,7 @@ class Configuration(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     mesh: MeshOptions = field(default_factory=MeshOptions)
     cluster: Cluster = field(default_factory=Cluster)
     users: list[User] = field(default_factory=list, name="user")
+    groups: list[Group] = field(default_factory=list, name="group")
     anonymous: Anonymous = field(default_factory=Anonymous)
     vhosts: list[Vhost] = field(default_factory=list, name="vhost")
     addresses: list[Address] = field(default_factory=list, name="address")

@@ -22,6 +22,7 @@ __all__ = (
     "is_pattern",
     "matches",
     "misplaced_wildcard",
+    "overlap",
     "takes",
     "topic_words",
 )
@@ -75,6 +76,23 @@ def covers(wide: Sequence[str], narrow: Sequence[str]) -> bool:
         narrow: Words of the pattern, or of the plain name, that should be taken.
     """
     return _run(_in_order(wide), _in_order(narrow), words_are_pattern=True)
+
+
+def overlap(one: Sequence[str], other: Sequence[str]) -> bool:
+    """Tells whether there is a name that both patterns take."""
+    reached = _skip(other, {0})
+    for word in one:
+        if word == ANY_WORDS:  # takes whatever `other` has from here on, and nothing, too
+            reached = set(range(min(reached), len(other) + 1)) if reached else reached
+            continue
+        stays = {at for at in reached if at < len(other) and other[at] == ANY_WORDS}
+        moves = {
+            at + 1
+            for at in reached - stays
+            if at < len(other) and (word == ANY_WORD or other[at] in (ANY_WORD, word))
+        }
+        reached = _skip(other, stays | moves)
+    return len(other) in reached
 
 
 def _in_order(words: Sequence[str]) -> list[str]:

@@ -74,6 +74,9 @@ class Requester(Protocol):
     def may(self, right: str, address: str) -> bool:
         """Tells whether it has a right (`send`, `receive`, `manage`) at an address."""
 
+    def is_denied(self, right: str, address: str) -> bool:
+        """Tells whether a right is denied to it, whatever it may do otherwise."""
+
     def takes_reply(self, address: str) -> bool:
         """Tells whether a reply may go to `address`: its own source, or where it may send.
 

@@ -26,6 +26,7 @@ SECTIONS: dict[str, type[msgspec.Struct]] = {
     "`[cluster]`": settings.Cluster,
     "`[[user]]`": settings.User,
     "`[[user.permissions]]`, `[[anonymous.permissions]]`": settings.Permission,
+    "`[[group]]`": settings.Group,
     "`[anonymous]`": settings.Anonymous,
     "`[[address]]`": settings.Address,
     "Options of a queue": settings.QueueOptions,

@@ -33,9 +33,13 @@ class Asker:
         self.identity = identity
         self.rights = set(rights)
         self.takes_replies = True
+        self.denied: set[tuple[str, str]] = set()
 
     def may(self, right: str, address: str) -> bool:
         return (right, address) in self.rights
+
+    def is_denied(self, right: str, address: str) -> bool:
+        return (right, address) in self.denied
 
     def takes_reply(self, address: str) -> bool:
         return self.takes_replies

@@ -274,3 +274,20 @@ def test_closing_forgets_what_waits(world: World) -> None:
     world.core.flush()
     world.node.close()
     assert world.node.status()["waiting"] == 0
+
+
+def test_what_is_denied_is_denied_to_the_operator_too(world: World) -> None:
+    assert isinstance(world.container.asker, Asker)
+    assert status(world.ask(operation="PURGE", type="queue", name="queue/a")) != 403
+    world.container.asker.denied = {("manage", "queue/a")}
+    assert status(world.ask(operation="PURGE", type="queue", name="queue/a")) == 403
+    assert status(world.ask(operation="PURGE", type="queue", name="queue/b")) != 403
+
+
+def test_all_connections_of_a_user_are_closed(world: World) -> None:
+    body = {"reason": "on leave"}
+    reply = world.ask(operation="DISCONNECT", type="connection", name="ann", body=body)
+    assert value(reply) == {"closed": 2}
+    assert world.container.done == [("disconnect", "ann", "on leave")]
+    world.container.asker = Asker(("manage", "queue/a"))
+    assert status(world.ask(operation="DISCONNECT", type="connection", name="ann")) == 403

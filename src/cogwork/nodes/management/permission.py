@@ -19,6 +19,8 @@ __all__ = ("ADDRESS", "demand", "demand_right", "refuse")
 def demand(requester: Requester, address: str) -> None:
     """Checks the permission to manage an address; who may manage `$management` has all of them.
 
+    What is denied is denied to those, too.
+
     Raises:
         ManagementError: It is missing.
     """
@@ -31,7 +33,9 @@ def demand_right(requester: Requester, right: str, address: str) -> None:
     Raises:
         ManagementError: It is missing.
     """
-    if not requester.may(right, address) and not requester.may("manage", ADDRESS):
+    if requester.may(right, address):
+        return
+    if requester.is_denied(right, address) or not requester.may("manage", ADDRESS):
         refuse(requester, right, address)
 
 
