@@ -14,6 +14,7 @@ from cogwork.container.users import hash_password
 from cogwork.io.tls import client_context
 from cogwork.testing import TestContainer
 
+from .served import OPEN
 from .stories import story
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ class Stage:
         self.ports = dict(zip(("amqp", "amqps", "ws", "wss"), free_ports(4), strict=True))
         self.tls: ssl.SSLContext = client_context(folder / "ca.pem")
         self.robot: ssl.SSLContext = client_context(folder / "ca.pem", folder / "robot.pem")
-        text = CONFIGURATION.format(
+        text = OPEN + CONFIGURATION.format(
             **self.ports,
             server=folder / "server.pem",
             ca=folder / "ca.pem",
