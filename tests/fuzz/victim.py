@@ -25,10 +25,23 @@ __all__ = ("Victim",)
 class Passwords:
     """Knows no password, and is quick to say so."""
 
-    async def check(self, _name: str, _password: str) -> bool:
+    async def check(self, _name: str, _password: str, _source: str) -> bool:
         return False
 
     def close(self) -> None:
+        pass
+
+
+class Delays:
+    """Lets nobody wait: a million wrong passwords are to be looked at."""
+
+    def wait_s(self, _source: str, _name: str, _now_s: float) -> float:
+        return 0.0
+
+    def fail(self, _source: str, _name: str, _now_s: float) -> None:
+        pass
+
+    def succeed(self, _source: str, _name: str) -> None:
         pass
 
 
@@ -48,6 +61,7 @@ class Victim(Hosted):
         )
         scram.make_nonce = lambda: seeds.NONCE  # else no recorded proof would ever be right
         access = self.container._access  # real checks take a tenth of a second
+        access._delays = Delays()  # type: ignore[assignment]  # a fake
         access._passwords = Passwords()  # type: ignore[assignment]  # a fake
         self._publisher = Peer(self).greet().publisher("bystander/a")
         self._consumer = Peer(self).greet().consumer("bystander/a", credit=10)

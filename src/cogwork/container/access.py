@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
+from collections import Counter
 from dataclasses import dataclass
+from ipaddress import ip_network
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import Condition, ProtocolError
 from cogwork.amqp.sasl import EXTERNAL, SaslCode
+from cogwork.container.login_delays import WAITING_MAX, LoginDelays
 from cogwork.container.permissions import Permissions, permissions_of
 from cogwork.container.reply_addresses import is_reply_address
 from cogwork.container.revocation import revoked_logins
-from cogwork.container.users import PasswordChecker
+from cogwork.container.users import PasswordChecker, is_old
 from cogwork.container.verifiers import Verifiers, kept_secret
 from cogwork.router.mesh.bounds import ADDRESS_BYTES_MAX
 from cogwork.sasl.mechanisms import MECHANISMS
@@ -25,8 +29,9 @@ if TYPE_CHECKING:
     from cogwork.amqp.sasl import SaslInit
     from cogwork.amqp.types import Symbol
     from cogwork.container.clients import ClientContext
-    from cogwork.container.settings import Configuration
+    from cogwork.container.settings import Configuration, User
     from cogwork.dataplane.connection import Connection
+    from cogwork.io.networks import PeerName
     from cogwork.sasl.sides import Mechanism, ServerSide, Step
     from cogwork.sasl.verifier import Verifier
 
@@ -82,11 +87,15 @@ class _Login:
     Attributes:
         mechanism: Which.
         side: The container's part.
+        source: Where the peer is, as far as it counts for shares.
+        user: Whom it gives itself out for, if it has said.
         task: Waits for a step that takes long; None while the peer has to say something.
     """
 
     mechanism: Symbol
     side: ServerSide
+    source: str
+    user: str
     task: asyncio.Task[None] | None = None
 
 
@@ -107,6 +116,9 @@ class Access:
         self._passwords = PasswordChecker(configuration.users)
         self._verifiers = Verifiers(configuration.users, kept_secret(None))
         self._logins: dict[Connection, _Login] = {}
+        self._delays = LoginDelays()
+        self._delayed: Counter[str] = Counter()
+        _report_old(configuration)
         self._known: dict[str | None, Permissions] = {}
 
     def replace(self, configuration: Configuration) -> dict[str, str]:
@@ -119,6 +131,8 @@ class Access:
         self._passwords.replace(configuration.users)
         self._verifiers = fresh
         revoked = revoked_logins(self._configuration.users, configuration.users)
+        if configuration.users != self._configuration.users:
+            _report_old(configuration)
         self._configuration = configuration
         self._known.clear()
         return revoked
@@ -170,10 +184,13 @@ class Access:
             offered=offered,
             certificate_name=client.certificate_name,
             end_point=client.end_point,
+            source=_source_of(client.peer),
         )
-        login = _Login(init.mechanism, MECHANISMS[init.mechanism].server(context))
+        mechanism = MECHANISMS[init.mechanism]
+        user = mechanism.user_of(init.initial_response or b"") or ""
+        login = _Login(init.mechanism, mechanism.server(context), context.source, user)
         self._logins[connection] = login
-        self._take(connection, login, init.initial_response)
+        self._admit(connection, login, init.initial_response)
 
     def respond(self, connection: Connection, response: bytes) -> None:
         """Goes on with a login that the client was asked more for.
@@ -184,7 +201,39 @@ class Access:
         login = self._logins.get(connection)
         if login is None or login.task is not None:
             raise ProtocolError(Condition.NOT_ALLOWED, "no challenge was sent")
-        self._take(connection, login, response)
+        self._admit(connection, login, response)
+
+    def _admit(self, connection: Connection, login: _Login, response: bytes | None) -> None:
+        """Takes a message now, or after the delay of who has given wrong passwords."""
+        has_user = MECHANISMS[login.mechanism].has_user
+        now_s = time.monotonic()
+        wait_s = self._delays.wait_s(login.source, login.user, now_s) if has_user else 0.0
+        if not wait_s:
+            self._take(connection, login, response)
+        elif self._delayed[login.source] >= WAITING_MAX:
+            reason = f"{WAITING_MAX} logins from {login.source} wait already"
+            self._go_on(connection, login, Failure(reason, login.user, is_temporary=True))
+        else:
+            self._delayed[login.source] += 1
+            later = self._take_later(connection, login, response, wait_s)
+            login.task = asyncio.get_running_loop().create_task(later)
+            login.task.add_done_callback(lambda _: self._end_delay(login.source))
+
+    async def _take_later(
+        self, connection: Connection, login: _Login, response: bytes | None, wait_s: float
+    ) -> None:
+        await asyncio.sleep(wait_s)
+        login.task = None
+        try:
+            self._take(connection, login, response)
+        except ProtocolError as error:
+            connection.on_violation(error.condition, error.description)
+        connection.flush()
+
+    def _end_delay(self, source: str) -> None:
+        self._delayed[source] -= 1
+        if not self._delayed[source]:
+            del self._delayed[source]
 
     def _take(self, connection: Connection, login: _Login, response: bytes | None) -> None:
         step = login.side.respond(response)
@@ -210,9 +259,14 @@ class Access:
             connection.sasl_challenge(step.data)
             return
         self._logins.pop(connection, None)  # a refusal ends the connection, and not this
+        has_user = MECHANISMS[login.mechanism].has_user
         if isinstance(step, Success):
+            if has_user:
+                self._delays.succeed(login.source, login.user)
             connection.sasl_done(SaslCode.OK, step.identity, step.data)
             return
+        if has_user and not step.is_temporary:
+            self._delays.fail(login.source, step.user, time.monotonic())
         if not step.is_temporary:
             log.warning(
                 "refused a login as %.80r by %s: %s", step.user, login.mechanism, step.reason
@@ -225,13 +279,18 @@ class Access:
         """Tells whether there is such a user."""
         return any(user.name == name for user in self._configuration.users)
 
-    async def check(self, name: str, password: str) -> bool:
+    async def check(self, name: str, password: str, source: str) -> bool:
         """Tells whether the user exists and the password is theirs.
+
+        Args:
+            name: As the peer gave it.
+            password: As the peer gave it.
+            source: Where the peer is.
 
         Raises:
             LoginBusyError: Too many checks wait already.
         """
-        return await self._passwords.check(name, password)
+        return await self._passwords.check(name, password, source)
 
     def verifier(self, hash_name: str, name: str) -> tuple[Verifier, str | None]:
         """Returns a user's verifier and configured name; a decoy and None where there is none."""
@@ -290,3 +349,38 @@ class Access:
         for connection in list(self._logins):
             self.forget(connection)
         self._passwords.close()
+
+
+NETWORK_BITS = 64
+"""A machine has as many addresses of IPv6 as it likes within its network."""
+
+NAMED_MAX = 8
+"""Users that one line of the log names."""
+
+
+def _source_of(peer: PeerName) -> str:
+    """Return where a peer is, as far as it counts for shares."""
+    address = peer.address
+    if address is None:
+        return peer.host
+    if address.version == 4:
+        return str(address)
+    return str(ip_network((int(address), NETWORK_BITS), strict=False))
+
+
+def _report_old(configuration: Configuration) -> None:
+    """Warns of hashes that are cheaper to guess against than new ones."""
+    old = [user.name for user in configuration.users if _has_old_hash(user)]
+    if old:
+        more = f" and {len(old) - NAMED_MAX} more" if len(old) > NAMED_MAX else ""
+        names = ", ".join(f"{name:.80}" for name in old[:NAMED_MAX])
+        log.warning(
+            "the password hashes of %s%s are old and cheap to guess against: "
+            "`cogwork passwd NAME` makes new ones",
+            names,
+            more,
+        )
+
+
+def _has_old_hash(user: User) -> bool:
+    return user.password_hash is not None and is_old(user.password_hash)

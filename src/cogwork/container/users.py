@@ -1,10 +1,10 @@
 """Passwords: hashed with scrypt, checked off the event loop, never shown.
 
 Theory of operation. A hash is one line, `scrypt$n$r$p$salt$hash`, so that the cost can rise without
-a change of format. A check takes a core for a twentieth of a second, so checks run in two threads
-behind a bounded queue; what does not fit is refused at once, because its peer would have gone
-before its turn came. An unknown user costs the same as a known one: a decoy hash is checked, so
-that time does not tell names.
+a change of format. A check takes a core for a quarter of a second, so checks run in few threads
+behind a fair queue; what does not fit is refused at once, because its peer would have gone before
+its turn came. Each check costs the same, whoever is asked for: a hash of each cost that any user
+has is derived, the user's own or a decoy, so that time tells neither names nor the age of hashes.
 
 Accepted passwords are not remembered. A cache quick enough to help would have to hold something
 that is quick to try guesses against, which is what scrypt is there to prevent.
@@ -12,17 +12,17 @@ that is quick to try guesses against, which is what scrypt is there to prevent.
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import binascii
 import hashlib
 import hmac
 import os
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from cogwork.amqp.errors import CogworkError
-from cogwork.sasl.sides import LoginBusyError
+from cogwork.container.login_queue import LoginQueue
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -34,15 +34,16 @@ __all__ = (
     "PasswordHashError",
     "check_hash",
     "hash_password",
+    "is_old",
     "verify",
 )
 
 COST_N = 2**14
-"""16 MiB and some 50 ms a check: a thousand clients that reconnect at once are in after half a
-minute, and a guess costs a thief the same."""
-
 BLOCK_SIZE_R = 8
-PARALLELISM_P = 1
+PARALLELISM_P = 5
+"""Of the settings that OWASP lists as equal, the one with 16 MiB for a check: with 2^17, 8, 1 it is
+128 MiB, and three threads would double what a small container may hold."""
+
 SALT_BYTES = 16
 HASH_BYTES = 32
 
@@ -53,14 +54,21 @@ PARALLELISM_MAX = 16
 """Each step multiplies the time of a check."""
 
 THREADS = 2
-"""Logins never take more than two cores from traffic."""
+"""Logins of clients never take more than two cores from traffic."""
+
+RESERVE_THREADS = 1
+"""For users with `mesh = true`, besides."""
 
 PENDING_MAX = 256
-"""What two threads check within the time that a peer has to authenticate."""
+"""More than two threads check within the time that a peer has to authenticate."""
 
 
 class PasswordHashError(CogworkError):
     """A password hash that is malformed, or costs too much to check."""
+
+
+Cost = tuple[int, int, int]
+"""n, r and p."""
 
 
 class _Hash(NamedTuple):
@@ -71,6 +79,10 @@ class _Hash(NamedTuple):
     p: int
     salt: bytes
     digest: bytes
+
+    @property
+    def cost(self) -> Cost:
+        return self.n, self.r, self.p
 
     def matches(self, password: str) -> bool:
         return hmac.compare_digest(_derive(password, self), self.digest)
@@ -115,6 +127,18 @@ def check_hash(encoded: str) -> None:
     _decode(encoded)
 
 
+def is_old(encoded: str) -> bool:
+    """Tell whether a hash is cheaper to guess against than new ones are.
+
+    Args:
+        encoded: What `hash_password` returned, maybe years ago.
+
+    Raises:
+        PasswordHashError: The hash is malformed.
+    """
+    return _work(_decode(encoded).cost) < _work((COST_N, BLOCK_SIZE_R, PARALLELISM_P))
+
+
 class PasswordChecker:
     """Checks names and passwords for one container. Owned by its event loop."""
 
@@ -128,9 +152,11 @@ class PasswordChecker:
             PasswordHashError: One hash is malformed.
         """
         self._hashes: Mapping[str, _Hash] = {}
-        self._decoy = _decoy(COST_N, BLOCK_SIZE_R, PARALLELISM_P)
-        self._pending = 0
-        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="password")
+        self._decoys: Mapping[Cost, _Hash] = {}
+        self._mesh_users: frozenset[str] = frozenset()
+        threads = THREADS + RESERVE_THREADS
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="password")
+        self._queue = LoginQueue(self._threads, THREADS, RESERVE_THREADS, PENDING_MAX)
         self.replace(users)
 
     def replace(self, users: Iterable[User]) -> None:
@@ -142,38 +168,47 @@ class PasswordChecker:
         Raises:
             PasswordHashError: One hash is malformed; the users stay as they were.
         """
-        hashes = {user.name: _decode(user.password_hash) for user in users if user.password_hash}
-        dearest = max(hashes.values(), key=lambda each: each.n * each.r * each.p, default=None)
-        if dearest is not None:
-            self._decoy = _decoy(dearest.n, dearest.r, dearest.p)
+        all_users = list(users)
+        hashes = {
+            each.name: _decode(each.password_hash) for each in all_users if each.password_hash
+        }
+        costs = {each.cost for each in hashes.values()}
+        self._decoys = {
+            cost: _decoy(*cost) for cost in costs or {(COST_N, BLOCK_SIZE_R, PARALLELISM_P)}
+        }
+        self._mesh_users = frozenset(each.name for each in all_users if each.mesh)
         self._hashes = hashes
 
-    async def check(self, name: str, password: str) -> bool:
+    async def check(self, name: str, password: str, source: str = "") -> bool:
         """Tells whether the user exists and the password is theirs.
 
         Args:
             name: As the peer gave it.
             password: As the peer gave it.
+            source: Where the peer is.
 
         Raises:
             LoginBusyError: Too many checks wait already.
         """
-        if self._pending >= PENDING_MAX:
-            raise LoginBusyError(
-                f"{PENDING_MAX} logins wait for their password check; try again later"
-            )
-        self._pending += 1
         known = self._hashes.get(name)
-        try:
-            job = self._threads.submit((known or self._decoy).matches, password)
-            is_right = await asyncio.wrap_future(job)
-        finally:
-            self._pending -= 1
-        return is_right and known is not None
+        hashes = dict(self._decoys) if known is None else {**self._decoys, known.cost: known}
+        work = partial(_match_all, list(hashes.values()), known, password)
+        return await self._queue.run(source, work, is_reserved=name in self._mesh_users)
 
     def close(self) -> None:
         """Stops the threads; checks that wait are cancelled."""
         self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+def _match_all(hashes: Iterable[_Hash], known: _Hash | None, password: str) -> bool:
+    """Derive all of them, and tell whether the user's own is right."""
+    right = [each for each in hashes if each.matches(password)]
+    return known is not None and known in right
+
+
+def _work(cost: Cost) -> int:
+    n, r, p = cost
+    return n * r * p
 
 
 def _decoy(n: int, r: int, p: int) -> _Hash:

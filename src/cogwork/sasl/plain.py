@@ -23,6 +23,7 @@ class _Server:
 
     def __init__(self, context: ServerContext) -> None:
         self._users = context.users
+        self._source = context.source
 
     def respond(self, response: bytes | None) -> Step | Callable[[], Awaitable[Step]]:
         """Take name and password."""
@@ -33,7 +34,7 @@ class _Server:
 
     async def _check(self, user: str, password: str) -> Step:
         try:
-            is_right = await self._users.check(user, password)
+            is_right = await self._users.check(user, password, self._source)
         except LoginBusyError as error:
             return Failure(str(error), user, is_temporary=True)
         return Success(user) if is_right else Failure("wrong name or password", user)

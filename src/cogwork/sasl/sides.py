@@ -122,8 +122,13 @@ class Users(Protocol):
     def has(self, name: str) -> bool:
         """Tell whether there is such a user."""
 
-    async def check(self, name: str, password: str) -> bool:
+    async def check(self, name: str, password: str, source: str) -> bool:
         """Tell whether the user exists and the password is theirs.
+
+        Args:
+            name: As the peer gave it.
+            password: As the peer gave it.
+            source: Where the peer is; those of one source wait for each other.
 
         Raises:
             LoginBusyError: Too many checks wait already.
@@ -142,12 +147,14 @@ class ServerContext:
         offered: The mechanisms that the peer could choose from.
         certificate_name: Whom the peer's verified certificate names; None without one.
         end_point: The channel binding `tls-server-end-point` (RFC 5929 §4); None without TLS.
+        source: Where the peer is, as far as it counts for shares.
     """
 
     users: Users
     offered: tuple[Symbol, ...]
     certificate_name: str | None = None
     end_point: bytes | None = None
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True)

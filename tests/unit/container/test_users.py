@@ -33,7 +33,7 @@ def alice() -> User:
 
 def test_a_hash_verifies_its_password_only() -> None:
     encoded = hash_password("wonderland ☂")
-    assert encoded.startswith("scrypt$16$8$1$")
+    assert encoded.startswith("scrypt$16$8$5$")
     assert verify(encoded, "wonderland ☂")
     assert not verify(encoded, "wonderland")
     assert not verify(encoded, "")
@@ -107,16 +107,56 @@ def test_an_unknown_user_costs_what_a_known_one_costs(
         checker = PasswordChecker([alice, User(name="dear", password_hash=_dear())])
         monkeypatch.setattr(users, "_derive", watched)
         await checker.check("dear", "x")
+        await checker.check("alice", "x")
         await checker.check("mallory", "x")
         await checker.check("certificate-only", "x")
         checker.close()
 
     asyncio.run(story())
-    assert costs == [(64, 8, 2)] * 3
+    each = [(16, 8, 5), (64, 8, 2)]
+    assert sorted(costs) == sorted(each * 4), "as dear for all as all costs together"
 
 
 def _dear() -> str:
     return f"scrypt$64$8$2${SALT}${SALT}"
+
+
+def test_hashes_cheaper_than_new_ones_are_old(alice: User) -> None:
+    assert alice.password_hash is not None
+    assert not users.is_old(alice.password_hash)
+    assert users.is_old(f"scrypt$16$8$1${SALT}${SALT}")
+    assert not users.is_old(_dear())
+
+
+def test_checks_of_a_source_wait_for_each_other_alone(
+    alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order: list[str] = []
+    gate = threading.Event()
+
+    def noted(password: str, _how: users._Hash) -> bytes:
+        if password != "mesh":
+            gate.wait(30)
+        order.append(password)
+        return b""
+
+    monkeypatch.setattr(users, "_derive", noted)
+    monkeypatch.setattr(users, "THREADS", 1)
+
+    async def story() -> None:
+        mesh = User(name="mesh", password_hash=alice.password_hash, mesh=True)
+        checker = PasswordChecker([alice, mesh])
+        asked = [("alice", f"flood {number}", "10.0.0.1") for number in range(6)]
+        asked += [("alice", "honest", "10.0.0.2"), ("mesh", "mesh", "10.0.0.3")]
+        tasks = [asyncio.create_task(checker.check(*each)) for each in asked]
+        await tasks[-1]
+        assert order == ["mesh"], "while all the others wait"
+        gate.set()
+        await asyncio.gather(*tasks)
+        checker.close()
+
+    asyncio.run(story())
+    assert order.index("honest") <= 3, "behind what ran, and one of the flood's"
 
 
 def test_overload_is_refused_with_a_reason(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,7 +168,7 @@ def test_overload_is_refused_with_a_reason(alice: User, monkeypatch: pytest.Monk
         checker = PasswordChecker([alice])
         waiting = [asyncio.create_task(checker.check("alice", "x")) for _ in range(3)]
         await asyncio.sleep(0)
-        with pytest.raises(LoginBusyError, match="3 logins wait"):
+        with pytest.raises(LoginBusyError, match=r"1 logins from .* wait"):
             await checker.check("alice", "wonderland")
         gate.set()
         assert await asyncio.gather(*waiting) == [False] * 3

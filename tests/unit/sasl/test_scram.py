@@ -57,7 +57,7 @@ class Users:
     def has(self, name: str) -> bool:
         return name == self.name
 
-    async def check(self, name: str, password: str) -> bool:
+    async def check(self, name: str, password: str, source: str) -> bool:
         return False
 
     def verifier(self, hash_name: str, name: str) -> tuple[Verifier, str | None]:
