@@ -36,10 +36,11 @@ from cogwork.container.memory import Memory
 from cogwork.container.mesh.service import MeshService
 from cogwork.container.mesh.shards import shard_of
 from cogwork.container.outgoing import Outgoing
-from cogwork.container.overdue import detach_overdue
+from cogwork.container.overdue import detach_dear, detach_overdue
 from cogwork.container.peers import Peers
 from cogwork.container.reply_addresses import replies_to
 from cogwork.container.schemas.service import CheckThreads, Schemas
+from cogwork.container.selection import DearSelectorError
 from cogwork.container.telemetry.audits import Audits
 from cogwork.container.telemetry.heartbeat import Heartbeat
 from cogwork.container.view import View
@@ -47,6 +48,7 @@ from cogwork.container.virtual_host import VirtualHost
 from cogwork.container.virtual_hosts import VirtualHosts, plans_of
 from cogwork.container.workers import OFFERED, siblings
 from cogwork.dataplane.core import Core
+from cogwork.dataplane.transport.outgoing import OutgoingLink
 from cogwork.tls.expiry import EXPIRY
 
 if TYPE_CHECKING:
@@ -149,6 +151,7 @@ class Container:
         has_telemetry = configuration.telemetry is not None
         self._audits = Audits(self.id, configuration.audits, times_items=has_telemetry)
         self._ticks = 0
+        self._dear: list[tuple[OutgoingLink, DearSelectorError]] = []
         self._timer: asyncio.TimerHandle | None = None
         self._limit_core()
         self._check_threads = CheckThreads()
@@ -231,6 +234,7 @@ class Container:
         for text in clear_passwords(self.configuration):
             log.warning("%s", text)
         self._timer = asyncio.get_running_loop().call_later(TICK_S, self._tick)
+        self.core.on_unscanned = self._go_on_soon
         self.mesh.start(self.configuration.links)
         self._balance.advertise(tuple(self.advertised))
         self.gateways.start(self.mesh.readiness)
@@ -417,6 +421,7 @@ class Container:
         self._effects.tick(now_s)
         self.core.expire_held()
         detach_overdue(self.core)
+        self._detach_dear()
         self.peers.beat(now_s)
         self._audits.tick()
         self.gateways.tick(now_s)
@@ -427,6 +432,15 @@ class Container:
             self._sweep(now_s)
         self.core.flush()
 
+    def _detach_dear(self) -> None:
+        dear, self._dear = self._dear, []
+        for end, error in dear:
+            detach_dear(end, error)
+
+    def _go_on_soon(self) -> None:
+        """Has selectors go on in the next turn of the event loop, after whatever else is due."""
+        asyncio.get_running_loop().call_soon(self.core.go_on)
+
     def _sweep(self, now_s: float) -> None:
         self.peers.sweep(now_s)
         self._balance.tick(now_s)
@@ -436,8 +450,11 @@ class Container:
         EXPIRY.remind()
         self._virtual_hosts.sweep(now_s, self.peers.connections.values())
 
-    def on_node_fault(self, _port: object, error: Exception) -> None:
+    def on_node_fault(self, port: object, error: Exception) -> None:
         """Logs a fault of a node; all others go on."""
+        if isinstance(error, DearSelectorError) and isinstance(port, OutgoingLink):
+            self._dear.append((port, error))  # its address goes through its links now
+            return
         log.error("a node failed: %s", error, exc_info=error)
 
 

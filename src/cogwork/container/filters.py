@@ -56,6 +56,7 @@ def read_filters(
         Refused: A selector is no selector.
     """
     filters = Filters()
+    selectors: list[object] = []
     for name, described in _nameable(filter_set):
         if is_stream and described.descriptor in STREAM_FILTERS:
             filters.applied[name] = described
@@ -63,8 +64,10 @@ def read_filters(
             filters.no_local = True
             filters.applied[name] = described
         elif described.descriptor in _SELECTOR:
-            filters.selector = _compile(described.value)
+            selectors.append(described.value)
             filters.applied[name] = described
+    if selectors:  # the last one counts, and to compile the others would take time
+        filters.selector = _compile(selectors[-1])
     if size_bytes_max:
         filters.selector = _within(size_bytes_max, filters.selector)
     return filters

@@ -10,12 +10,13 @@ from cogwork.container.settings import BLOCK_TIMEOUT_S
 from cogwork.router.addresses import SlowSubscriber
 
 if TYPE_CHECKING:
+    from cogwork.container.selection import DearSelectorError
     from cogwork.dataplane.core import Core
     from cogwork.dataplane.link import Link
     from cogwork.dataplane.transport.incoming import IncomingLink
     from cogwork.dataplane.transport.outgoing import OutgoingLink
 
-__all__ = ("POLICY_CODES", "detach_overdue")
+__all__ = ("POLICY_CODES", "detach_dear", "detach_overdue")
 
 POLICY_CODES = {
     SlowSubscriber.BLOCK: 0,
@@ -48,10 +49,18 @@ def detach_overdue(core: Core) -> None:
         _look_at_blocked(end, core.now)
 
 
+def detach_dear(end: OutgoingLink, error: DearSelectorError) -> None:
+    """Detaches a receiver whose selector takes too long."""
+    link = cast("Link", end.owner)
+    if link.is_attached:
+        log.warning("detached receiver %r: %s", link.name, error)
+        _detach(link, str(error))
+
+
 def _look_at_blocked(end: OutgoingLink, now_s: float) -> None:
     rule = getattr(end.owner.context, "rule", None)
     limit_s = rule.block_timeout_s if rule is not None else BLOCK_TIMEOUT_S
-    if now_s - end.blocked_since_s <= limit_s:
+    if now_s - end.blocked_since_s <= limit_s or end.is_unjudged:
         return
     publisher = end.waits_for
     takes_its_time = end.is_branch or end.feeder is not None or not end.backlog_bytes

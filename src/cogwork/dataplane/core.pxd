@@ -43,6 +43,12 @@ cdef class Core:
     cdef readonly uint64_t open_ticket
     cdef readonly uint64_t released_ticket
     cdef public object on_ticket
+    # What took long since the last turn, and who has more of it to do.
+    cdef double scanned_s
+    cdef list unscanned
+    cdef public object on_unscanned
+    cdef bint is_turn_awaited
+    cdef bint is_share_used
     cdef bint is_ticket_used
     cdef uint64_t barrier_ticket
     cdef list held_wires
@@ -51,6 +57,9 @@ cdef class Core:
     cdef int hold_all(self) except -1
     cdef int list_holding(self, object entry) except -1
     cdef int flush_all(self) except -1
+    cdef int note_scan(self, double took_s) except -1
+    cdef int postpone(self, Due due) except -1
+    cdef int _await_turn(self) except -1
     cdef int _run_ports(self) except -1
     cdef int _write_sessions(self) except -1
     cdef int _send_wires(self) except -1
@@ -62,6 +71,10 @@ cdef class Core:
             due.dirty = True
             self.dirty_ports.append(due)
         return 0
+
+    # Says whether what may take long has had its share of this turn.
+    cdef inline bint is_scanned_out(self) noexcept:
+        return self.is_share_used
 
     cdef inline int register(self, Terminus terminus) except -1:
         return self.registry.register(terminus)

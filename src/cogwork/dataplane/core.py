@@ -8,6 +8,10 @@ from cython.cimports.libc.string import memset
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
+SCAN_TIME_MAX_S = cython.declare(cython.double, 0.003)
+"""So long selectors, and frames that are not for the data plane, take together in one turn of the
+event loop; what has begun then is ended."""
+
 
 class Core:
     """Everything one event loop's wires share: the termini, the read buffer, what is due."""
@@ -32,6 +36,7 @@ class Core:
         self.holding = []
         self.congested_at_bytes = CONGESTED_AT_BYTES
         self.held_wires = []
+        self.unscanned = []
         self.open_ticket = 1
         self.on_error = on_error
         self.now = clock_s()
@@ -164,6 +169,51 @@ class Core:
     def tick(self):
         """Reads the clock, so that `now` is true even where nothing arrives."""
         self.now = clock_s()
+
+    # -- what takes long, and goes on in a later turn
+
+    def note_scan(self, took_s):
+        """Counts what a selector took; above the turn's share the others wait for the next turn."""
+        self.scanned_s += took_s
+        if self.scanned_s > SCAN_TIME_MAX_S and self.on_unscanned is not None:
+            self.is_share_used = True
+            self._await_turn()
+        return 0
+
+    def _await_turn(self):
+        if not self.is_turn_awaited:
+            self.is_turn_awaited = True
+            self.on_unscanned()
+        return 0
+
+    def postpone(self, due):
+        """Has `scan_on` called in a later turn, where somebody calls it; once, in the order asked."""
+        if self.on_unscanned is None or due.unscanned:
+            return 0
+        due.unscanned = True
+        self.unscanned.append(due)
+        return self._await_turn()
+
+    def go_on(self) -> None:
+        """Goes on with what was postponed; called once a turn after `on_unscanned` was.
+
+        Who does not get its turn this time is the first the next time.
+        """
+        dues: list = self.unscanned
+        due: Due
+        done: cython.Py_ssize_t = 0
+        self.unscanned = []
+        self.scanned_s = 0.0
+        self.is_turn_awaited = self.is_share_used = False
+        while done < len(dues) and not self.is_share_used:
+            due = dues[done]
+            done += 1
+            due.unscanned = False
+            due.scan_on()
+        if done < len(dues):
+            self.unscanned = dues[done:] + self.unscanned
+            self._await_turn()
+        self.flush_all()
 
     def expire_held(self) -> None:
         """Gives up what addresses hold and what is over by now."""

@@ -15,6 +15,8 @@ cdef struct Totals:
 
 cdef class Due:
     cdef bint dirty
+    cdef bint unscanned
     cdef int end_batch(self) except -1
     cdef int relieve(self) except -1
+    cdef int scan_on(self) except -1
     cdef int add_to(self, Totals* totals) except -1

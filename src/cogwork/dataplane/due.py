@@ -8,6 +8,7 @@ class Due:
 
     Attributes:
         dirty: Whether the core has been asked to call `end_batch`.
+        unscanned: Whether the core has been asked to call `scan_on`: there is more to scan.
     """
 
     def end_batch(self):
@@ -17,6 +18,10 @@ class Due:
 
     def relieve(self):
         """Goes on after it was told to wait for room, in memory or in an output."""
+        return 0
+
+    def scan_on(self):
+        """Goes on with a scan that took its share of an earlier turn."""
         return 0
 
     def add_to(self, totals):

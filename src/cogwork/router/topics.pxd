@@ -1,5 +1,5 @@
 cimport cython
-from libc.stdint cimport uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t
 from cpython.object cimport PyObject
 from cogwork.dataplane.addresses.interest cimport Interest
 from cogwork.dataplane.encoding.octets cimport octets
@@ -42,6 +42,7 @@ cdef class Outlets:
 @cython.final
 cdef class TopicTrie(Interest):
     cdef uint64_t _matches
+    cdef int64_t _left
     cdef uint64_t _secret
     cdef Words _words
     cdef Branches _branches

@@ -35,6 +35,10 @@ SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 MAX_PATTERN_WORDS = 128
 """As many as a key of AMQP 0-10, of 255 bytes, can have; it bounds the depth of a match."""
 
+MATCH_STEPS_MAX = cython.declare(int64_t, 1_000_000)
+"""Branches that a match may enter, some milliseconds: a subject of thousands of words that takes
+more, by patterns which are made for it, has no subscribers."""
+
 CACHE_LIMIT = KEPT_MAX
 """Subjects whose result is kept, about 1 MB; one more, and all are forgotten."""
 
@@ -277,8 +281,11 @@ class TopicTrie:
         found: list
         outlet: object
         self._matches = match
+        self._left = MATCH_STEPS_MAX
         self._outlets.found_count = 0
         self._go_on(ROOT, 0)
+        if self._left <= 0:
+            return []
         found = PyList_New(self._outlets.found_count)
         if self._matches != match:
             return None
@@ -292,6 +299,9 @@ class TopicTrie:
         """Goes on from a branch, which was reached with the words from `at` to come."""
         branch: cython.pointer(Branch) = self._branches.at + number
         child: uint32_t
+        if self._left <= 0:
+            return
+        self._left -= 1
         if branch.hash != NOWHERE:
             self._spread(branch.hash, at)
         if at == self._words.count:

@@ -8,7 +8,7 @@ import pytest
 
 from cogwork.amqp.types import Described, Symbol
 from cogwork.container.filters import read_filters, selector_of
-from cogwork.container.selection import selection
+from cogwork.container.selection import DearSelectorError, selection
 from cogwork.dataplane.message.messages import Message
 from cogwork.spi.node import Refused
 
@@ -59,3 +59,26 @@ def test_a_refusal_says_what_and_where_once() -> None:
     with pytest.raises(Refused) as refused:
         selection("subject =")
     assert str(refused.value).startswith("selector, character 10: the end; expected ")
+
+
+def test_a_selector_that_takes_too_many_steps_says_so_once() -> None:
+    text = " OR ".join(["a LIKE '%a%___b%'"] * 350)
+    holds = selection(text)
+    long = Message(None, properties={"a": "a" * 200_000}).encode()
+    with pytest.raises(DearSelectorError) as dear:
+        holds(long)
+    assert str(dear.value).startswith(f"the selector {text[:60] + '…'!r} takes more than 50000 ")
+    assert not holds(long)
+    assert not holds(Message(None, properties={"a": "axxxb"}).encode())
+
+
+def test_of_several_selectors_the_last_one_counts() -> None:
+    """Others are not even read: to compile as many as fit into a frame takes its time."""
+    filters = {Symbol("x"): Described(SELECTOR.descriptor, "a ="), Symbol("s"): SELECTOR}
+    holds = read_filters(filters).selector
+    assert holds is not None
+    assert holds(Message(None, properties={"a": 1}).encode())
+    with pytest.raises(Refused):
+        read_filters(dict(reversed(filters.items())))
+    with pytest.raises(Refused, match="a selector must be a string, not NoneType"):
+        read_filters({Symbol("s"): Described(SELECTOR.descriptor, None)})

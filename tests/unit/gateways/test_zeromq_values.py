@@ -184,3 +184,12 @@ def test_an_id_is_an_integer_that_every_codec_can_write(number: int) -> None:
     frames = parse([MAGIC, b"CALL", b"s", b'{"id": %d}' % number])
     with pytest.raises(Fault, match="id: an integer of at most 64 bits"):
         frames.need_id()
+
+
+@pytest.mark.parametrize("size", [65, 1_000_000])
+def test_a_decimal_that_is_longer_than_any_is_not_looked_at(size: int) -> None:
+    digits = "9" * size
+    extension = msgspec.msgpack.encode(msgspec.msgpack.Ext(2, digits.encode()))
+    for codec, data in ((JSON, f'{{"$decimal":"{digits}"}}'.encode()), (MESSAGEPACK, extension)):
+        with pytest.raises(Fault, match=f"'9{{20}}…' of {size} characters; at most 64 expected"):
+            codec.decode(data)

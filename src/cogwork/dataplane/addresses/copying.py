@@ -8,7 +8,7 @@ containers another, for their outcomes count differently.
 """
 
 import cython
-from cython.cimports.cogwork.dataplane.transport.sending import is_picky
+from cython.cimports.cogwork.dataplane.transport.sending import is_picky, must_wait
 from cython.cimports.cogwork.dataplane.transport.shipment import (
     ACCEPTED,
     NOWHERE,
@@ -33,6 +33,7 @@ class CopyingEntry(HoldingEntry):
         outlet: Terminus
         link: OutgoingLink
         late: list = None
+        unjudged: cython.bint
         given: uint32_t = 0
         record: uint32_t = NOWHERE
         shipment: Shipment = s[0]
@@ -43,15 +44,21 @@ class CopyingEntry(HoldingEntry):
         for outlet in outlets:
             if type(outlet) is OutgoingLink:
                 link = cython.cast(OutgoingLink, outlet)
-                if is_picky(link) and link.refuses(s):
-                    continue
+                unjudged = False
+                if is_picky(link):
+                    if link.unjudged or must_wait(link):
+                        # Its selector is asked in a later turn, at the head of its queue.
+                        link.queues_unjudged = unjudged = True
+                        self.core.postpone(link)
+                    elif link.refuses(s):
+                        continue
                 given += 1
                 if not s.settled:
                     if link.is_branch or self.awaits_settlement:
                         record = self._await(cython.address(shipment), s, record, link.is_branch)
                     else:
                         shipment.source_index = NOWHERE
-                if link.is_ready():
+                if not unjudged and link.is_ready():
                     link.take(cython.address(shipment))
                     continue
             elif outlet.refuses(s):

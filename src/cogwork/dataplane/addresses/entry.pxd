@@ -16,6 +16,8 @@ cdef class AddressEntry(CopyingEntry):
     cdef readonly list outlets
     cdef readonly list sources
     cdef uint32_t turn
+    # How many outlets have been asked for what is held first, in turns before this one.
+    cdef uint32_t scanned
     cdef bint offered
     cdef bint rationed
     cdef uint32_t source_turn
@@ -33,6 +35,7 @@ cdef class AddressEntry(CopyingEntry):
     cdef Terminus pick(self, Shipment* s)
     cdef Terminus _pick_closest(self, Shipment* s, uint32_t count)
     cdef Terminus _pick_least(self, Shipment* s, uint32_t count)
+    cdef Terminus _pick_later(self, uint32_t turn, uint32_t step)
     cdef uint32_t _nearest(self) except? 0xfffffffe
     cdef list matching(self)
     cdef bint leads_away(self) except -1

@@ -9,7 +9,7 @@ from cython.cimports.cogwork.dataplane.transport.credit import CreditingEnd
 from cython.cimports.cogwork.dataplane.transport.deliveries import join
 from cython.cimports.cogwork.dataplane.transport.delivery import age, is_over, ship
 from cython.cimports.cogwork.dataplane.transport.outgoing import OutgoingLink
-from cython.cimports.cogwork.dataplane.transport.sending import is_picky
+from cython.cimports.cogwork.dataplane.transport.sending import is_picky, must_wait
 from cython.cimports.cogwork.dataplane.transport.shipment import (
     NOWHERE,
 )
@@ -162,6 +162,8 @@ class AddressEntry(CopyingEntry):
 
     def _serve(self, link):
         outlet: OutgoingLink = link
+        if not self.unscanned:
+            self.scanned = 0
         if outlet.credit:
             outlet.offered = True
             self._offer()
@@ -321,17 +323,38 @@ class AddressEntry(CopyingEntry):
         """
         count: uint32_t = cython.cast(uint32_t, len(self.outlets))
         outlet: Terminus
+        best: Terminus
         if count == 1:
             outlet = cython.cast(Terminus, self.outlets[0])
             if type(outlet) is OutgoingLink:
-                if cython.cast(OutgoingLink, outlet).is_ready() and not cython.cast(
-                    OutgoingLink, outlet
-                ).refuses(s):
-                    return outlet
-                return None
+                if not cython.cast(OutgoingLink, outlet).is_ready():
+                    return None
+                if _must_wait(outlet):
+                    self.core.postpone(self)
+                    return None
+                return None if cython.cast(OutgoingLink, outlet).refuses(s) else outlet
         if self.distribution == CLOSEST:
-            return self._pick_closest(s, count)
-        return self._pick_least(s, count)
+            best = self._pick_closest(s, count)
+        else:
+            best = self._pick_least(s, count)
+        if best is not None:
+            self.scanned = 0
+        return best
+
+    def _pick_later(self, turn, step):
+        """Goes on in a later turn with the outlets from one on; `step` have been asked in this one.
+
+        Once all have been asked there is nothing to go on with, until one of them has room.
+        """
+        self.turn = turn
+        self.scanned += step
+        if self.scanned < cython.cast(uint32_t, len(self.outlets)):
+            self.core.postpone(self)
+        else:
+            self.scanned = 0
+
+    def scan_on(self):
+        return self.serve_held() if self.held_first != cython.NULL else 0
 
     def _pick_closest(self, s, count):
         """Choose the next in turn of the nearest consumers that want a delivery, if it is ready."""
@@ -346,6 +369,8 @@ class AddressEntry(CopyingEntry):
             if at >= count:
                 at = 0
             outlet = cython.cast(Terminus, self.outlets[at])
+            if _must_wait(outlet):
+                return self._pick_later(at, step)
             at += 1
             cost = _cost(outlet)
             if cost > nearest or (cost == nearest and best is not None) or outlet.refuses(s):
@@ -375,6 +400,8 @@ class AddressEntry(CopyingEntry):
             if at >= count:
                 at = 0
             outlet = cython.cast(Terminus, self.outlets[at])
+            if _must_wait(outlet):
+                return best if best is not None else self._pick_later(at, step)
             at += 1
             if not outlet.is_ready() or outlet.refuses(s):
                 continue
@@ -512,3 +539,11 @@ def _cost(outlet: Terminus) -> uint32_t:
 def _takes_parts(outlet: Terminus) -> cython.bint:
     """Says whether an outlet gets a delivery before it is whole; a selector has to see all of it."""
     return type(outlet) is OutgoingLink and cython.cast(OutgoingLink, outlet).selector is None
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _must_wait(outlet: Terminus) -> cython.bint:
+    """Says whether an outlet can only be asked in a later turn."""
+    return type(outlet) is OutgoingLink and must_wait(cython.cast(OutgoingLink, outlet))

@@ -37,6 +37,9 @@ class Port(Terminus):
             self.core.tell_fault(self, error)
         return 0
 
+    def scan_on(self):
+        return self.mark_dirty() if self.open else 0
+
     def is_ready(self):
         return self.open
 

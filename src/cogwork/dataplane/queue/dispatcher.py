@@ -24,11 +24,12 @@ from cython.cimports.cogwork.dataplane.queue.stored import (
     number_of,
 )
 from cython.cimports.cogwork.dataplane.terminus import KEEP
+from cython.cimports.cogwork.dataplane.transport.sending import must_wait
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
 SCAN_MAX = cython.declare(uint32_t, 2048)
-"""Items that one selective consumer looks at in one go; it goes on with the next tick."""
+"""Items that one selective consumer looks at in one go; it goes on in a later turn."""
 
 
 class Dispatcher:
@@ -306,6 +307,13 @@ class Dispatcher:
             consumer = round.next_ready()
             if consumer is None:
                 return 0
+            if consumer.is_selective:
+                if consumer.link.unscanned:  # it is to get what is before this item first
+                    tried += 1
+                    continue
+                if must_wait(consumer.link):
+                    self.ledger.core.postpone(self.ledger.bell)
+                    return 1
             if self.suits(item, consumer):
                 self.deliver(item, consumer)
                 return 1
@@ -380,6 +388,9 @@ class Dispatcher:
         node: cython.pointer(Node) = consumer.hands.wanting.next
         item: cython.pointer(Item)
         while node != cython.address(consumer.hands.wanting):
+            if must_wait(consumer.link):
+                self.ledger.core.postpone(consumer.link)
+                return cython.NULL
             item = cython.cast(
                 cython.pointer(Item), cython.cast(cython.pointer(Group), node).parked.next
             )
@@ -389,17 +400,23 @@ class Dispatcher:
         return cython.NULL
 
     def next_by_cursor(self, consumer):
+        """Finds the next item that a consumer wants among those it has not looked at."""
         left: uint32_t = SCAN_MAX
         item: cython.pointer(Item) = self.ready.next_unseen(cython.address(consumer.cursor))
         while item != cython.NULL:
+            if left == 0 or must_wait(consumer.link):
+                return self.go_on_later(consumer)
             if self.suits(item, consumer):
                 return item
             self.ready.saw(cython.address(consumer.cursor), item)
             left -= 1
-            if left == 0:
-                self.is_unfinished = True
-                return cython.NULL
             item = self.ready.next_unseen(cython.address(consumer.cursor))
+        return cython.NULL
+
+    def go_on_later(self, consumer):
+        """Has a consumer look at more items in a later turn, or with the next tick; returns NULL."""
+        self.is_unfinished = True
+        self.ledger.core.postpone(consumer.link)
         return cython.NULL
 
     def suits(self, item, consumer):
@@ -484,8 +501,8 @@ class Dispatcher:
             item = self.ready.next_unseen(cython.address(browser.cursor))
             if item == cython.NULL:
                 return 0
-            if left == 0:
-                self.is_unfinished = True
+            if left == 0 or must_wait(browser.link):
+                self.go_on_later(browser)
                 return 0
             self.ready.saw(cython.address(browser.cursor), item)
             left -= 1

@@ -27,6 +27,7 @@ from cython.cimports.cogwork.dataplane.transport.sending import (
     TEMPLATE_MAX_BYTES,
     frame_room,
     is_picky,
+    must_wait,
     put_header,
 )
 from cython.cimports.cogwork.dataplane.transport.shipment import RUN_MAX, Piece, fill_shipment
@@ -270,6 +271,9 @@ class Block:
         """Sends one by one what a link's selector wants; returns the index after the last one."""
         start: int64_t
         while index < self.count and link.is_ready():
+            if must_wait(link):
+                link.core.postpone(link)
+                break
             start = self.ends[index - 1] if index else 0
             s.data = self.data + start
             s.size = cython.cast(uint32_t, self.ends[index] - start)

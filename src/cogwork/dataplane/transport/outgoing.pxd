@@ -19,6 +19,9 @@ cdef enum:
 @cython.final
 cdef class OutgoingLink(SendingEnd):
     cdef DeliveryRing queue
+    # How many at the queue's end the selector has not been asked for; and whether more come so.
+    cdef uint32_t unjudged
+    cdef bint queues_unjudged
     cdef bint started
     cdef public int policy
     cdef public bint is_branch
@@ -40,6 +43,8 @@ cdef class OutgoingLink(SendingEnd):
     cdef int queue_rest(self, Shipment* s, uint32_t sent) except -1
     cdef int push(self, Delivery* d) except -1
     cdef int pump(self) except -1
+    cdef bint judge_head(self) except -1
+    cdef void _count_unjudged(self) noexcept
     cdef int pump_head(self, Delivery* d) except -1
     cdef int abandon(self, Delivery* d) except -1
     cdef int send_piece(self, Delivery* d, octets data, uint32_t size, bint last) except -1

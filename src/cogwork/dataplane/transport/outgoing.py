@@ -20,7 +20,7 @@ from cython.cimports.cogwork.dataplane.transport.delivery_ring import (
     ring_drop_first,
     ring_take_second,
 )
-from cython.cimports.cogwork.dataplane.transport.sending import frame_room
+from cython.cimports.cogwork.dataplane.transport.sending import frame_room, must_wait
 from cython.cimports.cogwork.dataplane.transport.session_end import Session
 from cython.cimports.cogwork.dataplane.transport.shipment import (
     ACCEPTED,
@@ -94,6 +94,11 @@ class OutgoingLink(SendingEnd):
     def is_midway(self) -> bool:
         """Says whether a delivery has been sent in part."""
         return self.started
+
+    @property
+    def is_unjudged(self) -> bool:
+        """Says whether what waits first waits for the link's selector, and not for the peer."""
+        return self.queue.count != 0 and self.unjudged == self.queue.count
 
     @property
     def waits_for(self):
@@ -206,6 +211,8 @@ class OutgoingLink(SendingEnd):
         if not ring_append(cython.address(self.queue), d):
             raise MemoryError("no room for a longer queue")
         d.refs += 1
+        if self.queues_unjudged:
+            self.unjudged += 1
         if self.backlog_bytes == 0:
             self.blocked_since_s = self.core.now
         while chunk != cython.NULL:
@@ -220,12 +227,49 @@ class OutgoingLink(SendingEnd):
             if not self.started and is_over(self.head(), self.core.now):
                 self._drop_head()
                 continue
+            if self.unjudged == self.queue.count and not self.judge_head():
+                if self.unscanned:
+                    return 0
+                continue
             if self.queue.count > 1 and self.pump_run():
                 continue
             if self.pump_head(self.head()) == 0:
                 return 0
             self.pop()
         return 0
+
+    def judge_head(self):
+        """Asks the selector for the queue's head; what it does not want is dropped.
+
+        Returns whether the head is wanted. Where that has to wait, the link is postponed.
+        """
+        s: Shipment
+        d: cython.pointer(Delivery) = self.head()
+        # One of several chunks was judged when the last of them came.
+        if not d.aborted and d.complete and d.first != cython.NULL and d.first.next == cython.NULL:
+            if must_wait(self):
+                self.core.postpone(self)
+                return False
+            ship(cython.address(s), d, d.first.data)
+            self.blocked_since_s = self.core.now
+            if self.refuses(cython.address(s)):
+                if not d.settled:
+                    self._answer(d.source_index, d.source_generation, d.token, ACCEPTED)
+                self.remove_head()
+                return False
+        self.unjudged -= 1
+        self.queues_unjudged = self.unjudged != 0
+        return True
+
+    def _count_unjudged(self):
+        """Counts anew after one was taken out near the queue's head."""
+        self.unjudged = min(
+            self.unjudged, self.queue.count - (1 if self.started and self.queue.count else 0)
+        )
+        self.queues_unjudged = self.unjudged != 0
+
+    def scan_on(self):
+        return 0 if self.detached else self.became_ready()
 
     def pump_run(self):
         """Sends deliveries of one frame and one source from the queue's head in one go.
@@ -243,7 +287,8 @@ class OutgoingLink(SendingEnd):
         index: uint32_t
         if self.started or not self.can_start():
             return 0
-        limit = self.run_limit(min(self.queue.count, cython.cast(uint32_t, RUN_MAX)))
+        limit = self.queue.count - self.unjudged
+        limit = self.run_limit(min(limit, cython.cast(uint32_t, RUN_MAX)))
         ship(cython.address(s), d, cython.NULL)
         while count < limit and size_bytes <= room_bytes:
             d = ring_at(cython.address(self.queue), count)
@@ -349,7 +394,7 @@ class OutgoingLink(SendingEnd):
         """
         if self.detached:
             return 0
-        if self.head() != d:
+        if self.head() != d or self.unjudged == self.queue.count:
             return 1
         if self.cursor != cython.NULL or (not self.started and begun):
             return 1
@@ -374,11 +419,13 @@ class OutgoingLink(SendingEnd):
         d: cython.pointer(Delivery) = self.head()
         chunk: cython.pointer(Chunk) = self.cursor if self.started else d.first
         ring_drop_first(cython.address(self.queue))
+        self.started = False
+        if self.unjudged:
+            self._count_unjudged()
         while chunk != cython.NULL:
             chunk.refs -= 1
             self.backlog_bytes -= chunk.size
             chunk = chunk.next
-        self.started = False
         self.cursor = cython.NULL
         self.cursor_offset = 0
         if d.charges and self.feeder is None and self.policy == BLOCK:
@@ -414,6 +461,8 @@ class OutgoingLink(SendingEnd):
             d = ring_take_second(cython.address(self.queue))
         else:
             ring_drop_first(cython.address(self.queue))
+        if self.unjudged:
+            self._count_unjudged()
         self._forget_queued(d)
         self.dropped += 1
 
@@ -479,6 +528,8 @@ class OutgoingLink(SendingEnd):
     def finish_drain(self):
         """Uses up what credit is left, as a drain asks for (AMQP 1.0 §2.6.7)."""
         if not self.drain or self.detached or (self.queue.count and (self.credit or self.started)):
+            return 0
+        if self.unscanned:  # there may be more for it
             return 0
         if self.credit:
             self.delivery_count += self.credit

@@ -57,6 +57,10 @@ cdef inline uint8_t* put_header(
 cdef inline bint is_picky(SendingEnd link) noexcept:
     return link.no_local or link.selector is not None
 
+# Says whether a selector would have to be asked, and has to wait for a later turn.
+cdef inline bint must_wait(SendingEnd link) noexcept:
+    return link.selector is not None and link.core.is_scanned_out()
+
 # Counts the payload bytes that fit one of the peer's frames beside a transfer's header.
 cdef inline uint32_t frame_room(SendingEnd link) noexcept:
     return link.session.wire.max_frame_out - HEADER_ROOM_BYTES

@@ -7,6 +7,7 @@ from cython.cimports.cogwork.dataplane.encoding.octets import (
     store_u32,
     store_uint,
 )
+from cython.cimports.cogwork.dataplane.system import clock_s
 from cython.cimports.cogwork.dataplane.terminus import Terminus, ship_from
 from cython.cimports.cogwork.dataplane.transport.frames import (
     end_performative,
@@ -51,12 +52,15 @@ class SendingEnd(LinkEnd):
             return True
         if self.selector is None:
             return False
+        start_s: cython.double = clock_s()
         try:
             return not self.selector(bytes_from(s.data, s.size))
         except Exception as error:
             # A consumer's selector must not harm whoever publishes.
             self.core.tell_fault(self, error)
             return True
+        finally:
+            self.core.note_scan(clock_s() - start_s)
 
     def run_limit(self, count):
         """Says how many of `count` deliveries the peer's credit and window allow."""

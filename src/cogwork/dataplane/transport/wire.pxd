@@ -31,6 +31,7 @@ cdef class Wire(Output):
     cdef uint32_t read_size
     cdef readonly uint32_t max_frame_in
     cdef bint framing
+    cdef bint paused
     cdef public bint relays
     cdef readonly double last_received_s
     cdef uint8_t* tail
@@ -50,3 +51,5 @@ cdef class Wire(Output):
     cdef Channel session_of(self, uint32_t channel)
     cdef int _adapt_read_size(self, uint64_t sends, uint64_t sent_bytes) except -1
     cdef int _give_to_owner(self, octets frame, int64_t at, uint32_t size, uint32_t channel) except -1
+    cdef int _pause_if_late(self) except -1
+    cdef int _consume_tail(self, uint8_t* buffer) except -1

@@ -38,6 +38,9 @@ SEND_GOOD_BYTES = cython.declare(uint64_t, 32 * 1024)
 """A batch that goes out to many may take this long, while they would get even less than this each:
 smaller ones would spend their time on system calls."""
 
+OWNER_TIME_MAX_S = cython.declare(cython.double, 0.003)
+"""So long frames that Python deals with may take in a batch; those that follow have to wait."""
+
 LAST_READS_MAX = cython.declare(cython.int, 256)
 """As many reads as no receive buffer is large: a peer that goes on sending is not waited for."""
 
@@ -147,7 +150,7 @@ class Wire(Output):
     def on_readable(self):
         """Reads the socket once, routes what arrived, and ends the batch."""
         core: Core = self.core
-        if self.closed:
+        if self.closed or self.paused:
             return
         room: cython.pointer(uint8_t) = core.buffer + self.tail_size
         sends: uint64_t = core.sends
@@ -184,6 +187,8 @@ class Wire(Output):
         if buffer == cython.NULL:
             raise MemoryError("no room for the last of a connection")
         try:
+            while self.paused and not self.closed:
+                self._consume_tail(buffer)
             while reads < LAST_READS_MAX and not self.closed:
                 size = receive(self.fd, buffer + self.tail_size, READ_SIZE_BYTES)
                 if size == -EINTR:
@@ -275,6 +280,8 @@ class Wire(Output):
                     continue
             self.dispatch(data + at, frame_size)
             at += frame_size
+            if self.paused:
+                break
             if core.unflushed_bytes > UNFLUSHED_MAX_BYTES:
                 core.flush_all()
         return size if self.closed else at
@@ -372,7 +379,32 @@ class Wire(Output):
     def _give_to_owner(self, frame, at, size, channel):
         body = bytes_from(frame + at, size - at)
         self.owner.on_frame(frame[5], channel, body)
+        if self.fd >= 0 and self.core.on_unscanned is not None and not self.closed:
+            self._pause_if_late()
         return 0
+
+    def _pause_if_late(self):
+        """Leaves the frames that follow to a later turn, where those until now have taken long."""
+        taken_s: cython.double = clock_s() - self.core.now
+        if taken_s > OWNER_TIME_MAX_S or self.core.is_scanned_out():
+            self.paused = True
+            self.core.note_scan(taken_s)
+            self.core.postpone(self)
+        return 0
+
+    def scan_on(self):
+        """Goes on with the frames that were left to this turn."""
+        if not self.closed and self.paused:
+            self.core.now = clock_s()
+            self._consume_tail(self.core.buffer)
+        return 0
+
+    def _consume_tail(self, buffer):
+        size: int64_t = self.tail_size
+        self.paused = False
+        memcpy(buffer, self.tail, size)
+        self.tail_size = 0
+        return self.consume(buffer, size)
 
     def session_of(self, channel):
         if channel >= cython.cast(uint32_t, len(self.sessions)):

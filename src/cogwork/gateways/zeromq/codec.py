@@ -10,7 +10,15 @@ from uuid import UUID
 import msgspec
 
 from cogwork.gateways.zeromq.errors import Code, Fault
-from cogwork.gateways.zeromq.values import Counted, as_utc, check, from_json, to_json, written
+from cogwork.gateways.zeromq.values import (
+    Counted,
+    as_utc,
+    check,
+    decimal_of,
+    from_json,
+    to_json,
+    written,
+)
 
 __all__ = ("JSON", "MESSAGEPACK", "Codec", "codec_for", "codec_of")
 
@@ -114,7 +122,7 @@ def _read_extension(kind: int, data: memoryview) -> object:
         if kind == UUID_TYPE:
             return UUID(bytes=bytes(data))
         if kind == DECIMAL_TYPE:
-            return Decimal(bytes(data).decode())
+            return decimal_of(bytes(data).decode())
     except (ValueError, InvalidOperation) as error:
         raise Fault(Code.BAD_MESSAGE, f"extension type {kind}: {error}") from error
     known = "1 (UUID), 2 (decimal) or -1 (time)"

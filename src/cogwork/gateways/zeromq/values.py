@@ -30,6 +30,7 @@ __all__ = (
     "Counted",
     "as_utc",
     "check",
+    "decimal_of",
     "from_json",
     "is_integer",
     "plain",
@@ -41,6 +42,9 @@ DEPTH_MAX = 32
 
 ITEMS_MAX = 100_000
 """Values of one message: what a turn of the event loop can look at without anybody waiting long."""
+
+DECIMAL_SIZE_MAX = 64
+"""Characters of a decimal: 34 digits, sign, point and exponent need less."""
 
 INTEGER_LEAST, INTEGER_MOST = -(2**63), 2**64 - 1
 """What AMQP's integers hold."""
@@ -139,11 +143,25 @@ def as_utc(moment: datetime) -> datetime:
         raise ValueError("a time from the year 1 to 9999, in UTC, is expected") from None
 
 
+def decimal_of(text: str) -> Decimal:
+    """Makes a decimal of its text.
+
+    Raises:
+        ValueError: It is longer than any that AMQP has: to look at its digits would take long.
+        InvalidOperation: It is none.
+    """
+    if len(text) > DECIMAL_SIZE_MAX:
+        raise ValueError(
+            f"{text[:20] + '…'!r} of {len(text)} characters; at most {DECIMAL_SIZE_MAX} expected"
+        )
+    return Decimal(text)
+
+
 _MAKERS: dict[str, Callable[[str], object]] = {
     DATETIME: _datetime,
     BYTES: lambda text: base64.b64decode(text, validate=True),
     UUID_TAG: UUID,
-    DECIMAL: Decimal,
+    DECIMAL: decimal_of,
 }
 
 

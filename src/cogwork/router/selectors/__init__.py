@@ -5,6 +5,7 @@ The language of the filter `apache.org:selector-filter:string`: the message sele
 and `evaluator`, which makes a function of the tree; `names` says what identifiers stand for.
 """
 
+from cogwork.router.selectors.evaluator import STEPS_MAX, SelectorCostError
 from cogwork.router.selectors.lexer import MAX_SELECTOR_LENGTH, SelectorSyntaxError
 from cogwork.router.selectors.names import section_lookup
 from cogwork.router.selectors.parser import MAX_NESTING
@@ -13,8 +14,10 @@ from cogwork.router.selectors.selector import Lookup, Selector, compile_selector
 __all__ = (
     "MAX_NESTING",
     "MAX_SELECTOR_LENGTH",
+    "STEPS_MAX",
     "Lookup",
     "Selector",
+    "SelectorCostError",
     "SelectorSyntaxError",
     "compile_selector",
     "section_lookup",

@@ -7,8 +7,12 @@ True.
 Only values of one kind compare: numbers, exact with approximate; strings; truth values, for
 equality alone. Any other comparison is False (JMS 1.1 §3.8.1.2). Beyond JMS, strings have an order,
 by code points. Arithmetic follows Java: dividing exact numbers truncates; dividing by zero, or a
-result beyond the range of numbers, gives None. So does LIKE of a text that is so long that to look
-at it would hold up everybody else.
+result beyond the range of numbers, gives None.
+
+An evaluation is bounded: a selector runs for each message, on the thread that serves everybody.
+What a part costs is known from the text, but for LIKE and for strings of the message that are
+compared with each other: these spend steps of a `Meter`, which stops the evaluation when none are
+left.
 """
 
 from __future__ import annotations
@@ -36,13 +40,25 @@ from cogwork.router.selectors.tree import (
     Tree,
 )
 
-__all__ = ("Evaluate", "Lookup", "evaluator")
+__all__ = ("STEPS_MAX", "Evaluate", "Lookup", "Meter", "SelectorCostError", "evaluator")
 
 Lookup = Callable[[str], object]
 Evaluate = Callable[[Lookup], object]
 
-LIKE_STEPS_MAX = 10_000_000
-"""Characters of a text times those of its pattern: some ten milliseconds at worst."""
+STEPS_MAX = 50_000
+"""Steps of one evaluation; a step takes some tenths of a microsecond."""
+
+LITERAL_CHARACTERS = 512
+"""Characters of a text that LIKE searches for a literal in one step, times those of the literal up
+to `LITERAL_SIZE_MAX`: the search of longer ones takes no longer."""
+
+LITERAL_SIZE_MAX = 16
+
+WILDCARD_CHARACTERS = 64
+"""The same for a part with `_`, which is tried at each place: times all characters of the part."""
+
+COMPARED_CHARACTERS = 2048
+"""Characters of two strings of a message that one step compares."""
 
 NUMBER_BITS_MAX = 4096
 """Of an exact result: each further factor of a product without an end would take longer."""
@@ -55,20 +71,57 @@ _KINDS: dict[type, type] = {str: str, int: float, float: float, bool: bool}
 _PLAIN = frozenset((*_KINDS, type(None)))
 
 
-def evaluator(tree: Tree) -> Evaluate:
-    """Makes the function that works out the value of `tree` for the message behind a lookup."""
-    return _MAKERS[type(tree)](tree)
+class SelectorCostError(Exception):
+    """An evaluation takes more steps than it may."""
+
+    def __init__(self, steps_max: int) -> None:
+        super().__init__(f"more than {steps_max} steps")
+        self.steps_max = steps_max
+
+
+class Meter:
+    """Counts down the steps that an evaluation may still take.
+
+    Attributes:
+        left: How many they are.
+        steps_max: How many there are for an evaluation.
+    """
+
+    __slots__ = ("left", "steps_max")
+
+    def __init__(self, steps_max: int) -> None:
+        self.steps_max = self.left = steps_max
+
+    def spend(self, steps: int) -> None:
+        """Take steps.
+
+        Raises:
+            SelectorCostError: There are not so many left.
+        """
+        self.left -= steps
+        if self.left < 0:
+            raise SelectorCostError(self.steps_max)
+
+
+def evaluator(tree: Tree, meter: Meter) -> Evaluate:
+    """Makes the function that works out the value of `tree` for the message behind a lookup.
+
+    Args:
+        tree: Of the selector, or of a part of it.
+        meter: Whoever calls the function winds it up before.
+    """
+    return _MAKERS[type(tree)](tree, meter)
 
 
 # --- values ---
 
 
-def _literal(tree: Literal) -> Evaluate:
+def _literal(tree: Literal, _meter: Meter) -> Evaluate:
     value = tree.value
     return lambda _lookup: value
 
 
-def _identifier(tree: Identifier) -> Evaluate:
+def _identifier(tree: Identifier, _meter: Meter) -> Evaluate:
     name = tree.name
 
     def evaluate(lookup: Lookup) -> object:
@@ -97,9 +150,9 @@ def _is_number(value: object) -> TypeGuard[float]:
     return _KINDS.get(type(value)) is float
 
 
-def _arithmetic(tree: Arithmetic) -> Evaluate:
-    first = evaluator(tree.first)
-    steps = [(_OPERATIONS[sign], evaluator(step)) for sign, step in tree.steps]
+def _arithmetic(tree: Arithmetic, meter: Meter) -> Evaluate:
+    first = evaluator(tree.first, meter)
+    steps = [(_OPERATIONS[sign], evaluator(step, meter)) for sign, step in tree.steps]
 
     def evaluate(lookup: Lookup) -> object:
         result = first(lookup)
@@ -118,8 +171,8 @@ def _arithmetic(tree: Arithmetic) -> Evaluate:
     return evaluate
 
 
-def _negative(tree: Negative) -> Evaluate:
-    value = evaluator(tree.value)
+def _negative(tree: Negative, meter: Meter) -> Evaluate:
+    value = evaluator(tree.value, meter)
 
     def evaluate(lookup: Lookup) -> object:
         number = value(lookup)
@@ -145,8 +198,8 @@ _OPERATIONS: dict[str, Callable[..., object]] = {
 # --- conditions ---
 
 
-def _not(tree: Not) -> Evaluate:
-    condition = evaluator(tree.condition)
+def _not(tree: Not, meter: Meter) -> Evaluate:
+    condition = evaluator(tree.condition, meter)
 
     def evaluate(lookup: Lookup) -> object:
         value = condition(lookup)
@@ -155,17 +208,17 @@ def _not(tree: Not) -> Evaluate:
     return evaluate
 
 
-def _all(tree: All) -> Evaluate:
-    return _until(False, tree.conditions)
+def _all(tree: All, meter: Meter) -> Evaluate:
+    return _until(False, tree.conditions, meter)
 
 
-def _any_of(tree: AnyOf) -> Evaluate:
-    return _until(True, tree.conditions)
+def _any_of(tree: AnyOf, meter: Meter) -> Evaluate:
+    return _until(True, tree.conditions, meter)
 
 
-def _until(decisive: bool, trees: tuple[Tree, ...]) -> Evaluate:
+def _until(decisive: bool, trees: tuple[Tree, ...], meter: Meter) -> Evaluate:
     """AND until one is False, or OR until one is True; what is no truth value is unknown."""
-    conditions = [evaluator(tree) for tree in trees]
+    conditions = [evaluator(tree, meter) for tree in trees]
     otherwise = not decisive
 
     def evaluate(lookup: Lookup) -> object:
@@ -191,8 +244,8 @@ _COMPARE: dict[str, Callable[..., bool]] = {
 }
 
 
-def _comparison(tree: Comparison) -> Evaluate:
-    left, right = evaluator(tree.left), evaluator(tree.right)
+def _comparison(tree: Comparison, meter: Meter) -> Evaluate:
+    left, right = evaluator(tree.left, meter), evaluator(tree.right, meter)
     compare = _COMPARE[tree.operator]
     kinds = (str, float, bool) if tree.operator in ("=", "<>") else (str, float)
     if isinstance(tree.right, Literal):
@@ -203,7 +256,11 @@ def _comparison(tree: Comparison) -> Evaluate:
         if a is None or b is None:
             return None
         kind = _KINDS.get(type(a))
-        return kind in kinds and kind is _KINDS.get(type(b)) and compare(a, b)
+        if kind not in kinds or kind is not _KINDS.get(type(b)):
+            return False
+        if isinstance(a, str) and isinstance(b, str):
+            meter.spend(min(len(a), len(b)) // COMPARED_CHARACTERS)
+        return compare(a, b)
 
     return evaluate
 
@@ -224,8 +281,8 @@ def _comparison_with(
     return evaluate
 
 
-def _in(tree: In) -> Evaluate:
-    value = evaluator(tree.value)
+def _in(tree: In, meter: Meter) -> Evaluate:
+    value = evaluator(tree.value, meter)
     # With their kinds: Python takes True for 1.
     choices = frozenset((_KINDS[type(choice)], choice) for choice in tree.choices)
 
@@ -239,44 +296,94 @@ def _in(tree: In) -> Evaluate:
     return evaluate
 
 
-def _like(tree: Like) -> Evaluate:
-    value = evaluator(tree.value)
-    size_max = LIKE_STEPS_MAX // max(len(tree.pattern), 1)
-    fits = re.compile(_expression(tree.pattern, tree.escape), re.DOTALL).fullmatch
+def _like(tree: Like, meter: Meter) -> Evaluate:
+    value = evaluator(tree.value, meter)
+    head, *rest = _parts(tree.pattern, tree.escape)
+    tail = rest.pop() if rest else None
+    searches = [_Search(part) for part in rest if part]
+
+    def matches(text: str) -> bool:
+        meter.spend(1 + len(tree.pattern) // COMPARED_CHARACTERS)
+        if not _stands(head, text, 0) or (tail is None and len(text) != len(head)):
+            return False
+        if tail is None:
+            return True
+        place, end = len(head), len(text) - len(tail)
+        for search in searches:
+            place = search.end_of(text, place, end, meter)
+            if place < 0:
+                return False
+        return place <= end and _stands(tail, text, end)
 
     def evaluate(lookup: Lookup) -> object:
         text = value(lookup)
-        if text is None or (isinstance(text, str) and len(text) > size_max):
+        if text is None:
             return None
-        return isinstance(text, str) and fits(text) is not None
+        return isinstance(text, str) and matches(text)
 
     return evaluate
 
 
-def _expression(pattern: str, escape: str | None) -> str:
-    """Writes a LIKE pattern as a regular expression.
+Part = tuple[str | None, ...]
+"""Characters of a LIKE pattern between two `%`; None for `_`, which is any."""
 
-    What stands between two `%` takes its first place and is never tried again (an atomic group):
-    the last part alone is bound to a place, so a match costs text times pattern and no more.
-    """
-    parts = [""]
+
+def _parts(pattern: str, escape: str | None) -> list[Part]:
+    """Takes a LIKE pattern apart at each `%`."""
+    parts: list[list[str | None]] = [[]]
     characters = iter(pattern)
     for character in characters:
         if character == escape:
-            parts[-1] += re.escape(next(characters))
+            parts[-1].append(next(characters))
         elif character == "%":
-            parts.append("")
+            parts.append([])
         else:
-            parts[-1] += "." if character == "_" else re.escape(character)
-    head, *middle = parts
-    if not middle:
-        return head
-    tail = middle.pop()
-    return head + "".join(f"(?>.*?{part})" for part in middle if part) + ".*" + tail
+            parts[-1].append(None if character == "_" else character)
+    return [tuple(part) for part in parts]
 
 
-def _is_null(tree: IsNull) -> Evaluate:
-    value = evaluator(tree.value)
+def _stands(part: Part, text: str, at: int) -> bool:
+    """Tells whether a part of a pattern fits a text at a place."""
+    if not 0 <= at <= len(text) - len(part):
+        return False
+    there = text[at : at + len(part)]
+    return all(wanted in (None, found) for wanted, found in zip(part, there, strict=True))
+
+
+class _Search:
+    """Finds the first place of a part between two `%`, which is never tried again.
+
+    The last part of a pattern alone is bound to a place, so the first place of each other one is
+    the best, and a match costs text times pattern and no more.
+    """
+
+    def __init__(self, part: Part) -> None:
+        self._size = len(part)
+        self._literal = None if None in part else "".join(map(str, part))
+        if self._literal is None:
+            expression = "".join("." if each is None else re.escape(each) for each in part)
+            self._expression = re.compile(expression, re.DOTALL)
+
+    def end_of(self, text: str, start: int, end: int, meter: Meter) -> int:
+        """Returns where the first place ends in a piece of a text; -1 where there is none.
+
+        Raises:
+            SelectorCostError: That takes too many steps. A search for a literal is counted when it
+                is over, for it never takes long.
+        """
+        end = max(start, end)
+        if self._literal is None:
+            meter.spend(1 + (end - start) * self._size // WILDCARD_CHARACTERS)
+            found = self._expression.search(text, start, end)
+            return found.end() if found else -1
+        place = text.find(self._literal, start, end)
+        searched = end - start if place < 0 else place - start
+        meter.spend(1 + searched * min(self._size, LITERAL_SIZE_MAX) // LITERAL_CHARACTERS)
+        return -1 if place < 0 else place + self._size
+
+
+def _is_null(tree: IsNull, meter: Meter) -> Evaluate:
+    value = evaluator(tree.value, meter)
     return lambda lookup: value(lookup) is None
 
 

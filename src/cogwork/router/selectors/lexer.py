@@ -9,9 +9,10 @@ as with hyphens, goes into double quotes (SQL-92 §5.2, delimited identifier).
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import Enum
 from math import isinf
+
+from msgspec import Struct
 
 __all__ = ("MAX_SELECTOR_LENGTH", "SelectorSyntaxError", "Token", "TokenKind", "tokenize")
 
@@ -65,8 +66,7 @@ class TokenKind(Enum):
     END = "end"
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(Struct, frozen=True):
     """One token.
 
     Attributes:

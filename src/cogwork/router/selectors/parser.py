@@ -86,6 +86,11 @@ class _Parser:
 
     def __init__(self, tokens: list[Token]) -> None:
         self._tokens = tokens
+        # Asked for at each level of each part: keywords and signs as written, None for the rest.
+        self._words = [
+            token.value if token.kind in (TokenKind.KEYWORD, TokenKind.SIGN) else None
+            for token in tokens
+        ]
         self._next = 0
         self._nesting = 0
 
@@ -108,11 +113,10 @@ class _Parser:
         return token
 
     def _at(self, *values: str) -> bool:
-        token = self._token
-        return token.kind in (TokenKind.KEYWORD, TokenKind.SIGN) and token.value in values
+        return self._words[self._next] in values
 
     def _accept(self, *values: str) -> bool:
-        found = self._at(*values)
+        found = self._words[self._next] in values
         self._next += found
         return found
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, structs
 
-from cogwork.router.selectors.evaluator import Evaluate, Lookup, evaluator
+from cogwork.router.selectors.evaluator import STEPS_MAX, Evaluate, Lookup, Meter, evaluator
 from cogwork.router.selectors.parser import parse
 from cogwork.router.selectors.tree import Identifier
 
@@ -24,12 +24,30 @@ class Selector:
         identifiers: The names that its lookup is asked for.
     """
 
-    __slots__ = ("_evaluate", "identifiers", "text")
+    __slots__ = ("_evaluate", "_meter", "_steps_left", "identifiers", "text")
 
-    def __init__(self, text: str, evaluate: Evaluate, identifiers: frozenset[str]) -> None:
+    def __init__(
+        self,
+        text: str,
+        evaluate: Evaluate,
+        identifiers: frozenset[str],
+        meter: Meter | None = None,
+        steps: int = 0,
+    ) -> None:
+        """Makes it of its parts.
+
+        Args:
+            text: As it was given.
+            evaluate: Works out the condition.
+            identifiers: The names that its lookup is asked for.
+            meter: Counts the steps of an evaluation; None for one of its own.
+            steps: What an evaluation takes of them whatever the message is.
+        """
         self.text = text
         self.identifiers = identifiers
         self._evaluate = evaluate
+        self._meter = meter or Meter(STEPS_MAX)
+        self._steps_left = self._meter.steps_max - steps
 
     def matches(self, lookup: Lookup) -> bool:
         """Tells whether the condition holds; where it is unknown it does not.
@@ -37,7 +55,11 @@ class Selector:
         Args:
             lookup: Gives the value of an identifier, None where the message has none; see
                 `section_lookup`.
+
+        Raises:
+            SelectorCostError: It takes more than `STEPS_MAX` steps for this message.
         """
+        self._meter.left = self._steps_left
         return self._evaluate(lookup) is True
 
     def __repr__(self) -> str:
@@ -54,7 +76,10 @@ def compile_selector(text: str) -> Selector:
     tree = parse(text)
     if tree is None:
         return Selector(text, lambda _lookup: True, frozenset())
-    return Selector(text, evaluator(tree), frozenset(_identifiers(tree)))
+    meter = Meter(STEPS_MAX)
+    # Each part, with what parts it from the next one, has two characters at least.
+    steps = len(text) // 2
+    return Selector(text, evaluator(tree, meter), frozenset(_identifiers(tree)), meter, steps)
 
 
 def _identifiers(part: object) -> Iterator[str]:

@@ -1,0 +1,321 @@
+"""What a peer chooses takes a bounded time in one turn of the event loop.
+
+Each test runs an attack on a container whose turns are timed, beside a client that goes on with
+what it does. What counts is the CPU time of the longest turn: without the bounds each of these
+takes several times `TURN_MAX_S`, some of them seconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import struct
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from stalls import measured_container
+
+import cogwork
+from cogwork.amqp.frames import AMQP_HEADER
+from cogwork.amqp.performatives import Attach, Begin, Open, Role, encode_performative
+from cogwork.amqp.terminus import Source, Target
+from cogwork.dataplane.encoding.codec import encode
+from cogwork.router.selectors import STEPS_MAX
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stalls import Stalls
+
+TURN_MAX_S = 0.2
+"""Some times what the dearest selector that is allowed takes for a message, with all the rest."""
+
+HONEST_P99_MAX_S = 1.0
+"""A machine that is busy with other tests is not as late as that; the attacks made it so by far."""
+
+WAIT_S = 60.0
+
+BIG: dict[str, object] = {"p": "a" * 200_000}
+TOO_DEAR = " OR ".join(["p LIKE '%a%___b%'"] * 350)
+DEAR = " OR ".join(["amqp.to = 'b'"] * 300)
+"""Within the budget, and some hundred times what people write."""
+
+WANTED = "wanted = 1"
+
+
+@pytest.fixture
+def running() -> Iterator[Stalls]:
+    with measured_container() as container:
+        yield container
+
+
+class Honest(threading.Thread):
+    """Publishes to itself again and again, and notes how long that takes."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(daemon=True)
+        self._url = url
+        self._is_over = threading.Event()
+        self.is_ready = threading.Event()
+        self.took_s: list[float] = []
+
+    def run(self) -> None:
+        asyncio.run(self._publish())
+
+    async def _publish(self) -> None:
+        async with (
+            cogwork.connect(self._url) as client,
+            client.subscribe("topic/honest") as mine,
+            client.publisher("topic/honest") as publisher,
+        ):
+            arrivals = aiter(mine)
+            while not self._is_over.is_set():
+                start_s = time.monotonic()
+                await publisher.send(b"x")
+                await anext(arrivals)
+                self.took_s.append(time.monotonic() - start_s)
+                self.is_ready.set()
+                await asyncio.sleep(0.01)
+
+    def end(self) -> None:
+        self._is_over.set()
+        self.join(WAIT_S)
+
+
+@contextlib.contextmanager
+def undisturbed(running: Stalls) -> Iterator[None]:
+    """Times the turns of a block, with an honest client beside it that must not notice."""
+    honest = Honest(running.url)
+    honest.start()
+    assert honest.is_ready.wait(WAIT_S)
+    running.reset()
+    try:
+        yield
+    finally:
+        honest.end()
+    took_s = sorted(honest.took_s)
+    assert running.longest_s < TURN_MAX_S
+    assert took_s[len(took_s) * 99 // 100] < HONEST_P99_MAX_S
+
+
+async def subscribed(
+    client: cogwork.Mesh, address: str, selector: str | None, count: int = 1
+) -> tuple[list[asyncio.Task[None]], list[object]]:
+    """Has some subscribers gather the bodies that they get."""
+    found: list[object] = []
+    note = found.append
+
+    async def gather(is_attached: asyncio.Event) -> None:
+        async with client.subscribe(address, selector=selector) as subscription:
+            is_attached.set()
+            async for message in subscription:
+                note(message.body)
+
+    attached = [asyncio.Event() for _ in range(count)]
+    tasks = [asyncio.create_task(gather(each)) for each in attached]
+    await asyncio.wait_for(asyncio.gather(*(each.wait() for each in attached)), WAIT_S)
+    return tasks, found
+
+
+async def until(what_for: str, found: list[object], count: int) -> None:
+    deadline_s = time.monotonic() + WAIT_S
+    while len(found) < count and time.monotonic() < deadline_s:
+        await asyncio.sleep(0.02)
+    assert len(found) >= count, what_for
+
+
+def test_a_link_whose_selector_is_too_dear_is_detached(running: Stalls) -> None:
+    async def attack() -> None:
+        async with cogwork.connect(running.url) as client:
+            (task,), found = await subscribed(client, "topic/x", TOO_DEAR)
+            await client.publish("topic/x", b"x", properties=BIG)
+            with pytest.raises(cogwork.LinkDetached) as refused:
+                await asyncio.wait_for(task, WAIT_S)
+            assert refused.value.condition == "amqp:resource-limit-exceeded"
+            assert f"the selector {TOO_DEAR[:60] + '…'!r} takes more than {STEPS_MAX} steps" in str(
+                refused.value
+            )
+            assert not found
+
+    with undisturbed(running):
+        asyncio.run(attack())
+
+
+def test_selective_subscribers_of_a_topic_take_turns(running: Stalls) -> None:
+    """What has to wait for its selector comes in order, and only where it is wanted."""
+
+    async def attack() -> None:
+        async with cogwork.connect(running.url) as client:
+            tasks, refused = await subscribed(client, "topic/x", DEAR, 100)
+            more, found = await subscribed(client, "topic/x", f"({DEAR}) OR {WANTED}")
+            async with client.publisher("topic/x") as publisher:
+                await publisher.send_batch(
+                    [
+                        cogwork.Message(b"%d" % number, properties={"wanted": number % 2})
+                        for number in range(100)
+                    ]
+                )
+            await until("those that are wanted arrive", found, 50)
+            assert found == [b"%d" % number for number in range(1, 100, 2)]
+            assert not refused
+            for task in (*tasks, *more):
+                task.cancel()
+
+    with undisturbed(running):
+        asyncio.run(attack())
+
+
+def test_selective_consumers_of_a_backlog_take_turns(running: Stalls) -> None:
+    async def attack() -> None:
+        async with cogwork.connect(running.url) as client:
+            async with client.publisher("queue/x") as publisher:
+                await publisher.send_batch([b"x"] * 3000)
+                await publisher.send(b"last", properties={"wanted": 1})
+            found: list[object] = []
+            note = found.append
+
+            async def consume() -> None:
+                async with client.consume(
+                    "queue/x", selector=f"({DEAR}) OR {WANTED}", credit=1
+                ) as consumer:
+                    async for item in consumer:
+                        note(item.body)
+
+            tasks = [asyncio.create_task(consume()) for _ in range(5)]
+            await until("the only one that is wanted is found", found, 1)
+            assert found == [b"last"]
+            for task in tasks:
+                task.cancel()
+
+    with undisturbed(running):
+        asyncio.run(attack())
+
+
+def test_selective_receivers_of_a_direct_address_take_turns(running: Stalls) -> None:
+    async def attack() -> None:
+        async with cogwork.connect(running.url) as client:
+            tasks, refused = await subscribed(client, "anycast/x", DEAR, 100)
+            more, found = await subscribed(client, "anycast/x", f"({DEAR}) OR {WANTED}")
+            async with client.publisher("anycast/x") as publisher:
+                await publisher.send_batch(
+                    [
+                        cogwork.Message(b"%d" % number, properties={"wanted": 1})
+                        for number in range(50)
+                    ]
+                )
+            await until("the one that wants them gets them", found, 50)
+            assert found == [b"%d" % number for number in range(50)]
+            assert not refused
+            for task in (*tasks, *more):
+                task.cancel()
+
+    with undisturbed(running):
+        asyncio.run(attack())
+
+
+def test_selective_readers_of_a_stream_take_turns(running: Stalls) -> None:
+    async def attack() -> None:
+        async with cogwork.connect(running.url) as client:
+            await client.manage("CREATE", {"type": "stream", "name": "stream/x"}, {})
+            stream = client.stream("stream/x")
+            async with client.publisher("stream/x") as publisher:
+                await publisher.send_batch([b"x"] * 2000)
+                await publisher.send(b"last", properties={"wanted": 1})
+
+            async def read() -> bytes:
+                selector = f"({DEAR}) OR {WANTED}"
+                async for record in stream.read("first", selector=selector):
+                    return bytes(record.body)
+                return b""
+
+            tasks = [asyncio.create_task(read()) for _ in range(3)]
+            assert await asyncio.wait_for(asyncio.gather(*tasks), WAIT_S) == [b"last"] * 3
+
+    with undisturbed(running):
+        asyncio.run(attack())
+
+
+def test_many_properties_are_decoded_once_for_all_selectors(running: Stalls) -> None:
+    async def attack() -> None:
+        async with cogwork.connect(running.url) as client:
+            tasks, found = await subscribed(client, "topic/x", "k1 = 1", 100)
+            for _ in range(3):
+                await client.publish(
+                    "topic/x", b"x", properties={f"k{each}": each for each in range(15_000)}
+                )
+            await until("everybody gets all", found, 300)
+            for task in tasks:
+                task.cancel()
+
+    with undisturbed(running):
+        asyncio.run(attack())
+
+
+def test_a_long_subject_is_matched_to_an_end(running: Stalls) -> None:
+    async def attack() -> None:
+        async with cogwork.connect(running.url) as client:
+            tasks = []
+            for at in range(126):
+                pattern = "topic/" + "*." * at + "#." + "*." * (126 - at) + "x"
+                tasks += (await subscribed(client, pattern, None))[0]
+            with contextlib.suppress(cogwork.CogworkError):
+                await client.publish("topic/" + "a." * 15_000 + "b", b"x")
+            for task in tasks:
+                task.cancel()
+
+    with undisturbed(running):
+        asyncio.run(attack())
+
+
+def test_a_burst_of_attaches_lets_others_in_between(running: Stalls) -> None:
+    """All of them come, in order."""
+    count = 1000
+    with undisturbed(running), Raw(running) as raw:
+        raw.send(
+            b"".join(
+                raw.frame(
+                    Attach(
+                        name=f"r{each}",
+                        handle=each,
+                        role=Role.RECEIVER,
+                        source=Source(address=f"queue/{each}"),
+                        target=Target(),
+                    )
+                )
+                for each in range(count)
+            )
+        )
+        deadline_s = time.monotonic() + WAIT_S
+        while len(running.container.links) < count and time.monotonic() < deadline_s:
+            time.sleep(0.02)
+        attached = list(running.container.links.values())
+        assert [link.name for link in attached if link.name.startswith("r")][:count] == [
+            f"r{each}" for each in range(count)
+        ]
+
+
+class Raw:
+    """A peer that writes frames itself, and reads nothing."""
+
+    def __init__(self, running: Stalls) -> None:
+        port = int(running.url.rpartition(":")[2])
+        self._socket = socket.create_connection(("127.0.0.1", port), timeout=10)
+
+    def __enter__(self) -> Raw:
+        window = 1 << 30
+        begin = Begin(next_outgoing_id=0, incoming_window=window, outgoing_window=window)
+        self.send(AMQP_HEADER + self.frame(Open(container_id="raw")) + self.frame(begin))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.close()
+
+    def frame(self, performative: Open | Begin | Attach) -> bytes:
+        body = encode_performative(performative, encode)
+        return struct.pack(">IBBH", len(body) + 8, 2, 0, 0) + body
+
+    def send(self, data: bytes) -> None:
+        self._socket.sendall(data)
