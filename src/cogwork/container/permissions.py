@@ -21,7 +21,7 @@ from cogwork.router.patterns import ANY_WORD, ANY_WORDS, address_words, covers, 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from cogwork.container.settings import Configuration, Permission, Right, User
+    from cogwork.container.settings import Configuration, Group, Permission, Right, User
 
 __all__ = ("USER", "Permissions", "names_user", "permissions_of")
 
@@ -151,10 +151,11 @@ def names_user(address: str) -> bool:
 
 
 def _of_user(configuration: Configuration, user: User) -> Permissions:
-    groups = [each for each in configuration.groups if each.name in user.groups]
+    roles: list[User | Group] = [user]
+    roles += [each for each in configuration.groups if each.name in user.groups]
     return Permissions(
-        [each for it in (user, *groups) for each in it.permissions],
-        denied=[each for it in (user, *groups) for each in it.deny],
+        [each for role in roles for each in role.permissions],
+        denied=[each for role in roles for each in role.deny],
         user=user.name,
         is_mesh=user.mesh,
     )
