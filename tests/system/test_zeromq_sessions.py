@@ -152,7 +152,8 @@ def test_curve_lets_in_those_who_are_known(tmp_path: Path) -> None:
     folder = tmp_path / "container"
     folder.mkdir()
     (tmp_path / "known").rename(folder / "known")
-    with gateway(folder, options) as running:
+    users = '[[user]]\nname = "client"\n'
+    with gateway(folder, options, users) as running:
         assert running.status()["curve"] is True
         known = running.client(keys=keys_of(folder / "known" / "client.key_secret"))
         assert known.ask("PING", {}).verb == "PONG"

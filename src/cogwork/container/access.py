@@ -16,6 +16,7 @@ from cogwork.container.login_delays import WAITING_MAX, LoginDelays
 from cogwork.container.permissions import Permissions, permissions_of
 from cogwork.container.reply_addresses import is_reply_address
 from cogwork.container.revocation import revoked_logins
+from cogwork.container.settings import Permission
 from cogwork.container.users import PasswordChecker, is_old
 from cogwork.container.verifiers import Verifiers, kept_secret
 from cogwork.router.mesh.bounds import ADDRESS_BYTES_MAX
@@ -97,6 +98,10 @@ class _Login:
     source: str
     user: str
     task: asyncio.Task[None] | None = None
+
+
+NOBODY_MAY = Permission(address="#", rights=["send", "receive"])
+"""In a gateway, while no user is configured."""
 
 
 class Access:
@@ -343,6 +348,24 @@ class Access:
             known = permissions_of(self._configuration, identity) or Permissions(())
             self._known[identity] = known
         return known
+
+    def gateway_permissions(self, user: str | None) -> Permissions:
+        """Returns what a gateway may do for a user, or for clients that are none.
+
+        It never has what anonymous clients may do: its clients need not be on this machine.
+        """
+        if user is not None:
+            return self.permissions(user)
+        return Permissions(() if self._configuration.users else [NOBODY_MAY])
+
+    def is_user(self, name: str) -> bool:
+        """Tells whether there is a user of a name."""
+        return any(user.name == name for user in self._configuration.users)
+
+    @property
+    def has_users(self) -> bool:
+        """Whether there is any user."""
+        return bool(self._configuration.users)
 
     def close(self) -> None:
         """Stops the password threads; logins under way are given up."""

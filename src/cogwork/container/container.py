@@ -176,7 +176,7 @@ class Container:
         if worker is not None:
             self.mesh.siblings = frozenset(siblings(self.id, worker.count))
             self.peers.offer(OFFERED, UInt(worker.count))
-        self.gateways = Gateways(self.id, self.peers, configuration.gateways)
+        self.gateways = Gateways(self.id, self.peers, self._access, configuration.gateways)
         self.leaving: Leaving | None = None
         self.on_leave: Callable[[], None] = _stay
         self.failure: CogworkError | None = None
@@ -253,6 +253,7 @@ class Container:
         """
         old = self.configuration
         links = configuration.links
+        self.gateways.check(configuration.gateways, configuration.users)
         configuration = structs.replace(
             configuration,
             id=old.id,

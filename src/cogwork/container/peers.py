@@ -364,7 +364,7 @@ class Peers(ListeningSide):
             if client.listen.is_for_links:
                 raise ProtocolError(Condition.UNAUTHORIZED_ACCESS, "only containers connect here")
             client.vhost = self._vhost_named(opened.hostname or "")
-            client.permit(self._access.permissions(connection.identity))
+            self._permit(connection, client)
             properties = opened.properties or {}
             is_client = CONSOLE not in properties
             redirect = self._elsewhere(client, properties) if is_client else None
@@ -405,6 +405,13 @@ class Peers(ListeningSide):
             raise ProtocolError(Condition.NOT_FOUND, f"virtual host {name!r} is not served here")
         return vhost
 
+    def _permit(self, connection: Connection, client: ClientContext) -> None:
+        """Gives a connection what its peer may do."""
+        if isinstance(client.listen, Inside):
+            client.permit(self._access.gateway_permissions(connection.identity))
+        else:
+            client.permit(self._access.permissions(connection.identity))
+
     def permit_anew(self, revoked: Mapping[str, str]) -> None:
         """Has other permissions hold, and ends what they do not allow any more.
 
@@ -417,7 +424,7 @@ class Peers(ListeningSide):
             if why is not None:
                 self._revoke(connection, client, why)
                 continue
-            client.permit(self._access.permissions(connection.identity))
+            self._permit(connection, client)
             self._desk.permit_anew(connection, client)
         if self.mesh is not None:
             self.mesh.end_unwelcome(partial(self._why_unwelcome, revoked))

@@ -61,7 +61,10 @@ class GatewayContext:
         token: Makes secrets: so many random bytes.
         warn: Tells the operator.
         open_door: Opens the door; the sender hears of outcomes. With a user, that one's
-            permissions hold, else those of anonymous clients.
+            permissions hold. Without one everything is allowed but to manage, while no user is
+            configured, and nothing as soon as there is one; never what anonymous clients may do.
+        is_user: Tells whether a user of a name is configured, by now.
+        has_users: Whether any was, when the gateway was made.
     """
 
     name: str
@@ -71,6 +74,8 @@ class GatewayContext:
     token: Callable[[int], bytes]
     warn: Callable[[str], None]
     open_door: Callable[[Sender, str | None], Door]
+    is_user: Callable[[str], bool]
+    has_users: bool
 
 
 class Gateway(Protocol):

@@ -25,6 +25,11 @@ id = "gatewayed"
 port = 0
 [anonymous]
 permissions = [
+    { address = "#", rights = ["send", "receive"] },
+]
+[[user]]
+name = "echo"
+permissions = [
     { address = "unicast/#", rights = ["send", "receive"] },
     { address = "queue/#", rights = ["send", "receive"] },
 ]
@@ -53,7 +58,7 @@ class Echo:
 
     def start(self, watch: Watch) -> None:
         assert watch is asyncio.get_running_loop()
-        self.door = self.context.open_door(self, None)
+        self.door = self.context.open_door(self, "echo")
 
     def tick(self, now_s: float) -> None:
         pass
@@ -188,6 +193,19 @@ def test_what_may_not_be_is_told() -> None:
         post(echo, "topic/secret", 1)
         assert echo.told[0][:2] == ("outcome", 1)
         assert echo.told[0][2] != Code.ACCEPTED
+
+    gatewayed(test)
+
+
+def test_a_door_for_nobody_has_nothing_beside_users_whatever_anonymous_clients_have() -> None:
+    async def test(echo: Echo, _container: Container) -> None:
+        assert echo.context.has_users
+        assert echo.context.is_user("echo")
+        assert not echo.context.is_user("anonymous")
+        echo.door = echo.context.open_door(echo, None)
+        seen, _ = attached(echo, "unicast/a", 1)
+        assert seen.why_closed is not None
+        assert "no permission to receive" in seen.why_closed
 
     gatewayed(test)
 

@@ -16,6 +16,7 @@ from cogwork.gateways.zeromq.session import Session
 from cogwork.gateways.zeromq.translation import CREDIT, HEARTBEAT, MORE
 
 if TYPE_CHECKING:
+    from cogwork.gateways.zeromq.account import Account
     from cogwork.gateways.zeromq.lane import Lane
     from cogwork.gateways.zeromq.registration import Registration
     from cogwork.spi.door import Door, Sender
@@ -126,7 +127,9 @@ class Streamed:
             secrets.token_bytes,
         )
         self.asked = AskedStreams(self.calls, lambda _message: None, self._say, lambda: 100.0)
-        self.session = Session(b"me", JSON, 30.0, "", set())
+        self.session = Session(
+            b"me", cast("Account", None), JSON, lease_s=30.0, name="", slow=set()
+        )
 
     def _say(self, message: Message) -> bool:
         assert message.subject == MORE

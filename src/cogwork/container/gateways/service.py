@@ -17,11 +17,13 @@ from cogwork.plugins import PluginError, load, names
 from cogwork.spi.gateway import GatewayContext, GatewayError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from cogwork.container.access import Access
     from cogwork.container.clients import ClientContext
     from cogwork.container.mesh.readiness import Readiness
     from cogwork.container.peers import Peers
+    from cogwork.container.settings import User
     from cogwork.dataplane.connection import Connection
     from cogwork.spi.door import Door, Sender
     from cogwork.spi.gateway import Gateway, GatewayFactory
@@ -40,6 +42,7 @@ class Gateways:
         self,
         container_id: str,
         peers: Peers,
+        access: Access,
         options: Mapping[str, Mapping[str, object]],
     ) -> None:
         """Makes the gateways; none listens yet.
@@ -47,6 +50,7 @@ class Gateways:
         Args:
             container_id: Whose they are.
             peers: Get their connections.
+            access: Knows the users.
             options: Of each gateway, by its name.
 
         Raises:
@@ -55,21 +59,47 @@ class Gateways:
         self._peers = peers
         self._doors: list[GatewayDoor] = []
         self._inner: dict[GatewayDoor, Connection] = {}
-        self._gateways: dict[str, Gateway] = {}
         self._readiness: Readiness | None = None
         self._ticked_s = 0.0
-        for name, values in options.items():
-            self._gateways[name] = _factory_of(name)(
+        self._container_id = container_id
+        self._gateways = self._made(options, access.is_user, has_users=access.has_users)
+
+    def _made(
+        self,
+        options: Mapping[str, Mapping[str, object]],
+        is_user: Callable[[str], bool],
+        *,
+        has_users: bool,
+    ) -> dict[str, Gateway]:
+        return {
+            name: _factory_of(name)(
                 GatewayContext(
                     name=name,
                     options=values,
-                    container_id=container_id,
+                    container_id=self._container_id,
                     now_s=time.monotonic,
                     token=os.urandom,
                     warn=partial(log.warning, "gateway %s: %s", name),
                     open_door=partial(self._open_door, name),
+                    is_user=is_user,
+                    has_users=has_users,
                 )
             )
+            for name, values in options.items()
+        }
+
+    def check(self, options: Mapping[str, Mapping[str, object]], users: Iterable[User]) -> None:
+        """Checks another configuration, of gateways that are not to start.
+
+        Args:
+            options: Of each gateway, by its name.
+            users: Those who are there then.
+
+        Raises:
+            GatewayError: The container would refuse to start with it.
+        """
+        known = {user.name for user in users}
+        self._made(options, known.__contains__, has_users=bool(known))
 
     def start(self, readiness: Readiness) -> None:
         """Has all of them listen.

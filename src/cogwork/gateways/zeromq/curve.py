@@ -11,7 +11,7 @@ import zmq.auth
 from cogwork.gateways.zeromq.errors import GatewayOptionError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from cogwork.gateways.zeromq.options import Options
     from cogwork.spi.gateway import Watch
@@ -32,10 +32,10 @@ class Keys:
     Attributes:
         public: What clients need to know.
         secret: What nobody else may.
-        clients: Those who may connect, in Z85; None is everybody who knows `public`.
+        clients: Who has which key, in Z85; None lets in everybody who knows `public`, as nobody.
     """
 
-    def __init__(self, public: bytes, secret: bytes, clients: frozenset[bytes] | None) -> None:
+    def __init__(self, public: bytes, secret: bytes, clients: Mapping[bytes, str] | None) -> None:
         self.public = public
         self.secret = secret
         self.clients = clients
@@ -73,27 +73,51 @@ def _read(path: str) -> tuple[bytes, bytes | None]:
         raise GatewayOptionError(f"{path}: no CURVE certificate: {error}") from error
 
 
-def _clients_in(directory: str | None) -> frozenset[bytes] | None:
+def _clients_in(directory: str | None) -> dict[bytes, str] | None:
+    """Reads who has which key: the file's name without `.key` is the user's.
+
+    Raises:
+        GatewayOptionError: A file holds no key, or two hold the same.
+    """
     if directory is None:
         return None
     if not Path(directory).is_dir():
         raise GatewayOptionError(f"curve_clients_dir: {directory} is no directory")
-    return frozenset(_read(str(path))[0] for path in sorted(Path(directory).glob("*.key")))
+    clients: dict[bytes, str] = {}
+    for path in sorted(Path(directory).glob("*.key")):
+        key, name = _read(str(path))[0], path.name.removesuffix(".key")
+        if key in clients:
+            text = (
+                f"curve_clients_dir: {path}: has the same key as {clients[key]}.key: whose is it?"
+            )
+            raise GatewayOptionError(text)
+        clients[key] = name
+    return clients
 
 
 class Gatekeeper:
     """Answers a context's questions who may connect, on the event loop."""
 
     def __init__(
-        self, context: zmq.Context[zmq.Socket[bytes]], keys: Keys, on_refused: Callable[[], None]
+        self,
+        context: zmq.Context[zmq.Socket[bytes]],
+        keys: Keys,
+        is_user: Callable[[str], bool],
+        on_refused: Callable[[], None],
+        warn: Callable[[str], None],
     ) -> None:
         """Takes questions from now on.
 
         Args:
             context: Whose sockets ask.
             keys: Says who may.
+            is_user: Tells whether there is a user of a name.
             on_refused: Called for each who may not.
+            warn: Tells the operator.
         """
+        self._is_user = is_user
+        self._warn = warn
+        self._told: set[str] = set()
         self._keys = keys
         self._on_refused = on_refused
         self._watch: Watch | None = None
@@ -121,14 +145,28 @@ class Gatekeeper:
     def _answer(self, request: list[bytes]) -> list[bytes]:
         """Makes the reply that RFC 27 wants."""
         version, number = (*request, b"", b"")[:2]
-        is_known = False
+        user = None
         if len(request) >= REQUEST_FRAMES_LEAST and request[5] == b"CURVE":
-            key = zmq.utils.z85.encode(request[6])
-            is_known = self._keys.clients is None or key in self._keys.clients
-        if is_known:
-            return [version, number, b"200", b"OK", b"", b""]
+            user = self._user_of(zmq.utils.z85.encode(request[6]))
+        if user is not None:
+            return [version, number, b"200", b"OK", user.encode(), b""]
         self._on_refused()
         return [version, number, b"400", b"this key may not connect", b"", b""]
+
+    def _user_of(self, key: bytes) -> str | None:
+        """Returns whose key it is; empty where nobody's keys are known, None for a stranger's."""
+        if self._keys.clients is None:
+            return ""
+        name = self._keys.clients.get(key)
+        if name is None or self._is_user(name):
+            return name
+        if name not in self._told:
+            self._told.add(name)
+            text = (
+                f"refused the key of {name}.key in curve_clients_dir: no [[user]] is named {name!r}"
+            )
+            self._warn(text)
+        return None
 
     def close(self) -> None:
         """Answers nobody any more."""

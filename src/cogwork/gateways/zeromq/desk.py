@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cogwork.dataplane.message.messages import Message
+    from cogwork.gateways.zeromq.account import Account
     from cogwork.gateways.zeromq.frames import Frames
     from cogwork.gateways.zeromq.gateway import ZeromqGateway
     from cogwork.gateways.zeromq.lane import Lane
@@ -101,31 +102,33 @@ class Desk:
             b"BYE": self._bye,
         }
 
-    def handle(self, lane: Lane, route: bytes, frames: Frames) -> None:
-        """Does what a message asks for.
+    def handle(self, lane: Lane, route: bytes, frames: Frames, account: Account) -> None:
+        """Does what a message of a user's client asks for.
 
         Raises:
             Fault: It cannot be done.
         """
         if frames.verb == b"HELLO":
-            self._hello(lane, route, frames)
+            self._hello(lane, route, frames, account)
             return
         verb = self._verbs.get(frames.verb)
         if verb is None:
             known = ", ".join(each.decode() for each in (b"HELLO", *self._verbs))
             raise Fault(Code.BAD_MESSAGE, f"verb {frames.verb[:16]!r}: one of {known} is expected")
-        session = self._gateway.sessions.find(frames.session)
+        session = self._gateway.sessions.find(frames.session, account)
         session.heard(lane, route, self._gateway.now_s)
         verb(lane, session, frames)
 
     # -- sessions
 
-    def _hello(self, lane: Lane, route: bytes, frames: Frames) -> None:
+    def _hello(self, lane: Lane, route: bytes, frames: Frames, account: Account) -> None:
         self._refuse_new()
         gateway = self._gateway
         lease_s = frames.seconds("lease_s", gateway.options.lease_s)
         name = frames.text("name", "") if frames.header.get("name") else ""
-        session = gateway.sessions.begin(frames.codec, lease_s, name or "", gateway.now_s)
+        session = gateway.sessions.begin(
+            account, frames.codec, lease_s=lease_s, name=name or "", now_s=gateway.now_s
+        )
         session.heard(lane, route, gateway.now_s)
         welcome: dict[str, object] = {
             "session": session.id.decode(),
@@ -149,9 +152,9 @@ class Desk:
         if self._gateway.is_draining:
             raise Fault(Code.STOPPING, "the container is stopping: go to another one")
 
-    def _refuse_to_send(self) -> None:
+    def _refuse_to_send(self, session: Session) -> None:
         self._refuse_new()
-        self._gateway.demand_room()
+        session.account.demand_room()
 
     # -- what clients send
 
@@ -169,7 +172,7 @@ class Desk:
         if lane.kind is Kind.PUBSUB:
             raise Fault(Code.NOT_ALLOWED, "PubSub has no replies: CAST, or call by another socket")
         request = frames.need_id()
-        if not self._gateway.replies.address:
+        if not session.account.replies.address:
             raise Fault(Code.BUSY, "the gateway is still starting: try again in a moment")
         self._begin(lane, session, frames, request)
 
@@ -178,29 +181,29 @@ class Desk:
         if request is not None:
             self._begin(lane, session, frames, request)
             return
-        self._refuse_to_send()
+        self._refuse_to_send(session)
         _refuse_reserved(lane, frames)
-        message = message_of(frames, self._gateway.size_bytes_max)
+        message = message_of(frames, session.account.size_bytes_max)
         message.to = self._address_of(lane, frames)
         frames.seconds("timeout_s", CAST_TIMEOUT_S)
         message.ttl_s = frames.life_s()
-        self._gateway.post(message)
+        session.account.post(message)
 
     def _begin(self, lane: Lane, session: Session, frames: Frames, request: int | str) -> None:
-        self._refuse_to_send()
-        gateway = self._gateway
+        self._refuse_to_send(session)
+        gateway, account = self._gateway, session.account
         if session.under_way >= gateway.options.under_way:
             text = f"{session.under_way} calls and casts are under way, which is the limit"
             raise Fault(Code.BUSY, text)
         _refuse_reserved(lane, frames)
         address = self._address_of(lane, frames)
-        message = message_of(frames, gateway.size_bytes_max)
-        number = gateway.calls.next_number()
+        message = message_of(frames, account.size_bytes_max)
+        number = account.calls.next_number()
         message.to = address
         has_reply = frames.verb != b"CAST"
-        name = gateway.calls.new_name() if has_reply else ""
+        name = account.calls.new_name() if has_reply else ""
         if has_reply:
-            message.reply_to = gateway.replies.address
+            message.reply_to = account.replies.address
             message.correlation_id = name
         timeout_s = frames.seconds("timeout_s", CALL_TIMEOUT_S if has_reply else CAST_TIMEOUT_S)
         deadline_s = gateway.now_s + timeout_s
@@ -219,9 +222,9 @@ class Desk:
         )
         if frames.verb == b"STREAM":
             credit = frames.count("credit", PARTS, CREDIT_MAX)
-            gateway.asked.begin(call, session, timeout_s, credit)
+            account.asked.begin(call, session, timeout_s, credit)
         try:
-            gateway.calls.begin(call)
+            account.calls.begin(call)
         except Fault:
             if call.stream is not None:
                 call.stream.forget()
@@ -229,10 +232,10 @@ class Desk:
 
     def _more(self, _lane: Lane, session: Session, frames: Frames) -> None:
         credit = frames.count("credit", PARTS, PARTS_MAX)
-        self._gateway.asked.more(session, frames.need_id(), credit)
+        session.account.asked.more(session, frames.need_id(), credit)
 
     def _cancel(self, _lane: Lane, session: Session, frames: Frames) -> None:
-        self._gateway.asked.cancel(session, frames.need_id())
+        session.account.asked.cancel(session, frames.need_id())
 
     # -- what clients receive
 
@@ -255,13 +258,13 @@ class Desk:
             endpoint=frames.text("endpoint"),
             public_key=frames.text("public_key"),
             id=request,
-            streams=self._gateway.served,
-            on_close=self._gateway.lookups.remove,
+            streams=session.account.served,
+            on_close=session.account.lookups.remove,
         )
         session.registrations[key] = registration
-        registration.open(self._gateway.door)
+        registration.open(session.account.door)
         if registration.endpoint is not None:
-            self._gateway.lookups.add(registration)
+            session.account.lookups.add(registration)
 
     def _leave(self, lane: Lane, session: Session, frames: Frames) -> None:
         address = self._address_of(lane, frames)
@@ -283,7 +286,7 @@ class Desk:
         return None
 
     def _answer(self, registration: Registration, reply: Message, delivery: Delivery) -> None:
-        answers = self._gateway.answers
+        answers = registration.account.answers
         reply.to = delivery.reply_to
         reply.correlation_id = delivery.correlation_id
         answers.give(registration, partial(answers.post, reply))
@@ -304,7 +307,7 @@ class Desk:
         assert delivery is not None
         try:
             if delivery.reply_to is not None:
-                size_bytes_max = self._gateway.answers.size_bytes_max
+                size_bytes_max = session.account.answers.size_bytes_max
                 reply = message_of(frames, size_bytes_max, delivery.content_type)
                 self._answer(registration, reply, delivery)
         except TooLarge as fault:
@@ -322,7 +325,7 @@ class Desk:
         if found is None:
             return
         registration, number = found
-        served, answers = self._gateway.served, self._gateway.answers
+        served, answers = session.account.served, session.account.answers
         stream = served.find(registration, number)
         delivery = registration.take(number)
         kind = delivery.content_type if delivery is not None else None
@@ -336,15 +339,16 @@ class Desk:
     def _end(self, _lane: Lane, session: Session, frames: Frames) -> None:
         found = self._registration_of(session, frames)
         if found is not None:
-            served = self._gateway.served
+            served = session.account.served
             end = partial(served.finish, served.find(*found))
-            self._gateway.answers.give(found[0], end)
+            session.account.answers.give(found[0], end)
             found[0].finish(found[1], Outcome.ACCEPTED)
 
     def _beat(self, _lane: Lane, session: Session, frames: Frames) -> None:
         found = self._registration_of(session, frames)
         if found is not None:
-            self._gateway.served.beat(self._gateway.served.find(*found))
+            served = session.account.served
+            served.beat(served.find(*found))
 
     def _fail(self, _lane: Lane, session: Session, frames: Frames) -> None:
         """A client could not do it: the caller is told, or the message is offered again."""
@@ -363,7 +367,8 @@ class Desk:
         registration.finish(number, outcome)
 
     def _lookup(self, lane: Lane, session: Session, frames: Frames) -> None:
-        self._gateway.demand_room()
+        session.account.demand_room()
         request = frames.need_id()
         timeout_s = frames.seconds("timeout_s", LOOKUP_TIMEOUT_S)
-        self._gateway.lookups.ask(lane, session, request, self._address_of(lane, frames), timeout_s)
+        address = self._address_of(lane, frames)
+        session.account.lookups.ask(lane, session, request, address, timeout_s)

@@ -1,4 +1,4 @@
-"""The gateway: three sockets on one side, a door into the container on the other.
+"""The gateway: three sockets on one side, doors into the container on the other.
 
 Theory of operation. A batch of messages from a socket is worked through verb by verb; what it
 posts, settles and grants goes through the door once, at its end, and what that brings back, perhaps
@@ -6,20 +6,22 @@ to the same client, is handed on at once. Nothing blocks: a client that takes no
 messages wait within bounds. A door without credit has the sockets read nothing, for a moment: what
 it waits for may be what a client has to say. Then all is read, and what is new refused, until there
 is credit. What clients answer goes by a door of its own, and never waits for what they are asked.
+
+Where clients have keys, each is a user, and the users have doors of their own (`Account`). The
+sockets are everybody's then: they are read on, and what is new of who has no credit is refused.
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
+from functools import partial
 from typing import TYPE_CHECKING
 
 import zmq
 
 from cogwork.amqp.errors import CogworkError
-from cogwork.gateways.zeromq.answers import Answers
-from cogwork.gateways.zeromq.asked import AskedStreams
-from cogwork.gateways.zeromq.calls import Calls
+from cogwork.gateways.zeromq.account import Account
 from cogwork.gateways.zeromq.codec import codec_of
 from cogwork.gateways.zeromq.curve import Gatekeeper, keys_of
 from cogwork.gateways.zeromq.desk import Desk
@@ -27,22 +29,18 @@ from cogwork.gateways.zeromq.errors import Code, Fault
 from cogwork.gateways.zeromq.frames import MAGIC, parse
 from cogwork.gateways.zeromq.kind import Kind
 from cogwork.gateways.zeromq.lane import Lane
-from cogwork.gateways.zeromq.lookups import Lookups
-from cogwork.gateways.zeromq.options import options_of
-from cogwork.gateways.zeromq.outlet import Outlet
-from cogwork.gateways.zeromq.replies import Replies
-from cogwork.gateways.zeromq.served import ServedStreams
+from cogwork.gateways.zeromq.options import demand_identities, options_of
 from cogwork.gateways.zeromq.sessions import Sessions
 from cogwork.spi.gateway import GatewayListenError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from cogwork.dataplane.message.messages import Message
-    from cogwork.spi.door import Door, Sender
     from cogwork.spi.gateway import GatewayContext, Watch
 
 __all__ = ("ZeromqGateway",)
+
+NO_USER = "curve_clients_dir: {0}: no [[user]] is named {1!r}: this key is refused"
 
 PATIENCE_S = 0.1
 """So long the sockets are not read where the mesh takes nothing."""
@@ -64,21 +62,15 @@ class ZeromqGateway:
         """
         self._context = context
         self.options = options_of(context.options)
+        demand_identities(self.options, context.is_user, has_users=context.has_users)
         self._keys = keys_of(self.options)
         self.sessions = Sessions(context.token, self.options.lease_s, self.options.sessions)
-        self.calls = Calls(self.post, self._is_served, context.now_s, context.token)
-        self.answers = Answers(self._open, self._flush_soon, self._on_room_for_answers)
-        post, say = self.answers.post, self.answers.say
-        self.asked = AskedStreams(self.calls, post, say, context.now_s)
-        self.served = ServedStreams(post, say, lambda: self.replies.address, context.now_s)
-        self.replies = Replies(self.calls, self.asked, self.served)
-        self.lookups = Lookups(self)
+        self._accounts: dict[str | None, Account] = {}
         self._desk = Desk(self)
         self._lanes: dict[Kind, Lane] = {}
         self._zmq: zmq.Context[zmq.Socket[bytes]] | None = None
         self._gatekeeper: Gatekeeper | None = None
         self._watch: Watch | None = None
-        self._requests = Outlet(context.now_s, self.calls.expire)
         self._is_flush_due = False
         self._paused_s: float | None = None
         self.faults = 0
@@ -96,10 +88,13 @@ class ZeromqGateway:
         self._zmq = zmq.Context()
         self._zmq.max_sockets = 16
         self._watch = watch
-        self._open_door()
-        self.answers.open()
+        if self._keys is None or self._keys.clients is None:
+            self._account_of(self.options.user)
+        else:
+            self._warn_of_keys(self._keys.clients)
         if self._keys is not None:
-            self._gatekeeper = Gatekeeper(self._zmq, self._keys, self._on_refused)
+            is_user, warn = self._context.is_user, self._context.warn
+            self._gatekeeper = Gatekeeper(self._zmq, self._keys, is_user, self._on_refused, warn)
             self._gatekeeper.start(watch)
         for kind in Kind:
             endpoint = self.options.endpoints[kind]
@@ -111,12 +106,31 @@ class ZeromqGateway:
         for lane in self._lanes.values():
             lane.start(watch, self._on_message, self.flush)
 
-    def _open(self, sender: Sender) -> Door:
-        return self._context.open_door(sender, self.options.user)
+    def _warn_of_keys(self, clients: Mapping[bytes, str]) -> None:
+        """Tells of what is configured and lets nobody in."""
+        for name in sorted(clients.values()):
+            if not self._context.is_user(name):
+                self._context.warn(NO_USER.format(f"{name}.key", name))
+        if self.options.user is not None:
+            self._context.warn(
+                f"user: {self.options.user!r} is not used: with curve_clients_dir each client is "
+                "the user that its key file is named for"
+            )
 
-    def _open_door(self) -> None:
-        self._requests.door = self._open(self)
-        self.replies.open(self.door)
+    def _account_of(self, user: str | None) -> Account:
+        """Returns what a user's clients share; their first one has it made."""
+        account = self._accounts.get(user)
+        if account is None:
+            account = self._accounts[user] = Account(
+                self._context,
+                user,
+                flush_soon=self._flush_soon,
+                on_starved=self._on_starved,
+                on_credit=self._on_credit,
+                on_closed=self._on_closed,
+            )
+            account.open()
+        return account
 
     def _on_refused(self) -> None:
         self.refused_keys += 1
@@ -124,9 +138,8 @@ class ZeromqGateway:
     def tick(self, now_s: float) -> None:
         """Lets time pass: leases, deadlines, clients that were slow."""
         self.sessions.tick(now_s)
-        self.asked.tick(now_s)
-        self.served.tick(now_s)
-        self.calls.tick(now_s)
+        for account in list(self._accounts.values()):
+            account.tick(now_s)
         if self._paused_s is not None and now_s - self._paused_s >= PATIENCE_S:
             self._resume()
         for lane in self._lanes.values():
@@ -140,8 +153,8 @@ class ZeromqGateway:
     @property
     def is_drained(self) -> bool:
         """Whether nothing is under way."""
-        is_waiting = self._requests or self.answers
-        return not self.calls and not is_waiting and not self.sessions.outstanding
+        are_drained = all(each.is_drained for each in self._accounts.values())
+        return are_drained and not self.sessions.outstanding
 
     def close(self) -> None:
         """Closes everything."""
@@ -157,8 +170,9 @@ class ZeromqGateway:
         if self._zmq is not None:
             self._zmq.destroy(linger=0)
             self._zmq = None
-        self._requests.close()
-        self.answers.close()
+        for account in self._accounts.values():
+            account.close()
+        self._accounts.clear()
 
     @property
     def endpoints(self) -> list[str]:
@@ -170,6 +184,7 @@ class ZeromqGateway:
         registrations = [
             (kind, address) for session in self.sessions for kind, address in session.registrations
         ]
+        accounts = self._accounts.values()
         return {
             "kinds": {kind.value: lane.endpoint for kind, lane in self._lanes.items()},
             "curve": self._keys is not None,
@@ -178,10 +193,10 @@ class ZeromqGateway:
             "sessions_expired": self.sessions.expired,
             "registrations": len(registrations),
             "queues": len(set(registrations)),
-            "under_way": len(self.calls),
-            "streams": len(self.asked) + len(self.served),
+            "under_way": sum(len(each.calls) for each in accounts),
+            "streams": sum(len(each.asked) + len(each.served) for each in accounts),
             "outstanding": self.sessions.outstanding,
-            "timed_out": self.calls.timed_out,
+            "timed_out": sum(each.calls.timed_out for each in accounts),
             "received": sum(lane.received for lane in self._lanes.values()),
             "sent": sum(lane.sent for lane in self._lanes.values()),
             "dropped": self.sessions.dropped + sum(each.dropped for each in self.sessions),
@@ -191,11 +206,14 @@ class ZeromqGateway:
 
     # -- what comes from clients
 
-    def _on_message(self, lane: Lane, parts: list[bytes]) -> None:
+    def _on_message(self, lane: Lane, parts: list[bytes], user: str | None) -> None:
         route = parts[0]
         try:
             frames = parse(parts[1:])
-            self._desk.handle(lane, route, frames)
+            account = self._account_of(self.options.user if user is None else user)
+            again = partial(self._on_message, lane, parts, user)
+            if frames.verb != b"HELLO" or not account.holds(again):
+                self._desk.handle(lane, route, frames, account)
         except Fault as fault:
             self._blame(lane, route, parts, fault)
         except CogworkError as error:  # a value that AMQP cannot hold
@@ -223,8 +241,8 @@ class ZeromqGateway:
 
     def flush(self) -> None:
         """Ends a batch."""
-        self.answers.flush()  # first: a request is settled after its answer has gone
-        self._requests.flush()
+        for account in list(self._accounts.values()):
+            account.flush()
 
     def _flush_soon(self) -> None:
         """Flushes in the next turn: one door may have something to send as another is at work."""
@@ -241,12 +259,6 @@ class ZeromqGateway:
         return self._lanes[kind]
 
     @property
-    def door(self) -> Door:
-        """The way into the container."""
-        assert self._requests.door is not None
-        return self._requests.door
-
-    @property
     def now_s(self) -> float:
         """The monotonic clock."""
         return self._context.now_s()
@@ -256,65 +268,34 @@ class ZeromqGateway:
         """Whose gateway it is."""
         return self._context.container_id
 
-    # -- what goes into the mesh
+    # -- credit, and its lack
 
-    def post(self, message: Message, token: int = 0) -> None:
-        """Sends a message, or has it wait for credit.
+    def _on_starved(self) -> None:
+        """Reads nothing for a moment, unless others than who has no credit would wait as well."""
+        if len(self._accounts) > 1:
+            return
+        self._paused_s = self.now_s
+        for lane in self._lanes.values():
+            lane.pause()
 
-        Args:
-            message: With its address in `to`.
-            token: Of its delivery; 0 wants no outcome.
-
-        Raises:
-            TooLarge: The mesh takes nothing of this size.
-        """
-        was_waiting = bool(self._requests)
-        self._requests.post(message, token)
-        if self._requests and not was_waiting:
-            self._paused_s = self.now_s
-            for lane in self._lanes.values():
-                lane.pause()
-
-    @property
-    def size_bytes_max(self) -> int:
-        """How large a message into the mesh may be; 0 for any size, and until that is known."""
-        return self._requests.size_bytes_max
-
-    def _is_served(self, address: str) -> bool:
-        door = self._requests.door
-        return door is not None and door.is_served(address)
-
-    def demand_room(self) -> None:
-        """Refuses what is new while something waits for credit.
-
-        Raises:
-            Fault: That is so.
-        """
-        if self._requests or self.answers:
-            raise Fault(Code.BUSY, "the mesh takes nothing at present: try again in a moment")
+    def _on_credit(self) -> None:
+        if self._paused_s is not None:
+            self._resume()
 
     def _resume(self) -> None:
         self._paused_s = None
         for lane in self._lanes.values():
             lane.resume()
 
-    def on_credit(self) -> None:
-        """Sends what waited, and reads again."""
-        if self._requests.go_on():
-            self._resume()
-
-    def on_closed(self) -> None:
-        """Somebody has closed the connection: clients have been told, and may register again.
-
-        What waited for credit goes by the next one.
-        """
-        if self._zmq is not None:
-            self._open_door()
-            self._requests.go_on()  # there is no credit yet: so the door knows it is waited for
-
-    def _on_room_for_answers(self) -> None:
-        self.asked.say_more()
-
-    def on_outcome(self, token: int, code: int, reason: str) -> None:
-        """A message has its outcome."""
-        self.calls.on_outcome(token, code, reason)
+    def _on_closed(self, account: Account) -> None:
+        """A door was closed from the other side; it stays so where there is no such user now."""
+        is_over = self._zmq is None
+        if account.user is not None and not self._context.is_user(account.user):
+            is_over = True
+            for session in self.sessions:
+                if session.account is account:
+                    self.sessions.end(session)
+            if self._accounts.get(account.user) is account:
+                del self._accounts[account.user]
+        if is_over:
+            account.close()

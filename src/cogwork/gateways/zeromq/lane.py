@@ -30,6 +30,9 @@ NOBLOCK, MORE = int(zmq.NOBLOCK), int(zmq.NOBLOCK | zmq.SNDMORE)
 EVENTS, POLLIN = int(zmq.EVENTS), int(zmq.POLLIN)
 """As integers: enumerations cost more than what is done with them."""
 
+USER_ID = "User-Id"
+"""What ZeroMQ calls who a handshake was found to be with (RFC 27)."""
+
 PARTS_MAX = 16
 """Frames of one message that are kept; none has so many."""
 
@@ -86,7 +89,8 @@ class Lane:
         self.received = 0
         self.sent = 0
         self._watch: Watch | None = None
-        self._on_message: Callable[[Lane, list[bytes]], None] = _ignore
+        self._on_message: Callable[[Lane, list[bytes], str | None], None] = _ignore
+        self._has_users = keys is not None and keys.clients is not None
         self._on_batch: Callable[[], None] = _do_nothing
         self._is_due = False
         self._is_paused = False
@@ -122,14 +126,15 @@ class Lane:
     def start(
         self,
         watch: Watch,
-        on_message: Callable[[Lane, list[bytes]], None],
+        on_message: Callable[[Lane, list[bytes], str | None], None],
         on_batch: Callable[[], None],
     ) -> None:
         """Reads from now on.
 
         Args:
             watch: The event loop.
-            on_message: Gets each message, with the frame of ZeroMQ that names its sender.
+            on_message: Gets each message, with the frame of ZeroMQ that names its sender's
+                connection, and the user who has proved to be there; None where nobody has to.
             on_batch: Called after each batch of them.
         """
         self._watch = watch
@@ -147,7 +152,7 @@ class Lane:
                 while left and not self._is_paused and self._events() & POLLIN:
                     left -= 1
                     self.received += 1
-                    self._on_message(self, self._receive())
+                    self._on_message(self, *self._receive())
                 if left == before:
                     return
                 self._on_batch()
@@ -160,8 +165,12 @@ class Lane:
         assert isinstance(found, int)
         return found
 
-    def _receive(self) -> list[bytes]:
-        """Reads a message that is there."""
+    def _receive(self) -> tuple[list[bytes], str | None]:
+        """Reads a message that is there, and whose it is.
+
+        That is asked of each message: connections name themselves, and one may take over the name
+        of another one that has gone.
+        """
         receive, socket = PlainSocket.recv, self._socket
         frame = receive(socket, NOBLOCK, False)
         parts = [frame.bytes]
@@ -169,7 +178,7 @@ class Lane:
             frame = receive(socket, NOBLOCK, False)
             if len(parts) < PARTS_MAX:
                 parts.append(frame.bytes)
-        return parts
+        return parts, str(frame.get(USER_ID)) if self._has_users else None
 
     def look_again(self) -> None:
         """Reads in the next turn where there is something: its news may have been swallowed."""
@@ -219,7 +228,7 @@ class Lane:
         self._socket.close()
 
 
-def _ignore(_lane: Lane, _parts: list[bytes]) -> None:
+def _ignore(_lane: Lane, _parts: list[bytes], _user: str | None) -> None:
     """Nobody reads yet."""
 
 

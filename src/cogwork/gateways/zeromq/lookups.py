@@ -20,7 +20,7 @@ from cogwork.spi.door import Code as Outcome
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cogwork.gateways.zeromq.gateway import ZeromqGateway
+    from cogwork.gateways.zeromq.account import Account
     from cogwork.gateways.zeromq.lane import Lane
     from cogwork.gateways.zeromq.registration import Registration
     from cogwork.gateways.zeromq.session import Session
@@ -35,22 +35,22 @@ WINDOW = 100
 
 
 class Lookups:
-    """What this gateway's clients can be looked up by, and what they look up."""
+    """What one user's clients can be looked up by, and what they look up."""
 
-    def __init__(self, gateway: ZeromqGateway) -> None:
+    def __init__(self, account: Account) -> None:
         """Knows nobody.
 
         Args:
-            gateway: Whose clients they are.
+            account: Whose clients they are.
         """
-        self._gateway = gateway
+        self._account = account
         self._known: dict[str, _Answers] = {}
 
     def add(self, registration: Registration) -> None:
         """Lets a registration be found."""
         answers = self._known.get(registration.address)
         if answers is None:
-            answers = _Answers(self._gateway, registration.address)
+            answers = _Answers(self._account, registration.address)
             self._known[registration.address] = answers
             answers.open()
         answers.registrations.append(registration)
@@ -69,23 +69,23 @@ class Lookups:
         self, lane: Lane, session: Session, request: int | str, address: str, timeout_s: float
     ) -> None:
         """Looks up who serves an address; the session is told."""
-        gateway = self._gateway
-        if not gateway.replies.address:
+        account = self._account
+        if not account.replies.address:
             raise Fault(Code.BUSY, "the gateway is still starting: try again in a moment")
         known = self._known.get(address)
         if known is not None:
             _tell(session, lane, request, address, known.endpoints)
             return
-        number = gateway.calls.next_number()
+        number = account.calls.next_number()
         message = Message.value(None, to=f"{PREFIX}/{address}")
-        message.reply_to = gateway.replies.address
-        message.correlation_id = name = gateway.calls.new_name()
+        message.reply_to = account.replies.address
+        message.correlation_id = name = account.calls.new_name()
 
         def on_end(reply: Message | None) -> None:
             if not session.is_over:
                 _tell(session, lane, request, address, _endpoints_in(reply))
 
-        gateway.calls.begin(
+        account.calls.begin(
             Call(
                 number,
                 session,
@@ -93,7 +93,7 @@ class Lookups:
                 request,
                 address,
                 message,
-                gateway.now_s + timeout_s,
+                account.now_s + timeout_s,
                 has_reply=True,
                 name=name,
                 on_end=on_end,
@@ -123,9 +123,9 @@ def _tell(
 class _Answers:
     """Answers look-ups of one address."""
 
-    def __init__(self, gateway: ZeromqGateway, address: str) -> None:
+    def __init__(self, account: Account, address: str) -> None:
         self.registrations: list[Registration] = []
-        self._gateway = gateway
+        self._account = account
         self._address = address
         self._inlet: Inlet | None = None
 
@@ -138,7 +138,7 @@ class _Answers:
         ]
 
     def open(self) -> None:
-        self._inlet = self._gateway.door.attach(f"{PREFIX}/{self._address}", self, WINDOW)
+        self._inlet = self._account.door.attach(f"{PREFIX}/{self._address}", self, WINDOW)
 
     def close(self) -> None:
         if self._inlet is not None:
@@ -166,4 +166,4 @@ class _Answers:
             return
         reply = Message.value(self.endpoints, to=message.reply_to)
         reply.correlation_id = message.correlation_id
-        self._gateway.answers.say(reply)  # or else it is looked up again
+        self._account.answers.say(reply)  # or else it is looked up again

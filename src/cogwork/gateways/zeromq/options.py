@@ -2,7 +2,7 @@
 
 # Annotations are read at run time here, to check the options by them.
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated
 
 import msgspec
@@ -11,7 +11,7 @@ from msgspec import Meta, Struct
 from cogwork.amqp.loopback import is_loopback
 from cogwork.gateways.zeromq.errors import GatewayOptionError
 
-__all__ = ("Options", "options_of")
+__all__ = ("Options", "demand_identities", "options_of")
 
 Text = Annotated[str, Meta(min_length=1)]
 Count = Annotated[int, Meta(ge=1, le=2**31 - 1)]
@@ -28,10 +28,11 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         peer2peer_prefix: What its addresses start with.
         roundrobin_prefix: What its addresses start with.
         pubsub_prefix: What its addresses start with.
-        user: Whose permissions hold; None are those of anonymous clients.
+        user: Whose permissions hold for clients without keys of their own; None is possible while
+            no user is configured.
         curve_secret_file: The gateway's key pair; needed off loopback.
-        curve_clients_dir: The public keys of those who may connect; None lets all in who know
-            the gateway's.
+        curve_clients_dir: The public keys of those who may connect, each named for its user; needed
+            off loopback. None lets all in who know the gateway's.
         lease_s: How long a session is kept without a word of its client.
         sessions: How many there may be at once.
         under_way: How much one session may have under way at once.
@@ -58,9 +59,12 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def endpoints(self) -> dict[str, str]:
         """The endpoint of each kind."""
         return {
-            "peer2peer": self.peer2peer,
-            "roundrobin": self.roundrobin,
-            "pubsub": self.pubsub,
+            kind: _by_address(endpoint)
+            for kind, endpoint in (
+                ("peer2peer", self.peer2peer),
+                ("roundrobin", self.roundrobin),
+                ("pubsub", self.pubsub),
+            )
         }
 
 
@@ -82,14 +86,42 @@ def options_of(given: Mapping[str, object]) -> Options:
         if not endpoint.startswith(("tcp://", "ipc://")):
             text = f"gateway.zeromq.{kind}: {endpoint!r}: tcp://HOST:PORT or ipc://PATH is expected"
             raise GatewayOptionError(text)
-        if not _is_loopback(endpoint) and options.curve_secret_file is None:
+        has_keys = options.curve_secret_file is not None and options.curve_clients_dir is not None
+        if not _is_loopback(endpoint) and not has_keys:
             raise GatewayOptionError(
                 f"gateway.zeromq.{kind}: {endpoint} is not on loopback, where only CURVE may be "
-                "spoken: set curve_secret_file, or listen on tcp://127.0.0.1:PORT"
+                "spoken, and each client has a key of its own: set curve_secret_file and "
+                "curve_clients_dir, or listen on tcp://127.0.0.1:PORT"
             )
     if options.curve_clients_dir is not None and options.curve_secret_file is None:
         raise GatewayOptionError("gateway.zeromq.curve_clients_dir: needs curve_secret_file, too")
     return options
+
+
+def demand_identities(options: Options, is_user: Callable[[str], bool], *, has_users: bool) -> None:
+    """Checks that it is said who clients are: what they may do is never a default beside users.
+
+    Args:
+        options: Of the gateway.
+        is_user: Tells whether there is a user of a name.
+        has_users: Whether there is any.
+
+    Raises:
+        GatewayOptionError: It is not.
+    """
+    if options.user is not None and not is_user(options.user):
+        raise GatewayOptionError(f"gateway.zeromq.user: no [[user]] is named {options.user!r}")
+    if options.user is None and options.curve_clients_dir is None and has_users:
+        raise GatewayOptionError(
+            "gateway.zeromq.user: is missing: where there are users, it names the [[user]] whose "
+            "permissions clients have (or set curve_clients_dir, with a key for each)"
+        )
+
+
+def _by_address(endpoint: str) -> str:
+    """Returns an endpoint with an address for `localhost`, which a file may say is elsewhere."""
+    is_name = endpoint.startswith("tcp://localhost:")
+    return endpoint.replace("localhost", "127.0.0.1", 1) if is_name else endpoint
 
 
 def _is_loopback(endpoint: str) -> bool:

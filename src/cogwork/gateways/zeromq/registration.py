@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from cogwork.amqp.message import MessageId
+    from cogwork.gateways.zeromq.account import Account
     from cogwork.gateways.zeromq.lane import Lane
     from cogwork.gateways.zeromq.served import ServedStreams
     from cogwork.gateways.zeromq.session import Session
@@ -126,6 +127,11 @@ class Registration:
     def outstanding(self) -> int:
         """Counts the deliveries that the client has and has not answered."""
         return len(self._open)
+
+    @property
+    def account(self) -> Account:
+        """Of the session's user."""
+        return self._session.account
 
     # -- what comes by the link
 

@@ -21,7 +21,7 @@ from cogwork.gateways.zeromq.translation import (
 from cogwork.spi.door import Code as Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from cogwork.gateways.zeromq.asked import AskedStreams
     from cogwork.gateways.zeromq.calls import Call, Calls
@@ -46,14 +46,22 @@ class Replies:
         address: Where replies go; empty until it is known.
     """
 
-    def __init__(self, calls: Calls, asked: AskedStreams, served: ServedStreams) -> None:
+    def __init__(
+        self,
+        calls: Calls,
+        asked: AskedStreams,
+        served: ServedStreams,
+        on_address: Callable[[], None],
+    ) -> None:
         """Has no address yet.
 
         Args:
             calls: What replies are for.
             asked: What parts are for.
             served: What callers say of parts that they get.
+            on_address: Called when it is known where replies go.
         """
+        self._on_address = on_address
         self.address = ""
         self._calls = calls
         self._asked = asked
@@ -68,6 +76,7 @@ class Replies:
     def on_attached(self, address: str) -> None:
         """Has an address."""
         self.address = address
+        self._on_address()
 
     def on_closed(self, _reason: str) -> None:
         """Has none any more."""

@@ -18,6 +18,7 @@ from cogwork.gateways.zeromq.kind import Kind
 from cogwork.gateways.zeromq.lane import Sent
 
 if TYPE_CHECKING:
+    from cogwork.gateways.zeromq.account import Account
     from cogwork.gateways.zeromq.codec import Codec
     from cogwork.gateways.zeromq.lane import Lane
     from cogwork.gateways.zeromq.registration import Registration
@@ -45,6 +46,7 @@ class Session:
 
     Attributes:
         id: Its secret name.
+        account: Of its user.
         name: What it calls itself, for people.
         codec: What it is answered in.
         lease_s: How long it is kept without a word.
@@ -62,6 +64,7 @@ class Session:
         "_unconfirmed",
         "_waiting",
         "_waiting_bytes",
+        "account",
         "codec",
         "dropped",
         "heard_s",
@@ -75,18 +78,27 @@ class Session:
     )
 
     def __init__(
-        self, session_id: bytes, codec: Codec, lease_s: float, name: str, slow: set[Session]
+        self,
+        session_id: bytes,
+        account: Account,
+        codec: Codec,
+        *,
+        lease_s: float,
+        name: str,
+        slow: set[Session],
     ) -> None:
         """Starts a session.
 
         Args:
             session_id: Its secret name.
+            account: Of its user.
             codec: What it is answered in.
             lease_s: How long it is kept without a word.
             name: What it calls itself.
             slow: Those for whom something waits.
         """
         self.id = session_id
+        self.account = account
         self.name = name
         self.codec = codec
         self.lease_s = lease_s

@@ -10,6 +10,7 @@ from cogwork.gateways.zeromq.session import Session
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from cogwork.gateways.zeromq.account import Account
     from cogwork.gateways.zeromq.codec import Codec
 
 __all__ = ("Sessions",)
@@ -51,7 +52,9 @@ class Sessions:
         """Goes through them."""
         return iter(list(self._known.values()))
 
-    def begin(self, codec: Codec, lease_s: float | None, name: str, now_s: float) -> Session:
+    def begin(
+        self, account: Account, codec: Codec, *, lease_s: float | None, name: str, now_s: float
+    ) -> Session:
         """Makes a session.
 
         Raises:
@@ -60,21 +63,22 @@ class Sessions:
         if len(self._known) >= self._most:
             raise Fault(Code.BUSY, f"{self._most} sessions are open, which is the limit")
         lease_s = max(min(lease_s or self._lease_s, self._lease_s), LEASE_S_LEAST)
-        session = Session(self._token(ID_BYTES).hex().encode(), codec, lease_s, name, self._slow)
+        session_id = self._token(ID_BYTES).hex().encode()
+        session = Session(session_id, account, codec, lease_s=lease_s, name=name, slow=self._slow)
         session.heard_s = now_s
         self._known[session.id] = session
         self._watch(session)
         self.begun += 1
         return session
 
-    def find(self, session_id: bytes) -> Session:
+    def find(self, session_id: bytes, account: Account) -> Session:
         """Finds a session.
 
         Raises:
-            Fault: There is none of this id, or there is none any more.
+            Fault: The user has none of this id, or has none any more.
         """
         session = self._known.get(session_id)
-        if session is None:
+        if session is None or session.account is not account:
             raise Fault(
                 Code.UNKNOWN_SESSION, "no such session, or its lease is over: say HELLO first"
             )
