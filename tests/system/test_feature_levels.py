@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from cogwork.cli.exit_codes import ExitCode
+from cogwork.cluster.levels import HIGHEST_LEVEL
 
 from .meshes import Member, linked, meshed
 from .served import READY_TIMEOUT_S, done, ran, within
@@ -60,7 +61,7 @@ def test_the_level_waits_for_an_older_member_which_cannot_come_back_later(tmp_pa
         c.start()
         within(
             READY_TIMEOUT_S,
-            lambda: all(facts(each).get("level") == 2 for each in members.values()),
+            lambda: all(facts(each).get("level") == HIGHEST_LEVEL for each in members.values()),
             "the level has risen everywhere",
         )
         within(
@@ -68,7 +69,7 @@ def test_the_level_waits_for_an_older_member_which_cannot_come_back_later(tmp_pa
             lambda: len({facts(each).get("digest") for each in members.values()}) == 1,
             "all know the same",
         )
-        assert facts(a)["supports"] == {"a": 2, "b": 2, "c": 2}
+        assert facts(a)["supports"] == dict.fromkeys("abc", HIGHEST_LEVEL)
 
         c.kill()
         c.environment.update(older)

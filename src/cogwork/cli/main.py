@@ -42,7 +42,10 @@ COMMANDS = {
     "connection": Entry(
         "cogwork.cli.connection", "Manage the connections of a container: list, close."
     ),
-    "user": Entry("cogwork.cli.user", "Manage the users of a container: disconnect."),
+    "permission": Entry(
+        "cogwork.cli.permission", "Manage the permissions of a cluster: add, remove, list."
+    ),
+    "user": Entry("cogwork.cli.user", "Manage users: add, set, remove, list, disconnect."),
     "queue": Entry("cogwork.cli.queue", "Manage queues: list, declare, peek, purge, move, delete."),
     "stream": Entry(
         "cogwork.cli.stream", "Manage streams: create, list, show, move, trim, delete."

@@ -1,26 +1,168 @@
-"""`cogwork user`: the users of a container, through `$management`."""
+"""`cogwork user`: the users of a cluster, through `$management`."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+import os
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from cogwork.cli.certificates import certified
 from cogwork.cli.group import reach_each
 from cogwork.cli.manager import Manager
+from cogwork.cli.passwords import STDIN, read_password
+from cogwork.cli.reach import reach
+from cogwork.cli.rendering import jsonable
+from cogwork.cli.single_url import single_url
+from cogwork.cli.tables import console, table, widened
 from cogwork.cli.unknown_commands import HelpfulGroup
+from cogwork.cli.visible import visible
+from cogwork.container.users import hash_password
+from cogwork.sasl.verifier import HASHES, make_verifier
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cogwork.client import Mesh
 
-__all__ = ("user",)
+__all__ = ("TYPE", "user")
+
+TYPE = "org.cogwork.user"
+
+NEW_PASSWORD = "COGWORK_NEW_PASSWORD"  # the name of a variable
+
+COLUMNS = {
+    "name": "user",
+    "origin": "origin",
+    "login": "login",
+    "groups": "groups",
+    "mesh": "mesh",
+    "problem": "problem",
+}
+
+
+def _credentials(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add what a user may be given to a command."""
+    for option in (
+        click.option("--no-password", is_flag=True, help="Log in by certificate alone."),
+        click.option(
+            "--new-password-file",
+            metavar="FILE",
+            help=f"Password of NAME: the first line of FILE; - prompts, or reads stdin. "
+            f"Default: the environment variable {NEW_PASSWORD}.",
+        ),
+        click.option("--mesh/--no-mesh", default=None, help="Whether NAME may be a container."),
+        click.option("--group", "groups", multiple=True, metavar="NAME", help="Group; repeatable."),
+    ):
+        command = option(command)
+    return command
 
 
 @click.group(cls=HelpfulGroup, no_args_is_help=False)
 def user() -> None:
-    """Manage the users of a container: disconnect."""
+    """Manage users: add, set, remove, list, disconnect.
+
+    URL is any container of a cluster. Users that are added hold in all of its containers, at once.
+    Those in a container's configuration file are changed there.
+    """
+
+
+@user.command("add")
+@click.argument("url", callback=single_url)
+@click.argument("name")
+@_credentials
+@certified
+@click.option("--json", "as_json", is_flag=True, help="Print the user as one JSON object.")
+def add(
+    url: str,
+    name: str,
+    groups: tuple[str, ...],
+    *,
+    mesh: bool | None,
+    new_password_file: str | None,
+    no_password: bool,
+    as_json: bool,
+) -> None:
+    """Add a user.
+
+    Prompts for the password, or reads the first line of stdin if it is not a terminal. Only hashes
+    leave this machine. Without a permission, a user may connect and nothing else: see `cogwork
+    permission add`.
+    """
+    options = {} if no_password else _password(new_password_file or _default_source())
+    options |= {"groups": list(groups)} if groups else {}
+    options |= {"mesh": mesh} if mesh is not None else {}
+    _tell(_asked(url, "CREATE", name, options), "added", as_json=as_json)
+
+
+@user.command("set")
+@click.argument("url", callback=single_url)
+@click.argument("name")
+@_credentials
+@click.option("--no-groups", is_flag=True, help="Take NAME out of all groups.")
+@certified
+@click.option("--json", "as_json", is_flag=True, help="Print the user as one JSON object.")
+def set_(
+    url: str,
+    name: str,
+    groups: tuple[str, ...],
+    *,
+    mesh: bool | None,
+    new_password_file: str | None,
+    no_password: bool,
+    no_groups: bool,
+    as_json: bool,
+) -> None:
+    """Change a user; what is not given stays.
+
+    With another password, connections of the user are closed everywhere.
+    """
+    options: dict[str, object] = (
+        {"password_hash": None, "scram_verifiers": None} if no_password else {}
+    )
+    if new_password_file is not None or (os.environ.get(NEW_PASSWORD) and not no_password):
+        options |= _password(new_password_file)
+    options |= {"groups": list(groups)} if groups or no_groups else {}
+    options |= {"mesh": mesh} if mesh is not None else {}
+    if not options:
+        raise click.UsageError("nothing to change: give a password, --group or --mesh")
+    _tell(_asked(url, "UPDATE", name, options), "changed", as_json=as_json)
+
+
+@user.command("remove")
+@click.argument("url", callback=single_url)
+@click.argument("name")
+@certified
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def remove(url: str, name: str, as_json: bool) -> None:
+    """Remove a user; its connections are closed everywhere."""
+
+    async def work(mesh: Mesh) -> None:
+        await Manager(mesh).ask("DELETE", TYPE, name)
+
+    reach(url, work, force=True)
+    click.echo(json.dumps({"removed": name}) if as_json else visible(f"{name} removed"))
+
+
+@user.command("list")
+@click.argument("url", callback=single_url)
+@certified
+@widened
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
+def list_(url: str, as_json: bool) -> None:
+    """List the users that hold in a container, of its file and of the cluster."""
+
+    async def work(mesh: Mesh) -> list[dict[str, Any]]:
+        return (await Manager(mesh).rows(TYPE))[0]
+
+    rows = reach(url, work, force=True)
+    if as_json:
+        click.echo(json.dumps(jsonable(rows), ensure_ascii=False))
+        return
+    screen = console()
+    for part in table("users", COLUMNS, rows, len(rows)):
+        screen.print(part)
 
 
 @user.command()
@@ -50,3 +192,31 @@ def disconnect(url: str, name: str, reason: str, as_json: bool) -> None:
         click.echo(json.dumps({"user": name, "closed": closed}, ensure_ascii=False))
     else:
         click.echo(f"user {name}: {closed} connections closed")
+
+
+def _asked(url: str, operation: str, name: str, options: dict[str, object]) -> dict[str, Any]:
+    async def work(mesh: Mesh) -> Any:  # noqa: ANN401  # whatever the container answers
+        return (await Manager(mesh).ask(operation, TYPE, name, body=options)).body
+
+    found: dict[str, Any] = reach(url, work, force=True)
+    return found
+
+
+def _tell(row: dict[str, Any], verb: str, *, as_json: bool) -> None:
+    text = json.dumps(jsonable(row), ensure_ascii=False)
+    click.echo(text if as_json else visible(f"{row['name']} {verb}"))
+
+
+def _default_source() -> str | None:
+    return None if os.environ.get(NEW_PASSWORD) else STDIN
+
+
+def _password(file: str | None) -> dict[str, object]:
+    """Read a password and hash it here: it does not leave this machine."""
+    context = click.get_current_context(silent=True)
+    given = os.environ.get(NEW_PASSWORD, "") if file is None else ""
+    password = given or read_password(file or STDIN, context, is_new=True)
+    if not password or "\0" in password:
+        raise click.UsageError("the password is empty, or holds a NUL character")
+    verifiers = [str(make_verifier(each, password)) for each in HASHES]
+    return {"password_hash": hash_password(password), "scram_verifiers": verifiers}

@@ -14,6 +14,7 @@ not guess: `NotUnderstood` says so, and the container stops.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Mapping
 
 import msgspec
 
@@ -25,6 +26,11 @@ from cogwork.consensus.replicated.placement import Placement
 __all__ = (
     "ANNOUNCED_LEVEL",
     "DECLARATIONS_MAX",
+    "IDENTITIES",
+    "IDENTITIES_LEVEL",
+    "PERMISSION",
+    "USER",
+    "Check",
     "Command",
     "Declaration",
     "Declarations",
@@ -38,6 +44,7 @@ __all__ = (
     "PrimariesMoved",
     "Raise",
     "Recover",
+    "Set",
     "Supports",
     "Value",
     "decode",
@@ -51,6 +58,12 @@ DECLARATIONS_MAX = 100_000
 ANNOUNCED_LEVEL = 2
 """From this feature level on, members announce by a command what they know."""
 
+IDENTITIES_LEVEL = 3
+"""From this feature level on, there are users and permissions."""
+
+OPTIONS_BYTES_MAX = 16 * 1024
+"""For all options of a user or a permission, written down."""
+
 REPLICAS = 3
 """So many of the primaries hold what is declared without saying who does."""
 
@@ -58,12 +71,23 @@ NAME_BYTES_MAX = 1_024
 OPTIONS_MAX = 64
 
 Kind = str
-"""What is declared: `stream` or `queue`."""
+"""What is declared: `stream` or `queue`, or with `Set` one of `IDENTITIES`."""
 
 Value = bool | int | float | str | list[str] | None
 """What an option may be."""
 
 _KINDS = ("stream", "queue")
+
+USER, PERMISSION = "user", "permission"
+
+IDENTITIES = (USER, PERMISSION)
+"""What is set, and may be set to something else; it has no replicas."""
+
+Check = Callable[[Kind, str, str, Mapping[str, Value]], str]
+"""Says what is wrong with one of `IDENTITIES`, by kind, virtual host, name and options; or nothing.
+
+It decides by these alone, and alike in every version that knows the feature level.
+"""
 
 
 class Declare(msgspec.Struct, frozen=True, array_like=True, tag=True):
@@ -208,7 +232,27 @@ class Supports(msgspec.Struct, frozen=True, array_like=True, tag=True):
     level: int
 
 
-Command = Declare | Delete | Move | Moved | Recover | Primaries | PrimariesMoved | Raise | Supports
+class Set(msgspec.Struct, frozen=True, array_like=True, tag=True):
+    """Declares a user or a permission, or changes it; from level 3 on.
+
+    Attributes:
+        kind: What it is.
+        vhost: Its virtual host.
+        name: Its name there.
+        options: All of them; they replace those that it has.
+        expected: Those that it has, as its author knows it; None where it is new.
+    """
+
+    kind: Kind
+    vhost: str
+    name: str
+    options: dict[str, Value]
+    expected: dict[str, Value] | None
+
+
+Command = (
+    Declare | Delete | Move | Moved | Recover | Primaries | PrimariesMoved | Raise | Supports | Set
+)
 
 _FIELDS = {each.__name__: len(each.__struct_fields__) for each in Command.__args__}
 
@@ -269,7 +313,13 @@ class Declarations:
         supports: The highest level that each member has announced, by container.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, check: Check | None = None) -> None:
+        """Knows nothing yet.
+
+        Args:
+            check: Says what is wrong with a user or a permission; None finds nothing.
+        """
+        self._check = check
         self.primaries: Placement | None = None
         self.level = FIRST_LEVEL
         self.supports: dict[str, int] = {}
@@ -316,6 +366,8 @@ class Declarations:
         match command:
             case Declare():
                 outcome = self._declare(key, command)
+            case Set():
+                outcome = self._set(key, command)
             case Delete():
                 gone = self._by_name.pop(key, None)
                 if gone is not None:
@@ -390,7 +442,9 @@ class Declarations:
     def _pin(self, primaries: list[str]) -> None:
         """Have what is where it is by the primaries stay there when they change."""
         for number, declaration in self._by_number.items():
-            is_replicated = declaration.options.get("engine", "raft") == "raft"
+            is_replicated = (
+                declaration.kind in _KINDS and declaration.options.get("engine", "raft") == "raft"
+            )
             if number not in self._placements and is_replicated:
                 first = replicas_of(declaration, primaries)
                 self._placements[number] = Placement(first, founders=first)
@@ -421,8 +475,45 @@ class Declarations:
         self._by_name[key] = self._by_number[made.number] = made
         return Outcome(made, True)
 
+    def _set(self, key: tuple[Kind, str, str], command: Set) -> Outcome:
+        problem = self._problem_with_setting(command)
+        if problem:
+            return Outcome(None, False, problem)
+        found = self._by_name.get(key)
+        if found is not None and found.options == command.options:
+            return Outcome(found, False)
+        if found is None and command.expected is not None:
+            return Outcome(None, False, f"there is no {command.kind} {command.name!r:.200}")
+        if found is not None and found.options != command.expected:
+            changed = "has been changed meanwhile: look at it, and try again"
+            there = "is there already" if command.expected is None else changed
+            return Outcome(found, False, f"{command.kind} {command.name!r:.200} {there}")
+        if found is None and len(self._by_name) >= DECLARATIONS_MAX:
+            return Outcome(None, False, f"{DECLARATIONS_MAX} declarations are there already")
+        number = self._next_number if found is None else found.number
+        self._next_number += found is None
+        made = Declaration(number, *key, command.options)
+        self._by_name[key] = self._by_number[number] = made
+        return Outcome(made, True)
+
+    def _problem_with_setting(self, command: Set) -> str:
+        if self.level < IDENTITIES_LEVEL:
+            return (
+                f"feature level {IDENTITIES_LEVEL} is needed for a {command.kind:.80}, and the "
+                f"cluster's is {self.level}: it rises once every member has a version that knows it"
+            )
+        if command.kind not in IDENTITIES:
+            return f"{command.kind!r:.80} cannot be set: there are {', '.join(IDENTITIES)}"
+        if not command.name or len(command.name.encode()) > NAME_BYTES_MAX:
+            return f"a {command.kind}'s name has 1 to {NAME_BYTES_MAX} octets"
+        if len(_encoder.encode(command.options)) > OPTIONS_BYTES_MAX:
+            return f"the options of a {command.kind} have at most {OPTIONS_BYTES_MAX} octets"
+        if self._check is None:
+            return ""
+        return self._check(command.kind, command.vhost, command.name, command.options)
+
     def _move(self, found: Declaration | None, command: Move) -> Outcome:
-        if found is None or found.number != command.number:
+        if found is None or found.number != command.number or found.kind not in _KINDS:
             return Outcome(None, False, f"{command.kind} {command.name!r:.200} is not there")
         problem = _problem_with_members(command.voters, command.learners, command.present)
         if problem:
@@ -457,8 +548,12 @@ class Declarations:
         return _encoder.encode((*state, placements) if placements else state)
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> Declarations:
+    def from_bytes(cls, data: bytes, check: Check | None = None) -> Declarations:
         """Reads the state back.
+
+        Args:
+            data: As `to_bytes` wrote it.
+            check: As for a new one.
 
         Raises:
             Malformed: It is none.
@@ -475,7 +570,7 @@ class Declarations:
             raise Malformed("a cluster's state", str(error)) from error
         if state.level < FIRST_LEVEL:
             raise Malformed("a cluster's state", f"its feature level is {state.level}")
-        made = cls()
+        made = cls(check)
         made.level, made.supports = state.level, dict(state.supports)
         made._next_number = state.next_number
         made._by_name = {(each.kind, each.vhost, each.name): each for each in state.declarations}

@@ -1,6 +1,7 @@
 """Feature levels: what every member of a cluster knows, whatever its version is.
 
-Level 1 is what clusters knew before there were levels. Level 2 brings the announcements themselves.
+Level 1 is what clusters knew before there were levels. Level 2 brings the announcements themselves,
+and level 3 users and permissions.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ __all__ = ("FIRST_LEVEL", "HIGHEST_LEVEL", "MEMBERS_MAX", "NotUnderstood", "lack
 
 FIRST_LEVEL = 1
 
-HIGHEST_LEVEL = 2
+HIGHEST_LEVEL = 3
 """The highest one that this version knows."""
 
 MEMBERS_MAX = 10_000

@@ -105,7 +105,11 @@ NOBODY_MAY = Permission(address="#", rights=["send", "receive"])
 
 
 class Access:
-    """Decides over logins and permissions."""
+    """Decides over logins and permissions.
+
+    Attributes:
+        are_all_known: Tells whether no user may be declared that is not known here yet.
+    """
 
     def __init__(self, configuration: Configuration) -> None:
         """Reads the users.
@@ -125,6 +129,7 @@ class Access:
         self._delayed: Counter[str] = Counter()
         _report_old(configuration)
         self._known: dict[str | None, Permissions] = {}
+        self.are_all_known: Callable[[], bool] = lambda: True
 
     def replace(self, configuration: Configuration) -> dict[str, str]:
         """Takes over another configuration's users, for logins and rights from now on.
@@ -270,13 +275,16 @@ class Access:
                 self._delays.succeed(login.source, login.user)
             connection.sasl_done(SaslCode.OK, step.identity, step.data)
             return
-        if has_user and not step.is_temporary:
+        # The cluster may have declared a user that is not known here yet.
+        may_be_declared = not self.are_all_known() and not self.has(step.user or "")
+        is_temporary = step.is_temporary or may_be_declared
+        if has_user and not is_temporary:
             self._delays.fail(login.source, step.user, time.monotonic())
-        if not step.is_temporary:
+        if not is_temporary:
             log.warning(
                 "refused a login as %.80r by %s: %s", step.user, login.mechanism, step.reason
             )
-        connection.sasl_done(SaslCode.SYS_TEMP if step.is_temporary else SaslCode.AUTH)
+        connection.sasl_done(SaslCode.SYS_TEMP if is_temporary else SaslCode.AUTH)
 
     # -- what the mechanisms ask
 

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
         Vhost,
     )
 
-__all__ = ("find_problem",)
+__all__ = ("find_problem", "problem_of_permission", "problem_of_user")
 
 _MODE = re.compile(r"0?[0-7]{3}")
 
@@ -57,6 +57,23 @@ _MODE = re.compile(r"0?[0-7]{3}")
 def find_problem(configuration: Configuration) -> Problem | None:
     """Finds the first contradiction in a configuration; None is a good one."""
     return next(_configuration(configuration), None)
+
+
+def problem_of_user(user: User) -> str:
+    """Return what is wrong with a user that no file names; empty where nothing is."""
+    return _in_words(_user(user))
+
+
+def problem_of_permission(permission: Permission) -> str:
+    """Return what is wrong with a permission that no file names; empty where nothing is."""
+    return _in_words(_permissions("permissions", [permission]))
+
+
+def _in_words(problems: Iterator[Problem]) -> str:
+    problem = next(problems, None)
+    if problem is None:
+        return ""
+    return f"{problem.path[-1]} is {problem.found} (expected {problem.expected})"
 
 
 def _cluster(cluster: Cluster) -> Iterator[Problem]:

@@ -21,6 +21,7 @@ from cogwork.amqp.types import UInt
 from cogwork.container.access import Access
 from cogwork.container.attachments import Attachments
 from cogwork.container.balance import Balance
+from cogwork.container.cluster.declared_identities import DeclaredIdentities
 from cogwork.container.cluster.departure import Departure
 from cogwork.container.cluster.queue_replicas import QueueReplicas
 from cogwork.container.cluster.replication import Replication
@@ -97,6 +98,7 @@ class Container:
         peers: Their connections.
         attachments: Their links.
         mesh: The other containers.
+        identities: Its users and permissions, those of the cluster among them.
         replication: Its replicas, and what it knows of the cluster.
         gateways: What lets programs of other protocols in.
         leaving: Its way out of the mesh; None while it stays.
@@ -161,6 +163,10 @@ class Container:
         )
         self.peers.mesh = self.mesh
         self.replication = Replication(self)
+        self.identities = DeclaredIdentities(
+            self.replication, lambda: self.configuration, self._take_users
+        )
+        self._access.are_all_known = lambda: self.identities.are_known
         try:
             self._complete(worker)
         except BaseException:
@@ -270,8 +276,7 @@ class Container:
             gateways=old.gateways,
         )
         plans = plans_of(configuration)
-        revoked = self._access.replace(configuration)
-        self.peers.permit_anew(revoked)
+        self._take_users(self.identities.merge(configuration))
         listeners, problems = self._listeners.replaced(configuration.listeners)
         problems += self.mesh.diallers.renew(links)
         self.configuration = structs.replace(configuration, listeners=listeners)
@@ -284,6 +289,11 @@ class Container:
         self._balance.advertise(tuple(self.advertised))
         self._take_vhosts(plans)
         return problems
+
+    def _take_users(self, configuration: Configuration) -> None:
+        """Has users and permissions hold from now on, and ends what they do not allow any more."""
+        revoked = self._access.replace(configuration)
+        self.peers.permit_anew(revoked)
 
     def _take_vhosts(self, plans: Mapping[str, Plan]) -> None:
         fresh = self._virtual_hosts.take(plans)

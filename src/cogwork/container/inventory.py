@@ -14,9 +14,11 @@ from itertools import islice
 from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from cogwork.container import rows
+from cogwork.container.cluster.declared_identities import DeclaredIdentities
 from cogwork.container.mesh import rows as mesh_rows
 from cogwork.container.mesh import view as mesh_view
 from cogwork.container.mesh.urls import BadLinkUrl, LinkUrl
+from cogwork.nodes.management.identities import PERMISSION, USER
 from cogwork.nodes.management.links import LINK, MESH
 
 if TYPE_CHECKING:
@@ -86,6 +88,8 @@ def collections_of(container: Container, vhost: VirtualHost) -> Mapping[str, Col
     of_mesh: dict[str, Collection] = {
         LINK: links_of(mesh),
         MESH: mesh_of(mesh, container.id),
+        USER: _identities(rows.USER, container, DeclaredIdentities.users),
+        PERMISSION: _identities(rows.PERMISSION, container, DeclaredIdentities.permissions),
     }
     return {
         "container": _containers(container),
@@ -98,6 +102,23 @@ def collections_of(container: Container, vhost: VirtualHost) -> Mapping[str, Col
         "node": _nodes(vhost),
         **({} if vhost.name else of_mesh),
     }
+
+
+def _identities(
+    attributes: tuple[str, ...],
+    container: Container,
+    members_of: Callable[[DeclaredIdentities], Iterator[Row]],
+) -> Entities[Row]:
+    def members() -> Iterator[Row]:
+        return members_of(container.identities)
+
+    return Entities(
+        attributes,
+        members,
+        lambda it: str(it["name"]),
+        lambda it: it,
+        lambda name: next((each for each in members() if each["name"] == name), None),
+    )
 
 
 def links_of(mesh: MeshView) -> Entities[LinkRow]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from cogwork.container.settings import Configuration, Group, Permission, Right, User
 
-__all__ = ("USER", "Permissions", "names_user", "permissions_of")
+__all__ = ("USER", "Permissions", "names_user", "permissions_of", "permissions_of_anonymous")
 
 USER = "$user"
 """The word of a pattern that stands for the name of the user whose permission it is."""
@@ -138,7 +138,7 @@ def permissions_of(configuration: Configuration, identity: str | None) -> Permis
         Its permissions; None where no `[[user]]` has that name.
     """
     if identity is None:
-        return Permissions(_of_anonymous(configuration))
+        return Permissions(permissions_of_anonymous(configuration))
     for user in configuration.users:
         if user.name == identity:
             return _of_user(configuration, user)
@@ -185,7 +185,8 @@ def _words_of_name(user: str | None) -> list[str] | None:
     return words if words and is_plain and not any(ANY_WORDS in word for word in words) else None
 
 
-def _of_anonymous(configuration: Configuration) -> list[Permission]:
+def permissions_of_anonymous(configuration: Configuration) -> list[Permission]:
+    """Return what may be done without a name."""
     granted = configuration.anonymous.permissions
     if granted is not None:
         return granted

@@ -41,9 +41,11 @@ __all__ = (
     "CONTAINER",
     "LINK",
     "NODE",
+    "PERMISSION",
     "QUEUE",
     "SESSION",
     "STREAM",
+    "USER",
     "address_row",
     "connection_name",
     "connection_row",
@@ -127,6 +129,8 @@ STREAM = (
     *("is_shared", "options"),
 )
 NODE = ("name", "address", "vhost", "kind", "status")
+USER = ("name", "origin", "login", "groups", "mesh", "problem")
+PERMISSION = ("name", "origin", "user", "group", "vhost", "address", "rights", "deny")
 
 _DISTRIBUTIONS = {MULTICAST_CODE: "multicast", CLOSEST_CODE: "closest", BALANCED_CODE: "balanced"}
 

@@ -272,6 +272,16 @@ class View:
             raise ValueError("this container is in no cluster")
         await replication.raft.moves.move_primaries(voters)
 
+    async def set_identity(
+        self, kind: str, name: str, options: Mapping[str, object], *, is_new: bool
+    ) -> None:
+        """Declare a user or a permission for all containers, or change it."""
+        await self._container.identities.set(kind, name, options, is_new=is_new)
+
+    async def remove_identity(self, kind: str, name: str) -> bool:
+        """Take a user or a permission back, in all containers; tell whether it was there."""
+        return await self._container.identities.remove(kind, name)
+
     async def demand_rooms(self, options: Mapping[str, object]) -> None:
         """See that the containers which are to hold something new can do so."""
         demand_known(self._container, options)

@@ -347,6 +347,30 @@ class ContainerView(Protocol):
             ValueError: These cannot hold it, or there is no cluster.
         """
 
+    def set_identity(
+        self, kind: str, name: str, options: Mapping[str, object], *, is_new: bool
+    ) -> Awaitable[None]:
+        """Declare a user or a permission for all containers, or change it.
+
+        Args:
+            kind: `user` or `permission`.
+            name: Its name.
+            options: What it is to have; for one that is there, what it has stays otherwise.
+            is_new: Whether it must not be there yet; else it must be.
+
+        Raises:
+            ValueError: It cannot be; the text says why.
+            ConsensusError: It is not known whether it is, or it is not.
+        """
+
+    def remove_identity(self, kind: str, name: str) -> Awaitable[bool]:
+        """Take a user or a permission back, in all containers; tell whether it was there.
+
+        Raises:
+            ValueError: This container is in no cluster.
+            ConsensusError: It is there still, or that is not known.
+        """
+
     def demand_rooms(self, options: Mapping[str, object]) -> Awaitable[None]:
         """See that the containers which are to hold something new can do so.
 

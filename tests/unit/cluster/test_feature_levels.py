@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from cogwork.cluster import declarations as declarations_module
+from cogwork.cluster import levels as levels_module
 from cogwork.cluster.declarations import (
     Declarations,
     Declare,
@@ -22,6 +23,13 @@ from cogwork.consensus.errors import Malformed
 
 ORDERS = Declare("stream", "", "orders", {"engine": "raft"})
 ALL = {"a": 2, "b": 2, "c": 2}
+
+
+@pytest.fixture(autouse=True)
+def version(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has this be a version that knows levels up to 2."""
+    for module in (declarations_module, levels_module):
+        monkeypatch.setattr(module, "HIGHEST_LEVEL", 2)
 
 
 def raised() -> Declarations:

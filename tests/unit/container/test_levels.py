@@ -9,15 +9,24 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
+from cogwork.cluster import declarations as declarations_module
 from cogwork.cluster.declarations import Declarations, Raise, Supports
 from cogwork.consensus.errors import Unavailable
 from cogwork.consensus.replicated.calls import IdentityIs, decode, encode
+from cogwork.container.cluster import levels as levels_module
 from cogwork.container.cluster.levels import Levels
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 UUID = "9f3c"
+
+
+@pytest.fixture(autouse=True)
+def version(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has this be a version that knows levels up to 2."""
+    for module in (declarations_module, levels_module):
+        monkeypatch.setattr(module, "HIGHEST_LEVEL", 2)
 
 
 class Cluster:

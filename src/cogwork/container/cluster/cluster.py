@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from cogwork.amqp.errors import CogworkError
 from cogwork.cluster.declarations import (
+    IDENTITIES,
     Declarations,
     Declare,
     Delete,
@@ -26,6 +27,7 @@ from cogwork.cluster.declarations import (
     PrimariesMoved,
     Raise,
     Recover,
+    Set,
     Supports,
     decode,
     encode,
@@ -40,7 +42,7 @@ from cogwork.container.cluster.quorum import demand_majority, whom_it_lacks
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from cogwork.cluster.declarations import Command, Declaration, Value
+    from cogwork.cluster.declarations import Check, Command, Declaration, Value
     from cogwork.consensus.batch import Chunk
     from cogwork.consensus.engine import Start
     from cogwork.consensus.replicated.engine import RaftEngine
@@ -98,6 +100,7 @@ class Cluster:
         voters: The containers with replicas of `$cluster`, the most senior first.
         declarations: The copy.
         next: The offset of the record that comes next.
+        on_identities: Called when users or permissions are others than before.
         on_failure: Called when what is declared needs a later version: the container has to stop.
     """
 
@@ -107,6 +110,7 @@ class Cluster:
         service: RaftService,
         listener: Listener,
         identity: Identity | None = None,
+        check: Check | None = None,
     ) -> None:
         """Knows nothing yet.
 
@@ -115,13 +119,16 @@ class Cluster:
             service: Has the stream.
             listener: Follows.
             identity: Knows which cluster it is, and whether it may begin; None where it may.
+            check: Says what is wrong with a user or a permission; None finds nothing.
         """
         self._identity = identity
         self._wanted: int | None = None
         self.voters = voters
         self._configured = list(voters)
-        self.declarations = Declarations()
+        self._check = check
+        self.declarations = Declarations(check)
         self.next = 0
+        self.on_identities: Callable[[], object] = _do_nothing
         self._current = asyncio.Event()
         self._service = service
         self._listener = listener
@@ -295,6 +302,37 @@ class Cluster:
         """
         await self._order(Moved(*_named(declaration), move, *floor))
 
+    async def set(
+        self,
+        kind: str,
+        vhost: str,
+        name: str,
+        options: Mapping[str, Value],
+        expected: Mapping[str, Value] | None,
+    ) -> None:
+        """Declare a user or a permission, or change it.
+
+        Args:
+            kind: What it is.
+            vhost: Its virtual host.
+            name: Its name there.
+            options: All of them.
+            expected: Those that it has; None where it is new.
+
+        Raises:
+            ValueError: It cannot be, or is not as expected; the text says which.
+            ConsensusError: It is not known, or not at all.
+        """
+        before = None if expected is None else dict(expected)
+        try:
+            async with asyncio.timeout(ANSWER_TIMEOUT_S):
+                outcome = await self._order(Set(kind, vhost, name, dict(options), before))
+        except TimeoutError:
+            why = await whom_it_lacks(self._service, KEY, self.voters)
+            raise Unknown(f"nobody has answered within {ANSWER_TIMEOUT_S:g} s, {why}") from None
+        if outcome.problem:
+            raise ValueError(outcome.problem)
+
     async def raise_level(self, level: int, supports: Mapping[str, int]) -> None:
         """Raise the feature level, once every member knows the higher one.
 
@@ -450,7 +488,7 @@ class Cluster:
         if snapshot.offset < self.next:  # what was declared since would look as if it were deleted
             return
         before = self.declarations
-        self.declarations = Declarations.from_bytes(snapshot.data)
+        self.declarations = Declarations.from_bytes(snapshot.data, self._check)
         self.next = self._kept = snapshot.offset
         self._kept_level = self.declarations.level
         self._follow_primaries()
@@ -462,6 +500,7 @@ class Cluster:
             for declaration in self.declarations.all(kind):
                 self._tell(self._listener.declared, declaration)
                 self._tell(self._listener.moved, declaration)
+        self.on_identities()
         for offset in [each for each in self._waiting if each < self.next]:
             waiter = self._waiting.pop(offset)
             if not waiter.done():
@@ -498,7 +537,10 @@ class Cluster:
         outcome = self.declarations.apply(command)
         if isinstance(command, Primaries | PrimariesMoved | Recover):
             self._follow_primaries()
-        if outcome.has_changed and outcome.declaration is not None:
+        if isinstance(command, Set | Delete) and command.kind in IDENTITIES:
+            if outcome.has_changed:
+                self.on_identities()
+        elif outcome.has_changed and outcome.declaration is not None:
             match command:
                 case Declare():
                     self._tell(self._listener.declared, outcome.declaration)
@@ -574,6 +616,10 @@ def _written(command: Command) -> bytes:
     except (Malformed, NotUnderstood, OverflowError, TypeError) as error:
         raise ValueError(str(error)) from error
     return data
+
+
+def _do_nothing() -> None:
+    """Nobody follows users."""
 
 
 def _ignore(_error: NotUnderstood) -> None:

@@ -11,6 +11,7 @@ from cogwork.consensus.replicated.service import RaftService, is_identity
 from cogwork.container.cluster.catch_up import CatchUp
 from cogwork.container.cluster.cluster import Cluster
 from cogwork.container.cluster.following import Following
+from cogwork.container.cluster.identities import check
 from cogwork.container.cluster.identity import Identity
 from cogwork.container.cluster.levels import Levels
 from cogwork.container.cluster.orbs import ClusteredOrb
@@ -128,7 +129,9 @@ class Replication:
         )
         self._orbs = ClusteredOrb(own, self.service, container.mesh.mesh.life_of, following.renew)
         self._tasks: set[asyncio.Task[None]] = set()
-        self.cluster = Cluster(list(voters or [own]), self.service, following, self._identity)
+        self.cluster = Cluster(
+            list(voters or [own]), self.service, following, self._identity, check
+        )
         self.levels = self._levels_of(container)
         self._catch_up = CatchUp(self.cluster)
         self.raft = ClusteredRaft(self.cluster, self.service)

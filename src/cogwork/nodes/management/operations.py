@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from cogwork.nodes.management.consumers import CONSUMER, Consumers
+from cogwork.nodes.management.identities import PERMISSION, USER, Identities
 from cogwork.nodes.management.links import LINK, MESH, Links
 from cogwork.nodes.management.permission import ADDRESS, demand, refuse
 from cogwork.nodes.management.queues import Queues
@@ -105,6 +106,12 @@ class Operations:
         if LINK in container.collections:
             links = Links(container)
             self._by_type[LINK] = look | {"CREATE": links.create, "DELETE": links.delete}
+            identities = Identities(container)
+            self._by_type[USER] = self._by_type[PERMISSION] = look | {
+                "CREATE": identities.create,
+                "UPDATE": identities.update,
+                "DELETE": identities.delete,
+            }
             self._by_type[MESH] = look | {"LEAVE": links.leave, "PRIMARIES": links.primaries}
 
     def start(self, request: Request, requester: Requester) -> Reply | Work:

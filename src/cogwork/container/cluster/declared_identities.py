@@ -1,0 +1,195 @@
+"""The users and permissions that a container goes by: its file's, and the cluster's.
+
+Theory of operation. Whenever the cluster's change, or the file is read again, both are merged and
+taken over at once, as a reload does it: logins that hold no longer end, links that are not allowed
+any more are detached.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, cast
+
+from cogwork.cluster.declarations import PERMISSION, USER
+from cogwork.container.cluster.identities import merged, permission_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from cogwork.cluster.declarations import Value
+    from cogwork.container.cluster.replication import Replication
+    from cogwork.container.settings import Configuration, Permission, User
+    from cogwork.spi.management import Row
+
+__all__ = ("DeclaredIdentities",)
+
+SHADOWED = "the cluster's user of this name has no effect here"
+
+log = logging.getLogger("cogwork")
+
+
+class DeclaredIdentities:
+    """Owned by the container."""
+
+    def __init__(
+        self,
+        replication: Replication,
+        configuration: Callable[[], Configuration],
+        take: Callable[[Configuration], None],
+    ) -> None:
+        """Follow the cluster's users and permissions.
+
+        Args:
+            replication: Has the cluster.
+            configuration: Returns the container's own.
+            take: Has what is merged hold.
+        """
+        self._replication = replication
+        self._configuration = configuration
+        self._take = take
+        self._told: set[str] = set()
+        self._is_due = False
+        replication.cluster.on_identities = self._take_soon
+
+    def _take_soon(self) -> None:
+        """Take over what changes in one turn at once."""
+        if not self._is_due:
+            self._is_due = True
+            asyncio.get_running_loop().call_soon(self._take_now)
+
+    def _take_now(self) -> None:
+        self._is_due = False
+        self._take(self.merge(self._configuration()))
+
+    def merge(self, configuration: Configuration) -> Configuration:
+        """Return a configuration with the cluster's users and permissions, too."""
+        found = merged(configuration, self._replication.cluster.declarations)
+        clashes = set(found.clashes)
+        for name in sorted(clashes - self._told):
+            log.warning(
+                "user %.80r is in this container's configuration and in the cluster's "
+                "declarations: here, the configuration's holds",
+                name,
+            )
+        self._told = clashes
+        return found.configuration
+
+    @property
+    def are_known(self) -> bool:
+        """Whether all that the cluster has declared is known here, or there is no cluster."""
+        return not self._replication.is_in_use or self._replication.cluster.is_current
+
+    # -- changing them
+
+    async def set(
+        self, kind: str, name: str, options: Mapping[str, object], *, is_new: bool
+    ) -> None:
+        """Declare a user or a permission for all containers, or change it.
+
+        Args:
+            kind: What it is.
+            name: Its name.
+            options: What it is to have; for one that is there, what it has stays otherwise.
+            is_new: Whether it must not be there yet; else it must be.
+
+        Raises:
+            ValueError: It cannot be; the text says why.
+            ConsensusError: It is not known whether it is, or it is not.
+        """
+        self._demand_cluster()
+        cluster = self._replication.cluster
+        there = cluster.declarations.find(kind, "", name)
+        if is_new:
+            before = None
+        elif there is None:
+            own = any(kind == USER and each.name == name for each in self._configuration().users)
+            hint = ": it is in this container's configuration, so change it there" if own else ""
+            raise ValueError(f"the cluster has no {kind} {name!r:.200}{hint}")
+        else:
+            before = there.options
+        options = {**(before or {}), **options}
+        wanted = {
+            key: list(value) if isinstance(value, tuple) else value
+            for key, value in options.items()
+            if value is not None
+        }
+        await cluster.set(kind, "", name, cast("dict[str, Value]", wanted), before)
+
+    async def remove(self, kind: str, name: str) -> bool:
+        """Take a user or a permission back, in all containers; return whether it was there.
+
+        Raises:
+            ValueError: This container is in no cluster.
+            ConsensusError: It is there still, or that is not known.
+        """
+        self._demand_cluster()
+        return await self._replication.cluster.delete(kind, "", name)
+
+    def _demand_cluster(self) -> None:
+        if not self._replication.is_in_use:
+            raise ValueError(
+                "this container keeps no declarations: give it a data directory (data_dir, or "
+                "--data DIR) or [cluster] primaries, or put users into its configuration"
+            )
+
+    # -- looking at them
+
+    def users(self) -> Iterator[Row]:
+        """Yield the users that hold here, by name."""
+        declarations = self._replication.cluster.declarations
+        own = {each.name for each in self._configuration().users}
+        found = merged(self._configuration(), declarations)
+        for user in sorted(found.configuration.users, key=lambda each: each.name):
+            yield {
+                "name": user.name,
+                "origin": "file" if user.name in own else "cluster",
+                "login": _login_of(user),
+                "groups": list(user.groups),
+                "mesh": user.mesh,
+                "problem": SHADOWED if user.name in found.clashes else None,
+            }
+
+    def permissions(self) -> Iterator[Row]:
+        """Yield the permissions that hold here: the file's, then the cluster's."""
+        configuration = self._configuration()
+        for whom, entries in (("user", configuration.users), ("group", configuration.groups)):
+            for entry in entries:
+                for permission in entry.permissions:
+                    yield _row(whom, entry.name, permission, is_denied=False)
+                for permission in entry.deny:
+                    yield _row(whom, entry.name, permission, is_denied=True)
+        for each in self._replication.cluster.declarations.all(PERMISSION):
+            yield {
+                "name": each.name,
+                "origin": "cluster",
+                "user": each.options.get("user"),
+                "group": each.options.get("group"),
+                "vhost": each.options.get("vhost"),
+                "address": each.options["address"],
+                "rights": each.options["rights"],
+                "deny": bool(each.options.get("deny")),
+            }
+
+
+def _row(whom: str, name: str, permission: Permission, *, is_denied: bool) -> Row:
+    told = {whom: name, "vhost": permission.vhost, "address": permission.address, "deny": is_denied}
+    return {
+        "name": permission_name(told),
+        "origin": "file",
+        "user": told.get("user"),
+        "group": told.get("group"),
+        "vhost": permission.vhost,
+        "address": permission.address,
+        "rights": list(permission.rights),
+        "deny": is_denied,
+    }
+
+
+def _login_of(user: User) -> str:
+    """Return by what a user can log in; never the secret."""
+    if user.scram_verifiers:
+        return "scram"
+    if user.password_hash is None:
+        return "certificate"
+    return user.password_hash.partition("$")[0]

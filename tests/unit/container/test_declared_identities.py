@@ -1,0 +1,156 @@
+"""Users and permissions of a cluster: what may be declared, and what holds in a container."""
+
+from __future__ import annotations
+
+import pytest
+
+from cogwork.cluster.declarations import (
+    PERMISSION,
+    USER,
+    Declarations,
+    Declare,
+    Delete,
+    Move,
+    Outcome,
+    Primaries,
+    Raise,
+    Set,
+    Value,
+    decode,
+    encode,
+)
+from cogwork.container.cluster.identities import check, merged, permission_name
+from cogwork.container.permissions import permissions_of
+from cogwork.container.settings import Configuration, User
+from cogwork.container.users import hash_password
+
+HASH = hash_password("a secret of this test")
+
+
+def raised(level: int = 3) -> Declarations:
+    state = Declarations(check)
+    for each in range(2, level + 1):
+        assert state.apply(Raise(each, {"a": level}, ["a"])).has_changed
+    return state
+
+
+def add(state: Declarations, kind: str, name: str, options: dict[str, Value]) -> Outcome:
+    return state.apply(Set(kind, "", name, options, None))
+
+
+def grant(state: Declarations, **options: Value) -> Outcome:
+    return add(state, PERMISSION, permission_name(options), options)
+
+
+def test_users_need_their_feature_level() -> None:
+    outcome = add(raised(2), USER, "bob", {})
+    assert "feature level 3 is needed for a user, and the cluster's is 2" in outcome.problem
+
+
+def test_a_user_is_added_once_changed_as_it_is_known_and_removed() -> None:
+    state = raised()
+    assert add(state, USER, "bob", {"password_hash": HASH}).has_changed
+    assert add(state, USER, "bob", {}).problem == "user 'bob' is there already"
+    stale = state.apply(Set(USER, "", "bob", {"mesh": True}, {"mesh": False}))
+    assert "has been changed meanwhile" in stale.problem
+    number = state.find(USER, "", "bob")
+    assert state.apply(Set(USER, "", "bob", {"mesh": True}, {"password_hash": HASH})).has_changed
+    found = state.find(USER, "", "bob")
+    assert found is not None
+    assert number is not None
+    assert (found.number, found.options) == (number.number, {"mesh": True})
+    assert state.apply(Delete(USER, "", "bob")).has_changed
+    assert "no user 'bob'" in state.apply(Set(USER, "", "bob", {}, {"mesh": True})).problem
+
+
+def test_equal_commands_make_equal_states_with_users() -> None:
+    states = raised(), raised()
+    for command in (
+        Set(USER, "", "bob", {"password_hash": HASH, "groups": ["ops"]}, None),
+        Declare("queue", "", "jobs", {}),
+    ):
+        for state in states:
+            assert state.apply(decode(encode(command))).has_changed
+    late = Declarations.from_bytes(states[0].to_bytes(), check)
+    assert late.digest == states[0].digest == states[1].digest
+
+
+def test_users_have_no_replicas() -> None:
+    state = raised()
+    add(state, USER, "bob", {})
+    state.apply(Primaries(["a", "b", "c"], ["a"]))
+    bob = state.find(USER, "", "bob")
+    assert bob is not None
+    assert state.placement(bob) is None
+    moved = state.apply(Move(USER, "", "bob", bob.number, ["a"], [], ["a"]))
+    assert "is not there" in moved.problem
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"password": "plain"}, "unknown option 'password'"),
+        ({"permissions": []}, "unknown option 'permissions'"),
+        ({"password_hash": "plain"}, "password_hash is password hash is not of the form"),
+        ({"mesh": "yes"}, "Expected `bool`"),
+        ({"groups": ["a", "a"]}, "each name once"),
+        ({"password_hash": "x" * 20_000}, "at most 16384 octets"),
+    ],
+)
+def test_a_wrong_user_is_refused_and_no_secret_is_told(
+    options: dict[str, Value], told: str
+) -> None:
+    outcome = add(raised(), USER, "bob", options)
+    assert told in outcome.problem
+    assert "plain" not in outcome.problem.replace("'password'", "")
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"address": "x", "rights": ["send"]}, "of one user, or of one group"),
+        ({"user": "b", "group": "g", "address": "x", "rights": ["send"]}, "of one user, or of one"),
+        ({"user": "b", "address": "x", "rights": ["fly"]}, "Invalid enum value"),
+        ({"user": "b", "address": "x", "rights": []}, "Expected `array` of length >= 1"),
+        ({"user": "b", "rights": ["send"]}, "missing required field `address`"),
+        ({"user": "b", "address": "x#", "rights": ["send"]}, "address"),
+        ({"user": "b", "address": "x", "rights": ["send"], "deny": "no"}, "deny is true or false"),
+    ],
+)
+def test_a_wrong_permission_is_refused(options: dict[str, Value], told: str) -> None:
+    assert told in grant(raised(), **options).problem
+
+
+def test_a_permission_is_known_by_what_it_says() -> None:
+    told: dict[str, Value] = {"user": "bob", "address": "x", "rights": ["send"]}
+    assert "is known by" in add(raised(), PERMISSION, "another", told).problem
+
+
+def test_what_the_cluster_and_the_file_say_holds_together() -> None:
+    state = raised()
+    add(state, USER, "bob", {"password_hash": HASH, "groups": ["ops"]})
+    add(state, USER, "own", {"mesh": True})
+    grant(state, user="bob", address="queue/#", rights=["send"])
+    grant(state, user="bob", address="queue/secret", rights=["send"], deny=True)
+    grant(state, group="ops", address="topic/#", rights=["receive"])
+    found = merged(Configuration(users=[User(name="own")]), state)
+    assert found.clashes == ["own"]
+    assert [(each.name, each.mesh) for each in found.configuration.users] == [
+        ("own", False),
+        ("bob", False),
+    ]
+    bob = permissions_of(found.configuration, "bob")
+    assert bob is not None
+    assert bob.allows("send", "queue/jobs")
+    assert not bob.allows("send", "queue/secret")
+    assert bob.allows("receive", "topic/x")
+    assert not bob.allows("receive", "queue/jobs")
+
+
+def test_the_first_user_of_a_cluster_does_not_cut_links_without_a_name() -> None:
+    state = raised()
+    add(state, USER, "bob", {})
+    found = merged(Configuration(), state).configuration
+    nobody = permissions_of(found, None)
+    assert nobody is not None
+    assert nobody.are_all()
