@@ -111,7 +111,7 @@ def remove(
     deny: bool,
     as_json: bool,
 ) -> None:
-    """Take a permission back; links that need it are detached everywhere."""
+    """Take a permission back, and detach the links that need it."""
     name = permission_name(_options(user, group, address, vhost, deny=deny))
 
     async def work(mesh: Mesh) -> None:
@@ -127,7 +127,7 @@ def remove(
 @widened
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
 def list_(url: str, as_json: bool) -> None:
-    """List the permissions that hold in a container, of its file and of the cluster."""
+    """List the permissions that hold in a container."""
 
     async def work(mesh: Mesh) -> list[dict[str, Any]]:
         return (await Manager(mesh).rows(TYPE))[0]

@@ -151,7 +151,7 @@ def remove(url: str, name: str, as_json: bool) -> None:
 @widened
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
 def list_(url: str, as_json: bool) -> None:
-    """List the users that hold in a container, of its file and of the cluster."""
+    """List the users that hold in a container."""
 
     async def work(mesh: Mesh) -> list[dict[str, Any]]:
         return (await Manager(mesh).rows(TYPE))[0]
