@@ -192,6 +192,12 @@ permissions = [
   {{ address = "#", rights = ["send", "receive", "manage"] }},
   {{ address = "$management", rights = ["send", "manage"] }},
 ]
+
+[anonymous]
+permissions = [
+  {{ address = "#", rights = ["send", "receive", "manage"] }},
+  {{ address = "$management", rights = ["send", "manage"] }},
+]
 """
 
 

@@ -52,6 +52,9 @@ deny = ["127.0.0.0/8"]
 name = "billing"
 password_file = "pw"
 permissions = [{{ address = "#", rights = ["send"] }}]
+
+[anonymous]
+permissions = [{{ address = "$management", rights = ["send", "manage"] }}]
 """
 
 

@@ -85,7 +85,8 @@ async def outcome(feed: Callable[[socket.socket], object], timeout_s: float) -> 
     """Returns what a header's reader calls back with, and what is left to be read."""
     ours, theirs = socket.socketpair()
     ours.setblocking(False)
-    done: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[object] = loop.create_future()
     ProxyHeader(
         ours, timeout_s, lambda _, peer: done.set_result(peer), lambda _, why: done.set_result(why)
     )
@@ -94,7 +95,7 @@ async def outcome(feed: Callable[[socket.socket], object], timeout_s: float) -> 
         found = await asyncio.wait_for(done, TIMEOUT_S)
         if isinstance(found, str):
             return found
-        return found, ours.recv(100)
+        return found, await asyncio.wait_for(loop.sock_recv(ours, 100), TIMEOUT_S)
 
 
 def test_not_one_octet_of_the_client_is_taken() -> None:
