@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import trustme
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 
 DAY = timedelta(days=1)
 
@@ -69,9 +69,8 @@ class Authority:
                 .build()
             )
             building = building.add_revoked_certificate(revoked)
-        key: EllipticCurvePrivateKey = serialization.load_pem_private_key(
-            self._ca.private_key_pem.bytes(), None
-        )
+        key = serialization.load_pem_private_key(self._ca.private_key_pem.bytes(), None)
+        assert isinstance(key, EllipticCurvePrivateKey)
         path = self._folder / "crl.pem"
         fresh = path.with_suffix(".new")
         fresh.write_bytes(

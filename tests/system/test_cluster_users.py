@@ -95,9 +95,7 @@ def test_a_user_that_is_removed_is_cut_off_at_all_three(cluster: Cluster) -> Non
     held: dict[str, subprocess.Popen[bytes]] = {}
     try:
         for name in IDS:
-            within(
-                READY_TIMEOUT_S, lambda n=name: cluster.sends(n) == ExitCode.OK, f"bob at {name}"
-            )
+            within(READY_TIMEOUT_S, partial(may_send, cluster, name), f"bob at {name}")
             words = [*COGWORK, "receive", cluster.as_user(name), f"queue/of-{name}"]
             held[name] = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
             within(READY_TIMEOUT_S, partial(is_connected, cluster, name), f"bob stays at {name}")
@@ -118,6 +116,10 @@ def test_a_user_that_is_removed_is_cut_off_at_all_three(cluster: Cluster) -> Non
 
 
 def logs_in(cluster: Cluster, name: str) -> bool:
+    return cluster.sends(name) == ExitCode.OK
+
+
+def may_send(cluster: Cluster, name: str) -> bool:
     return cluster.sends(name) == ExitCode.OK
 
 
