@@ -42,6 +42,9 @@ identity_from = "san-dns"
 [[user]]
 name = "billing"
 permissions = [{{ address = "queue/#", rights = ["receive", "send"] }}]
+
+[anonymous]
+permissions = [{{ address = "$management", rights = ["send", "manage"] }}]
 """
 
 

@@ -15,7 +15,7 @@ import zmq.auth
 from cogwork.cli.exit_codes import ExitCode
 
 from .manager import Manager
-from .served import COGWORK, within
+from .served import COGWORK, OPEN, within
 from .zeromq_mesh import Gateway, gateway, session
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ def test_curve_lets_in_those_who_are_known(tmp_path: Path) -> None:
     folder = tmp_path / "container"
     folder.mkdir()
     (tmp_path / "known").rename(folder / "known")
-    users = '[[user]]\nname = "client"\n'
+    users = '[[user]]\nname = "client"\n' + OPEN
     with gateway(folder, options, users) as running:
         assert running.status()["curve"] is True
         known = running.client(keys=keys_of(folder / "known" / "client.key_secret"))
