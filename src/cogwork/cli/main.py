@@ -43,8 +43,7 @@ COMMANDS = {
         "cogwork.cli.connection", "Manage the connections of a container: list, close."
     ),
     "permission": Entry(
-        "cogwork.cli.permission",
-        "Manage permissions of a cluster's users and groups: add, remove, list.",
+        "cogwork.cli.permission", "Manage permissions of a cluster: add, remove, list."
     ),
     "user": Entry("cogwork.cli.user", "Manage users: add, set, remove, list, disconnect."),
     "queue": Entry("cogwork.cli.queue", "Manage queues: list, declare, peek, purge, move, delete."),

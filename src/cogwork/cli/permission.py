@@ -56,7 +56,7 @@ def _named(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @click.group(cls=HelpfulGroup, no_args_is_help=False)
 def permission() -> None:
-    """Manage permissions of a cluster's users and groups: add, remove, list.
+    """Manage permissions of a cluster: add, remove, list.
 
     URL is any container of the cluster. Permissions hold in all of them, at once, beside those in
     the configuration file of each.

@@ -27,6 +27,8 @@ _LOOKED_AT_CHARACTERS = 256
 
 def own_words(words: Sequence[str]) -> int:
     """Return how many words make an address one of the broker's own; 0 for all others."""
+    if not words:  # an address that is empty, or nothing but separators
+        return 0
     if words[0].startswith(("$", "_")):
         return 0 if words[0] == REPLIES else 1
     return 2 if len(words) > 1 and words[1].startswith("$") else 0

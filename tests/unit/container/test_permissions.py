@@ -229,3 +229,9 @@ def test_what_may_not_be_sent_where_messages_name_it_is_told_once(
     assert not permits[b"_replies/a.1/2"]
     (record,) = caplog.records
     assert "no permission to send to '_replies/a.1/1'" in record.getMessage()
+
+
+@pytest.mark.parametrize("address", ["", "/", ".", "//"])
+def test_an_address_that_names_nothing_is_none_of_the_brokers_own(address: str) -> None:
+    assert Permissions([Permission(address="#", rights=["send"])]).allows("send", address)
+    assert not Permissions([]).allows("send", address)
