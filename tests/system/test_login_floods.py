@@ -8,20 +8,12 @@ import logging
 import time
 from typing import TYPE_CHECKING
 
-from cogwork.amqp.frames import SASL_HEADER, FrameReader, FrameType, encode_frame
-from cogwork.amqp.sasl import (
-    PLAIN,
-    SaslCode,
-    SaslInit,
-    SaslOutcome,
-    build_plain,
-    decode_sasl,
-    encode_sasl,
-)
+from cogwork.amqp.sasl import SaslCode
 from cogwork.container import users
 from cogwork.container.config import parse
 from cogwork.container.container import Container
 
+from .raw_logins import log_in
 from .stories import story
 
 if TYPE_CHECKING:
@@ -42,26 +34,6 @@ mesh = true
 
 FLOOD = 60
 """Connections of the attacker, each with a wrong password under way all the time."""
-
-
-async def log_in(port: int, host: str, user: str, password: str) -> SaslCode | None:
-    """Logs in from an address of the loopback network; None where the container hangs up."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=(host, 0))
-    try:
-        init = SaslInit(mechanism=PLAIN, initial_response=build_plain(user, password))
-        writer.write(SASL_HEADER + encode_frame(0, encode_sasl(init), FrameType.SASL))
-        frames = FrameReader(65536)
-        await reader.readexactly(8)
-        while data := await reader.read(4096):
-            for frame in frames.feed(data):
-                said = decode_sasl(frame.body)
-                if isinstance(said, SaslOutcome):
-                    return said.code
-        return None
-    finally:
-        writer.close()
-        with contextlib.suppress(OSError):
-            await writer.wait_closed()
 
 
 async def timed(port: int, host: str, user: str) -> float:

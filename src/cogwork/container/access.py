@@ -7,7 +7,6 @@ import logging
 import time
 from collections import Counter
 from dataclasses import dataclass
-from ipaddress import ip_network
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import Condition, ProtocolError
@@ -17,6 +16,7 @@ from cogwork.container.permissions import Permissions, permissions_of
 from cogwork.container.reply_addresses import is_reply_address
 from cogwork.container.revocation import revoked_logins
 from cogwork.container.settings import Permission
+from cogwork.container.shares import Holder, Rate
 from cogwork.container.users import PasswordChecker, is_old
 from cogwork.container.verifiers import Verifiers, kept_secret
 from cogwork.router.mesh.bounds import ADDRESS_BYTES_MAX
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from cogwork.container.clients import ClientContext
     from cogwork.container.settings import Configuration, User
     from cogwork.dataplane.connection import Connection
-    from cogwork.io.networks import PeerName
     from cogwork.sasl.sides import Mechanism, ServerSide, Step
     from cogwork.sasl.verifier import Verifier
 
@@ -91,6 +90,7 @@ class _Login:
         source: Where the peer is, as far as it counts for shares.
         user: Whom it gives itself out for, if it has said.
         task: Waits for a step that takes long; None while the peer has to say something.
+        is_counted: Whether it counts among its user's logins of this second.
     """
 
     mechanism: Symbol
@@ -98,7 +98,11 @@ class _Login:
     source: str
     user: str
     task: asyncio.Task[None] | None = None
+    is_counted: bool = False
 
+
+LOGIN_WAIT_S = 4.0
+"""Who logs in more often than its rate waits so long at most: less than a peer has to log in."""
 
 NOBODY_MAY = Permission(address="#", rights=["send", "receive"])
 """In a gateway, while no user is configured."""
@@ -127,6 +131,7 @@ class Access:
         self._logins: dict[Connection, _Login] = {}
         self._delays = LoginDelays()
         self._delayed: Counter[str] = Counter()
+        self._rate = Rate()
         _report_old(configuration)
         self._known: dict[str | None, Permissions] = {}
         self.are_all_known: Callable[[], bool] = lambda: True
@@ -194,7 +199,7 @@ class Access:
             offered=offered,
             certificate_name=client.certificate_name,
             end_point=client.end_point,
-            source=_source_of(client.peer),
+            source=client.peer.source,
         )
         mechanism = MECHANISMS[init.mechanism]
         user = mechanism.user_of(init.initial_response or b"") or ""
@@ -268,6 +273,20 @@ class Access:
         if isinstance(step, Challenge):
             connection.sasl_challenge(step.data)
             return
+        if isinstance(step, Success) and not login.is_counted:
+            login.is_counted = True
+            wait_s = self._wait_of(step.identity)
+            if wait_s is None:
+                rate = self._configuration.limits.login_rate_per_user
+                reason = (
+                    f"the user logs in too often (limits.login_rate_per_user = {rate:g} a second)"
+                )
+                log.info("refused a login as %.80r: %s", step.identity, reason)
+                step = Failure(reason, login.user, is_temporary=True)
+            elif wait_s:
+                later = self._go_on_after(connection, login, step, wait_s)
+                login.task = asyncio.get_running_loop().create_task(later)
+                return
         self._logins.pop(connection, None)  # a refusal ends the connection, and not this
         has_user = MECHANISMS[login.mechanism].has_user
         if isinstance(step, Success):
@@ -285,6 +304,24 @@ class Access:
                 "refused a login as %.80r by %s: %s", step.user, login.mechanism, step.reason
             )
         connection.sasl_done(SaslCode.SYS_TEMP if is_temporary else SaslCode.AUTH)
+
+    def _wait_of(self, user: str | None) -> float | None:
+        """Return how long a user that has proved itself waits; None where it is refused.
+
+        Other containers never wait: a mesh must come together again whatever clients do.
+        """
+        if user is None or self.is_container(user):
+            return 0.0
+        per_s = self._configuration.limits.login_rate_per_user
+        return self._rate.wait_s(Holder("user", user), time.monotonic(), per_s, LOGIN_WAIT_S)
+
+    async def _go_on_after(
+        self, connection: Connection, login: _Login, step: Step, wait_s: float
+    ) -> None:
+        await asyncio.sleep(wait_s)
+        login.task = None
+        self._go_on(connection, login, step)
+        connection.flush()
 
     # -- what the mechanisms ask
 
@@ -382,21 +419,8 @@ class Access:
         self._passwords.close()
 
 
-NETWORK_BITS = 64
-"""A machine has as many addresses of IPv6 as it likes within its network."""
-
 NAMED_MAX = 8
 """Users that one line of the log names."""
-
-
-def _source_of(peer: PeerName) -> str:
-    """Return where a peer is, as far as it counts for shares."""
-    address = peer.address
-    if address is None:
-        return peer.host
-    if address.version == 4:
-        return str(address)
-    return str(ip_network((int(address), NETWORK_BITS), strict=False))
 
 
 def _report_old(configuration: Configuration) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import Condition
 from cogwork.container.reply_addresses import is_reply_address
+from cogwork.container.shares import Holder
 from cogwork.io.networks import PeerName
 from cogwork.router.own_addresses import missing
 from cogwork.spi.node import Refused
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from cogwork.container.gateways.inside import Inside, NoSocket
     from cogwork.container.permissions import Permissions
     from cogwork.container.settings import Listen, Right
+    from cogwork.container.shares import Excess
     from cogwork.container.virtual_host import VirtualHost
     from cogwork.container.workers import LinkSocket
 
@@ -45,7 +47,8 @@ class ClientContext:
         connected_at_s: When, by the wall clock.
         is_free: Whether it may do everything, so that nothing need be looked up.
         is_counted: Whether it is a client, and counts in the balance of containers.
-        is_excess: Whether it is beyond the limit, and only kept to be told so.
+        excess: Which limit it is beyond, and only kept to be told so; None while it is beyond none.
+        holders: For whom it is counted.
         closing_since_s: Since when it owes us the answer to our close, by the monotonic clock.
         permits: What its messages may be sent to that name their address; None until one is sent.
         name_of_certificate: Tells whom its client certificate names; None without TLS.
@@ -62,7 +65,8 @@ class ClientContext:
     peer: PeerName = NOWHERE
     is_free: bool = False
     is_counted: bool = False
-    is_excess: bool = False
+    excess: Excess | None = None
+    holders: tuple[Holder, ...] = ()
     closing_since_s: float | None = None
     permits: Permits | None = None
     name_of_certificate: Callable[[], str | None] | None = None
@@ -72,6 +76,11 @@ class ClientContext:
     def certificate_name(self) -> str | None:
         """Whom its client certificate names."""
         return self.name_of_certificate() if self.name_of_certificate is not None else None
+
+    @property
+    def source(self) -> Holder:
+        """Its source address."""
+        return Holder("source", self.peer.source)
 
     def permit(self, permissions: Permissions) -> None:
         """Lets it do other things from now on; its links stay as they are."""

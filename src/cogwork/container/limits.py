@@ -13,6 +13,18 @@ __all__ = ("Limits",)
 CONNECTIONS = 10_000
 """At 16 KiB for an idle connection, 160 MiB; more need the system's limit of open files raised."""
 
+CONNECTIONS_PER_HOLDER = 5_000
+"""Of a user, and of a source address: one of them never takes what all have together."""
+
+UNAUTHENTICATED = 2_048
+"""Some thousand clients that come back at once take turns; each is 16 KiB, and a frame at most."""
+
+UNAUTHENTICATED_PER_SOURCE = 512
+"""Four addresses fill the pool; the one that has most makes room then."""
+
+CONNECTION_RATE = 500.0
+"""About what a core can accept of clients that log in by TLS and SCRAM, and do nothing else."""
+
 SESSIONS_PER_CONNECTION = 16_384
 """Client libraries use one or a few, but the last AMQP driver of oslo.messaging one for each link:
 a service that calls thousands of others has thousands for ten minutes."""
@@ -62,6 +74,12 @@ class Limits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     Attributes:
         connections: At once, over all listeners.
+        connections_per_source: At once, of one source address.
+        connections_per_user: At once, of one user.
+        unauthenticated: At once, connections that have not opened.
+        unauthenticated_per_source: At once, of those, of one source address.
+        connection_rate_per_source: New connections each second, of one source address.
+        login_rate_per_user: Logins each second, of one user.
         sessions_per_connection: At once; announced as channel-max.
         links_per_session: At once; announced as handle-max.
         max_frame_size_bytes: The biggest frame a peer may send.
@@ -76,6 +94,12 @@ class Limits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """
 
     connections: Count = CONNECTIONS
+    connections_per_source: Count = CONNECTIONS_PER_HOLDER
+    connections_per_user: Count = CONNECTIONS_PER_HOLDER
+    unauthenticated: Count = UNAUTHENTICATED
+    unauthenticated_per_source: Count = UNAUTHENTICATED_PER_SOURCE
+    connection_rate_per_source: Positive = CONNECTION_RATE
+    login_rate_per_user: Positive = CONNECTION_RATE
     sessions_per_connection: Annotated[int, Meta(ge=1, le=65_536)] = SESSIONS_PER_CONNECTION
     links_per_session: Count = LINKS_PER_SESSION
     max_frame_size_bytes: Annotated[

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import socket
 import time
@@ -47,6 +48,9 @@ WILDCARDS = frozenset({"0.0.0.0", "::"})
 
 PROXY_TIMEOUT_S = 5.0
 """A load balancer sends its header with the connection, not after a client's thoughts."""
+
+DELAYED_MAX = 1024
+"""Connections of sources that come too often which wait to be taken, at most."""
 
 PROXY_HEADERS_MAX = 1024
 """Connections that wait for one, at most."""
@@ -99,6 +103,7 @@ class Listeners:
         self._links: Listener | None = None
         self._scratch = bytearray(READ_BYTES + RECORD_BYTES)
         self._headers: set[ProxyHeader] = set()
+        self._delayed: dict[socket.socket, asyncio.TimerHandle] = {}
         self._refused_logged_s = -inf
         self._refused_since = 0
 
@@ -237,6 +242,10 @@ class Listeners:
         for header in self._headers:
             header.close()
         self._headers.clear()
+        for sock, timer in self._delayed.items():
+            timer.cancel()
+            sock.close()
+        self._delayed.clear()
         if self._links is not None:
             self._links.close()
 
@@ -292,6 +301,22 @@ class Listeners:
         log.warning("refused a connection from %s to %s: %s%s", peer, endpoint, why, more)
 
     def _connect(self, place: _Open, sock: socket.socket, peer: PeerName) -> None:
+        """Has a client connected now, or when it is the turn of its source address."""
+        wait_s = self._peers.arrival_wait_s(peer)
+        if wait_s == 0.0:
+            self._connect_now(place, sock, peer)
+        elif wait_s is None or len(self._delayed) >= DELAYED_MAX:
+            why = "its address connects more often than limits.connection_rate_per_source"
+            self._refuse(place, sock, peer, why)
+        else:
+            take = partial(self._take_delayed, place, sock, peer)
+            self._delayed[sock] = asyncio.get_running_loop().call_later(wait_s, take)
+
+    def _take_delayed(self, place: _Open, sock: socket.socket, peer: PeerName) -> None:
+        del self._delayed[sock]
+        self._connect_now(place, sock, peer)
+
+    def _connect_now(self, place: _Open, sock: socket.socket, peer: PeerName) -> None:
         listen = place.listen
         accepted = self._peers.accept(listen, place.mechanisms, sock, peer)
         if accepted is None:

@@ -32,8 +32,10 @@ from cogwork.amqp.types import Symbol
 from cogwork.container.clients import ClientContext
 from cogwork.container.gateways.inside import Inside, NoSocket
 from cogwork.container.mesh.connection import TRACE
+from cogwork.container.newcomers import Newcomers
 from cogwork.container.redirect import Newcomer
 from cogwork.container.revocation import login_ended
+from cogwork.container.shares import ALL, Bound, Holder, Rate, Tally
 from cogwork.dataplane.connection import Connection
 from cogwork.dataplane.connection_settings import ConnectionSettings
 from cogwork.dataplane.host import ListeningSide
@@ -68,7 +70,10 @@ IMPATIENT_S = 4.0
 """Peers that allow less silence than this are looked at with every tick, for their heartbeats."""
 
 TOLD_MAX = 16
-"""Connections beyond the limit that are kept until they are told of it; others are closed."""
+"""Connections beyond a limit that are kept until they are told of it; others are closed."""
+
+ARRIVAL_WAIT_S = 1.0
+"""A source address whose clients come too often has them wait so long at most, then refused."""
 
 RUN_FRAMES = 256
 UNREAD_RUNS = 2
@@ -133,6 +138,9 @@ class Peers(ListeningSide):
         self._offered: dict[Symbol, object] = {}
         self._refusal_logged_s = -1.0
         self._impatient: set[Connection] = set()
+        self._connected = Tally("connections")
+        self._newcomers: Newcomers[Connection] = Newcomers()
+        self._arrivals = Rate()
         self.limit(limits)
 
     @property
@@ -143,6 +151,13 @@ class Peers(ListeningSide):
     def limit(self, limits: Limits) -> None:
         """Takes over limits, for connections made from now on."""
         self._limits = limits
+        self._connected.bounds = {
+            "container": Bound(limits.connections, "connections"),
+            "user": Bound(limits.connections_per_user, "connections_per_user"),
+            "source": Bound(limits.connections_per_source, "connections_per_source"),
+        }
+        self._newcomers.most = limits.unauthenticated
+        self._newcomers.most_of_source = limits.unauthenticated_per_source
         run_bytes = RUN_FRAMES * limits.max_frame_size_bytes
         self._unsent_bytes_max = limits.unsent_bytes + UNREAD_RUNS * run_bytes
         self._opening = _opening(self._container_id, limits, self._offered)
@@ -179,21 +194,48 @@ class Peers(ListeningSide):
             sock: The socket; it is closed here where no connection is made.
             peer: Where the client is, as a load balancer says; None for what the socket says.
         """
-        excess = len(self.connections) - self._limits.connections
-        if listen.is_for_links:
-            excess = -1  # links do not stand with the connections of clients
-        if excess >= 0 or self.is_draining:
+        peer = socket_peer(sock) if peer is None else peer
+        source = Holder("source", peer.source)
+        # Links of this machine's workers do not stand with the connections of clients.
+        holders = () if listen.is_for_links else (ALL, source)
+        excess = self._connected.excess(holders)
+        crowd = self._newcomers.excess(source) if holders else None
+        if self.is_draining or crowd or excess:
             self.refused += 1
-            self._log_refused()
-        if excess >= TOLD_MAX or self.is_draining:
+            self._log_refused("the container is stopping" if self.is_draining else crowd or excess)
+        is_told = excess is None or excess.has - excess.bound.most < TOLD_MAX
+        if self.is_draining or crowd or not is_told:
             sock.close()
             return None
         fd = sock.fileno() if listen.is_plain else -1
         connection = Connection(self._core, self, self._settings, fd)
         client = self._enter(connection, listen, mechanisms, sock)
-        client.peer = socket_peer(sock) if peer is None else peer
-        client.is_excess = excess >= 0
+        client.peer = peer
+        client.excess = excess
+        if holders:
+            self._count(client, *holders)
+            self._await_open(connection, source)
         return connection, client
+
+    def arrival_wait_s(self, peer: PeerName) -> float | None:
+        """Count a client that arrives; return how long it waits, None where it is one too many."""
+        source = Holder("source", peer.source)
+        per_s = self._limits.connection_rate_per_source
+        return self._arrivals.wait_s(source, time.monotonic(), per_s, ARRIVAL_WAIT_S)
+
+    def _await_open(self, connection: Connection, source: Holder) -> None:
+        """Has a newcomer wait among those that have not opened, in the place of one if need be."""
+        goes = self._newcomers.enter(source, connection)
+        if goes is not None:
+            log.info(
+                "connection %d: closed, because it has not opened and others wait",
+                self.client_of(goes).number,
+            )
+            goes.lose()
+
+    def _count(self, client: ClientContext, *holders: Holder) -> None:
+        self._connected.take(holders)
+        client.holders += holders
 
     def join(self, place: Inside, mechanisms: tuple[Symbol, ...], user: str | None) -> Connection:
         """Makes the container's end of a connection within the process.
@@ -205,7 +247,7 @@ class Peers(ListeningSide):
         """
         connection = Connection(self._core, self, self._settings)
         connection.identity = user
-        self._enter(connection, place, mechanisms, NoSocket(place.name))
+        self._count(self._enter(connection, place, mechanisms, NoSocket(place.name)), ALL)
         return connection
 
     def _enter(
@@ -230,11 +272,10 @@ class Peers(ListeningSide):
         self.connections[connection] = client
         return client
 
-    def _log_refused(self) -> None:
+    def _log_refused(self, reason: object) -> None:
         """Says once a second that connections are refused, however many there are."""
         if self._core.now - self._refusal_logged_s >= 1.0:
             self._refusal_logged_s = self._core.now
-            reason = "the container is stopping" if self.is_draining else "the limit is reached"
             log.warning("refused a connection: %d are open, %s", len(self.connections), reason)
 
     def client_of(self, connection: Connection) -> ClientContext:
@@ -368,11 +409,8 @@ class Peers(ListeningSide):
             properties = opened.properties or {}
             is_client = CONSOLE not in properties
             redirect = self._elsewhere(client, properties) if is_client else None
-            if redirect is None and client.is_excess:
-                raise ProtocolError(
-                    Condition.RESOURCE_LIMIT_EXCEEDED,
-                    f"{self._limits.connections} connections are open, which is the limit",
-                )
+            if redirect is None:
+                self._demand_room(connection, client)
         except ProtocolError:
             self._open_to_refuse(connection)
             raise
@@ -384,9 +422,26 @@ class Peers(ListeningSide):
             return
         if 0 < connection.peer_idle_timeout_s < IMPATIENT_S:
             self._impatient.add(connection)
+        self._newcomers.leave(client.source, connection)
         connection.open(self._opening)
         client.is_counted = is_client
         self.clients += is_client
+
+    def _demand_room(self, connection: Connection, client: ClientContext) -> None:
+        """Counts a connection for its user.
+
+        Raises:
+            ProtocolError: It is beyond a limit.
+        """
+        users = () if connection.identity is None else (Holder("user", connection.identity),)
+        excess = client.excess or self._connected.excess(users)
+        if excess is None:
+            self._count(client, *users)
+            return
+        if client.excess is None:  # else it was counted as refused when it came
+            self.refused += 1
+            self._log_refused(excess)
+        raise ProtocolError(Condition.RESOURCE_LIMIT_EXCEEDED, str(excess))
 
     def _vhost_named(self, hostname: str) -> VirtualHost:
         """Finds the virtual host that an open asks for.
@@ -510,8 +565,7 @@ class Peers(ListeningSide):
             )
         if not is_sibling:
             self._demand_own_id(connection, opened.container_id, mesh)
-        del self.connections[connection]
-        self._impatient.discard(connection)
+        self._let_go(connection, self.client_of(connection))
         try:
             mesh.adopt(connection, opened)
         except ProtocolError:
@@ -567,14 +621,21 @@ class Peers(ListeningSide):
         """Forgets the connection."""
         client = self.client_of(connection)
         self._desk.end_connection(connection, client)
-        self.connections.pop(connection, None)
+        self._let_go(connection, client)
         if client.is_counted:
             client.is_counted = False
             self.clients -= 1
-        self._impatient.discard(connection)
         self._access.forget(connection)
         if error is not None:
             log.info("connection %d closed: %s", client.number, error.description)
+
+    def _let_go(self, connection: Connection, client: ClientContext) -> None:
+        """Takes a connection from those that stand here; its shares are free again."""
+        self.connections.pop(connection, None)
+        self._impatient.discard(connection)
+        self._newcomers.leave(client.source, connection)
+        self._connected.give_back(client.holders)
+        client.holders = ()
 
     def on_fault(self, connection: Connection, error: BaseException) -> None:
         """Logs what went wrong with one connection."""

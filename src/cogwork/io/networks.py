@@ -16,6 +16,9 @@ __all__ = ("Network", "Networks", "PeerName", "network_of", "socket_peer")
 
 Network = IPv4Network | IPv6Network
 
+SOURCE_BITS = 64
+"""A machine has as many addresses of IPv6 as it likes within its network."""
+
 
 class PeerName(NamedTuple):
     """Where a peer is.
@@ -37,6 +40,14 @@ class PeerName(NamedTuple):
             return None
         mapped = found.ipv4_mapped if isinstance(found, IPv6Address) else None
         return mapped or found
+
+    @property
+    def source(self) -> str:
+        """Its address as far as it counts for shares: of IPv6 the network; else the path."""
+        address = self.address
+        if address is None or address.version == 4:
+            return self.host if address is None else str(address)
+        return str(ip_network((int(address), SOURCE_BITS), strict=False))
 
     def __str__(self) -> str:
         """Writes host and port, or the path."""

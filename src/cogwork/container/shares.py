@@ -1,0 +1,158 @@
+"""Shares: how much of a resource the container, a user, a source address and a connection may have.
+
+Theory of operation. Whatever a client can take is counted for all who hold it: the container as a
+whole, the client's user, its source address, its connection. Each kind of holder has a limit. Who
+would be over one is told which limit it is, how much it has and the key that sets it; nobody else
+notices. How often something may be done is a token bucket for each holder. Counting is done where
+something is made and given up, never for a message.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+__all__ = ("ALL", "Bound", "Excess", "Holder", "Rate", "Tally")
+
+BURST_S = 2.0
+"""Who was quiet may do at once what it may do in so long: clients come back together."""
+
+QUIET_MAX = 4096
+"""Above so many holders those are forgotten that have their whole burst again."""
+
+
+class Holder(NamedTuple):
+    """Who has something.
+
+    Attributes:
+        kind: `container`, `user`, `source` or `connection`.
+        name: Which one.
+    """
+
+    kind: str
+    name: str
+
+    def __str__(self) -> str:
+        """Write it as it reads in an error."""
+        return "the container" if self.kind == "container" else f"{self.kind} {self.name!r:.80}"
+
+
+ALL = Holder("container", "")
+
+
+class Bound(NamedTuple):
+    """How much a holder of one kind may have.
+
+    Attributes:
+        most: So much.
+        key: The key of `[limits]` that says so.
+    """
+
+    most: int
+    key: str
+
+
+class Excess(NamedTuple):
+    """A holder that has all that it may have.
+
+    Attributes:
+        holder: Who.
+        what: Of what.
+        has: How much it has.
+        bound: How much it may have.
+    """
+
+    holder: Holder
+    what: str
+    has: int
+    bound: Bound
+
+    def __str__(self) -> str:
+        """Say it with the limit, its value and its key."""
+        return (
+            f"{self.holder} has {self.has} {self.what}, which is the limit "
+            f"(limits.{self.bound.key} = {self.bound.most})"
+        )
+
+
+class Tally:
+    """How much of one resource each holder has.
+
+    Attributes:
+        bounds: By kind of holder; a kind without one may have as much as it likes.
+    """
+
+    def __init__(self, what: str) -> None:
+        """Nobody has anything.
+
+        Args:
+            what: What is counted, as a plural.
+        """
+        self.bounds: Mapping[str, Bound] = {}
+        self._what = what
+        self._counts: Counter[Holder] = Counter()
+
+    def count_of(self, holder: Holder) -> int:
+        """Return how much a holder has."""
+        return self._counts[holder]
+
+    def excess(self, holders: Iterable[Holder]) -> Excess | None:
+        """Return which of them may have no more, the one first that is furthest above its limit."""
+        full = [
+            Excess(each, self._what, self._counts[each], bound)
+            for each in holders
+            if (bound := self.bounds.get(each.kind)) and self._counts[each] >= bound.most
+        ]
+        return max(full, key=lambda each: each.has - each.bound.most, default=None)
+
+    def take(self, holders: Iterable[Holder], amount: int = 1) -> None:
+        """Count what these have from now on, be it above their limits or not."""
+        for each in holders:
+            self._counts[each] += amount
+
+    def give_back(self, holders: Iterable[Holder], amount: int = 1) -> None:
+        """Count what they have no longer."""
+        for each in holders:
+            self._counts[each] -= amount
+            if self._counts[each] <= 0:
+                del self._counts[each]
+
+    def largest(self, kind: str) -> Holder | None:
+        """Return the holder of a kind that has most; None where none has anything."""
+        found = (each for each in self._counts if each.kind == kind)
+        return max(found, key=self._counts.__getitem__, default=None)
+
+
+class Rate:
+    """How often each holder may do something: a token bucket, kept as the time it is full again."""
+
+    def __init__(self) -> None:
+        """Nobody has done anything."""
+        self._free_s: dict[Holder, float] = {}
+
+    def wait_s(
+        self, holder: Holder, now_s: float, per_s: float, longest_s: float = 0.0
+    ) -> float | None:
+        """Count one more time; return how long the holder has to wait before it.
+
+        Args:
+            holder: Who.
+            now_s: By any monotonic clock.
+            per_s: How often it may be, each second.
+            longest_s: What is to wait longer is not done, and not counted: None is returned.
+        """
+        free_s = max(self._free_s.get(holder, 0.0), now_s - BURST_S)
+        wait_s = max(0.0, free_s - now_s)
+        if wait_s > longest_s:
+            return None
+        self._free_s[holder] = free_s + 1.0 / per_s
+        if len(self._free_s) > QUIET_MAX:
+            self._forget_quiet(now_s)
+        return wait_s
+
+    def _forget_quiet(self, now_s: float) -> None:
+        quiet_s = now_s - BURST_S
+        self._free_s = {each: at_s for each, at_s in self._free_s.items() if at_s > quiet_s}
