@@ -57,6 +57,7 @@ OF_TYPE = {
     "cogwork.cluster.levels.NotUnderstood": ExitCode.CONFIGURATION,
     "cogwork.container.addressing.AddressingError": ExitCode.CONFIGURATION,
     "cogwork.container.errors.ConfigurationError": ExitCode.CONFIGURATION,
+    "cogwork.container.security.outputs.SecurityLogError": ExitCode.CONFIGURATION,
     "cogwork.container.errors.OptionError": ExitCode.USAGE,
     "cogwork.container.users.PasswordHashError": ExitCode.CONFIGURATION,
     "cogwork.tls.contexts.TlsFilesError": ExitCode.CONFIGURATION,

@@ -216,6 +216,13 @@ def _show_one(screen: Console, container: dict[str, Any]) -> None:
             f"descriptors[/yellow]: {descriptors['limit']:,} are allowed",
             markup=True,
         )
+    security = container.get("security_log") or {"dropped": 0}
+    if security["dropped"]:
+        screen.print(
+            f"  [yellow]{security['dropped']:,} events of the security log were lost[/yellow]: "
+            f"its {security['to']} did not take them in time",
+            markup=True,
+        )
     if container["cluster"] is not None:
         screen.print(cluster_line(container["cluster"]), markup=True)
     for vhost, facts in (container["schemas"] or {}).items():

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import Condition, ProtocolError
 from cogwork.amqp.sasl import EXTERNAL, SaslCode
+from cogwork.container.clients import who_is
 from cogwork.container.login_delays import WAITING_MAX, LoginDelays
 from cogwork.container.permissions import Permissions, permissions_of
 from cogwork.container.reply_addresses import is_reply_address
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from cogwork.amqp.sasl import SaslInit
     from cogwork.amqp.types import Symbol
     from cogwork.container.clients import ClientContext
+    from cogwork.container.security.log import SecurityLog
     from cogwork.container.settings import Configuration, User
     from cogwork.dataplane.connection import Connection
     from cogwork.sasl.sides import Mechanism, ServerSide, Step
@@ -46,8 +48,14 @@ class Permits(dict[bytes, bool]):
     Those of one connection: so many links as there may be of it share what is remembered.
     """
 
-    def __init__(self, permissions: Permissions, vhost: str | None) -> None:
+    def __init__(
+        self,
+        permissions: Permissions,
+        vhost: str | None,
+        on_refused: Callable[[str], None],
+    ) -> None:
         super().__init__()
+        self._on_refused = on_refused
         self._permissions = permissions
         self._vhost = vhost
         self._bytes_left = PERMITS_BYTES_MAX
@@ -66,6 +74,7 @@ class Permits(dict[bytes, bool]):
                 "or dropped if they are settled",
                 name,
             )
+            self._on_refused(name)
         size_bytes = len(address) + PERMIT_BYTES
         if size_bytes <= self._bytes_left:
             self._bytes_left -= size_bytes
@@ -89,6 +98,7 @@ class _Login:
         side: The container's part.
         source: Where the peer is, as far as it counts for shares.
         user: Whom it gives itself out for, if it has said.
+        who: Whose connection it is, for the security log.
         task: Waits for a step that takes long; None while the peer has to say something.
         is_counted: Whether it counts among its user's logins of this second.
     """
@@ -97,6 +107,7 @@ class _Login:
     side: ServerSide
     source: str
     user: str
+    who: dict[str, object]
     task: asyncio.Task[None] | None = None
     is_counted: bool = False
 
@@ -112,19 +123,22 @@ class Access:
     """Decides over logins and permissions.
 
     Attributes:
+        security: Is told of logins, and of refusals.
         are_all_known: Tells whether no user may be declared that is not known here yet.
     """
 
-    def __init__(self, configuration: Configuration) -> None:
+    def __init__(self, configuration: Configuration, security: SecurityLog) -> None:
         """Reads the users.
 
         Args:
             configuration: With `[[user]]` and `[anonymous]`.
+            security: Is told of logins, and of refusals.
 
         Raises:
             PasswordHashError: A hash is malformed.
             VerifierError: A SCRAM verifier is malformed.
         """
+        self.security = security
         self._configuration = configuration
         self._passwords = PasswordChecker(configuration.users)
         self._verifiers = Verifiers(configuration.users, kept_secret(None))
@@ -192,6 +206,7 @@ class Access:
             ProtocolError: Its response is malformed.
         """
         if init.mechanism not in offered:
+            self._note_refusal(who_is(connection), init.mechanism, "the mechanism is not offered")
             connection.sasl_done(SaslCode.AUTH)
             return
         context = ServerContext(
@@ -203,7 +218,8 @@ class Access:
         )
         mechanism = MECHANISMS[init.mechanism]
         user = mechanism.user_of(init.initial_response or b"") or ""
-        login = _Login(init.mechanism, mechanism.server(context), context.source, user)
+        side = mechanism.server(context)
+        login = _Login(init.mechanism, side, context.source, user, who_is(connection))
         self._logins[connection] = login
         self._admit(connection, login, init.initial_response)
 
@@ -251,7 +267,11 @@ class Access:
             del self._delayed[source]
 
     def _take(self, connection: Connection, login: _Login, response: bytes | None) -> None:
-        step = login.side.respond(response)
+        try:
+            step = login.side.respond(response)
+        except ProtocolError as error:
+            self._note_refusal(login.who, login.mechanism, error.description)
+            raise
         if isinstance(step, (Challenge, Success, Failure)):
             self._go_on(connection, login, step)
         else:
@@ -266,6 +286,7 @@ class Access:
             login.task = None
             self._go_on(connection, login, taken)
         except ProtocolError as error:
+            self._note_refusal(login.who, login.mechanism, error.description)
             connection.on_violation(error.condition, error.description)
         connection.flush()
 
@@ -292,8 +313,11 @@ class Access:
         if isinstance(step, Success):
             if has_user:
                 self._delays.succeed(login.source, login.user)
+            who = {**login.who, "user": step.identity}
+            self.security.event("login", **who, mechanism=login.mechanism)
             connection.sasl_done(SaslCode.OK, step.identity, step.data)
             return
+        self._note_refusal({**login.who, "user": step.user}, login.mechanism, step.reason)
         # The cluster may have declared a user that is not known here yet.
         may_be_declared = not self.are_all_known() and not self.has(step.user or "")
         is_temporary = step.is_temporary or may_be_declared
@@ -322,6 +346,9 @@ class Access:
         login.task = None
         self._go_on(connection, login, step)
         connection.flush()
+
+    def _note_refusal(self, who: dict[str, object], mechanism: Symbol, reason: str) -> None:
+        self.security.event("login_refused", **who, mechanism=mechanism, reason=reason)
 
     # -- what the mechanisms ask
 

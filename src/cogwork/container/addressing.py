@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import CogworkError
 from cogwork.container.rules import queue_options, rule_of, stream_options
+from cogwork.container.security.settings import SECURITY_STREAM
 from cogwork.container.settings import Vhost
 from cogwork.router.addresses import (
     DEFAULT_RULES,
@@ -23,6 +24,9 @@ __all__ = ("AddressingError", "schema_engine_of", "table_of", "told_streams")
 
 TELEMETRY_RETENTION_S = 7 * 24 * 3600.0
 """Some hundred megabytes a container at most; who needs it for longer archives it."""
+
+SECURITY_RETENTION_S = 90 * 24 * 3600.0
+"""A quarter, to look back at what was noticed late."""
 
 _BUILT_IN = AddressTable(DEFAULT_RULES)
 
@@ -70,6 +74,8 @@ def _told(tables: Configuration | Vhost) -> dict[str, dict[str, float]]:
     found: dict[str, dict[str, float]] = {}
     if tables.telemetry is not None:
         found[f"stream/{tables.telemetry.stream}"] = {"retention_s": TELEMETRY_RETENTION_S}
+    if tables.security_log is not None and tables.security_log.to == "stream":
+        found[f"stream/{SECURITY_STREAM}"] = {"retention_s": SECURITY_RETENTION_S}
     return found | {f"stream/{each.stream}": {} for each in tables.audits}
 
 

@@ -15,6 +15,7 @@ from cogwork.amqp.performatives import Attach, ReceiverSettleMode, Role, SenderS
 from cogwork.amqp.terminus import COPY, Coordinator, Source, Target
 from cogwork.amqp.types import Symbol
 from cogwork.container.access import Permits
+from cogwork.container.clients import who_is
 from cogwork.container.filters import read_filters
 from cogwork.container.gateways.inside import Inside
 from cogwork.container.kept_links import (
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from cogwork.amqp.outcomes import DeliveryState
     from cogwork.amqp.terminus import ExpiryPolicy
     from cogwork.container.clients import ClientContext
+    from cogwork.container.security.log import SecurityLog
     from cogwork.container.settings import Limits, Right
     from cogwork.container.virtual_host import VirtualHost
     from cogwork.dataplane.addresses.entry import AddressEntry
@@ -70,6 +72,9 @@ STREAM_CREDIT = 3
 """Publishers of a stream get so many times the credit of others: what they send is answered only
 when it is on disks, so more is under way. Measured: three times as much keeps two cores busy."""
 
+
+IN, OUT = "in", "out"
+"""Which way a link's messages go, as seen from the container."""
 
 ANONYMOUS = "(anonymous)"
 """What is shown as the address of a link whose messages name theirs themselves."""
@@ -114,15 +119,17 @@ class Attachments:
         kept: Those of consumers that have been detached and may be resumed.
     """
 
-    def __init__(self, limits: Limits, reply_prefix: str) -> None:
+    def __init__(self, limits: Limits, reply_prefix: str, security: SecurityLog) -> None:
         """Starts with none.
 
         Args:
             limits: Window, message size.
             reply_prefix: What dynamic addresses start with.
+            security: Is told of what is refused, and of what is taken back.
         """
         self.limits = limits
         self._reply_prefix = reply_prefix
+        self._security = security
         self.links: dict[str, Link] = {}
         self.when_declared: Callable[[Callable[[], None]], None] | None = None
         self.kept = KeptLinks()
@@ -148,9 +155,22 @@ class Attachments:
             else:
                 self._take_consumer(link, attach, client)
         except Refused as refusal:
+            self._note_refusal(link, attach, refusal)
             link.refuse(refusal.condition, refusal.description)
         except FrameTooLarge as error:
             link.refuse(Condition.FRAME_SIZE_TOO_SMALL, str(error))
+
+    def _note_refusal(self, link: Link, attach: Attach, refusal: Refused) -> None:
+        is_sender = attach.role is Role.SENDER
+        terminus = attach.target if is_sender else attach.source
+        self._security.event(
+            "attach_refused",
+            **who_is(link.session.connection),
+            direction=IN if is_sender else OUT,
+            address=None if isinstance(terminus, Coordinator | None) else terminus.address,
+            condition=str(refusal.condition),
+            reason=refusal.description,
+        )
 
     def tick(self, now_s: float) -> None:
         """Let time pass, once a second."""
@@ -161,7 +181,43 @@ class Attachments:
         for session in connection.sessions:
             for link in list(session.links.values()):
                 if isinstance(link.context, Attachment):
-                    _permit_anew(link, link.context, client)
+                    self._permit_anew(link, link.context, client)
+
+    def _permit_anew(self, link: Link, attachment: Attachment, client: ClientContext) -> None:
+        """Detach a link that is not allowed any more, or take what it has beyond that."""
+        if isinstance(link.end, IncomingLink) and attachment.address == ANONYMOUS:
+            is_free, connection = client.is_free, link.session.connection
+            link.end.permit = None if is_free else self._permits_of(connection, client)
+            return
+        right: Right = "send" if isinstance(link.end, IncomingLink) else "receive"
+        is_reply = attachment.address.removeprefix("/").startswith(REPLY_PREFIX)
+        is_allowed = not client.permissions.are_none if is_reply else False
+        if not is_allowed and not client.may(right, attachment.address):
+            self._revoke(link, right, attachment.address, client)
+        elif isinstance(attachment.node, TopicNode) and isinstance(link.end, OutgoingLink):
+            _unbind_forbidden(attachment.node, link.end, client)
+
+    def _revoke(self, link: Link, right: Right, address: str, client: ClientContext) -> None:
+        text = missing(right, address)
+        log.info("a link of connection %d is detached: %s", client.number, text)
+        self._security.event(
+            "link_revoked",
+            **who_is(link.session.connection),
+            direction=IN if right == "send" else OUT,
+            address=address,
+            reason=text,
+        )
+        link.detach(AmqpError(condition=Condition.UNAUTHORIZED_ACCESS, description=text))
+
+    def _permits_of(self, connection: Connection, client: ClientContext) -> Permits:
+        """Return what a connection's messages may be sent to."""
+
+        def note(address: str) -> None:
+            self._security.event("send_refused", **who_is(connection), address=address)
+
+        if client.permits is None:
+            client.permits = Permits(client.permissions, client.vhost.name or None, note)
+        return client.permits
 
     def end_session(self, session: SessionEndpoint) -> None:
         """Go on to the end of what was kept for links of a session."""
@@ -200,7 +256,7 @@ class Attachments:
         if entry is None:
             end.refuser = Refuser(client, self.when_declared)
             if not client.is_free:
-                end.permit = _permits_of(client)
+                end.permit = self._permits_of(link.session.connection, client)
         attachment = Attachment(address or ANONYMOUS)
         attachment.is_temporary = target.dynamic and goes_with_its_link(target)
         self._enter(link, attachment)
@@ -545,13 +601,6 @@ def _is_stream(address: str, vhost: VirtualHost) -> bool:
     return vhost.rule_of(address)[1].kind == "stream"
 
 
-def _permits_of(client: ClientContext) -> Permits:
-    """Returns what a connection's messages may be sent to."""
-    if client.permits is None:
-        client.permits = Permits(client.permissions, client.vhost.name or None)
-    return client.permits
-
-
 def _agree(link: Link, attach: Attach, attachment: Attachment, source: Source) -> None:
     """Answers a consumer's attach."""
     try:
@@ -565,22 +614,6 @@ def _agree(link: Link, attach: Attach, attachment: Attachment, source: Source) -
         )
     except FrameTooLarge as error:
         link.refuse(Condition.FRAME_SIZE_TOO_SMALL, str(error))
-
-
-def _permit_anew(link: Link, attachment: Attachment, client: ClientContext) -> None:
-    """Detach a link that is not allowed any more, or take what it has beyond that."""
-    if isinstance(link.end, IncomingLink) and attachment.address == ANONYMOUS:
-        link.end.permit = None if client.is_free else _permits_of(client)
-        return
-    right: Right = "send" if isinstance(link.end, IncomingLink) else "receive"
-    is_reply = attachment.address.removeprefix("/").startswith(REPLY_PREFIX)
-    is_allowed = not client.permissions.are_none if is_reply else False
-    if not is_allowed and not client.may(right, attachment.address):
-        text = missing(right, attachment.address)
-        log.info("a link of connection %d is detached: %s", client.number, text)
-        link.detach(AmqpError(condition=Condition.UNAUTHORIZED_ACCESS, description=text))
-    elif isinstance(attachment.node, TopicNode) and isinstance(link.end, OutgoingLink):
-        _unbind_forbidden(attachment.node, link.end, client)
 
 
 def _unbind_forbidden(node: TopicNode, end: OutgoingLink, client: ClientContext) -> None:

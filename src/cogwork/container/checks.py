@@ -16,6 +16,7 @@ from cogwork.container.node_checks import check_kind
 from cogwork.container.permissions import USER, names_user
 from cogwork.container.place_checks import find_misplaced
 from cogwork.container.problems import Problem, each, named_twice, twice
+from cogwork.container.security.settings import SECURITY_STREAM
 from cogwork.container.tls_checks import check_ciphers_of, check_tls
 from cogwork.container.users import PasswordHashError, check_hash
 from cogwork.io.networks import network_of
@@ -109,6 +110,7 @@ def _configuration(configuration: Configuration) -> Iterator[Problem]:
         for problem in _virtual_host(vhost):
             yield problem.below("vhost", at)
     yield from _telemetry(configuration)
+    yield from _security_log(configuration)
     vhosts = {vhost.name for vhost in configuration.vhosts}
     yield from each("audit", configuration.audits, lambda it: _audit(it, vhosts))
     audited = [f"{it.vhost or ''}:{it.queue.lstrip('/')}" for it in configuration.audits]
@@ -420,6 +422,15 @@ def _telemetry(configuration: Configuration) -> Iterator[Problem]:
     if configuration.telemetry is not None:
         for problem in _plain("stream", configuration.telemetry.stream):
             yield problem.below("telemetry")
+
+
+def _security_log(configuration: Configuration) -> Iterator[Problem]:
+    options = configuration.security_log
+    if options is not None and options.to == "file" and options.path is None:
+        yield Problem(("security_log", "path"), "nothing", 'the name of the file for to = "file"')
+    if options is not None and options.to == "stream" and options.path is not None:
+        expected = f'no path: to = "stream" writes to stream/{SECURITY_STREAM}'
+        yield Problem(("security_log", "path"), f'"{options.path}"', expected)
 
 
 def _audit(audit: Audit, vhosts: set[str]) -> Iterator[Problem]:

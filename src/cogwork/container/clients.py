@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import socket
+import struct
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from cogwork.amqp.errors import Condition
+from cogwork.container.gateways.inside import NoSocket
 from cogwork.container.reply_addresses import is_reply_address
 from cogwork.container.shares import Holder
 from cogwork.io.networks import PeerName
@@ -13,19 +16,19 @@ from cogwork.router.own_addresses import missing
 from cogwork.spi.node import Refused
 
 if TYPE_CHECKING:
-    import socket
     from collections.abc import Callable
 
     from cogwork.amqp.types import Symbol
     from cogwork.container.access import Permits
-    from cogwork.container.gateways.inside import Inside, NoSocket
+    from cogwork.container.gateways.inside import Inside
     from cogwork.container.permissions import Permissions
     from cogwork.container.settings import Listen, Right
     from cogwork.container.shares import Excess
     from cogwork.container.virtual_host import VirtualHost
     from cogwork.container.workers import LinkSocket
+    from cogwork.dataplane.connection import Connection
 
-__all__ = ("ClientContext",)
+__all__ = ("ClientContext", "peer_of", "who_is")
 
 
 NOWHERE = PeerName("", 0)
@@ -118,3 +121,36 @@ class ClientContext:
         """
         if not self.may(right, address):
             raise Refused(missing(right, address), Condition.UNAUTHORIZED_ACCESS)
+
+
+def who_is(connection: Connection) -> dict[str, object]:
+    """Tell whose connection it is, as the security log has it."""
+    client = cast("ClientContext", connection.context)
+    return {
+        "user": connection.identity,
+        "peer": peer_of(client),
+        "connection": client.number,
+    }
+
+
+_IDS = struct.Struct("3i")
+"""Process, user and group, as Linux has them for the other end of a Unix-domain socket."""
+
+
+def peer_of(client: ClientContext) -> str:
+    """Tells where a client is: host and port, or which process on this machine."""
+    peer, sock = client.peer, client.sock
+    if isinstance(sock, NoSocket):
+        return sock.getpeername()
+    if peer.port:
+        return f"{peer.host}:{peer.port}"
+    return peer.host or _process_at(sock)
+
+
+def _process_at(sock: socket.socket) -> str:
+    """Tells who has connected by a Unix-domain socket, where the system does."""
+    option = getattr(socket, "SO_PEERCRED", None)
+    if option is None or sock.family != socket.AF_UNIX or sock.fileno() < 0:
+        return ""
+    ids = sock.getsockopt(socket.SOL_SOCKET, option, _IDS.size)
+    return "process {}, user {}, group {}".format(*_IDS.unpack(ids))

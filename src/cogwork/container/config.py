@@ -38,6 +38,7 @@ from cogwork.container.settings import (
     Configuration,
     Link,
     Listen,
+    SecurityLogOptions,
     Telemetry,
     Tls,
 )
@@ -58,7 +59,7 @@ __all__ = (
     "with_options",
 )
 
-Table = TypeVar("Table", Tls, Link)
+Table = TypeVar("Table", Tls, Link, SecurityLogOptions)
 
 HERE = FilePath()
 
@@ -477,6 +478,7 @@ def _relative_to(configuration: Configuration, directory: FilePath) -> Configura
     listeners = [anchor_listen(each) for each in configuration.listeners]
     of_links = ("certificate", "key", "ca", "password_file", "key_password_file", "crl_file")
     links = [anchor(link, *of_links) for link in configuration.links]
+    security = configuration.security_log
     gateways = {
         name: {key: _anchored(directory, key, value) for key, value in options.items()}
         for name, options in configuration.gateways.items()
@@ -486,6 +488,7 @@ def _relative_to(configuration: Configuration, directory: FilePath) -> Configura
         listeners=listeners,
         links=links,
         data_dir=anchored(configuration.data_dir),
+        security_log=security and anchor(security, "path"),
         gateways=gateways,
     )
 

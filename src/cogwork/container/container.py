@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
+from cogwork import __version__
 from cogwork.amqp.errors import AmqpError, Condition
 from cogwork.amqp.types import UInt
 from cogwork.container.access import Access
@@ -41,6 +42,7 @@ from cogwork.container.overdue import detach_dear, detach_overdue
 from cogwork.container.peers import Peers
 from cogwork.container.reply_addresses import replies_to
 from cogwork.container.schemas.service import CheckThreads, Schemas
+from cogwork.container.security.log import SecurityLog
 from cogwork.container.selection import DearSelectorError
 from cogwork.container.telemetry.audits import Audits
 from cogwork.container.telemetry.heartbeat import Heartbeat
@@ -87,6 +89,7 @@ class Container:
     Attributes:
         configuration: As it was taken over last.
         id: Its name.
+        security: Its security log.
         incarnation: Tells its lives apart: the start's time in milliseconds.
         started_at: When it was made, by the wall clock.
         core: Its data plane.
@@ -125,8 +128,10 @@ class Container:
         self.outgoing = Outgoing(self.core)
         self._virtual_hosts = VirtualHosts(self._make_vhost)
         self.vhosts = self._virtual_hosts.by_name
-        self._access = Access(configuration)
-        self.attachments = Attachments(self.limits, replies_to(self.id, self.incarnation))
+        self.security = SecurityLog(self.id, configuration.security_log)
+        self._access = Access(configuration, self.security)
+        prefix = replies_to(self.id, self.incarnation)
+        self.attachments = Attachments(self.limits, prefix, self.security)
         self.peers = Peers(
             self.core,
             self.id,
@@ -220,6 +225,7 @@ class Container:
         Raises:
             ListenError: A port or a path is taken.
             LogError: The write-ahead log is damaged.
+            SecurityLogError: Nothing can be written where the security log is to be.
             TlsFilesError: A certificate cannot be used.
         """
         try:
@@ -229,6 +235,8 @@ class Container:
             raise
 
     def _start(self) -> None:
+        self.security.open(self.vhosts[""])
+        self.security.event("started", version=__version__)
         self.replication.start()
         self._virtual_hosts.start_schemas()
         listeners = self.configuration.listeners
@@ -272,6 +280,7 @@ class Container:
             workers=old.workers,
             telemetry=old.telemetry,
             audits=old.audits,
+            security_log=old.security_log,
             arrow=old.arrow,
             gateways=old.gateways,
         )
@@ -369,6 +378,7 @@ class Container:
         await self.replication.hand_over()
         await _wait_while(lambda: self.unsettled or not self.gateways.are_drained, limit_s)
         await self._end_credit(under_way_s, has_all_end=True)
+        self.security.event("stopped")
         self._virtual_hosts.give_back()
         await asyncio.sleep(0)  # engines that are awaited answer then
         self.core.flush()
@@ -394,6 +404,7 @@ class Container:
         await self.replication.close()
         self._effects.close()
         self._access.close()
+        self.security.close()
 
     async def _end_credit(self, under_way_s: float, *, has_all_end: bool) -> None:
         """Has others send no more, and waits for what was under way."""
@@ -454,6 +465,7 @@ class Container:
 
     def _sweep(self, now_s: float) -> None:
         self.peers.sweep(now_s)
+        self.security.tick(now_s)
         self._balance.tick(now_s)
         self._memory.sweep(self.core.held_bytes)
         self._listeners.look()

@@ -38,7 +38,7 @@ _IDENTITIES: dict[str, Callable[[Any], str]] = {
 
 RESTART_KEYS = frozenset(
     {"id", "data_dir", "workers", "listen", "link", "mesh", "cluster", "engine", "node", "arrow"}
-    | {"telemetry", "audit", "gateway"}
+    | {"telemetry", "audit", "security_log", "gateway"}
 )
 """What the process holds on to: its identity, its directory, sockets, links, nodes and records."""
 

@@ -291,6 +291,7 @@ class Listeners:
         """Closes a connection; says why once a second, however many there are."""
         sock.close()
         self._peers.refused += 1
+        self._peers.note_refusal(place.listen, peer, why)
         now_s = time.monotonic()
         if now_s - self._refused_logged_s < 1.0:
             self._refused_since += 1

@@ -29,7 +29,7 @@ from cogwork.amqp.performatives import Attach, Open
 from cogwork.amqp.redirect import CONSOLE, FORCE, MESH, REDIRECTS
 from cogwork.amqp.sasl import ANONYMOUS, SaslInit, SaslResponse
 from cogwork.amqp.types import Symbol
-from cogwork.container.clients import ClientContext
+from cogwork.container.clients import ClientContext, peer_of, who_is
 from cogwork.container.gateways.inside import Inside, NoSocket
 from cogwork.container.mesh.connection import TRACE
 from cogwork.container.newcomers import Newcomers
@@ -133,6 +133,7 @@ class Peers(ListeningSide):
         self._core = core
         self._container_id = container_id
         self._access = access
+        self._security = access.security
         self._desk = desk
         self._vhosts = vhosts
         self._offered: dict[Symbol, object] = {}
@@ -202,7 +203,9 @@ class Peers(ListeningSide):
         crowd = self._newcomers.excess(source) if holders else None
         if self.is_draining or crowd or excess:
             self.refused += 1
-            self._log_refused("the container is stopping" if self.is_draining else crowd or excess)
+            reason = "the container is stopping" if self.is_draining else str(crowd or excess)
+            self._log_refused(reason)
+            self.note_refusal(listen, peer, reason)
         is_told = excess is None or excess.has - excess.bound.most < TOLD_MAX
         if self.is_draining or crowd or not is_told:
             sock.close()
@@ -277,6 +280,13 @@ class Peers(ListeningSide):
         if self._core.now - self._refusal_logged_s >= 1.0:
             self._refusal_logged_s = self._core.now
             log.warning("refused a connection: %d are open, %s", len(self.connections), reason)
+
+    def note_refusal(
+        self, listen: Listen | LinkSocket | Inside, peer: PeerName | str, reason: str
+    ) -> None:
+        """Has the security log tell of a connection that was closed before anybody logged in."""
+        listener = f"{listen.scheme}://{listen.endpoint}"
+        self._security.event("connection_refused", peer=str(peer), listener=listener, reason=reason)
 
     def client_of(self, connection: Connection) -> ClientContext:
         """Returns what is kept with a connection."""
@@ -393,9 +403,21 @@ class Peers(ListeningSide):
         """Lets a peer be anonymous without SASL where it could be with it."""
         if self.mesh is not None and not self.mesh.readiness.is_reached:
             return False
-        return ANONYMOUS in self.sasl_mechanisms(connection)
+        may_skip = ANONYMOUS in self.sasl_mechanisms(connection)
+        if may_skip:
+            self._security.event("login", **who_is(connection), mechanism=None)
+        return may_skip
 
     def on_open(self, connection: Connection, opened: Open) -> None:
+        """Answers an open, or refuses it."""
+        try:
+            self._take_open(connection, opened)
+        except ProtocolError as error:
+            reason = error.description
+            self._security.event("open_refused", **who_is(connection), reason=reason)
+            raise
+
+    def _take_open(self, connection: Connection, opened: Open) -> None:
         """Finds the virtual host, answers the open, and has it decided who has to go elsewhere."""
         client = self.client_of(connection)
         if MESH in (opened.properties or {}):
@@ -506,6 +528,7 @@ class Peers(ListeningSide):
         if connection.is_over:
             return
         log.warning("connection %d: closed, because %s", client.number, why)
+        self._security.event("connection_revoked", **who_is(connection), reason=why)
         if connection.remote is None:  # it gets no further
             connection.lose()
         else:
@@ -513,6 +536,12 @@ class Peers(ListeningSide):
 
     def _why_unwelcome(self, revoked: Mapping[str, str], connection: Connection) -> str | None:
         """Tells why the other end of a link is taken no longer; None where it is."""
+        why = self._why_no_container(revoked, connection)
+        if why is not None:
+            self._security.event("connection_revoked", **who_is(connection), reason=why)
+        return why
+
+    def _why_no_container(self, revoked: Mapping[str, str], connection: Connection) -> str | None:
         user = connection.identity
         if self.client_of(connection).listen.is_for_links:
             return None
@@ -639,8 +668,11 @@ class Peers(ListeningSide):
 
     def on_fault(self, connection: Connection, error: BaseException) -> None:
         """Logs what went wrong with one connection."""
-        number = self.client_of(connection).number
+        client = self.client_of(connection)
+        number = client.number
         if isinstance(error, StreamError):  # the peer's doing, and nothing of ours to be looked for
+            if not connection.authenticated:
+                self.note_refusal(client.listen, peer_of(client), str(error))
             log.warning("connection %d: %s", number, error)
         else:
             log.error("connection %d: %s", number, error, exc_info=error)

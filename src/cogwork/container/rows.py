@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
-import struct
 import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, cast
@@ -14,7 +12,7 @@ from msgspec import structs
 from cogwork import __version__
 from cogwork.amqp.performatives import Role
 from cogwork.container.attachments import Attachment
-from cogwork.container.gateways.inside import NoSocket
+from cogwork.container.clients import peer_of
 from cogwork.container.memory import resident_bytes
 from cogwork.dataplane.addresses.entry import BALANCED_CODE, CLOSEST_CODE, MULTICAST_CODE
 from cogwork.dataplane.transport.outgoing import OutgoingLink
@@ -53,7 +51,6 @@ __all__ = (
     "iso_time",
     "link_row",
     "node_row",
-    "peer_of",
     "session_name",
     "session_row",
     "storing_row",
@@ -71,6 +68,7 @@ CONTAINER = (
         "unroutable",
         "durable_in_memory",
         "certificate_days_left",
+        "security_log",
     ),
     *("workers", "cluster", "schemas", "gateways", "totals", "limits"),
 )
@@ -168,6 +166,7 @@ def container_row(container: Container) -> Row:
         "unroutable": sum(vhost.space.unroutable for vhost in container.vhosts.values()),
         "durable_in_memory": durable_in_memory(container),
         "certificate_days_left": EXPIRY.days_left(),
+        "security_log": container.security.facts(),
         "workers": container.workers,
         "cluster": container.replication.cluster_facts(),
         "schemas": schema_facts(container),
@@ -235,29 +234,6 @@ def _deliveries(connection: Connection, role: Role) -> int:
     """Count the deliveries of the links that stand, by the container's role."""
     links = (link for session in connection.sessions for link in session.links.values())
     return sum(link.end.deliveries for link in links if link.role is role and link.end is not None)
-
-
-_IDS = struct.Struct("3i")
-"""Process, user and group, as Linux has them for the other end of a Unix-domain socket."""
-
-
-def peer_of(client: ClientContext) -> str:
-    """Tells where a client is: host and port, or which process on this machine."""
-    peer, sock = client.peer, client.sock
-    if isinstance(sock, NoSocket):
-        return sock.getpeername()
-    if peer.port:
-        return f"{peer.host}:{peer.port}"
-    return peer.host or _process_at(sock)
-
-
-def _process_at(sock: socket.socket) -> str:
-    """Tells who has connected by a Unix-domain socket, where the system does."""
-    option = getattr(socket, "SO_PEERCRED", None)
-    if option is None or sock.family != socket.AF_UNIX or sock.fileno() < 0:
-        return ""
-    ids = sock.getsockopt(socket.SOL_SOCKET, option, _IDS.size)
-    return "process {}, user {}, group {}".format(*_IDS.unpack(ids))
 
 
 def _product(properties: dict[str, object]) -> str:

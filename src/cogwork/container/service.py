@@ -1,7 +1,8 @@
 """A container in the foreground: what signals make it do, until one of them stops it.
 
 SIGTERM and SIGINT let deliveries settle and stop, a second one stops at once. SIGHUP reads the
-configuration and the certificates again. SIGUSR1 writes the whole state, SIGUSR2 one line.
+configuration and the certificates again, and opens the file of the security log anew. SIGUSR1
+writes the whole state, SIGUSR2 one line.
 """
 
 from __future__ import annotations
@@ -134,12 +135,14 @@ class Service:
 
     def _reload(self) -> None:
         """Takes over what the configuration says now, and reports the difference."""
+        self._container.security.reopen()
         try:
             configuration = self._load()
             changes = difference(self._container.configuration, configuration)
             problems = self._container.reconfigure(configuration)
         except (CogworkError, OSError) as error:
             log.error("cannot reload the configuration, the old one stays in effect: %s", error)
+            self._container.security.event("reload_refused", reason=str(error))
             return
         self._keep_awake(is_wanted=configuration.keep_awake)
         for change in changes:
@@ -147,6 +150,7 @@ class Service:
         for problem in problems:
             log.error("cannot reload a certificate, the old one stays in use: %s", problem)
         log.info("configuration reloaded: %d changes", len(changes))
+        self._container.security.event("reloaded", changes=[str(each) for each in changes])
 
     def _start(self, job: Callable[[], Coroutine[None, None, None]]) -> None:
         task = asyncio.get_running_loop().create_task(job())

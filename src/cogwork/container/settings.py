@@ -14,6 +14,7 @@ from msgspec import Meta, Struct, field, structs
 from cogwork.amqp.redirect import Host
 from cogwork.container.limits import Count, Limits, Positive
 from cogwork.container.mesh.settings import Link, MeshOptions
+from cogwork.container.security.settings import SecurityLogOptions
 from cogwork.container.telemetry.settings import Audit, Telemetry
 from cogwork.nodes.queue.options import COUNT_MAX, SECONDS_MAX
 from cogwork.router.own_addresses import MANAGEMENT
@@ -39,6 +40,7 @@ __all__ = (
     "QueueOptions",
     "Right",
     "Schema",
+    "SecurityLogOptions",
     "Stream",
     "StreamOptions",
     "Telemetry",
@@ -532,6 +534,7 @@ class Configuration(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         schemas: `[[schema]]`.
         telemetry: `[telemetry]`; None tells nothing.
         audits: `[[audit]]`.
+        security_log: `[security_log]`; None writes none.
         engines: `[[engine]]`.
         nodes: `[[node]]`.
         arrow: `[arrow]`.
@@ -557,6 +560,7 @@ class Configuration(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     schemas: list[Schema] = field(default_factory=list, name="schema")
     telemetry: Telemetry | None = None
     audits: list[Audit] = field(default_factory=list, name="audit")
+    security_log: SecurityLogOptions | None = None
     engines: list[Engine] = field(default_factory=list, name="engine")
     nodes: list[Node] = field(default_factory=list, name="node")
     arrow: Arrow = field(default_factory=Arrow)

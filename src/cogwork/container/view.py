@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeGuard, TypeVar, cast
 from cogwork.amqp.errors import AmqpError, Condition
 from cogwork.amqp.performatives import Role
 from cogwork.container.attachments import Attachment
+from cogwork.container.clients import who_is
 from cogwork.container.cluster.known import demand_known
 from cogwork.container.cluster.raft import KIND as STREAM
 from cogwork.container.declarations import Declarations
@@ -88,6 +89,18 @@ class View:
         if not isinstance(source, IncomingLink) or source.detached:
             return None
         return ClientRequester(cast("Connection", source.session.wire.owner))
+
+    def note_request(
+        self, requester: Requester, what: Mapping[str, str], *, refusal: str | None
+    ) -> None:
+        """Have the security log tell of a request."""
+        assert isinstance(requester, ClientRequester)
+        fields = {**who_is(requester.connection), **what, "vhost": self._vhost.name}
+        security = self._container.security
+        if refusal is None:
+            security.event("management", **fields)
+        else:
+            security.event("management_refused", **fields, reason=refusal)
 
     def soon(self, step: Callable[[], None]) -> None:
         """Calls `step` in the event loop's next turn."""

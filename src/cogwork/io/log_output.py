@@ -1,4 +1,4 @@
-"""Standard error as the place of a log: whoever reads it, or does not, never stops the process.
+"""A descriptor as the place of a log: whoever reads it, or does not, never stops the process.
 
 A reader that stands still (a stopped pager, a full journal) blocks whoever writes to its pipe. So
 lines go into a bounded buffer, and a thread of its own writes them. What finds the buffer full is
@@ -15,6 +15,10 @@ import sys
 import threading
 from collections import deque
 from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = ("LogOutput", "standard_error")
 
@@ -25,6 +29,11 @@ FLUSH_S = 1.0
 """So long a process that ends waits for what is not written yet."""
 
 
+def _line_of(dropped: int) -> str:
+    """Return what a person is told of lines that were dropped."""
+    return f"cogwork: {dropped:,} lines of the log were dropped: nobody read them in time"
+
+
 class LogOutput:
     """Writes to a descriptor from a thread of its own.
 
@@ -32,16 +41,25 @@ class LogOutput:
         dropped: Lines that were dropped since the start.
     """
 
-    def __init__(self, descriptor: int, buffer_bytes: int = BUFFER_BYTES) -> None:
-        """Start the thread, which ends with the process.
+    def __init__(
+        self,
+        descriptor: int,
+        buffer_bytes: int = BUFFER_BYTES,
+        line_of: Callable[[int], str] = _line_of,
+    ) -> None:
+        """Start the thread, which ends with `close` or with the process.
 
         Args:
             descriptor: Where to write.
             buffer_bytes: How much may wait to be written.
+            line_of: Return the line, without its end, that tells how many lines were dropped.
         """
         self.dropped = 0
         self._descriptor = descriptor
         self._buffer_bytes = buffer_bytes
+        self._line_of = line_of
+        self._is_torn = False
+        self._is_closing = False
         self._waiting: deque[bytes] = deque()
         self._waiting_bytes = 0
         self._told = 0
@@ -75,10 +93,27 @@ class LogOutput:
         with self._changed:
             return self._changed.wait_for(lambda: not self._waiting, timeout_s)
 
+    def close(self, timeout_s: float = FLUSH_S) -> bool:
+        """Write what waits, but not for long, and end the thread, which writes nothing after that.
+
+        Args:
+            timeout_s: The longest wait in seconds.
+
+        Returns:
+            Whether everything is written, so that the descriptor may be closed.
+        """
+        is_written = self.flush(timeout_s)
+        with self._changed:
+            self._is_closing = True
+            self._changed.notify_all()
+        return is_written
+
     def _run(self) -> None:
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._waiting)
+                self._changed.wait_for(lambda: self._waiting or self._is_closing)
+                if self._is_closing:
+                    return
                 data = self._waiting[0]
             is_written = self._write(data)
             with self._changed:
@@ -98,20 +133,24 @@ class LogOutput:
         count = self.dropped - self._told
         if count:
             self._told = self.dropped
-            line = f"cogwork: {count:,} lines of the log were dropped: nobody read them in time\n"
-            self._waiting.append(line.encode())
+            line = f"{self._line_of(count)}\n".encode()
+            self._waiting.append(line)
             self._waiting_bytes += len(line)
 
     def _write(self, data: bytes) -> bool:
         """Write all of it; say whether there was anybody to write to."""
-        view = memoryview(data)
+        # What a full disk has cut off must not become the beginning of another line.
+        whole = b"\n" + data if self._is_torn else data
+        view = memoryview(whole)
         while view:
             try:
                 view = view[os.write(self._descriptor, view) :]
             except BlockingIOError:
                 select.select([], [self._descriptor], [])
             except OSError:  # its reader has left, or its disk is full
+                self._is_torn = self._is_torn or len(view) < len(whole)
                 return False
+        self._is_torn = False
         return True
 
 

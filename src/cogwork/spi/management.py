@@ -238,6 +238,17 @@ class ContainerView(Protocol):
     def requester(self, source: Terminus | None) -> Requester | None:
         """Finds whose request came from `source`; None where its link has gone."""
 
+    def note_request(
+        self, requester: Requester, what: Mapping[str, str], *, refusal: str | None
+    ) -> None:
+        """Take note, for the security log, of a request that did more than look, or was refused.
+
+        Args:
+            requester: Who has asked.
+            what: The `operation`, the `type` and the `name` of the request.
+            refusal: Which permission is missing; None where it was carried out.
+        """
+
     def soon(self, step: Callable[[], None]) -> None:
         """Calls `step` once other traffic has had its turn."""
 

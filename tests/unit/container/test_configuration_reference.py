@@ -35,6 +35,7 @@ SECTIONS: dict[str, type[msgspec.Struct]] = {
     "`[[schema]]`": settings.Schema,
     "`[telemetry]`": settings.Telemetry,
     "`[[audit]]`": settings.Audit,
+    "`[security_log]`": settings.SecurityLogOptions,
     "`[[engine]]`": settings.Engine,
     "`[[node]]`": settings.Node,
     "`[[vhost]]`": settings.Vhost,

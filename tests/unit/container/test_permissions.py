@@ -10,6 +10,7 @@ from msgspec import structs
 from cogwork.container import permissions
 from cogwork.container.access import Access, Permits
 from cogwork.container.permissions import Permissions, permissions_of
+from cogwork.container.security.log import SecurityLog
 from cogwork.container.settings import RIGHTS, Anonymous, Configuration, Permission, User
 from cogwork.router.addresses import MAX_ADDRESS_LENGTH
 from cogwork.router.patterns import misplaced_wildcard
@@ -124,7 +125,7 @@ def test_anonymous_may_do_everything_only_while_there_is_no_user() -> None:
         assert as_said is not None
         assert as_said.allows("send", "a")
         assert not as_said.allows("send", "b")
-    access = Access(Configuration(users=[User(name="alice")]))
+    access = Access(Configuration(users=[User(name="alice")]), SecurityLog("box", None))
     assert not access.is_container(None)
     access.close()
 
@@ -201,13 +202,13 @@ def test_wildcards_are_whole_words(pattern: str, word: str | None) -> None:
 def test_who_may_do_little_without_a_name_does_not_do_all_by_a_link(
     anonymous: Anonymous, links: bool
 ) -> None:
-    access = Access(Configuration(anonymous=anonymous))
+    access = Access(Configuration(anonymous=anonymous), SecurityLog("box", None))
     assert access.is_container(None) is links
     access.close()
 
 
 def test_what_is_remembered_of_addresses_is_bounded() -> None:
-    permits = Permits(Permissions([Permission(address="a/#", rights=["send"])]), None)
+    permits = Permits(Permissions([Permission(address="a/#", rights=["send"])]), None, print)
     addresses = [b"a/%05d" % number + b"x" * 1_000 for number in range(5_000)]
     assert all(permits[address] for address in addresses)
     assert sum(map(len, permits)) <= 1 << 20
@@ -219,7 +220,7 @@ def test_what_is_remembered_of_addresses_is_bounded() -> None:
 def test_what_may_not_be_sent_where_messages_name_it_is_told_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    permits = Permits(Permissions([Permission(address="rpc/#", rights=["send"])]), None)
+    permits = Permits(Permissions([Permission(address="rpc/#", rights=["send"])]), None, print)
     assert permits[b"rpc/compute"]
     assert not caplog.records
     assert permits[b"_reply/a.1/1"]

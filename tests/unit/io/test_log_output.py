@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import threading
+from typing import TYPE_CHECKING
 
 from cogwork.io.log_output import LogOutput
+
+if TYPE_CHECKING:
+    import pytest
 
 LINE = b"x" * 99 + b"\n"
 PIPE_BYTES = 4096
@@ -95,3 +100,38 @@ def test_many_threads_write_whole_lines() -> None:
     os.close(writer)
     reading.join()
     assert b"".join(found) == LINE * 2000
+
+
+def test_a_line_that_a_full_disk_has_cut_off_spoils_no_other_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    reader, writer = os.pipe()
+    whole = os.write
+    left = [4, 0]
+
+    def write(descriptor: int, data: bytes) -> int:
+        """Have room for four bytes, then for none, then for everything."""
+        if not left:
+            return whole(descriptor, data)
+        room = left.pop(0)
+        if not room:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return whole(descriptor, data[:room])
+
+    monkeypatch.setattr(os, "write", write)
+    output = LogOutput(writer, line_of="{} lost".format)
+    output.write(b"first line\n")
+    assert output.flush(30)
+    output.write(b"second\n")
+    assert output.close(30)
+    assert os.read(reader, 1000) == b"firs\nsecond\n1 lost\n"
+
+
+def test_nothing_is_written_after_the_end() -> None:
+    reader, writer = os.pipe()
+    output = LogOutput(writer)
+    output.write(b"one\n")
+    assert output.close(30)
+    output.write(b"two\n")
+    os.close(writer)
+    assert os.read(reader, 1000) == b"one\n"

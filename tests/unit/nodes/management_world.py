@@ -131,6 +131,7 @@ class FakeContainer:
 
     def __init__(self, *, is_default: bool = True) -> None:
         self.asker: Asker | None = Asker(("manage", "$management"))
+        self.noted: list[tuple[str | None, ...]] = []
         self.later: list[Callable[[], None]] = []
         self.queues: dict[str, Shelf] = {}
         self.accepts = True
@@ -154,6 +155,11 @@ class FakeContainer:
 
     def requester(self, source: Terminus | None) -> Asker | None:
         return self.asker
+
+    def note_request(
+        self, requester: object, what: Mapping[str, str], *, refusal: str | None
+    ) -> None:
+        self.noted.append((*what.values(), refusal))
 
     def soon(self, step: Callable[[], None]) -> None:
         self.later.append(step)

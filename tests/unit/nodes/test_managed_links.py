@@ -46,3 +46,22 @@ def test_the_mesh_is_no_other_virtual_hosts_business() -> None:
     reply = world.ask(operation="CREATE", type="org.cogwork.link", name="there:2")
     assert status(reply) == 400
     assert world.container.mesh.costs == {}
+
+
+def test_the_security_log_hears_of_what_is_changed_or_refused_and_of_no_password(
+    world: World,
+) -> None:
+    asked = {"type": "org.cogwork.link", "name": "amqp://me:pass@word@there:2"}
+    world.ask(operation="READ", type="org.cogwork.mesh")
+    world.ask(operation="QUERY", type="org.cogwork.link")
+    world.ask(operation="PURGE", type="queue", name="queue/none")
+    assert world.container.noted == [], "to look changes nothing, nor does what fails"
+    world.ask(**asked, operation="CREATE")
+    assert world.container.noted.pop() == ("CREATE", "org.cogwork.link", "there:2", None)
+    assert world.container.asker is not None
+    world.container.asker.rights.clear()
+    world.ask(operation="READ", type="org.cogwork.mesh")
+    *what, refusal = world.container.noted.pop()
+    assert what == ["READ", "org.cogwork.mesh", ""]
+    assert refusal is not None
+    assert "no permission to manage" in refusal

@@ -31,6 +31,7 @@ from cogwork.arrow.serving.turns import Turns
 from cogwork.container.access import Access
 from cogwork.container.listeners import Listeners
 from cogwork.container.peers import Peers
+from cogwork.container.security.log import SecurityLog
 from cogwork.dataplane.core import Core
 from cogwork.io.heap import keep_freed
 from cogwork.io.idle import IdleClock
@@ -76,13 +77,15 @@ class Reader:
         self._asker = Asker(self._frames, lambda: pace.tell_live(time.monotonic()))
         turns = Turns(pace, IdleClock())
         self._core = Core(_note_fault)
-        self._access = Access(configuration)
+        name = f"{job.container}.arrow{job.number}"
+        self._security = SecurityLog(name, configuration.security_log)
+        self._access = Access(configuration, self._security)
         if configuration.data_dir is not None:  # the container's own: both tell the same
             self._access.keep_secrets(Path(configuration.data_dir))
         names = ["", *(vhost.name for vhost in configuration.vhosts)]
         self._peers = Peers(
             self._core,
-            f"{job.container}.arrow{job.number}",
+            name,
             self._access,
             Links(self._core, self._asker, turns),
             vhosts=cast("Any", {name: _Vhost(name) for name in names}),
@@ -99,6 +102,7 @@ class Reader:
         Args:
             load: Reads the configuration again.
         """
+        self._security.open()
         loop = asyncio.get_running_loop()
         asking = loop.create_task(self._asker.run())
         loop.add_signal_handler(signal.SIGTERM, asking.cancel)
@@ -118,6 +122,7 @@ class Reader:
         return [structs.replace(listen, port=ports[place_of(listen)]) for listen in listeners]
 
     def _reload(self, load: Callable[[], Configuration]) -> None:
+        self._security.reopen()
         try:
             configuration = load()
             self._peers.permit_anew(self._access.replace(configuration))
@@ -132,6 +137,7 @@ class Reader:
         self._ticks += 1
         if self._ticks % SWEEP_TICKS == 0:
             self._peers.sweep(self._core.now)
+            self._security.tick(self._core.now)
         self._core.flush()
 
     async def _close(self) -> None:
@@ -145,6 +151,7 @@ class Reader:
             await asyncio.sleep(0.01)
         self._peers.lose()
         self._access.close()
+        self._security.close()
         self._frames.close()
 
 

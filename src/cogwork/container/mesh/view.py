@@ -7,8 +7,8 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
+from cogwork.container.clients import peer_of
 from cogwork.container.mesh.urls import BadLinkUrl, LinkUrl
-from cogwork.container.rows import peer_of
 from cogwork.router.mesh.link import State
 from cogwork.spi.mesh import LinkRow
 from cogwork.spi.node import Refused

@@ -20,10 +20,11 @@ from cogwork.dataplane.addresses.entry import CLOSEST_CODE, AddressEntry
 from cogwork.dataplane.addresses.port import Port
 from cogwork.dataplane.encoding.codec import encode
 from cogwork.dataplane.message.messages import Message
+from cogwork.nodes.management.links import LINK
 from cogwork.nodes.management.operations import Operations
 from cogwork.nodes.management.request import Reply, Request
 from cogwork.spi.effects import ACCEPTED, Send
-from cogwork.spi.management import ManagementError
+from cogwork.spi.management import BAD_REQUEST, FORBIDDEN, UNAUTHORIZED, ManagementError
 from cogwork.spi.node import Refused
 
 if TYPE_CHECKING:
@@ -48,6 +49,12 @@ WAITING_MAX = 10_000
 
 REQUEST_SIZE_BYTES_MAX = 256 * 1024
 """A request says what is to be done; ten thousand patterns fit."""
+
+LOOKS = frozenset(
+    {"READ", "QUERY", "BOUNDS", "REPORT", "SUBSCRIBE", "UNSUBSCRIBE"}
+    | {"GET-TYPES", "GET-ATTRIBUTES", "GET-OPERATIONS", "GET-MGMT-NODES"}
+)
+"""Operations that change nothing of anybody else's."""
 
 REJECTED, RELEASED = 0x25, 0x26
 """Descriptor codes of outcomes (AMQP 1.0 §3.4.3, §3.4.4)."""
@@ -220,10 +227,22 @@ class ManagementNode:
 
     def _answer(self, task: _Task, reply: Reply) -> None:
         self.requests += 1
+        self._note(task, reply)
         self.errors += reply.status >= 400
         assert task.request.reply_to is not None
         self._emit((Send(task.request.reply_to, task.request.answer(reply)),))
         task.source.settle(task.token, ACCEPTED)
+
+    def _note(self, task: _Task, reply: Reply) -> None:
+        """Have the security log tell of what was changed, and of who may not."""
+        request = task.request
+        is_refused = reply.status in (UNAUTHORIZED, FORBIDDEN)
+        if is_refused or (reply.status < BAD_REQUEST and request.operation not in LOOKS):
+            # The name of a link between containers is its URL, with a password perhaps.
+            name = request.name.rpartition("@")[2] if request.type == LINK else request.name
+            what = {"operation": request.operation, "type": request.type, "name": name}
+            refusal = reply.description if is_refused else None
+            self._container.note_request(task.requester, what, refusal=refusal)
 
     def _refuse_reply(self, task: _Task) -> None:
         reply_to = task.request.reply_to

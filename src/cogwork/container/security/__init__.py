@@ -1,0 +1,1 @@
+"""The security log: who came, who was refused, and who changed what."""
