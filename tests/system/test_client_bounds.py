@@ -255,7 +255,7 @@ async def test_a_message_that_a_stream_counts_is_in_doubt_where_its_time_is_over
         (
             "amqp://ann:" + 600 * "x" + "@",
             {},
-            r"the sasl-init, with user, password and host, takes 6",
+            r"the sasl-init, with user, password or token, and host, takes 6",
         ),
         (
             "amqp://",

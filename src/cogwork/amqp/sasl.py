@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = (
     "ANONYMOUS",
     "EXTERNAL",
+    "OAUTHBEARER",
     "PLAIN",
     "Plain",
     "SaslChallenge",
@@ -35,6 +36,7 @@ __all__ = (
 
 ANONYMOUS: Final = Symbol("ANONYMOUS")
 EXTERNAL: Final = Symbol("EXTERNAL")
+OAUTHBEARER: Final = Symbol("OAUTHBEARER")
 PLAIN: Final = Symbol("PLAIN")
 
 
@@ -166,15 +168,21 @@ def _cause(init: SaslInit, code: SaslCode) -> str:
         return "it cannot check now; try again later"
     if code is not SaslCode.AUTH:
         return "it cannot check"
+    if init.mechanism == PLAIN or init.mechanism.startswith("SCRAM-"):
+        return f"there is no user {_user_in(init)!r:.80}, or the password is wrong"
+    return _CAUSES.get(init.mechanism, f"it does not let anybody in by {init.mechanism}")
+
+
+_CAUSES = {
+    EXTERNAL: "it has no user by the name in the certificate",
+    OAUTHBEARER: "it does not take the token, which may have expired, or be for another audience",
+}
+
+
+def _user_in(init: SaslInit) -> str:
+    """Return whom a login by password names."""
+    response = init.initial_response or b""
     if init.mechanism == PLAIN:
-        _, _, login = (init.initial_response or b"").partition(b"\0")
-        user = login.partition(b"\0")[0].decode(errors="replace")
-        return f"there is no user {user!r:.80}, or the password is wrong"
-    if init.mechanism.startswith("SCRAM-"):
-        _, _, login = (init.initial_response or b"").partition(b",n=")
-        quoted = login.partition(b",")[0].decode(errors="replace")
-        user = quoted.replace("=2C", ",").replace("=3D", "=")
-        return f"there is no user {user!r:.80}, or the password is wrong"
-    if init.mechanism == EXTERNAL:
-        return "it has no user by the name in the certificate"
-    return f"it does not let anybody in by {init.mechanism}"
+        return response.partition(b"\0")[2].partition(b"\0")[0].decode(errors="replace")
+    quoted = response.partition(b",n=")[2].partition(b",")[0].decode(errors="replace")
+    return quoted.replace("=2C", ",").replace("=3D", "=")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from cogwork.client.errors import AuthenticationError, ConnectError
 from cogwork.client.redirection import Redirected, Redirection
 from cogwork.client.search import REDIRECTS_MAX, Search
+from cogwork.client.tokens import fresh_token
 from cogwork.client.uplink import KeyCache, PasswordWanted, Uplink
 from cogwork.dataplane.connection import Connection
 from cogwork.dataplane.connection_settings import ConnectionSettings
@@ -167,6 +168,8 @@ class Dialler:
     async def _open(
         self, endpoint: Endpoint, search: Search, *, tells_password: bool = False
     ) -> Uplink:
+        token = self._options.token
+        fresh = None if token is None else await fresh_token(token)
         sock = await _connected(endpoint, self._options.idle_timeout_s)
         uplink = Uplink(
             endpoint,
@@ -175,6 +178,7 @@ class Dialler:
             redirects=search.redirects,
             keys=self._keys,
             tells_password=tells_password,
+            token=fresh,
         )
         settings = ConnectionSettings(
             max_frame_size_bytes=self._options.max_frame_size_bytes,

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from cogwork.amqp.performatives import Open
     from cogwork.client.link_end import LinkEnd
     from cogwork.client.rpc.options import RpcOptions
+    from cogwork.client.tokens import Token
     from cogwork.client.uplink import Uplink
     from cogwork.client.url import Endpoint
     from cogwork.dataplane.message.messages import Message
@@ -463,6 +464,7 @@ def connect(  # the keyword options are those of Options
     user: str | None = None,
     password: str | None = None,
     name: str | None = None,
+    token: Token | None = None,
     tls: ssl.SSLContext | None = None,
     sasl: Mechanism | tuple[Mechanism, ...] | None = None,
     retry: Retry | None = None,
@@ -482,6 +484,9 @@ def connect(  # the keyword options are those of Options
         user: Who logs in, where a URL names nobody.
         password: The user's, where a URL holds none: so it need not stand in it.
         name: The container-id of this client; None makes one up.
+        token: What to log in by, for SASL OAUTHBEARER: a text, or a function, async or not, that
+            returns one for each connection. It goes only where TLS is spoken, or on this machine,
+            unless `sasl` names that mechanism.
         tls: Certificates; see `cogwork.io.tls.client_context`.
         sasl: The SASL mechanism, such as `SCRAM-SHA-256`, or a tuple of those that may be used;
             None chooses the strongest that suits.
@@ -500,6 +505,7 @@ def connect(  # the keyword options are those of Options
         urls = with_login(urls, user, password)
     given = {
         "name": name,
+        "token": token,
         "tls": tls,
         "sasl": sasl,
         "retry": retry,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from cogwork.client.checks import demand_seconds
 from cogwork.client.retry import Retry
 from cogwork.client.rpc.options import RpcOptions
+from cogwork.client.tokens import is_token
 from cogwork.dataplane.connection_settings import IDLE_TIMEOUT_S_MAX
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cogwork.client.rpc.direct.options import Direct
+    from cogwork.client.tokens import Token
 
 __all__ = ("Mechanism", "Options", "Retry")
 
@@ -25,6 +27,7 @@ Mechanism = Literal[
     "ANONYMOUS",
     "PLAIN",
     "EXTERNAL",
+    "OAUTHBEARER",
     "SCRAM-SHA-256",
     "SCRAM-SHA-512",
     "SCRAM-SHA-256-PLUS",
@@ -44,6 +47,7 @@ class Options:
         name: The container-id of this client; must be its own.
         hostname: What the open names as the host that is wanted; None: as the URL says.
         tls: Certificates for `amqps` and `wss`; None trusts the system's authorities.
+        token: What to log in by, or what returns it for each connection; None without.
         sasl: The mechanism to use, or those that may be; None chooses the strongest that suits.
         retry: How to connect again.
         force: Whether to be connected where the URLs say and nowhere else.
@@ -58,6 +62,7 @@ class Options:
     name: str = field(default_factory=_own_name)
     hostname: str | None = None
     tls: ssl.SSLContext | None = None
+    token: Token | None = field(default=None, repr=False)
     sasl: Mechanism | tuple[Mechanism, ...] | None = None
     retry: Retry = field(default_factory=Retry)
     force: bool = False
@@ -74,6 +79,10 @@ class Options:
             expected = ", ".join(get_args(Mechanism))
             raise ValueError(
                 f"sasl is one of {expected}, or a tuple of them, not {unknown[0]!r:.80}"
+            )
+        if self.token is not None and not (callable(self.token) or is_token(self.token)):
+            raise ValueError(
+                "token is a text of letters, digits and -._~+/=, or a function that returns one"
             )
         demand_seconds("connect_timeout_s", self.connect_timeout_s)
         demand_seconds("idle_timeout_s", self.idle_timeout_s)

@@ -83,6 +83,7 @@ class Uplink(DiallingSide):
         redirects: int = 0,
         keys: KeyCache | None = None,
         tells_password: bool = False,
+        token: str | None = None,
     ) -> None:
         """Has no connection yet.
 
@@ -93,6 +94,7 @@ class Uplink(DiallingSide):
             redirects: How many redirects in a row have led there.
             keys: Keys of SCRAM from connections before.
             tells_password: Whether to log in by PLAIN, as SCRAM was refused.
+            token: What to log in by; None without.
         """
         loop = asyncio.get_running_loop()
         self.endpoint = endpoint
@@ -109,6 +111,7 @@ class Uplink(DiallingSide):
         self._overlong = ""
         self._keys = {} if keys is None else keys
         self._tells_password = tells_password
+        self._token = token
         self._login = ClientLogin()
         self._end_point: Callable[[], bytes | None] = _no_end_point
         self.fell_silent = False
@@ -266,6 +269,7 @@ class Uplink(DiallingSide):
             work=off_loop,
             user=endpoint.user,
             password=endpoint.password,
+            token=self._token,
             has_certificate=options.tls is not None,
             is_private=endpoint.is_private,
             end_point=self._end_point(),
@@ -278,19 +282,24 @@ class Uplink(DiallingSide):
         except NoMechanismError as error:
             self._fault = self._no_mechanism(offered, error)
             raise self._fault from None
+        self._token = None
         if init.mechanism == PLAIN and wanted is None and not endpoint.is_private:
             log.warning("%s: the password goes there unencrypted: amqps:// protects it", endpoint)
-        self._measure(init, "user, password and host")
+        self._measure(init, "user, password or token, and host")
         return init
 
     def _no_mechanism(
         self, offered: tuple[Symbol, ...], error: NoMechanismError
     ) -> AuthenticationError:
         names = ", ".join(offered) or "none"
+        usable = " or ".join(error.usable) or "none of them"
+        hint = ""
+        if not error.usable and self._token is not None:
+            hint = "; a token goes only by amqps:// or wss://, unless sasl='OAUTHBEARER'"
+        elif self.endpoint.user is None and self._token is None:
+            hint = "; a URL can hold user:password@"
         return AuthenticationError(
-            f"{self.endpoint}: the container offers {names}, this client can use "
-            f"{' or '.join(error.usable)}"
-            + ("" if self.endpoint.user is not None else "; a URL can hold user:password@")
+            f"{self.endpoint}: the container offers {names}, this client can use {usable}{hint}"
         )
 
     def on_sasl_challenge(self, connection: Connection, challenge: bytes) -> None:

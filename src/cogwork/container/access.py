@@ -10,19 +10,23 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import Condition, ProtocolError
-from cogwork.amqp.sasl import EXTERNAL, SaslCode
+from cogwork.amqp.sasl import EXTERNAL, OAUTHBEARER, SaslCode
 from cogwork.container.clients import who_is
 from cogwork.container.login_delays import WAITING_MAX, LoginDelays
-from cogwork.container.permissions import Permissions, permissions_of
+from cogwork.container.permissions import (
+    Permissions,
+    permissions_of,
+    permissions_of_grant,
+)
 from cogwork.container.reply_addresses import is_reply_address
-from cogwork.container.revocation import revoked_logins
+from cogwork.container.revocation import revoked_logins, why_expired
 from cogwork.container.settings import Permission
 from cogwork.container.shares import Holder, Rate
 from cogwork.container.users import PasswordChecker, is_old
 from cogwork.container.verifiers import Verifiers, kept_secret
 from cogwork.router.mesh.bounds import ADDRESS_BYTES_MAX
 from cogwork.sasl.mechanisms import MECHANISMS
-from cogwork.sasl.sides import Challenge, Failure, ServerContext, Success
+from cogwork.sasl.sides import Challenge, Failure, ServerContext, Success, TokenError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -31,10 +35,11 @@ if TYPE_CHECKING:
     from cogwork.amqp.sasl import SaslInit
     from cogwork.amqp.types import Symbol
     from cogwork.container.clients import ClientContext
+    from cogwork.container.oauth.checker import TokenChecker
     from cogwork.container.security.log import SecurityLog
     from cogwork.container.settings import Configuration, User
     from cogwork.dataplane.connection import Connection
-    from cogwork.sasl.sides import Mechanism, ServerSide, Step
+    from cogwork.sasl.sides import Grant, Mechanism, ServerSide, Step
     from cogwork.sasl.verifier import Verifier
 
 __all__ = ("Access", "Permits")
@@ -96,6 +101,7 @@ class _Login:
     Attributes:
         mechanism: Which.
         side: The container's part.
+        client: Whose connection it is.
         source: Where the peer is, as far as it counts for shares.
         user: Whom it gives itself out for, if it has said.
         who: Whose connection it is, for the security log.
@@ -105,6 +111,7 @@ class _Login:
 
     mechanism: Symbol
     side: ServerSide
+    client: ClientContext
     source: str
     user: str
     who: dict[str, object]
@@ -142,6 +149,7 @@ class Access:
         self._configuration = configuration
         self._passwords = PasswordChecker(configuration.users)
         self._verifiers = Verifiers(configuration.users, kept_secret(None))
+        self._tokens = _checker_of(configuration)
         self._logins: dict[Connection, _Login] = {}
         self._delays = LoginDelays()
         self._delayed: Counter[str] = Counter()
@@ -159,6 +167,10 @@ class Access:
         fresh = Verifiers(configuration.users, self._verifiers.secret)
         self._passwords.replace(configuration.users)
         self._verifiers = fresh
+        if configuration.oauth != self._configuration.oauth:
+            if self._tokens is not None:
+                self._tokens.close()
+            self._tokens = _checker_of(configuration)
         revoked = revoked_logins(self._configuration.users, configuration.users)
         if configuration.users != self._configuration.users:
             _report_old(configuration)
@@ -177,8 +189,9 @@ class Access:
     def offered(self, mechanisms: tuple[Symbol, ...], client: ClientContext) -> tuple[Symbol, ...]:
         """Lists those by which a peer may log in.
 
-        EXTERNAL is for who has shown a certificate, SCRAM where users have verifiers, and what is
-        bound to a channel where there is one that can be bound to.
+        EXTERNAL is for who has shown a certificate, SCRAM where users have verifiers, OAUTHBEARER
+        where tokens are taken, and what is bound to a channel where there is one that can be bound
+        to.
 
         Args:
             mechanisms: Those of the listener.
@@ -190,6 +203,8 @@ class Access:
         return able if has_shown or not others else others
 
     def _is_able(self, mechanism: Mechanism, client: ClientContext) -> bool:
+        if mechanism.name == OAUTHBEARER:
+            return self._tokens is not None
         has_verifiers = mechanism.hash_name is None or self._verifiers.has(mechanism.hash_name)
         return has_verifiers and (client.end_point is not None or not mechanism.binds)
 
@@ -219,7 +234,8 @@ class Access:
         mechanism = MECHANISMS[init.mechanism]
         user = mechanism.user_of(init.initial_response or b"") or ""
         side = mechanism.server(context)
-        login = _Login(init.mechanism, side, context.source, user, who_is(connection))
+        who = who_is(connection)
+        login = _Login(init.mechanism, side, client, context.source, user, who)
         self._logins[connection] = login
         self._admit(connection, login, init.initial_response)
 
@@ -236,9 +252,9 @@ class Access:
 
     def _admit(self, connection: Connection, login: _Login, response: bytes | None) -> None:
         """Takes a message now, or after the delay of who has given wrong passwords."""
-        has_user = MECHANISMS[login.mechanism].has_user
+        is_guessable = MECHANISMS[login.mechanism].has_password
         now_s = time.monotonic()
-        wait_s = self._delays.wait_s(login.source, login.user, now_s) if has_user else 0.0
+        wait_s = self._delays.wait_s(login.source, login.user, now_s) if is_guessable else 0.0
         if not wait_s:
             self._take(connection, login, response)
         elif self._delayed[login.source] >= WAITING_MAX:
@@ -309,10 +325,12 @@ class Access:
                 login.task = asyncio.get_running_loop().create_task(later)
                 return
         self._logins.pop(connection, None)  # a refusal ends the connection, and not this
-        has_user = MECHANISMS[login.mechanism].has_user
+        is_guessable = MECHANISMS[login.mechanism].has_password
         if isinstance(step, Success):
-            if has_user:
+            if is_guessable:
                 self._delays.succeed(login.source, login.user)
+            if step.grant is not None:
+                login.client.grant, login.client.rules = step.grant, self._configuration.oauth
             who = {**login.who, "user": step.identity}
             self.security.event("login", **who, mechanism=login.mechanism)
             connection.sasl_done(SaslCode.OK, step.identity, step.data)
@@ -321,7 +339,7 @@ class Access:
         # The cluster may have declared a user that is not known here yet.
         may_be_declared = not self.are_all_known() and not self.has(step.user or "")
         is_temporary = step.is_temporary or may_be_declared
-        if has_user and not is_temporary:
+        if is_guessable and not is_temporary:
             self._delays.fail(login.source, step.user, time.monotonic())
         if not is_temporary:
             log.warning(
@@ -368,6 +386,42 @@ class Access:
             LoginBusyError: Too many checks wait already.
         """
         return await self._passwords.check(name, password, source)
+
+    async def check_token(self, token: str) -> Grant:
+        """Returns what a token stands for.
+
+        Args:
+            token: As the peer gave it.
+
+        Raises:
+            LoginBusyError: It cannot be checked now.
+            TokenError: It is not valid, or of a user who does not log in by tokens.
+        """
+        tokens = self._tokens
+        if tokens is None:
+            raise TokenError("tokens are not taken any more")
+        grant = await tokens.check(token)
+        why = self._why_not_by_token(grant.user)
+        if tokens is not self._tokens:
+            why = "the rules for tokens have just changed"
+        if why is not None:
+            raise TokenError(why)
+        return grant
+
+    def _why_not_by_token(self, name: str) -> str | None:
+        """Tells why a token may not be a user's: who issues tokens need not know of `[[user]]`s."""
+        user = next((each for each in self._configuration.users if each.name == name), None)
+        if user is None or user.tokens:
+            return None
+        return f"user {name!r:.80} is configured, without tokens = true"
+
+    def why_token_ended(self, client: ClientContext) -> str | None:
+        """Tells why a login by token holds no longer; None where it does, or there is none."""
+        if client.grant is None:
+            return None
+        if client.rules != self._configuration.oauth:
+            return "the rules for tokens have changed: log in again"
+        return self._why_not_by_token(client.grant.user) or why_expired(client.grant)
 
     def verifier(self, hash_name: str, name: str) -> tuple[Verifier, str | None]:
         """Returns a user's verifier and configured name; a decoy and None where there is none."""
@@ -421,6 +475,17 @@ class Access:
             self._known[identity] = known
         return known
 
+    def permissions_of_client(self, client: ClientContext, identity: str | None) -> Permissions:
+        """Returns what a connection's peer may do, by its token if it has logged in by one.
+
+        Args:
+            client: Whose connection it is.
+            identity: The user that the peer proved to be; None for an anonymous one.
+        """
+        if client.grant is not None:
+            return permissions_of_grant(self._configuration, client.grant)
+        return self.permissions(identity)
+
     def gateway_permissions(self, user: str | None) -> Permissions:
         """Returns what a gateway may do for a user, or for clients that are none.
 
@@ -428,7 +493,7 @@ class Access:
         """
         if user is not None:
             return self.permissions(user)
-        return Permissions(() if self._configuration.users else [NOBODY_MAY])
+        return Permissions(() if self._configuration.has_logins else [NOBODY_MAY])
 
     def is_user(self, name: str) -> bool:
         """Tells whether there is a user of a name."""
@@ -444,10 +509,21 @@ class Access:
         for connection in list(self._logins):
             self.forget(connection)
         self._passwords.close()
+        if self._tokens is not None:
+            self._tokens.close()
 
 
 NAMED_MAX = 8
 """Users that one line of the log names."""
+
+
+def _checker_of(configuration: Configuration) -> TokenChecker | None:
+    """Makes what checks tokens; the library that it needs is there only where tokens are taken."""
+    if configuration.oauth is None:
+        return None
+    from cogwork.container.oauth.checker import TokenChecker  # noqa: PLC0415  # see above
+
+    return TokenChecker(configuration.oauth)
 
 
 def _report_old(configuration: Configuration) -> None:

@@ -10,9 +10,11 @@ import re
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.redirect import host_of
+from cogwork.amqp.sasl import OAUTHBEARER
 from cogwork.container.engine_checks import check_engine, check_engine_of
 from cogwork.container.mesh.urls import BadLinkUrl, LinkUrl
 from cogwork.container.node_checks import check_kind
+from cogwork.container.oauth.checks import check_oauth
 from cogwork.container.permissions import USER, names_user
 from cogwork.container.place_checks import find_misplaced
 from cogwork.container.problems import Problem, each, named_twice, twice
@@ -31,7 +33,7 @@ from cogwork.sasl.mechanisms import MECHANISMS, SCRAM
 from cogwork.sasl.verifier import VerifierError, parse_verifier
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from cogwork.container.settings import (
         Address,
@@ -86,7 +88,7 @@ def _cluster(cluster: Cluster) -> Iterator[Problem]:
 
 def _configuration(configuration: Configuration) -> Iterator[Problem]:
     yield from _id(configuration)
-    can_log_in = _mechanisms_with_users(configuration.users)
+    can_log_in = _mechanisms_with_users(configuration)
     for at, listen in enumerate(configuration.listeners):
         for problem in _listen(listen, can_log_in):
             yield problem.below("listen", at)
@@ -103,6 +105,8 @@ def _configuration(configuration: Configuration) -> Iterator[Problem]:
     yield from each("group", configuration.groups, _group)
     yield from twice("group", "name", [group.name for group in configuration.groups])
     yield from _groups_of_users(configuration)
+    for problem in () if configuration.oauth is None else check_oauth(configuration.oauth):
+        yield problem.below("oauth")
     yield from _anonymous(configuration.anonymous)
     yield from _virtual_host(configuration)
     yield from _virtual_hosts(configuration.vhosts)
@@ -146,10 +150,12 @@ def _virtual_hosts(vhosts: Sequence[Vhost]) -> Iterator[Problem]:
             yield problem.below("vhost", at)
 
 
-def _mechanisms_with_users(users: Iterable[User]) -> set[str]:
+def _mechanisms_with_users(configuration: Configuration) -> set[str]:
     """Which mechanisms let anyone in at all."""
     usable: set[str] = {"ANONYMOUS"}
-    for user in users:
+    if configuration.oauth is not None:
+        usable.add("OAUTHBEARER")
+    for user in configuration.users:
         usable.add("EXTERNAL")
         if user.password_hash is not None:
             usable.add("PLAIN")
@@ -184,8 +190,9 @@ def _listen(listen: Listen, can_log_in: set[str]) -> Iterator[Problem]:
     if binding and listen.tls is None:
         yield Problem(("sasl",), f'"{binding[0]}" without TLS', "a table tls with it")
     if not can_log_in.intersection(listen.mechanisms):
-        # What is offered by default to users with verifiers need not be told where there are none.
-        named = [each for each in listen.mechanisms if listen.sasl or each not in SCRAM]
+        # What is offered by default for verifiers or tokens need not be told where there are none.
+        unsaid = (*SCRAM, OAUTHBEARER)
+        named = [each for each in listen.mechanisms if listen.sasl or each not in unsaid]
         yield Problem(
             ("sasl",),
             f"{' and '.join(named)} on {listen.endpoint}, where nobody can log in",

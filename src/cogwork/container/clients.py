@@ -21,12 +21,14 @@ if TYPE_CHECKING:
     from cogwork.amqp.types import Symbol
     from cogwork.container.access import Permits
     from cogwork.container.gateways.inside import Inside
+    from cogwork.container.oauth.settings import OAuth
     from cogwork.container.permissions import Permissions
     from cogwork.container.settings import Listen, Right
     from cogwork.container.shares import Excess
     from cogwork.container.virtual_host import VirtualHost
     from cogwork.container.workers import LinkSocket
     from cogwork.dataplane.connection import Connection
+    from cogwork.sasl.sides import Grant
 
 __all__ = ("ClientContext", "peer_of", "who_is")
 
@@ -56,6 +58,8 @@ class ClientContext:
         permits: What its messages may be sent to that name their address; None until one is sent.
         name_of_certificate: Tells whom its client certificate names; None without TLS.
         end_point: What its TLS connection is known by to both ends; None without TLS.
+        grant: What its token stands for; None where it has logged in otherwise.
+        rules: By what its token was taken.
     """
 
     listen: Listen | LinkSocket | Inside
@@ -74,6 +78,8 @@ class ClientContext:
     permits: Permits | None = None
     name_of_certificate: Callable[[], str | None] | None = None
     end_point: bytes | None = None
+    grant: Grant | None = None
+    rules: OAuth | None = None
 
     @property
     def certificate_name(self) -> str | None:

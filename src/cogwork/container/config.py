@@ -27,6 +27,7 @@ from cogwork.container.errors import UNKNOWN_KEY, ConfigurationError, OptionErro
 from cogwork.container.exposure import readable_secrets
 from cogwork.container.mesh.urls import BadLinkUrl, LinkUrl
 from cogwork.container.node_checks import find_unloadable_node
+from cogwork.container.oauth.checks import is_url
 from cogwork.container.pattern_options import with_patterns
 from cogwork.container.problems import Problem
 from cogwork.container.router_blocks import translate
@@ -38,6 +39,7 @@ from cogwork.container.settings import (
     Configuration,
     Link,
     Listen,
+    OAuth,
     SecurityLogOptions,
     Telemetry,
     Tls,
@@ -59,7 +61,7 @@ __all__ = (
     "with_options",
 )
 
-Table = TypeVar("Table", Tls, Link, SecurityLogOptions)
+Table = TypeVar("Table", Tls, Link, OAuth, SecurityLogOptions)
 
 HERE = FilePath()
 
@@ -483,8 +485,13 @@ def _relative_to(configuration: Configuration, directory: FilePath) -> Configura
         name: {key: _anchored(directory, key, value) for key, value in options.items()}
         for name, options in configuration.gateways.items()
     }
+    oauth = configuration.oauth
+    if oauth is not None:
+        files = ("ca",) if is_url(oauth.jwks) else ("jwks", "ca")
+        oauth = anchor(oauth, *files)
     return msgspec.structs.replace(
         configuration,
+        oauth=oauth,
         listeners=listeners,
         links=links,
         data_dir=anchored(configuration.data_dir),

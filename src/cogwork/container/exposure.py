@@ -56,13 +56,16 @@ def _holds_secret(key: str, value: object) -> bool:
 
 
 def clear_passwords(configuration: Configuration) -> Iterator[str]:
-    """Tell of each listener at which passwords of users travel in clear over a network."""
-    if all(user.password_hash is None for user in configuration.users):
-        return
+    """Tell of each listener at which passwords or tokens travel in clear over a network."""
+    told = {
+        "PLAIN": "passwords" if any(user.password_hash for user in configuration.users) else None,
+        "OAUTHBEARER": "tokens" if configuration.oauth is not None else None,
+    }
     for listen in configuration.listeners:
         is_clear = listen.transport in ("amqp", "ws") and not listen.is_loopback
-        if is_clear and "PLAIN" in listen.mechanisms:
-            yield (
-                f"listen {listen.endpoint}: passwords are sent in clear (PLAIN without TLS): use "
-                f'transport = "amqps" or "wss", or a loopback host'
-            )
+        for mechanism, secrets in told.items():
+            if is_clear and secrets is not None and mechanism in listen.mechanisms:
+                yield (
+                    f"listen {listen.endpoint}: {secrets} are sent in clear ({mechanism} without "
+                    f'TLS): use transport = "amqps" or "wss", or a loopback host'
+                )

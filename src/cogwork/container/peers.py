@@ -34,7 +34,7 @@ from cogwork.container.gateways.inside import Inside, NoSocket
 from cogwork.container.mesh.connection import TRACE
 from cogwork.container.newcomers import Newcomers
 from cogwork.container.redirect import Newcomer
-from cogwork.container.revocation import login_ended
+from cogwork.container.revocation import login_ended, why_expired
 from cogwork.container.shares import ALL, Bound, Holder, Rate, Tally
 from cogwork.dataplane.connection import Connection
 from cogwork.dataplane.connection_settings import ConnectionSettings
@@ -310,6 +310,7 @@ class Peers(ListeningSide):
         for connection, client in list(self.connections.items()):
             connection.tick(now_s)
             connection.wire.shed()
+            self._end_expired(connection, client)
             waits_s = now_s - connection.started_s
             if connection.wire.sendable_bytes > self._unsent_bytes_max:
                 self._give_up(connection, client)
@@ -318,6 +319,18 @@ class Peers(ListeningSide):
                 connection.lose()
             elif connection.is_over:
                 self._await_close(connection, client, now_s)
+        if self.mesh is not None:
+            self.mesh.end_unwelcome(self._why_token_ended)
+
+    def _end_expired(self, connection: Connection, client: ClientContext) -> None:
+        """Ends a connection along with the token that it was opened with."""
+        why = None if client.grant is None else why_expired(client.grant)
+        if why is not None:
+            self._revoke(connection, client, why)
+
+    def _why_token_ended(self, connection: Connection) -> str | None:
+        """Tells why the token of a connection holds no longer; None where it does."""
+        return self._access.why_token_ended(self.client_of(connection))
 
     def _give_up(self, connection: Connection, client: ClientContext) -> None:
         """Ends a peer that asks and asks, and reads no answer: messages never wait like that."""
@@ -487,7 +500,7 @@ class Peers(ListeningSide):
         if isinstance(client.listen, Inside):
             client.permit(self._access.gateway_permissions(connection.identity))
         else:
-            client.permit(self._access.permissions(connection.identity))
+            client.permit(self._access.permissions_of_client(client, connection.identity))
 
     def permit_anew(self, revoked: Mapping[str, str]) -> None:
         """Has other permissions hold, and ends what they do not allow any more.
@@ -522,6 +535,8 @@ class Peers(ListeningSide):
             return "users have changed: log in again" if is_under_way else None
         if isinstance(client.listen, Inside) and self._access.has(user):
             return None  # a gateway's user has not logged in
+        if client.grant is not None:
+            return self._access.why_token_ended(client)
         return revoked.get(user)
 
     def _revoke(self, connection: Connection, client: ClientContext, why: str) -> None:
@@ -545,8 +560,12 @@ class Peers(ListeningSide):
         user = connection.identity
         if self.client_of(connection).listen.is_for_links:
             return None
-        if user is not None and user in revoked:
+        client = self.client_of(connection)
+        if client.grant is None and user is not None and user in revoked:
             return revoked[user]
+        why = self._access.why_token_ended(client)
+        if why is not None:
+            return why
         if self._access.is_container(user):
             remote = connection.remote
             name = "" if remote is None else remote.container_id

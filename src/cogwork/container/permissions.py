@@ -13,7 +13,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cogwork.container.settings import everything
+from msgspec import structs
+
+from cogwork.container.settings import User, everything
 from cogwork.router.addresses import MAX_ADDRESS_LENGTH
 from cogwork.router.own_addresses import MANAGEMENT, own_words, right_needed
 from cogwork.router.patterns import ANY_WORD, ANY_WORDS, address_words, covers, overlap
@@ -21,9 +23,17 @@ from cogwork.router.patterns import ANY_WORD, ANY_WORDS, address_words, covers, 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from cogwork.container.settings import Configuration, Group, Permission, Right, User
+    from cogwork.container.settings import Configuration, Group, Permission, Right
+    from cogwork.sasl.sides import Grant
 
-__all__ = ("USER", "Permissions", "names_user", "permissions_of", "permissions_of_anonymous")
+__all__ = (
+    "USER",
+    "Permissions",
+    "names_user",
+    "permissions_of",
+    "permissions_of_anonymous",
+    "permissions_of_grant",
+)
 
 USER = "$user"
 """The word of a pattern that stands for the name of the user whose permission it is."""
@@ -145,6 +155,18 @@ def permissions_of(configuration: Configuration, identity: str | None) -> Permis
     return None
 
 
+def permissions_of_grant(configuration: Configuration, grant: Grant) -> Permissions:
+    """Return what a peer with a token may do: what its groups may, and its user if there is one.
+
+    Args:
+        configuration: The one in force.
+        grant: What the token stands for.
+    """
+    known = (each for each in configuration.users if each.name == grant.user)
+    user = next(known, None) or User(name=grant.user)
+    return _of_user(configuration, structs.replace(user, groups=[*user.groups, *grant.groups]))
+
+
 def names_user(address: str) -> bool:
     """Tells whether a pattern has the word that stands for a user's name."""
     return USER in address_words(address)
@@ -190,7 +212,7 @@ def permissions_of_anonymous(configuration: Configuration) -> list[Permission]:
     granted = configuration.anonymous.permissions
     if granted is not None:
         return granted
-    return [] if configuration.users else everything()
+    return [] if configuration.has_logins else everything()
 
 
 def _is_in(where: str | None, vhost: str | None) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 from msgspec import structs
@@ -12,8 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cogwork.container.settings import User
+    from cogwork.sasl.sides import Grant
 
-__all__ = ("login_ended", "revoked_logins")
+__all__ = ("login_ended", "revoked_logins", "why_expired")
 
 
 def revoked_logins(old: Sequence[User], new: Sequence[User]) -> dict[str, str]:
@@ -29,6 +31,13 @@ def revoked_logins(old: Sequence[User], new: Sequence[User]) -> dict[str, str]:
         for user in old
         if known.get(user.name) != _login_of(user)
     }
+
+
+def why_expired(grant: Grant) -> str | None:
+    """Return why a login by token holds no longer; None while its time has not come."""
+    if time.time() < grant.expires_at_s:
+        return None
+    return f"the token of user {grant.user!r:.80} has expired: log in again with a new one"
 
 
 def login_ended(why: str) -> AmqpError:

@@ -14,6 +14,7 @@ from msgspec import Meta, Struct, field, structs
 from cogwork.amqp.redirect import Host
 from cogwork.container.limits import Count, Limits, Positive
 from cogwork.container.mesh.settings import Link, MeshOptions
+from cogwork.container.oauth.settings import OAuth
 from cogwork.container.security.settings import SecurityLogOptions
 from cogwork.container.telemetry.settings import Audit, Telemetry
 from cogwork.nodes.queue.options import COUNT_MAX, SECONDS_MAX
@@ -35,6 +36,7 @@ __all__ = (
     "Mechanism",
     "MeshOptions",
     "Node",
+    "OAuth",
     "Permission",
     "Queue",
     "QueueOptions",
@@ -89,6 +91,7 @@ Mechanism = Literal[
     "ANONYMOUS",
     "PLAIN",
     "EXTERNAL",
+    "OAUTHBEARER",
     "SCRAM-SHA-256",
     "SCRAM-SHA-512",
     "SCRAM-SHA-256-PLUS",
@@ -195,6 +198,7 @@ class Listen(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         if self.sasl is not None:
             return tuple(self.sasl)
         wanted: dict[Mechanism, bool] = {
+            "OAUTHBEARER": self.tls is not None or self.is_loopback,
             "EXTERNAL": self.tls is not None and self.tls.client_ca is not None,
             "SCRAM-SHA-512-PLUS": self.tls is not None,
             "SCRAM-SHA-256-PLUS": self.tls is not None,
@@ -234,6 +238,7 @@ class User(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         password_hash: As printed by `cogwork passwd`, for SASL PLAIN; None takes no password there.
         password_file: The file with the password itself; its hash is in `password_hash` then.
         scram_verifiers: As printed there, for SASL SCRAM; none takes no password there.
+        tokens: Whether a token may be this user's.
         permissions: None given, nothing allowed.
         deny: What it may not do, whatever else says that it may.
         groups: The `[[group]]`s whose permissions hold for it, too.
@@ -246,6 +251,7 @@ class User(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     password_hash: Text | None = None
     scram_verifiers: list[Text] = []
     password_file: Text | None = None
+    tokens: bool = False
     permissions: list[Permission] = []
     deny: list[Permission] = []
     groups: list[Text] = []
@@ -284,8 +290,8 @@ class Anonymous(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`[anonymous]`: who connects from this machine without a name.
 
     Attributes:
-        permissions: None is everything while there is no `[[user]]`, as whoever runs programs here
-            could stop the container too; with users it is nothing.
+        permissions: None is everything while there is neither a `[[user]]` nor `[oauth]`, as
+            whoever runs programs here could stop the container too; with either it is nothing.
         mesh: Whether it may be another container; None lets it where it may do everything.
     """
 
@@ -526,6 +532,7 @@ class Configuration(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         cluster: `[cluster]`.
         users: `[[user]]`.
         groups: `[[group]]`.
+        oauth: `[oauth]`; None takes no tokens.
         anonymous: `[anonymous]`.
         vhosts: `[[vhost]]`.
         addresses: `[[address]]`.
@@ -552,6 +559,7 @@ class Configuration(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     cluster: Cluster = field(default_factory=Cluster)
     users: list[User] = field(default_factory=list, name="user")
     groups: list[Group] = field(default_factory=list, name="group")
+    oauth: OAuth | None = None
     anonymous: Anonymous = field(default_factory=Anonymous)
     vhosts: list[Vhost] = field(default_factory=list, name="vhost")
     addresses: list[Address] = field(default_factory=list, name="address")
@@ -566,6 +574,11 @@ class Configuration(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     arrow: Arrow = field(default_factory=Arrow)
     gateways: dict[str, dict[str, Any]] = field(default_factory=dict, name="gateway")
     limits: Limits = field(default_factory=Limits)
+
+    @property
+    def has_logins(self) -> bool:
+        """Whether anybody is told apart by a login."""
+        return bool(self.users) or self.oauth is not None
 
     @property
     def at_ports(self) -> list[Listen]:

@@ -26,8 +26,10 @@ class _Server:
 
 
 def _client(context: ClientContext) -> Silent | None:
-    is_able = context.user is None
+    is_able = context.user is None and context.token is None
     return Silent(context.trace) if is_able or context.chosen is not None else None
 
 
-MECHANISMS = (Mechanism(ANONYMOUS, _Server, _client, lambda _: None, has_user=False),)
+MECHANISMS = (
+    Mechanism(ANONYMOUS, _Server, _client, lambda _: None, has_user=False, has_password=False),
+)

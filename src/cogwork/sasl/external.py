@@ -32,8 +32,10 @@ class _Server:
 
 
 def _client(context: ClientContext) -> Silent | None:
-    is_able = context.user is None and context.has_certificate
+    is_able = context.user is None and context.token is None and context.has_certificate
     return Silent(b"") if is_able or context.chosen is not None else None
 
 
-MECHANISMS = (Mechanism(EXTERNAL, _Server, _client, lambda _: None, has_user=False),)
+MECHANISMS = (
+    Mechanism(EXTERNAL, _Server, _client, lambda _: None, has_user=False, has_password=False),
+)

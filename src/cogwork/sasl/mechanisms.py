@@ -5,13 +5,14 @@ A further one is a file with its `MECHANISMS`, and a line here.
 
 from __future__ import annotations
 
-from cogwork.sasl import anonymous, external, plain, scram
+from cogwork.sasl import anonymous, external, oauthbearer, plain, scram
 
 __all__ = ("MECHANISMS", "SCRAM")
 
 MECHANISMS = {
     each.name: each
     for each in (
+        *oauthbearer.MECHANISMS,
         *external.MECHANISMS,
         *scram.MECHANISMS,
         *plain.MECHANISMS,

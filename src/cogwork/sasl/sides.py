@@ -24,6 +24,7 @@ __all__ = (
     "ClientContext",
     "ClientSide",
     "Failure",
+    "Grant",
     "LoginBusyError",
     "Mechanism",
     "SaslError",
@@ -31,6 +32,7 @@ __all__ = (
     "ServerSide",
     "Step",
     "Success",
+    "TokenError",
     "Users",
 )
 
@@ -46,6 +48,24 @@ class LoginBusyError(CogworkError):
     """Too many logins wait for their check; the peer may try again later."""
 
 
+class TokenError(CogworkError):
+    """A token is not valid; the message says why, without the token."""
+
+
+class Grant(NamedTuple):
+    """What a token stands for.
+
+    Attributes:
+        user: Who it was issued to.
+        groups: The groups that its claims put the user in.
+        expires_at_s: When it ends, by the wall clock.
+    """
+
+    user: str
+    groups: tuple[str, ...]
+    expires_at_s: float
+
+
 class Challenge(NamedTuple):
     """The server asks for more."""
 
@@ -58,10 +78,12 @@ class Success(NamedTuple):
     Attributes:
         identity: Its user; None for an anonymous peer.
         data: What proves the server to the client; None where the mechanism has no such thing.
+        grant: What the login is good for and for how long; None where the user's entry says it.
     """
 
     identity: str | None
     data: bytes | None = None
+    grant: Grant | None = None
 
 
 class Failure(NamedTuple):
@@ -134,6 +156,17 @@ class Users(Protocol):
             LoginBusyError: Too many checks wait already.
         """
 
+    async def check_token(self, token: str) -> Grant:
+        """Return what a token stands for.
+
+        Args:
+            token: As the peer gave it.
+
+        Raises:
+            LoginBusyError: It cannot be checked now.
+            TokenError: It is not valid.
+        """
+
     def verifier(self, hash_name: str, name: str) -> tuple[Verifier, str | None]:
         """Return a user's verifier and configured name; a decoy and None where there is none."""
 
@@ -165,6 +198,7 @@ class ClientContext:
         work: Runs a function where it holds up no event loop.
         user: Who logs in; None for nobody in particular.
         password: The user's.
+        token: What the user was issued; None without.
         has_certificate: Whether this side can show one.
         is_private: Whether nobody can read along: TLS, or this machine.
         trace: What an anonymous peer says of itself (RFC 4505).
@@ -177,6 +211,7 @@ class ClientContext:
     work: Callable[[Callable[[], Keys]], Awaitable[Keys]]
     user: str | None = None
     password: str = field(default="", repr=False)
+    token: str | None = field(default=None, repr=False)
     has_certificate: bool = False
     is_private: bool = False
     trace: bytes = b"cogwork"
@@ -198,6 +233,7 @@ class Mechanism(NamedTuple):
         hash_name: The hash whose verifiers a user needs; None for a mechanism without.
         binds: Whether the exchange is bound to the TLS connection below it.
         has_user: Whether the name of a user goes with it.
+        has_password: Whether a password goes with it, which could be guessed.
         is_password_shown: Whether the server, and who reads along, learns the password.
     """
 
@@ -208,4 +244,5 @@ class Mechanism(NamedTuple):
     hash_name: str | None = None
     binds: bool = False
     has_user: bool = True
+    has_password: bool = True
     is_password_shown: bool = False

@@ -20,7 +20,7 @@ def test_a_container_without_a_file_listens_on_loopback_for_anyone_there() -> No
     configuration = defaults()
     (listen,) = configuration.listeners
     assert listen.endpoint == "127.0.0.1:5672"
-    assert listen.mechanisms == (*SCRAM, "PLAIN", "ANONYMOUS")
+    assert listen.mechanisms == ("OAUTHBEARER", *SCRAM, "PLAIN", "ANONYMOUS")
     granted = permissions_of(configuration, None)
     assert granted is not None
     assert granted.are_all()
@@ -90,11 +90,11 @@ def test_files_are_looked_for_beside_the_configuration(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("listen", "mechanisms"),
     [
-        (Listen(port=1), (*SCRAM, "PLAIN", "ANONYMOUS")),
+        (Listen(port=1), ("OAUTHBEARER", *SCRAM, "PLAIN", "ANONYMOUS")),
         (Listen(host="0.0.0.0", port=1), (*SCRAM, "PLAIN")),
         (
             Listen(host="0.0.0.0", port=1, transport="amqps", tls=Tls(certificate="c.pem")),
-            (f"{SCRAM[0]}-PLUS", f"{SCRAM[1]}-PLUS", *SCRAM, "PLAIN"),
+            ("OAUTHBEARER", f"{SCRAM[0]}-PLUS", f"{SCRAM[1]}-PLUS", *SCRAM, "PLAIN"),
         ),
         (Listen(port=1, sasl=["PLAIN"]), ("PLAIN",)),
     ],

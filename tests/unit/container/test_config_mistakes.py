@@ -167,7 +167,7 @@ if TYPE_CHECKING:
         (
             "[[listen]]\nport = 1\nsasl = ['PLAIN', 'SCRAM']",
             'cogwork.toml:3: listen[0].sasl[1]: found "SCRAM",'
-            ' expected one of "ANONYMOUS", "EXTERNAL", "PLAIN"',
+            ' expected one of "ANONYMOUS", "EXTERNAL", "OAUTHBEARER", "PLAIN"',
         ),
         (
             "[[listen]]\nport = 1\ntransport = 'amqps'",

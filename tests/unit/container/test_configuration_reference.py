@@ -27,6 +27,7 @@ SECTIONS: dict[str, type[msgspec.Struct]] = {
     "`[[user]]`": settings.User,
     "`[[user.permissions]]`, `[[anonymous.permissions]]`": settings.Permission,
     "`[[group]]`": settings.Group,
+    "`[oauth]`": settings.OAuth,
     "`[anonymous]`": settings.Anonymous,
     "`[[address]]`": settings.Address,
     "Options of a queue": settings.QueueOptions,

@@ -36,7 +36,7 @@ from cogwork.sasl.verifier import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cogwork.sasl.sides import ServerSide, Step
+    from cogwork.sasl.sides import Grant, ServerSide, Step
 
 SHA256, SHA256_PLUS = Symbol("SCRAM-SHA-256"), Symbol("SCRAM-SHA-256-PLUS")
 END_POINT = bytes(range(32))
@@ -59,6 +59,9 @@ class Users:
 
     async def check(self, name: str, password: str, source: str) -> bool:
         return False
+
+    async def check_token(self, token: str) -> Grant:
+        raise NotImplementedError
 
     def verifier(self, hash_name: str, name: str) -> tuple[Verifier, str | None]:
         if name == self.name:

@@ -191,5 +191,5 @@ def _login_of(user: User) -> str:
     if user.scram_verifiers:
         return "scram"
     if user.password_hash is None:
-        return "certificate"
+        return "token" if user.tokens else "certificate"
     return user.password_hash.partition("$")[0]

@@ -1,0 +1,278 @@
+"""Logins by token: let in, told apart, cut off when the token ends, and let in again."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from issuers import AUDIENCE, ISSUER, Issuer, JwksServer, jwks_server, saying
+
+import cogwork
+from cogwork.amqp.frames import SASL_HEADER, FrameReader, FrameType, encode_frame
+from cogwork.amqp.sasl import (
+    OAUTHBEARER,
+    SaslChallenge,
+    SaslCode,
+    SaslFrame,
+    SaslInit,
+    SaslMechanisms,
+    SaslOutcome,
+    SaslResponse,
+    decode_sasl,
+    encode_sasl,
+)
+from cogwork.container.config import parse
+from cogwork.container.users import hash_password
+
+from .linked import Linked, linked
+from .stories import QUICKLY, eventually, story
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from cogwork.client.tokens import Token
+    from cogwork.container.container import Container
+
+RULES = f"""
+[oauth]
+issuer = "{ISSUER}"
+audience = ["{AUDIENCE}"]
+leeway_s = 0
+groups_claim = "scope"
+groups = {{ "orders:write" = "publishers", "orders:read" = "readers" }}
+"""
+
+USERS = f"""
+[[group]]
+name = "publishers"
+permissions = [{{ address = "queue/$user", rights = ["send", "receive"] }}]
+
+[[group]]
+name = "readers"
+permissions = [{{ address = "queue/ann", rights = ["receive"] }}]
+
+[[user]]
+name = "root"
+password_hash = "{hash_password("word")}"
+permissions = [{{ address = "#", rights = ["send", "receive"] }}]
+
+[[user]]
+name = "robot"
+tokens = true
+permissions = [{{ address = "queue/robot", rights = ["send"] }}]
+"""
+
+WRITE = "orders:write"
+
+
+@pytest.fixture(scope="module")
+def issuer() -> Issuer:
+    return Issuer()
+
+
+class Stage:
+    """A container that takes the tokens of an issuer, whose keys it fetches."""
+
+    def __init__(self, mesh: Linked, issuer: Issuer, server: JwksServer) -> None:
+        self.mesh, self.issuer, self.server = mesh, issuer, server
+
+    @property
+    def container(self) -> Container:
+        return self.mesh.containers["a"]
+
+    async def start(self) -> None:
+        await self.mesh.start("a", configuration=self.rules())
+
+    def rules(self, **more: str) -> str:
+        lines = "".join(f"{key} = {value}\n" for key, value in more.items())
+        return f'{RULES}jwks = "{self.server.url}"\n{lines}{USERS}'
+
+    def reload(self, text: str) -> None:
+        self.container.reconfigure(parse(f'id = "a"\n[[listen]]\nport = 0\n{text}', "test"))
+
+    async def client(self, token: Token) -> cogwork.Mesh:
+        made = cogwork.connect(self.container.endpoints[0], token=token, retry=QUICKLY)
+        return await self.mesh.enter(made)
+
+    async def refused(self, token: str, says: str = "it does not take the token") -> None:
+        with pytest.raises(cogwork.AuthenticationError, match=says) as caught:
+            await self.client(token)
+        assert token not in str(caught.value)
+
+
+@asynccontextmanager
+async def staged(issuer: Issuer) -> AsyncIterator[Stage]:
+    with jwks_server(issuer.jwks()) as server:
+        async with linked() as mesh:
+            stage = Stage(mesh, issuer, server)
+            await stage.start()
+            yield stage
+
+
+@story
+async def test_a_user_publishes_expires_is_cut_off_and_renews(
+    issuer: Issuer, caplog: pytest.LogCaptureFixture
+) -> None:
+    tokens: list[str] = []
+
+    async def fresh() -> str:
+        await asyncio.sleep(0)
+        tokens.append(issuer.token(scope=WRITE, exp=time.time() + 1.5))
+        return tokens[-1]
+
+    async with staged(issuer) as stage:
+        short = await stage.client(fresh)
+        stale = await stage.client(issuer.token("bob", scope=WRITE, exp=time.time() + 1.5))
+        long = await stage.client(issuer.token("eve", scope=WRITE))
+        for each, name in ((short, "ann"), (stale, "bob"), (long, "eve")):
+            await each.publish(f"queue/{name}", 1)
+        await eventually(lambda: short.connections == 2, "a fresh token lets it in again")
+        await short.publish("queue/ann", 2)
+        await eventually(lambda: not stale.is_connected, "its one token is over")
+        with pytest.raises(cogwork.Disconnected, match="does not take the token"):
+            await stale.publish("queue/bob", 2)
+        await long.publish("queue/eve", 2)
+        assert long.connections == 1
+    assert "because the token of user 'ann' has expired: log in again with a new one" in caplog.text
+    assert len(tokens) == 2
+    assert not any(token in caplog.text for token in tokens)
+
+
+@story
+async def test_a_token_that_is_no_good_is_refused_and_the_log_says_why(
+    issuer: Issuer, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with staged(issuer) as stage:
+        bystander = await stage.client(issuer.token(scope=WRITE))
+        bad = {
+            issuer.token(exp=1): "token refused: it has expired",
+            issuer.token(aud="other"): "token refused: it is for another audience",
+            Issuer().token(): "token refused: it is not signed by the key that it names",
+            "garbage": "token refused: it is no token",
+            issuer.token("root"): "user 'root' is configured, without tokens = true",
+        }
+        for token, why in bad.items():
+            caplog.clear()
+            await stage.refused(token)
+            assert why in caplog.text
+            assert token not in caplog.text
+        url = stage.container.endpoints[0].replace("://", "://ann@")
+        with pytest.raises(cogwork.AuthenticationError):
+            await cogwork.connect(url, token=issuer.token("bob")).__aenter__()
+        assert "it wants to act as 'ann'" in caplog.text
+        await bystander.publish("queue/ann", 1)
+        assert bystander.connections == 1
+
+
+@story
+async def test_claims_say_what_may_be_done(issuer: Issuer) -> None:
+    async with staged(issuer) as stage:
+        ann = await stage.client(issuer.token(scope=WRITE))
+        await ann.publish("queue/ann", 1)
+        with pytest.raises(cogwork.CogworkError, match="no permission to send at 'queue/bob'"):
+            await ann.publish("queue/bob", 1)
+        bob = await stage.client(issuer.token("bob", scope="other orders:read"))
+        async with bob.consume("queue/ann") as items:
+            assert (await anext(items)).body == 1
+        with pytest.raises(cogwork.CogworkError, match="no permission to send"):
+            await bob.publish("queue/ann", 1)
+        robot = await stage.client(issuer.token("robot", scope=WRITE))
+        await robot.publish("queue/robot", 1)
+        async with robot.consume("queue/robot") as items:
+            assert (await anext(items)).body == 1
+
+
+@story
+async def test_a_reload_takes_back_what_tokens_no_longer_give(issuer: Issuer) -> None:
+    async with staged(issuer) as stage:
+        ann = await stage.client(issuer.token(scope=WRITE))
+        robot = await stage.client(issuer.token("robot"))
+        await ann.publish("queue/ann", 1)
+        narrower = stage.rules().replace('"queue/$user"', '"queue/other"')
+        stage.reload(narrower)
+        with pytest.raises(cogwork.CogworkError, match="no permission to send at 'queue/ann'"):
+            await ann.publish("queue/ann", 2)
+        assert ann.connections == 1
+        stage.reload(stage.rules().replace("tokens = true", ""))
+        await eventually(lambda: not robot.is_connected, "robot may have no token any more")
+        await ann.publish("queue/ann", 2)
+        stage.reload(stage.rules(user_claim='"email"'))
+        await eventually(lambda: not ann.is_connected, "its token names nobody any more")
+
+
+@story
+async def test_keys_that_are_away_let_nobody_in_but_those_that_are_in(
+    issuer: Issuer, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with staged(issuer) as stage:
+        stage.server.answer = saying(b"<html>sorry</html>", 503)
+        await stage.refused(issuer.token(), "it cannot check now; try again later")
+        assert "it answers with the status 503; no token can be checked" in caplog.text
+        url = stage.container.endpoints[0].replace("://", "://root:word@")
+        async with cogwork.connect(url) as root:
+            await root.publish("queue/a", 1)
+        assert stage.server.asked == 1
+
+
+@story
+async def test_a_foreign_client_is_told_as_the_rfc_has_it(issuer: Issuer) -> None:
+    async with staged(issuer) as stage:
+        good = issuer.token(scope=WRITE)
+        assert await exchange(stage.container, good) == [SaslOutcome(code=SaslCode.OK)]
+        told, outcome = await exchange(stage.container, issuer.token(exp=1))
+        assert isinstance(told, SaslChallenge)
+        assert json.loads(told.challenge) == {"status": "invalid_token"}
+        assert outcome == SaslOutcome(code=SaslCode.AUTH)
+
+
+async def exchange(container: Container, token: str) -> list[SaslFrame]:
+    """Logs in frame by frame; returns what the container says to it."""
+    host, _, port = container.endpoints[0].removeprefix("amqp://").rpartition(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    frames, heard = FrameReader(1 << 16), list[Any]()
+
+    def say(frame: SaslFrame) -> None:
+        writer.write(encode_frame(0, encode_sasl(frame), FrameType.SASL))
+
+    async def hear(kind: type[SaslFrame]) -> None:
+        while not heard or not isinstance(heard[-1], kind):
+            data = await reader.read(65536)
+            assert data, heard
+            heard.extend(decode_sasl(frame.body) for frame in frames.feed(data))
+
+    writer.write(SASL_HEADER)
+    assert await reader.readexactly(8) == SASL_HEADER
+    await hear(SaslMechanisms)
+    assert OAUTHBEARER in heard.pop().sasl_server_mechanisms
+    response = f"n,,\x01host=h\x01port=5672\x01auth=Bearer {token}\x01\x01".encode()
+    say(SaslInit(mechanism=OAUTHBEARER, initial_response=response))
+    await hear(SaslFrame)  # type: ignore[arg-type]  # a union is as good for isinstance
+    if isinstance(heard[-1], SaslChallenge):
+        say(SaslResponse(response=b"\x01"))
+        await hear(SaslOutcome)
+    writer.close()
+    return heard
+
+
+@pytest.mark.parametrize(
+    ("token", "says"),
+    [
+        (lambda: 1 / 0, "cannot get a token: division by zero"),
+        (lambda: "two words", "what `token` returns is none"),
+    ],
+)
+@story
+async def test_who_gets_no_token_does_not_log_in(token: Callable[[], Any], says: str) -> None:
+    async with linked() as mesh:
+        await mesh.start("a")
+        with pytest.raises(cogwork.ConnectError, match=says) as caught:
+            await cogwork.connect(mesh.containers["a"].endpoints[0], token=token).__aenter__()
+        assert "two words" not in str(caught.value)
+        with pytest.raises(cogwork.AuthenticationError, match="this client can use OAUTHBEARER"):
+            await mesh.enter(cogwork.connect(mesh.containers["a"].endpoints[0], token="t"))
+    with pytest.raises(ValueError, match="token is a text of letters"):
+        cogwork.connect("amqp://h", token="a\x01b")
