@@ -46,7 +46,7 @@ SILENCED = re.compile(
     r"|pragma:\s*no \w+|fmt:\s*(?:off|skip)|ruff:\s*noqa\S*|mypy:\s*\S+)"
 )
 PAGES = sorted(
-    [ROOT / "README.md", ROOT / "CHANGELOG.md"]
+    [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "SECURITY.md"]
     + [page for folder in ("docs", "examples") for page in (ROOT / folder).rglob("*.md")]
 )
 SKIPPING = {"skip", "skipif", "xfail", "importorskip"}
@@ -250,3 +250,20 @@ def test_every_page_is_found_from_the_readme() -> None:
             todo += [each / "README.md" if each.is_dir() else each for each in named]
             todo = [each for each in todo if each in PAGES]
     assert [name_of(page) for page in PAGES if page not in found] == ["CHANGELOG.md"]
+
+
+def test_each_claim_of_the_threat_model_names_tests_that_there_are() -> None:
+    text = (ROOT / "SECURITY.md").read_text()
+    rows = re.findall(r"^\| (?!it cannot|--)(.+?) \| (.+) \|$", text, re.MULTILINE)
+    assert len(rows) >= 30
+    missing = []
+    for claim, tests in rows:
+        named = re.findall(r"`(tests/[\w/]+\.py)::(test_\w+)`", tests)
+        missing += [claim] * (not named)
+        missing += [test for file, test in named if not has_test(ROOT / file, test)]
+    assert missing == []
+
+
+def has_test(file: Path, name: str) -> bool:
+    pattern = rf"^(?:async )?def {name}\("
+    return file.exists() and re.search(pattern, file.read_text(), re.MULTILINE) is not None

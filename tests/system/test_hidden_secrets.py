@@ -1,8 +1,9 @@
-"""Secrets of links: on no command line, and changed without a restart."""
+"""Secrets: on no command line, in no file of everybody, and changed without a restart."""
 
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 from pathlib import Path
@@ -99,3 +100,23 @@ def test_a_link_logs_in_with_a_new_password_after_a_reload(other: Served, tmp_pa
         log = (tmp_path / "cogwork.log").read_text()
         assert ".password: changed\n" in log
         assert "hidden" not in log
+
+
+def test_nobody_else_reads_the_data_directory(tmp_path: Path) -> None:
+    before = os.umask(0)  # the container's own: what it does not ask for is everybody's
+    try:
+        with served(tmp_path, head='id = "this"\ndata_dir = "data"\n') as this:
+            done("queue", "declare", this.url, "queue/kept", "--durability", "disk")
+            done("send", this.url, "queue/kept", "a word", "--durable")
+            done("stream", "create", this.url, "kept", "--engine", "raft")
+            done("send", this.url, "stream/kept", "another")
+            this.process.send_signal(signal.SIGUSR1)
+            state = tmp_path / "data" / "state.json"
+            within(TIMEOUT_S, state.exists, "the state is written")
+            modes = {each: each.stat().st_mode & 0o777 for each in tmp_path.glob("data/**/*")}
+    finally:
+        os.umask(before)
+    files = [each for each in modes if each.is_file()]
+    assert len(files) >= 3
+    assert (tmp_path / "data").stat().st_mode & 0o777 == 0o700
+    assert [each for each in files if modes[each] & 0o077] == []

@@ -15,6 +15,7 @@ import msgspec
 from cogwork.container.inventory import collections_of
 from cogwork.container.rows import container_row
 from cogwork.io.log_output import standard_error
+from cogwork.log.directory import opened_privately
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Iterator
@@ -59,7 +60,7 @@ async def write_state(container: Container) -> Path | None:
 def _write(path: Path, parts: Iterable[bytes]) -> None:
     """Replaces the file at once, so that a reader never sees half of it."""
     new = path.with_suffix(".new")
-    with new.open("wb") as file:
+    with open(new, "wb", opener=opened_privately) as file:
         file.writelines(parts)
     new.replace(path)
 

@@ -14,11 +14,16 @@ from typing import Self
 
 from cogwork.log.errors import LogLocked
 
-__all__ = ("Directory",)
+__all__ = ("Directory", "opened_privately")
 
 LOCK_NAME = "lock"
 FILE_MODE = 0o600
 DIRECTORY_MODE = 0o700
+
+
+def opened_privately(path: str, flags: int) -> int:
+    """Open a file for its owner alone, whatever the umask: an opener for the built-in `open`."""
+    return os.open(path, flags | os.O_CLOEXEC, FILE_MODE)
 
 
 class Directory:

@@ -27,7 +27,7 @@ from cogwork.cluster.levels import HIGHEST_LEVEL
 from cogwork.consensus.errors import ConsensusError, Unavailable
 from cogwork.consensus.replicated.calls import GetIdentity, IdentityIs, StreamKey
 from cogwork.container.errors import DataDirectoryError, DataFileError
-from cogwork.log.directory import DIRECTORY_MODE
+from cogwork.log.directory import DIRECTORY_MODE, opened_privately
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -134,7 +134,7 @@ def write_kept(data_dir: Path, kept: Kept) -> None:
     """Write what a data directory says of its cluster, durably."""
     temporary = data_dir / f"{FILE_NAME}.tmp"
     written = _Written(**msgspec.structs.asdict(kept), checksum=_checksum(kept))
-    with temporary.open("wb") as file:
+    with open(temporary, "wb", opener=opened_privately) as file:
         file.write(msgspec.json.format(msgspec.json.encode(written)) + b"\n")
         file.flush()
         os.fsync(file.fileno())
