@@ -6,6 +6,7 @@ import asyncio
 import json
 import time
 from contextlib import asynccontextmanager
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -33,6 +34,7 @@ from .stories import QUICKLY, eventually, story
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
+    from pathlib import Path
 
     from cogwork.client.tokens import Token
     from cogwork.container.container import Container
@@ -256,6 +258,28 @@ async def exchange(container: Container, token: str) -> list[SaslFrame]:
         await hear(SaslOutcome)
     writer.close()
     return heard
+
+
+@story
+async def test_a_link_logs_in_by_token_and_comes_back_with_a_fresh_one(
+    issuer: Issuer, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "token"
+    file.write_text(issuer.token("robot", exp=time.time() + 2))
+    async with staged(issuer) as stage:
+        stage.reload(stage.rules().replace("tokens = true", "tokens = true\nmesh = true"))
+        url = stage.container.endpoints[0].replace("://", "://robot@")
+        link = f'[[link]]\nurl = "{url}"\ntoken_file = "{file}"\n'
+        await stage.mesh.start("south", configuration=link)
+        there = stage.container.mesh
+        await eventually(lambda: there.is_linked("south"), "south is linked")
+        told = stage.mesh.containers["south"].mesh.diallers
+        await eventually(lambda: any(map(attrgetter("problem"), told)), "it is cut off")
+        assert "link to container south: closed, because the token of user 'robot'" in caplog.text
+        file.write_text(issuer.token("robot"))
+        await eventually(lambda: there.is_linked("south"), "south is linked again")
+        await asyncio.sleep(1.2)  # longer than between two looks at tokens
+        assert there.is_linked("south")
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import click
 
 from cogwork.cli.passwords import password_option
+from cogwork.cli.tokens import token_option
 from cogwork.client.certificates import Certificates
 
 if TYPE_CHECKING:
@@ -41,8 +42,11 @@ def certificate_options(command: C) -> C:
 
 
 def certified(command: C) -> C:
-    """Adds them to a command that does not ask for them: whatever connects it takes them."""
-    command = password_option(command)
+    """Adds them to a command that does not ask for them: whatever connects it takes them.
+
+    So it does a password and a token.
+    """
+    command = token_option(password_option(command))
     for name, text in reversed(OPTIONS.items()):
         option = click.option(name, type=FILE, help=text, expose_value=False, callback=_keep)
         command = option(command)

@@ -17,6 +17,7 @@ from cogwork.cli.certificates import given_context
 from cogwork.cli.manager import Manager
 from cogwork.cli.passwords import hide, with_passwords
 from cogwork.cli.reach import GIVE_UP_AFTER_S
+from cogwork.cli.tokens import given_token
 from cogwork.client import Retry, connect
 from cogwork.container.workers import OFFERED, siblings
 
@@ -61,11 +62,11 @@ async def met(url: str, *, is_whole: bool = False) -> AsyncIterator[dict[str, Me
     """
     retry = Retry(give_up_after_s=GIVE_UP_AFTER_S)
     own = given_context()
-    endpoints = with_passwords(url)
+    endpoints, token = with_passwords(url), given_token()
     until_s = time.monotonic() + STARTS_AGAIN_S
     async with AsyncExitStack() as stack:
         first = await stack.enter_async_context(
-            connect(endpoints, retry=retry, force=True, tls=own)
+            connect(endpoints, retry=retry, force=True, tls=own, token=token)
         )
         # Of several URLs, the others may lead to other containers.
         there = [first.endpoint] if first.endpoint is not None else endpoints
@@ -83,7 +84,7 @@ async def met(url: str, *, is_whole: bool = False) -> AsyncIterator[dict[str, Me
             attempts -= 1
             async with AsyncExitStack() as attempt:
                 mesh = await attempt.enter_async_context(
-                    connect(there, retry=retry, force=True, tls=own)
+                    connect(there, retry=retry, force=True, tls=own, token=token)
                 )
                 name = mesh.container.container_id
                 if name in missing:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from cogwork.cli.certificates import given_context
 from cogwork.cli.passwords import with_passwords
+from cogwork.cli.tokens import given_token
 from cogwork.client import Retry, connect
 
 if TYPE_CHECKING:
@@ -46,11 +47,12 @@ def reach(
         ConnectError: The container cannot be reached, or refuses.
     """
     own = tls or given_context()
-    endpoints = with_passwords(url)
+    endpoints, token = with_passwords(url), given_token()
 
     async def run() -> T:
         retry = Retry(give_up_after_s=GIVE_UP_AFTER_S)
-        async with connect(endpoints, retry=retry, force=force, tls=own) as mesh:
+        login = connect(endpoints, retry=retry, force=force, tls=own, token=token)
+        async with login as mesh:
             return await work(mesh)
 
     return asyncio.run(run())

@@ -292,6 +292,8 @@ def _link(link: Link, listeners: Sequence[Listen]) -> Iterator[Problem]:
         if getattr(link, key) is not None and link.certificate is None:
             yield Problem(("certificate",), "nothing", "the certificate of the key")
     yield from check_ciphers_of(link)
+    if link.token_file is not None and not target.is_private:
+        yield Problem(("token_file",), f'a token for "{target}"', "an amqps:// url with it")
     yield from _link_password(link, target)
 
 

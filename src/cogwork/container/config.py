@@ -478,7 +478,8 @@ def _relative_to(configuration: Configuration, directory: FilePath) -> Configura
         return msgspec.structs.replace(listen, tls=tls, path=path)
 
     listeners = [anchor_listen(each) for each in configuration.listeners]
-    of_links = ("certificate", "key", "ca", "password_file", "key_password_file", "crl_file")
+    secrets = ("password_file", "token_file", "key_password_file")
+    of_links = ("certificate", "key", "ca", "crl_file", *secrets)
     links = [anchor(link, *of_links) for link in configuration.links]
     security = configuration.security_log
     gateways = {

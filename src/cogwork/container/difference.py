@@ -52,7 +52,7 @@ LIVE_LISTEN_KEYS = frozenset(
 """What every new connection on a listener looks up anew."""
 
 LIVE_LINK_KEYS = frozenset(
-    {"url", "password", "password_file", "certificate", "key", "key_password"}
+    {"url", "password", "password_file", "token_file", "certificate", "key", "key_password"}
     | {"key_password_file", "ca", "crl_file", "minimum_version", "ciphers"}
 )
 """What every new attempt at a link to the same place looks up anew."""

@@ -37,7 +37,7 @@ SYNOPSIS = re.sub(" +", " ", PAGE.split("```")[1])
 COGWORK = (sys.executable, "-m", "cogwork.cli.main")
 
 
-CERTIFICATES = {"--ca-file", "--cert-file", "--key-file", "--password-file"}
+CERTIFICATES = {"--ca-file", "--cert-file", "--key-file", "--password-file", "--token-file"}
 """Options that the page names once, for every command that takes a URL."""
 
 

@@ -149,6 +149,7 @@ class MeshConnection(DiallingSide):
         self.url: LinkUrl | None = None
         self.opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.tells_password = False
+        self._token: str | None = None
         self._keys: dict[tuple[str, str, bytes, int], Keys] = {}
         self._login = ClientLogin()
         self._end_point: Callable[[], bytes | None] | None = None
@@ -179,6 +180,7 @@ class MeshConnection(DiallingSide):
         url: LinkUrl,
         end_point: Callable[[], bytes | None] | None = None,
         keys: dict[tuple[str, str, bytes, int], Keys] | None = None,
+        token: str | None = None,
     ) -> None:
         """Says the first header, on a connection that this side dialled.
 
@@ -187,7 +189,9 @@ class MeshConnection(DiallingSide):
             url: Where it leads, and who logs in.
             end_point: Tells what the TLS connection is known by; None without TLS.
             keys: Keys of SCRAM from connections before.
+            token: What to log in by; None without.
         """
+        self._token = token
         self.connection = connection
         self.url = url
         self._end_point = end_point
@@ -231,6 +235,7 @@ class MeshConnection(DiallingSide):
             work=off_loop,
             user=url.user,
             password=url.password or "",
+            token=self._token,
             has_certificate=url.has_certificate,
             is_private=url.is_private,
             trace=TRACE,
@@ -241,7 +246,7 @@ class MeshConnection(DiallingSide):
         )
         ways = [by_name]
         if url.user is not None and url.has_certificate:
-            ways.append(replace(by_name, user=None, chosen=(EXTERNAL,)))
+            ways.append(replace(by_name, user=None, token=None, chosen=(EXTERNAL,)))
         for context in ways:
             with contextlib.suppress(NoMechanismError):
                 return self._login.begin(context, url.host)
@@ -249,7 +254,7 @@ class MeshConnection(DiallingSide):
         raise ProtocolError(
             Condition.UNAUTHORIZED_ACCESS,
             f"{url} offers the SASL mechanisms {names}; the link's URL needs user:password@, or "
-            "a [[link]] in the configuration a certificate",
+            "a [[link]] in the configuration a certificate or a token_file",
         )
 
     def on_sasl_challenge(self, connection: Connection, challenge: bytes) -> None:

@@ -20,6 +20,7 @@ from cogwork.container.mesh.urls import link_url
 from cogwork.dataplane.connection import Connection
 from cogwork.io.connect import connected_path, connected_socket, reason_of
 from cogwork.io.pump import READ_BYTES, SocketPump, StreamPump
+from cogwork.io.secret_file import read_secret
 from cogwork.io.tls import Watched, client_context
 from cogwork.io.tls_stream import RECORD_BYTES, TlsStream
 
@@ -219,6 +220,7 @@ class LinkDialler:
 
     async def _open_as(self, kind: type[C], number: int, *, tells_password: bool = False) -> C:
         url = self.url
+        token = None if url.token_file is None else read_secret(url.token_file).text
         opening = connected_path(url.host) if url.is_unix else connected_socket(url.host, url.port)
         sock = await opening
         try:
@@ -238,7 +240,7 @@ class LinkDialler:
                 self._scratch = bytearray(READ_BYTES + RECORD_BYTES)
             StreamPump(connection, sock, stream, self._scratch)
         end_point = None if stream is None else partial(_end_point_of, stream)
-        made.dialled(connection, self.url, end_point, self._keys)
+        made.dialled(connection, self.url, end_point, self._keys, token)
         try:
             await made.opened
         except BaseException:

@@ -42,6 +42,7 @@ class Link(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         url: `HOST:PORT`, `amqp[s]://[USER:PASSWORD@]HOST[:PORT]`, or `unix://PATH`.
         password: The user's that `url` names, where the URL does not hold it.
         password_file: The file with that password.
+        token_file: The file with a token to log in by, read for each attempt.
         cost: What the way over it costs.
         certificate: For `amqps`: PEM file that this container shows.
         key: PEM file with its private key; None where the certificate's file holds it.
@@ -57,6 +58,7 @@ class Link(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     url: Text
     password: Text | None = None
     password_file: Text | None = None
+    token_file: Text | None = None
     cost: Cost = 1
     certificate: Text | None = None
     key: Text | None = None

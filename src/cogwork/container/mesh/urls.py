@@ -53,6 +53,7 @@ class LinkUrl:
         port: Its port; 0 for a Unix-domain socket.
         user: For SASL; None for anonymous, or for a certificate.
         password: The user's.
+        token_file: The file with a token; None without.
         certificate: PEM file that this side shows.
         key: PEM file with its key; None where the certificate's file holds it.
         key_password: What the key is encrypted with; None where it is not.
@@ -67,6 +68,7 @@ class LinkUrl:
     port: int
     user: str | None = None
     password: str | None = field(default=None, repr=False)
+    token_file: Path | None = None
     certificate: Path | None = None
     key: Path | None = None
     key_password: str | None = field(default=None, repr=False)
@@ -205,6 +207,7 @@ def link_url(link: Link) -> LinkUrl:
     return replace(
         url,
         password=url.password if link.password is None else link.password,
+        token_file=_path(link.token_file),
         certificate=_path(link.certificate),
         key=_path(link.key),
         key_password=link.key_password,
