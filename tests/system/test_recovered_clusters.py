@@ -13,6 +13,7 @@ import cogwork
 from cogwork.consensus.replicated.offline import KeptReplica, kept_replicas
 from cogwork.container.journals.records import Replayed
 
+from .meshes import linked, meshed
 from .served import READY_TIMEOUT_S, done, ran, within
 from .trios import COUNT, Trio, holds, trios
 
@@ -167,3 +168,36 @@ def test_a_cluster_of_one_grows_to_three_again_and_survives_the_first(trio: Trio
     assert row["voters"] == ["a", "b", "c"]
     trio.start("a")
     within(READY_TIMEOUT_S, lambda: trio.reads("a"), "a is one of three again")
+
+
+def test_primaries_that_no_configuration_names_find_each_other(tmp_path: Path) -> None:
+    """Three of them take over from the one that is configured, which is then gone for good."""
+
+    def head(name: str) -> str:
+        return f'data_dir = "{tmp_path / name}"\n[cluster]\nprimaries = ["a"]\n'
+
+    names = ("a", "b", "c", "d")
+    edges = [(one, other) for one in names for other in names if one < other]
+    with meshed(tmp_path, names, edges, head=head) as members:
+        linked(members.values())
+
+        def creates(name: str, stream: str) -> bool:
+            return ran("stream", "create", members[name].url, stream).returncode == 0
+
+        def primaries(name: str) -> object:
+            return members[name].served.status()["container"]["cluster"]["voters"]
+
+        within(READY_TIMEOUT_S, lambda: creates("a", "first"), "the cluster has begun")
+        move = ("cluster", "move", members["a"].url, "--primaries", "b,c,d")
+        within(READY_TIMEOUT_S, lambda: ran(*move).returncode == 0, "others are primaries")
+        within(
+            READY_TIMEOUT_S,
+            lambda: not members["b"].served.status()["container"]["cluster"]["moving"],
+            "the move is done",
+        )
+        for name in names:
+            members[name].kill()
+        for name in ("b", "c", "d"):
+            members[name].start()
+        within(READY_TIMEOUT_S, lambda: creates("b", "second"), "they go on without the first")
+        assert all(primaries(name) == ["b", "c", "d"] for name in ("b", "c", "d"))

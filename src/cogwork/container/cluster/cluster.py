@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from cogwork.consensus.batch import Chunk
     from cogwork.consensus.engine import Start
     from cogwork.consensus.replicated.engine import RaftEngine
+    from cogwork.consensus.replicated.placement import Placement
     from cogwork.consensus.replicated.service import RaftService
     from cogwork.container.cluster.identity import Identity
 
@@ -123,13 +124,15 @@ class Cluster:
         """
         self._identity = identity
         self._wanted: int | None = None
-        self.voters = voters
         self._configured = list(voters)
+        self._placement = None if identity is None else identity.primaries
+        self.voters = voters if self._placement is None else list(self._placement.voters)
         self._check = check
         self.declarations = Declarations(check)
         self.next = 0
         self.on_identities: Callable[[], object] = _do_nothing
         self._current = asyncio.Event()
+        self._has_caught_up = False
         self._service = service
         self._listener = listener
         self._engine: RaftEngine | None = None
@@ -385,14 +388,14 @@ class Cluster:
             await self._identity.decide()
         if self._engine is None:
             try:
-                self._engine = await self._open_at(self.voters)
+                self._engine = await self._open_at(self._placement or self.voters)
             except NotAMember as error:  # the configuration names it, and the cluster does not
                 self.voters = error.voters
                 self._engine = await self._open_at(self.voters)
         return self._engine
 
-    async def _open_at(self, voters: list[str]) -> RaftEngine:
-        return await self._service.open(STREAM, {"group": GROUP, "replicas": voters})
+    async def _open_at(self, replicas: Placement | list[str]) -> RaftEngine:
+        return await self._service.open(STREAM, {"group": GROUP, "replicas": replicas})
 
     # -- following
 
@@ -433,11 +436,14 @@ class Cluster:
 
     async def _follow(self, start: Start) -> None:
         engine = await self._open()
+        self._has_caught_up = False
         async for each in engine.subscribe(start):
             if isinstance(each, Snapshot):
                 self._restore(each)
             elif isinstance(each, CaughtUp):
                 self._problem = ""
+                self._has_caught_up = True
+                self._follow_primaries()
                 if not self.is_current:
                     await self._take_voters(engine)
                     self._wanted = (await engine.bounds()).next if self._lacks_past else self.next
@@ -478,11 +484,22 @@ class Cluster:
             )
 
     def _follow_primaries(self) -> None:
-        """Have the replica of `$cluster` here opened or given up, as is declared."""
+        """Have the replica of `$cluster` here opened or given up, as is declared.
+
+        Before this container has caught up, what it reads is the past: it may have become a primary
+        since, and its replica be one of those that the cluster lives by.
+        """
         placement = self.declarations.primaries
-        if placement is not None:
-            self.voters = list(placement.voters)
-            self._service.place(STREAM, GROUP, placement)
+        if placement is None:
+            return
+        self.voters = list(placement.voters)
+        if not self._has_caught_up:
+            return
+        if self._identity is not None:
+            self._identity.note_primaries(placement)
+        self._service.place(STREAM, GROUP, placement)
+        if self._service.own not in placement.holders and GROUP in self._service.unopened:
+            self._service.discard(GROUP)  # it was given up while this container was away
 
     def _restore(self, snapshot: Snapshot) -> None:
         if snapshot.offset < self.next:  # what was declared since would look as if it were deleted

@@ -26,6 +26,7 @@ from google_crc32c import value as crc32c
 from cogwork.cluster.levels import HIGHEST_LEVEL
 from cogwork.consensus.errors import ConsensusError, Unavailable
 from cogwork.consensus.replicated.calls import GetIdentity, IdentityIs, StreamKey
+from cogwork.consensus.replicated.placement import Placement  # noqa: TC001  # msgspec reads the annotations
 from cogwork.container.errors import DataDirectoryError, DataFileError
 from cogwork.log.directory import DIRECTORY_MODE, opened_privately
 
@@ -65,6 +66,8 @@ class Kept(msgspec.Struct, omit_defaults=True):
             directory; None while that is not known.
         founders: The tokens of the founders' directories, by container.
         is_recovered: Whether the cluster was made of one container's data, and others may be left.
+        primaries: Who holds the declarations, once they were moved: it is by these that a container
+            finds them, or its own replica, and the configuration may name nobody who is left.
     """
 
     token: str
@@ -74,6 +77,7 @@ class Kept(msgspec.Struct, omit_defaults=True):
     known_before: int | None = None
     founders: dict[str, str] = {}
     is_recovered: bool = False
+    primaries: Placement | None = None
 
 
 class _Written(Kept):
@@ -221,6 +225,11 @@ class Identity:
         return self._kept.is_recovered
 
     @property
+    def primaries(self) -> Placement | None:
+        """Who holds the declarations, as far as it was known last; None where they never moved."""
+        return self._kept.primaries
+
+    @property
     def is_joined(self) -> bool:
         """Whether the cluster was there before this data directory."""
         return self._kept.is_joined
@@ -244,6 +253,16 @@ class Identity:
         """Take note that what is declared from a number on is newer than this data directory."""
         self._kept.known_before = next_number
         self._write()
+
+    def note_primaries(self, placement: Placement) -> None:
+        """Take note of who holds the declarations now; where the disk fails, that is told only."""
+        if placement == self._kept.primaries:
+            return
+        self._kept.primaries = placement
+        try:
+            self._write()
+        except DataFileError as error:
+            log.error("cannot keep who the cluster's primaries are: %s", error)
 
     # -- what others are told, and say
 

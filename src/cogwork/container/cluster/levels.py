@@ -105,9 +105,7 @@ class Levels:
         if self._service.leads(STREAM):
             if self._cluster.declarations.level < HIGHEST_LEVEL:
                 await self._raise()
-            # Whoever became a primary by a move finds that in the log alone, so that stays whole.
-            if self._cluster.declarations.primaries is None:
-                await self._cluster.keep_level()
+            await self._cluster.keep_level()
         declarations = self._cluster.declarations
         own = self._service.own
         if (

@@ -90,7 +90,7 @@ def recover(data_dir: Path, only: str) -> Recovered:
         raise DataDirectoryError(str(data_dir), wal.shortage or "it cannot be written to")
     kept = read_kept(data_dir) or Kept(secrets.token_hex(8))
     kept.uuid, kept.is_empty, kept.is_joined, kept.known_before = cluster, False, False, None
-    kept.founders, kept.is_recovered = {only: kept.token}, True
+    kept.founders, kept.is_recovered, kept.primaries = {only: kept.token}, True, None
     write_kept(data_dir, kept)
     return made
 
