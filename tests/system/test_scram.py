@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
     from pathlib import Path
 
-    from cogwork.client.options import Mechanism
+    from cogwork.sasl.mechanisms import MechanismName
 
 
 def verifiers(password: str) -> list[str]:
@@ -123,7 +123,9 @@ async def test_who_has_verifiers_alone_is_let_in(stage: Stage, scheme: str) -> N
     ],
 )
 @story
-async def test_a_mechanism_may_be_named(stage: Stage, scheme: str, mechanism: Mechanism) -> None:
+async def test_a_mechanism_may_be_named(
+    stage: Stage, scheme: str, mechanism: MechanismName
+) -> None:
     async with cogwork.connect(stage.url(scheme, NEW), tls=stage.tls, sasl=mechanism) as mesh:
         await mesh.publish("sink/x", 1)
 

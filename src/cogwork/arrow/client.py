@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from cogwork.client.options import Mechanism
     from cogwork.client.url import Urls
+    from cogwork.sasl.mechanisms import MechanismName
 
 __all__ = ("ArrowClient", "Bounds")
 
@@ -57,7 +57,7 @@ class ArrowClient(Closing):
         *,
         timeout_s: float = 60.0,
         tls: ssl.SSLContext | None = None,
-        sasl: Mechanism | tuple[Mechanism, ...] | None = None,
+        sasl: MechanismName | tuple[MechanismName, ...] | None = None,
     ) -> None:
         """Connects nowhere yet.
 

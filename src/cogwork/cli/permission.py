@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from cogwork.cli.certificates import certified
-from cogwork.cli.manager import Manager
-from cogwork.cli.reach import reach
-from cogwork.cli.rendering import jsonable
+from cogwork.cli.declared import Declared
 from cogwork.cli.single_url import single_url
-from cogwork.cli.tables import console, table, widened
 from cogwork.cli.unknown_commands import HelpfulGroup
-from cogwork.cli.visible import visible
 from cogwork.container.cluster.identities import permission_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cogwork.client import Mesh
 
 __all__ = ("TYPE", "permission")
 
@@ -35,6 +29,8 @@ COLUMNS = {
     "address": "address",
     "vhost": "vhost",
 }
+
+DECLARED = Declared(TYPE, "permissions", COLUMNS)
 
 
 def _named(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -87,13 +83,9 @@ def add(
 ) -> None:
     """Allow, or with --deny forbid, something at an address."""
     options = _options(user, group, address, vhost, deny=deny)
-    name, body = permission_name(options), {**options, "rights": _rights(rights)}
-
-    async def work(mesh: Mesh) -> Any:  # noqa: ANN401  # whatever the container answers
-        return (await Manager(mesh).ask("CREATE", TYPE, name, body=body)).body
-
-    row = reach(url, work, force=True)
-    click.echo(json.dumps(jsonable(row)) if as_json else visible(f"{name} added"))
+    body = {**options, "rights": _rights(rights)}
+    row = DECLARED.ask(url, "CREATE", permission_name(options), body)
+    DECLARED.tell(row, "added", as_json=as_json)
 
 
 @permission.command("remove")
@@ -113,32 +105,10 @@ def remove(
 ) -> None:
     """Take a permission back, and detach the links that need it."""
     name = permission_name(_options(user, group, address, vhost, deny=deny))
-
-    async def work(mesh: Mesh) -> None:
-        await Manager(mesh).ask("DELETE", TYPE, name)
-
-    reach(url, work, force=True)
-    click.echo(json.dumps({"removed": name}) if as_json else visible(f"{name} removed"))
+    DECLARED.remove(url, name, as_json=as_json)
 
 
-@permission.command("list")
-@click.argument("url", callback=single_url)
-@certified
-@widened
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
-def list_(url: str, as_json: bool) -> None:
-    """List the permissions that hold in a container."""
-
-    async def work(mesh: Mesh) -> list[dict[str, Any]]:
-        return (await Manager(mesh).rows(TYPE))[0]
-
-    rows = reach(url, work, force=True)
-    if as_json:
-        click.echo(json.dumps(jsonable(rows), ensure_ascii=False))
-        return
-    screen = console()
-    for part in table("permissions", COLUMNS, rows, len(rows)):
-        screen.print(part)
+DECLARED.add_list(permission, "List the permissions that hold in a container.")
 
 
 def _options(

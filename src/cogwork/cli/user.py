@@ -9,15 +9,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cogwork.cli.certificates import certified
+from cogwork.cli.declared import Declared
 from cogwork.cli.group import reach_each
 from cogwork.cli.manager import Manager
 from cogwork.cli.passwords import STDIN, read_password
-from cogwork.cli.reach import reach
-from cogwork.cli.rendering import jsonable
 from cogwork.cli.single_url import single_url
-from cogwork.cli.tables import console, table, widened
 from cogwork.cli.unknown_commands import HelpfulGroup
-from cogwork.cli.visible import visible
 from cogwork.container.users import hash_password
 from cogwork.sasl.verifier import HASHES, make_verifier
 
@@ -40,6 +37,8 @@ COLUMNS = {
     "mesh": "mesh",
     "problem": "problem",
 }
+
+DECLARED = Declared(TYPE, "users", COLUMNS)
 
 
 def _credentials(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -93,7 +92,7 @@ def add(
     options = {} if no_password else _password(new_password_file or _default_source())
     options |= {"groups": list(groups)} if groups else {}
     options |= {"mesh": mesh} if mesh is not None else {}
-    _tell(_asked(url, "CREATE", name, options), "added", as_json=as_json)
+    DECLARED.tell(DECLARED.ask(url, "CREATE", name, options), "added", as_json=as_json)
 
 
 @user.command("set")
@@ -127,7 +126,7 @@ def set_(
     options |= {"mesh": mesh} if mesh is not None else {}
     if not options:
         raise click.UsageError("nothing to change: give a password, --group or --mesh")
-    _tell(_asked(url, "UPDATE", name, options), "changed", as_json=as_json)
+    DECLARED.tell(DECLARED.ask(url, "UPDATE", name, options), "changed", as_json=as_json)
 
 
 @user.command("remove")
@@ -137,32 +136,10 @@ def set_(
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def remove(url: str, name: str, as_json: bool) -> None:
     """Remove a user; its connections are closed everywhere."""
-
-    async def work(mesh: Mesh) -> None:
-        await Manager(mesh).ask("DELETE", TYPE, name)
-
-    reach(url, work, force=True)
-    click.echo(json.dumps({"removed": name}) if as_json else visible(f"{name} removed"))
+    DECLARED.remove(url, name, as_json=as_json)
 
 
-@user.command("list")
-@click.argument("url", callback=single_url)
-@certified
-@widened
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
-def list_(url: str, as_json: bool) -> None:
-    """List the users that hold in a container."""
-
-    async def work(mesh: Mesh) -> list[dict[str, Any]]:
-        return (await Manager(mesh).rows(TYPE))[0]
-
-    rows = reach(url, work, force=True)
-    if as_json:
-        click.echo(json.dumps(jsonable(rows), ensure_ascii=False))
-        return
-    screen = console()
-    for part in table("users", COLUMNS, rows, len(rows)):
-        screen.print(part)
+DECLARED.add_list(user, "List the users that hold in a container.")
 
 
 @user.command()
@@ -192,19 +169,6 @@ def disconnect(url: str, name: str, reason: str, as_json: bool) -> None:
         click.echo(json.dumps({"user": name, "closed": closed}, ensure_ascii=False))
     else:
         click.echo(f"user {name}: {closed} connections closed")
-
-
-def _asked(url: str, operation: str, name: str, options: dict[str, object]) -> dict[str, Any]:
-    async def work(mesh: Mesh) -> Any:  # noqa: ANN401  # whatever the container answers
-        return (await Manager(mesh).ask(operation, TYPE, name, body=options)).body
-
-    found: dict[str, Any] = reach(url, work, force=True)
-    return found
-
-
-def _tell(row: dict[str, Any], verb: str, *, as_json: bool) -> None:
-    text = json.dumps(jsonable(row), ensure_ascii=False)
-    click.echo(text if as_json else visible(f"{row['name']} {verb}"))
 
 
 def _default_source() -> str | None:

@@ -20,7 +20,7 @@ from cogwork.client.dialler import Dialler
 from cogwork.client.errors import ConnectError, Disconnected, InDoubt, NotOpened, Rejected, Released
 from cogwork.client.fields import MessageFields, message_of
 from cogwork.client.management import manage
-from cogwork.client.options import Mechanism, Options, Retry
+from cogwork.client.options import Options, Retry
 from cogwork.client.outcome import meant_for
 from cogwork.client.own_loop import demand_loop_of, opened_before
 from cogwork.client.publisher import OnDoubt, Publisher
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from cogwork.dataplane.message.messages import Message
     from cogwork.dataplane.transport.wire import Wire
     from cogwork.io.turn import Waiter
+    from cogwork.sasl.mechanisms import MechanismName
 
 __all__ = ("REQUEST_TIMEOUT_S", "Mesh", "connect")
 
@@ -466,7 +467,7 @@ def connect(  # the keyword options are those of Options
     name: str | None = None,
     token: Token | None = None,
     tls: ssl.SSLContext | None = None,
-    sasl: Mechanism | tuple[Mechanism, ...] | None = None,
+    sasl: MechanismName | tuple[MechanismName, ...] | None = None,
     retry: Retry | None = None,
     force: bool = False,
     connect_timeout_s: float = 10.0,

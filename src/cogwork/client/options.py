@@ -6,13 +6,14 @@ import os
 import platform
 import secrets
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, get_args
 
 from cogwork.client.checks import demand_seconds
 from cogwork.client.retry import Retry
 from cogwork.client.rpc.options import RpcOptions
 from cogwork.client.tokens import is_token
 from cogwork.dataplane.connection_settings import IDLE_TIMEOUT_S_MAX
+from cogwork.sasl.mechanisms import MechanismName
 
 if TYPE_CHECKING:
     import ssl
@@ -21,18 +22,7 @@ if TYPE_CHECKING:
     from cogwork.client.rpc.direct.options import Direct
     from cogwork.client.tokens import Token
 
-__all__ = ("Mechanism", "Options", "Retry")
-
-Mechanism = Literal[
-    "ANONYMOUS",
-    "PLAIN",
-    "EXTERNAL",
-    "OAUTHBEARER",
-    "SCRAM-SHA-256",
-    "SCRAM-SHA-512",
-    "SCRAM-SHA-256-PLUS",
-    "SCRAM-SHA-512-PLUS",
-]
+__all__ = ("Options", "Retry")
 
 
 def _own_name() -> str:
@@ -63,7 +53,7 @@ class Options:
     hostname: str | None = None
     tls: ssl.SSLContext | None = None
     token: Token | None = field(default=None, repr=False)
-    sasl: Mechanism | tuple[Mechanism, ...] | None = None
+    sasl: MechanismName | tuple[MechanismName, ...] | None = None
     retry: Retry = field(default_factory=Retry)
     force: bool = False
     connect_timeout_s: float = 10.0
@@ -74,9 +64,9 @@ class Options:
     direct: Direct | None = None
 
     def __post_init__(self) -> None:
-        unknown = [each for each in self.mechanisms or () if each not in get_args(Mechanism)]
+        unknown = [each for each in self.mechanisms or () if each not in get_args(MechanismName)]
         if unknown:
-            expected = ", ".join(get_args(Mechanism))
+            expected = ", ".join(get_args(MechanismName))
             raise ValueError(
                 f"sasl is one of {expected}, or a tuple of them, not {unknown[0]!r:.80}"
             )

@@ -19,6 +19,7 @@ from cogwork.container.security.settings import SecurityLogOptions
 from cogwork.container.telemetry.settings import Audit, Telemetry
 from cogwork.nodes.queue.options import COUNT_MAX, SECONDS_MAX
 from cogwork.router.own_addresses import MANAGEMENT
+from cogwork.sasl.mechanisms import MechanismName
 from cogwork.tls.contexts import Version
 from cogwork.tls.identity import IdentityFrom
 
@@ -33,7 +34,6 @@ __all__ = (
     "Limits",
     "Link",
     "Listen",
-    "Mechanism",
     "MeshOptions",
     "Node",
     "OAuth",
@@ -87,16 +87,6 @@ Seconds = Annotated[float, Meta(gt=0, lt=SECONDS_MAX)]
 Size = Annotated[int, Meta(ge=1, le=2**63 - 1)]
 Text = Annotated[str, Meta(min_length=1)]
 Voters = Annotated[list[Text], Meta(min_length=1, max_length=VOTERS_MAX)]
-Mechanism = Literal[
-    "ANONYMOUS",
-    "PLAIN",
-    "EXTERNAL",
-    "OAUTHBEARER",
-    "SCRAM-SHA-256",
-    "SCRAM-SHA-512",
-    "SCRAM-SHA-256-PLUS",
-    "SCRAM-SHA-512-PLUS",
-]
 Right = Literal["send", "receive", "manage"]
 RIGHTS: tuple[Right, ...] = ("send", "receive", "manage")
 
@@ -161,7 +151,7 @@ class Listen(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     mode: Text | None = None
     transport: Literal["amqp", "amqps", "ws", "wss"] = "amqp"
     tls: Tls | None = None
-    sasl: Annotated[list[Mechanism], Meta(min_length=1)] | None = None
+    sasl: Annotated[list[MechanismName], Meta(min_length=1)] | None = None
     origins: list[Text] = []
     advertise: Text | None = None
     require_tls: bool = False
@@ -193,12 +183,11 @@ class Listen(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return self.transport if self.path is None else "unix"
 
     @property
-    def mechanisms(self) -> tuple[Mechanism, ...]:
+    def mechanisms(self) -> tuple[MechanismName, ...]:
         """The SASL mechanisms offered: as configured, else what is safe and can work here."""
         if self.sasl is not None:
             return tuple(self.sasl)
-        wanted: dict[Mechanism, bool] = {
-            "OAUTHBEARER": self.tls is not None or self.is_loopback,
+        wanted: dict[MechanismName, bool] = {
             "EXTERNAL": self.tls is not None and self.tls.client_ca is not None,
             "SCRAM-SHA-512-PLUS": self.tls is not None,
             "SCRAM-SHA-256-PLUS": self.tls is not None,

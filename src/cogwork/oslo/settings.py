@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable, Iterable, Iterator
 
-    from cogwork.client.options import Mechanism
+    from cogwork.sasl.mechanisms import MechanismName
 
 __all__ = ("Settings", "StepRetry", "settings_of")
 
@@ -29,7 +29,7 @@ DEFAULT_PORT = 5672
 
 PORT_MAX = 65_535
 
-BY_PASSWORD: tuple[Mechanism, ...] = (
+BY_PASSWORD: tuple[MechanismName, ...] = (
     "SCRAM-SHA-512-PLUS",
     "SCRAM-SHA-256-PLUS",
     "SCRAM-SHA-512",
@@ -214,12 +214,12 @@ def _tls(group: Any) -> ssl.SSLContext:  # noqa: ANN401  # an untyped library's 
         raise ConfigurationError(f"[{GROUP}] {names}: {error}") from error
 
 
-def _mechanisms(group: Any, *, has_user: bool) -> tuple[Mechanism, ...] | None:  # noqa: ANN401  # an untyped library's object
+def _mechanisms(group: Any, *, has_user: bool) -> tuple[MechanismName, ...] | None:  # noqa: ANN401  # an untyped library's object
     """Lists those of the allowed mechanisms that can be used; None leaves it to the client."""
     allowed = group.sasl_mechanisms.upper().split()
     if not allowed:
         return None
-    wanted: tuple[Mechanism, ...] = ("EXTERNAL", "ANONYMOUS")
+    wanted: tuple[MechanismName, ...] = ("EXTERNAL", "ANONYMOUS")
     if has_user:
         wanted = (*BY_PASSWORD, "PLAIN")
     elif not group.ssl_cert_file and "ANONYMOUS" in allowed:

@@ -1,13 +1,27 @@
 """The table of mechanisms: servers and clients know no other.
 
-A further one is a file with its `MECHANISMS`, and a line here.
+A further one is a file with its `MECHANISMS`, and two lines here.
 """
 
 from __future__ import annotations
 
+from typing import Literal
+
 from cogwork.sasl import anonymous, external, oauthbearer, plain, scram
 
-__all__ = ("MECHANISMS", "SCRAM")
+__all__ = ("MECHANISMS", "SCRAM", "MechanismName")
+
+MechanismName = Literal[
+    "ANONYMOUS",
+    "PLAIN",
+    "EXTERNAL",
+    "OAUTHBEARER",
+    "SCRAM-SHA-256",
+    "SCRAM-SHA-512",
+    "SCRAM-SHA-256-PLUS",
+    "SCRAM-SHA-512-PLUS",
+]
+"""What a configuration and a client may name; the keys of `MECHANISMS`."""
 
 MECHANISMS = {
     each.name: each
