@@ -7,43 +7,41 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import struct
 import time
 from typing import TYPE_CHECKING
 
 import pytest
 
 import cogwork
-from cogwork.amqp.errors import AmqpError
-from cogwork.amqp.frames import AMQP_HEADER, SASL_HEADER, FrameReader
-from cogwork.amqp.performatives import (
-    Begin,
-    Open,
-    Performative,
-    decode_performative,
-    encode_performative,
-)
+from cogwork.amqp.frames import SASL_HEADER
+from cogwork.amqp.performatives import Begin
 from cogwork.amqp.sasl import SaslCode
-from cogwork.container import users
+from cogwork.container import access, users
+from cogwork.container.clients import ClientContext
 from cogwork.container.config import parse
 from cogwork.container.container import Container
-from cogwork.dataplane.encoding.codec import decode, encode
 
+from .attackers import (
+    ATTACKER,
+    HELPER,
+    HONEST,
+    HONEST_MAX_S,
+    Stranger,
+    refusal,
+    undisturbed,
+)
 from .raw_logins import log_in
 from .stories import eventually, story
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-ATTACKER, HELPER, HONEST = "127.0.0.2", "127.0.0.3", "127.0.0.1"
-
-HONEST_MAX_S = 5.0
-"""What the honest client waits for something, on a machine that is busy with other tests."""
+    from cogwork.dataplane.link import Link
 
 
 @contextlib.asynccontextmanager
 async def limited(limits: str, more: str = "") -> AsyncIterator[Container]:
-    """Runs a container, with an honest client beside the block that must not notice anything."""
+    """Runs a container with some limits."""
     text = f'id = "north"\n[[listen]]\nport = 0\n{more}\n[limits]\n{limits}\n'
     container = Container(parse(text, "test"))
     await container.start()
@@ -53,124 +51,13 @@ async def limited(limits: str, more: str = "") -> AsyncIterator[Container]:
         await container.stop(drain_timeout_s=0)
 
 
-@contextlib.asynccontextmanager
-async def undisturbed(container: Container, login: str = "") -> AsyncIterator[None]:
-    """Has a client send and receive as long as the block runs, and connect at its end."""
-    longest_s, is_over, is_ready = 0.0, asyncio.Event(), asyncio.Event()
-    url = container.endpoints[0].replace("://", f"://{login}")
-
-    async def go_on() -> None:
-        nonlocal longest_s
-        async with (
-            cogwork.connect(url) as client,
-            client.subscribe("topic/honest") as mine,
-            client.publisher("topic/honest") as publisher,
-        ):
-            arrivals = aiter(mine)
-            while not is_over.is_set():
-                start_s = time.monotonic()
-                await publisher.send(b"x")
-                await anext(arrivals)
-                longest_s = max(longest_s, time.monotonic() - start_s)
-                is_ready.set()
-                await asyncio.sleep(0.01)
-            assert client.connections == 1
-
-    task = asyncio.create_task(go_on())
-    ready = asyncio.create_task(is_ready.wait())
-    await asyncio.wait((task, ready), return_when=asyncio.FIRST_COMPLETED)
-    try:
-        yield
-        start_s = time.monotonic()
-        async with cogwork.connect(url) as client:
-            await client.publish("sink/honest", b"x")
-        assert time.monotonic() - start_s < HONEST_MAX_S
-    finally:
-        is_over.set()
-        await task
-    assert longest_s < HONEST_MAX_S
-
-
-class Stranger:
-    """A peer that writes frames itself, from an address of its own."""
-
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._reader, self._writer = reader, writer
-        self._frames = FrameReader(1 << 20)
-        self._has_header = False
-
-    @classmethod
-    async def connected(cls, container: Container, host: str) -> Stranger:
-        port = int(container.endpoints[0].rpartition(":")[2])
-        return cls(*await asyncio.open_connection("127.0.0.1", port, local_addr=(host, 0)))
-
-    @classmethod
-    async def opened(cls, container: Container, host: str) -> Stranger:
-        """Opens, and begins a session."""
-        stranger = await cls.connected(container, host)
-        stranger._writer.write(AMQP_HEADER)
-        stranger.say(Open(container_id="stranger"))
-        stranger.say(Begin(next_outgoing_id=0, incoming_window=100, outgoing_window=100))
-        return stranger
-
-    def write(self, data: bytes) -> None:
-        self._writer.write(data)
-
-    def say(self, performative: Performative, payload: bytes = b"", channel: int = 0) -> None:
-        body = encode_performative(performative, encode) + payload
-        self.write(struct.pack(">IBBH", len(body) + 8, 2, 0, channel) + body)
-
-    async def hear(self) -> list[Performative]:
-        """Returns what comes next; nothing where the container has hung up."""
-        if not self._has_header:
-            self._has_header = True
-            with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
-                await self._reader.readexactly(8)
-        with contextlib.suppress(ConnectionError):
-            if data := await self._reader.read(65536):
-                return [
-                    decode_performative(frame.body, 0, decode)[0]
-                    for frame in self._frames.feed(data)
-                    if frame.body
-                ]
-        return []
-
-    async def error(self) -> AmqpError | None:
-        """Returns the next error that it is told of; None where it is hung up on."""
-        while said := await self.hear():
-            for each in said:
-                found = getattr(each, "error", None)
-                if isinstance(found, AmqpError):
-                    return found
-        return None
-
-    async def is_hung_up(self) -> bool:
-        """Tells whether the container has hung up, with nothing to read before."""
-        try:
-            async with asyncio.timeout(0.3):
-                return await self._reader.read(1) == b""
-        except ConnectionError:
-            return True
-        except TimeoutError:
-            return False
-
-    def leave(self) -> None:
-        self._writer.close()
-
-
 async def strangers(container: Container, host: str, count: int) -> list[Stranger]:
-    return [await Stranger.connected(container, host) for _ in range(count)]
+    return [await Stranger.connected(container.endpoints[0], host) for _ in range(count)]
 
 
 async def left(found: list[Stranger]) -> int:
     """Counts those that the container has not hung up on."""
     return sum(not gone for gone in await asyncio.gather(*(each.is_hung_up() for each in found)))
-
-
-def refusal(error: AmqpError | None) -> str:
-    assert error is not None
-    assert error.condition == "amqp:resource-limit-exceeded"
-    return error.description or ""
 
 
 def told_users(monkeypatch: pytest.MonkeyPatch) -> str:
@@ -187,7 +74,7 @@ def told_users(monkeypatch: pytest.MonkeyPatch) -> str:
 async def test_those_that_do_not_log_in_have_a_small_pool_with_shares() -> None:
     async with (
         limited("unauthenticated = 12\nunauthenticated_per_source = 8") as container,
-        undisturbed(container),
+        undisturbed(container.endpoints[0]),
     ):
         attackers = await strangers(container, ATTACKER, 20)
         assert await left(attackers) == 8
@@ -202,17 +89,17 @@ async def test_those_that_do_not_log_in_have_a_small_pool_with_shares() -> None:
 async def test_a_source_has_a_share_of_the_connections() -> None:
     async with (
         limited("connections = 20\nconnections_per_source = 5") as container,
-        undisturbed(container),
+        undisturbed(container.endpoints[0]),
     ):
-        inside = [await Stranger.opened(container, ATTACKER) for _ in range(5)]
-        late = await Stranger.opened(container, ATTACKER)
+        inside = [await Stranger.opened(container.endpoints[0], ATTACKER) for _ in range(5)]
+        late = await Stranger.opened(container.endpoints[0], ATTACKER)
         assert refusal(await late.error()) == (
             "source '127.0.0.2' has 5 connections, which is the limit "
             "(limits.connections_per_source = 5)"
         )
         inside.pop().leave()
         await eventually(lambda: len(container.peers.connections) == 5, "it has gone")
-        again = await Stranger.opened(container, ATTACKER)
+        again = await Stranger.opened(container.endpoints[0], ATTACKER)
         assert len(await again.hear()) > 0
         for each in (*inside, late, again):
             each.leave()
@@ -223,7 +110,7 @@ async def test_a_user_has_a_share_of_the_connections(monkeypatch: pytest.MonkeyP
     told = told_users(monkeypatch)
     async with (
         limited("connections_per_user = 2", told) as container,
-        undisturbed(container, "bob:pw@"),
+        undisturbed(container.endpoints[0].replace("://", "://bob:pw@")),
     ):
         ann = container.endpoints[0].replace("://", "://ann:pw@")
         async with cogwork.connect(ann), cogwork.connect(ann):
@@ -236,7 +123,7 @@ async def test_a_user_has_a_share_of_the_connections(monkeypatch: pytest.MonkeyP
 async def test_a_source_that_connects_too_often_waits_and_is_refused() -> None:
     async with (
         limited("connection_rate_per_source = 4.0") as container,
-        undisturbed(container),
+        undisturbed(container.endpoints[0]),
     ):
         attackers = await strangers(container, ATTACKER, 40)
         for each in attackers:
@@ -257,12 +144,121 @@ async def test_a_user_that_logs_in_too_often_waits_and_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     told = told_users(monkeypatch)
-    async with limited("login_rate_per_user = 0.5", told) as container:
+    monkeypatch.setattr(access, "LOGIN_WAIT_S", 1.5)  # else the test takes as long as that
+    async with limited("login_rate_per_user = 1.0", told) as container:
         port = int(container.endpoints[0].rpartition(":")[2])
-        codes = await asyncio.gather(*(log_in(port, ATTACKER, "ann", "pw") for _ in range(6)))
-        assert codes.count(SaslCode.OK) >= 2
+        codes = await asyncio.gather(*(log_in(port, ATTACKER, "ann", "pw") for _ in range(8)))
+        assert codes.count(SaslCode.OK) >= 4
         assert codes.count(SaslCode.SYS_TEMP) >= 1
         assert set(codes) == {SaslCode.OK, SaslCode.SYS_TEMP}
         start_s = time.monotonic()
         assert await log_in(port, HONEST, "bob", "pw") is SaslCode.OK
         assert time.monotonic() - start_s < HONEST_MAX_S
+
+
+BEGIN = Begin(next_outgoing_id=0, incoming_window=1, outgoing_window=1)
+
+
+@story
+async def test_sessions_beyond_a_share_are_ended_and_then_the_connection() -> None:
+    async with (
+        limited("sessions_per_source = 4") as container,
+        undisturbed(container.endpoints[0]),
+    ):
+        attacker = await Stranger.opened(container.endpoints[0], ATTACKER)
+        for channel in range(1, 5):
+            attacker.say(BEGIN, channel=channel)
+        assert refusal(await attacker.error()) == (
+            "source '127.0.0.2' has 4 sessions, which is the limit (limits.sessions_per_source = 4)"
+        )
+        for channel in range(5, 80):
+            attacker.say(BEGIN, channel=channel)
+        assert await attacker.is_closed()
+        attacker.leave()
+
+
+@story
+async def test_links_beyond_a_share_are_refused_and_then_the_connection_goes() -> None:
+    async with (
+        limited("links_per_connection = 4") as container,
+        undisturbed(container.endpoints[0]),
+    ):
+        attacker = await Stranger.opened(container.endpoints[0], ATTACKER)
+        for handle in range(5):
+            attacker.publish_to("queue/a", handle)
+        (number,) = (
+            client.number
+            for client in container.peers.connections.values()
+            if client.peer.host == ATTACKER
+        )
+        assert refusal(await attacker.error()) == (
+            f"connection '{number}' has 4 links, which is the limit "
+            "(limits.links_per_connection = 4)"
+        )
+        again = await Stranger.opened(container.endpoints[0], ATTACKER)
+        again.publish_to("queue/a")
+        assert len(await again.hear()) > 0, "another connection has a share of its own"
+        for handle in range(5, 80):
+            attacker.publish_to("queue/a", handle)
+        assert await attacker.is_closed()
+        attacker.leave()
+        again.leave()
+
+
+@story
+async def test_dynamic_addresses_have_shares_and_are_given_back() -> None:
+    async with (
+        limited("dynamic_addresses_per_source = 3") as container,
+        undisturbed(container.endpoints[0]),
+    ):
+        makers = [await Stranger.opened(container.endpoints[0], ATTACKER) for _ in range(5)]
+        for each in makers[:2]:
+            each.receive_from(None, credit=1)
+        makers[2].publish_to(None)
+        await eventually(lambda: len(container.links) >= 5, "three have one")
+        for each in makers[3:]:
+            each.receive_from(None, credit=1)
+            assert refusal(await each.error()).endswith("limits.dynamic_addresses_per_source = 3)")
+        for each in makers[1:3]:
+            each.leave()
+        await eventually(lambda: count_of(container, ATTACKER) == 3, "two have gone")
+        for _ in range(2):
+            late = await Stranger.opened(container.endpoints[0], ATTACKER)
+            late.receive_from(None, credit=1)
+            makers.append(late)
+        await eventually(lambda: len(container.links) >= 5, "two more have one")
+        for each in makers:
+            each.leave()
+
+
+@story
+async def test_a_source_that_attaches_too_often_waits_and_is_refused() -> None:
+    async with (
+        limited("attach_rate_per_source = 3.0") as container,
+        undisturbed(container.endpoints[0]),
+    ):
+        attacker = await Stranger.opened(container.endpoints[0], ATTACKER)
+        for handle in range(60):
+            attacker.publish_to("queue/a", handle)
+        assert refusal(await attacker.error()).endswith("limits.attach_rate_per_source = 3)")
+        inside = len([each for each in container.links.values() if is_of(each, ATTACKER)])
+        assert 6 <= inside <= 12
+        await eventually(
+            lambda: (
+                len([each for each in container.links.values() if is_of(each, ATTACKER)]) > inside
+            ),
+            "one that waited is answered",
+        )
+        attacker.leave()
+
+
+def is_of(link: Link, host: str) -> bool:
+    client = link.session.connection.context
+    assert isinstance(client, ClientContext)
+    return client.peer.host == host
+
+
+def count_of(container: Container, host: str) -> int:
+    """Counts the connections from an address."""
+    clients = container.peers.connections.values()
+    return sum(client.peer.host == host for client in clients)

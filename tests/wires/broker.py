@@ -196,6 +196,9 @@ class Broker:
     def on_detached(self, link: Link, error: AmqpError | None, *, closed: bool) -> None:
         self.links.pop(link.name, None)
 
+    def on_begun(self, session: SessionEndpoint) -> None:
+        pass
+
     def on_session_begun(self, session: SessionEndpoint) -> None:
         pass
 

@@ -27,8 +27,9 @@ from cogwork.container.kept_links import (
 )
 from cogwork.container.overdue import POLICY_CODES
 from cogwork.container.reply_addresses import REPLY_PREFIX, is_reply_address, new_address
+from cogwork.container.shares import Tally
 from cogwork.container.source_terms import demand_kept, demand_known_mode, expiry_of, mode_of
-from cogwork.container.temporary import goes_with_its_link
+from cogwork.container.temporary import do_nothing, goes_with_its_link
 from cogwork.container.terminus_kinds import address_meant
 from cogwork.container.unroutable import Refuser
 from cogwork.dataplane.addresses.checked import CheckedLink
@@ -90,6 +91,7 @@ class Attachment:
         entry: Where a consumer of plain routing takes from.
         node: Where any other consumer takes from, with its subscription.
         dynamic: The address to drop with the link.
+        on_dropped: Called when it has been dropped.
         is_temporary: Whether a temporary node at its address goes with the link.
         rule: The address's rule; None for the anonymous relay.
         source: As a consumer attached it; None for a publisher.
@@ -102,6 +104,7 @@ class Attachment:
     node: Node | None = None
     subscription: Subscription | None = None
     dynamic: str | None = None
+    on_dropped: Callable[[], None] = do_nothing
     is_temporary: bool = False
     rule: AddressRule | None = None
     source: Source | None = None
@@ -127,7 +130,8 @@ class Attachments:
             reply_prefix: What dynamic addresses start with.
             security: Is told of what is refused, and of what is taken back.
         """
-        self.limits = limits
+        self._dynamic = Tally("dynamic addresses")
+        self.limit(limits)
         self._reply_prefix = reply_prefix
         self._security = security
         self.links: dict[str, Link] = {}
@@ -135,6 +139,24 @@ class Attachments:
         self.kept = KeptLinks()
         self._makers: dict[str, Connection] = {}
         self._link_count = 0
+
+    def limit(self, limits: Limits) -> None:
+        """Take over limits, for what is attached from now on."""
+        self.limits = limits
+        self._dynamic.limit(limits)
+
+    def _count_dynamic(self, client: ClientContext) -> Callable[[], None]:
+        """Count a dynamic address; return what counts it no longer.
+
+        Raises:
+            Refused: There are too many.
+        """
+        shares = client.shares
+        excess = self._dynamic.excess(shares)
+        if excess is not None:
+            raise Refused(str(excess), Condition.RESOURCE_LIMIT_EXCEEDED)
+        self._dynamic.take(shares)
+        return partial(self._dynamic.give_back, shares)
 
     def take(self, link: Link, attach: Attach, client: ClientContext) -> None:
         """Decide over a link that the peer attaches.
@@ -245,9 +267,11 @@ class Attachments:
         entry, address = None, target.address
         if target.dynamic:
             client.demand_any("send")
+            on_removed = self._count_dynamic(client)
             address = new_address(self._reply_prefix)
             owner = link.session.connection
-            entry = client.vhost.temporary.add(address, target, owner).entry
+            node = client.vhost.temporary.add(address, target, owner)
+            node.on_removed, entry = on_removed, node.entry
         elif address is not None:
             address = address_meant(address, target.capabilities, client.vhost)
             entry = _entry_for(address, target, client)
@@ -374,9 +398,11 @@ class Attachments:
     ) -> Attachment:
         if source.dynamic:
             client.demand_any("receive")
+            on_dropped = self._count_dynamic(client)
             address = new_address(self._reply_prefix)
             self._makers[address] = connection
-            return Attachment(address, entry=client.vhost.add_dynamic(address), dynamic=address)
+            entry = client.vhost.add_dynamic(address)
+            return Attachment(address, entry=entry, dynamic=address, on_dropped=on_dropped)
         if source.address is None:
             raise Refused("a receiver's source names no address", Condition.INVALID_FIELD)
         temporary = client.vhost.temporary.of(source.address, connection)
@@ -471,6 +497,7 @@ class Attachments:
             self._unsubscribe(link, client, attachment, attachment.subscription)
         if attachment.dynamic is not None:
             client.vhost.drop(attachment.dynamic)
+            attachment.on_dropped()
             self._makers.pop(attachment.dynamic, None)
         if attachment.is_temporary and not link.was_left:
             client.vhost.temporary.remove(attachment.address)

@@ -54,6 +54,7 @@ class ClientContext:
         is_counted: Whether it is a client, and counts in the balance of containers.
         excess: Which limit it is beyond, and only kept to be told so; None while it is beyond none.
         holders: For whom it is counted.
+        sessions: How many it has begun and not ended, as far as they count.
         closing_since_s: Since when it owes us the answer to our close, by the monotonic clock.
         permits: What its messages may be sent to that name their address; None until one is sent.
         name_of_certificate: Tells whom its client certificate names; None without TLS.
@@ -74,6 +75,7 @@ class ClientContext:
     is_counted: bool = False
     excess: Excess | None = None
     holders: tuple[Holder, ...] = ()
+    sessions: int = 0
     closing_since_s: float | None = None
     permits: Permits | None = None
     name_of_certificate: Callable[[], str | None] | None = None
@@ -85,6 +87,11 @@ class ClientContext:
     def certificate_name(self) -> str | None:
         """Whom its client certificate names."""
         return self.name_of_certificate() if self.name_of_certificate is not None else None
+
+    @property
+    def shares(self) -> tuple[Holder, ...]:
+        """For whom what it has is counted: those whom it is counted for, and itself."""
+        return (*self.holders, Holder("connection", str(self.number)))
 
     @property
     def source(self) -> Holder:

@@ -291,7 +291,7 @@ class Container:
         self.configuration = structs.replace(configuration, listeners=listeners)
         for text in clear_passwords(self.configuration):
             log.warning("%s", text)
-        self.attachments.limits = configuration.limits
+        self.attachments.limit(configuration.limits)
         self.peers.limit(configuration.limits)
         self._limit_core()
         self._balance.set_margin(configuration.mesh.redirect_margin)

@@ -29,6 +29,23 @@ SESSIONS_PER_CONNECTION = 16_384
 """Client libraries use one or a few, but the last AMQP driver of oslo.messaging one for each link:
 a service that calls thousands of others has thousands for ten minutes."""
 
+SESSIONS = 50_000
+SESSIONS_PER_HOLDER = 25_000
+"""Of a user, and of a source address. A session takes some kilobytes."""
+
+LINKS = 200_000
+LINKS_PER_HOLDER = 100_000
+LINKS_PER_CONNECTION = 65_536
+"""A link takes some kilobytes, too; a service of OpenStack that calls thousands has thousands."""
+
+ATTACH_RATE = 2_000.0
+"""About what a core can decide over, and do nothing else."""
+
+DYNAMIC = 50_000
+DYNAMIC_PER_HOLDER = 25_000
+DYNAMIC_PER_CONNECTION = 4_096
+"""A client has one for its replies, or one for each request under way."""
+
 LINKS_PER_SESSION = 4096
 """A service that subscribes to some thousands of topics on one session still fits."""
 
@@ -81,6 +98,18 @@ class Limits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         connection_rate_per_source: New connections each second, of one source address.
         login_rate_per_user: Logins each second, of one user.
         sessions_per_connection: At once; announced as channel-max.
+        sessions: At once, over all connections.
+        sessions_per_source: At once, of one source address.
+        sessions_per_user: At once, of one user.
+        links: At once, over all connections.
+        links_per_source: At once, of one source address.
+        links_per_user: At once, of one user.
+        links_per_connection: At once.
+        attach_rate_per_source: Links attached each second, of one source address.
+        dynamic_addresses: At once, over all connections, temporary queues and topics among them.
+        dynamic_addresses_per_source: At once, of one source address.
+        dynamic_addresses_per_user: At once, of one user.
+        dynamic_addresses_per_connection: At once.
         links_per_session: At once; announced as handle-max.
         max_frame_size_bytes: The biggest frame a peer may send.
         max_message_size_bytes: The biggest message a peer may send; announced on each link.
@@ -101,6 +130,18 @@ class Limits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     connection_rate_per_source: Positive = CONNECTION_RATE
     login_rate_per_user: Positive = CONNECTION_RATE
     sessions_per_connection: Annotated[int, Meta(ge=1, le=65_536)] = SESSIONS_PER_CONNECTION
+    sessions: Count = SESSIONS
+    sessions_per_source: Count = SESSIONS_PER_HOLDER
+    sessions_per_user: Count = SESSIONS_PER_HOLDER
+    links: Count = LINKS
+    links_per_source: Count = LINKS_PER_HOLDER
+    links_per_user: Count = LINKS_PER_HOLDER
+    links_per_connection: Count = LINKS_PER_CONNECTION
+    attach_rate_per_source: Positive = ATTACH_RATE
+    dynamic_addresses: Count = DYNAMIC
+    dynamic_addresses_per_source: Count = DYNAMIC_PER_HOLDER
+    dynamic_addresses_per_user: Count = DYNAMIC_PER_HOLDER
+    dynamic_addresses_per_connection: Count = DYNAMIC_PER_CONNECTION
     links_per_session: Count = LINKS_PER_SESSION
     max_frame_size_bytes: Annotated[
         int, Meta(ge=FRAME_SIZE_BYTES_LEAST, le=FRAME_SIZE_BYTES_MOST)

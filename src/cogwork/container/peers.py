@@ -8,6 +8,7 @@ too long, or do not answer a close.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import platform
 import time
@@ -35,7 +36,7 @@ from cogwork.container.mesh.connection import TRACE
 from cogwork.container.newcomers import Newcomers
 from cogwork.container.redirect import Newcomer
 from cogwork.container.revocation import login_ended, why_expired
-from cogwork.container.shares import ALL, Bound, Holder, Rate, Tally
+from cogwork.container.shares import ALL, Holder, Rate, Tally
 from cogwork.dataplane.connection import Connection
 from cogwork.dataplane.connection_settings import ConnectionSettings
 from cogwork.dataplane.host import ListeningSide
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from cogwork.container.link_desk import LinkDesk
     from cogwork.container.mesh.service import MeshService
     from cogwork.container.settings import Listen
+    from cogwork.container.shares import Excess
     from cogwork.container.virtual_host import VirtualHost
     from cogwork.container.workers import LinkSocket
     from cogwork.dataplane.core import Core
@@ -71,6 +73,12 @@ IMPATIENT_S = 4.0
 
 TOLD_MAX = 16
 """Connections beyond a limit that are kept until they are told of it; others are closed."""
+
+REFUSED_MAX = 64
+"""Who begins so many sessions, or attaches so many links, beyond its share is disconnected."""
+
+ATTACH_WAIT_S = 10.0
+"""A source address that attaches too often waits so long at most for an answer, then is refused."""
 
 ARRIVAL_WAIT_S = 1.0
 """A source address whose clients come too often has them wait so long at most, then refused."""
@@ -140,6 +148,9 @@ class Peers(ListeningSide):
         self._refusal_logged_s = -1.0
         self._impatient: set[Connection] = set()
         self._connected = Tally("connections")
+        self._sessions = Tally("sessions")
+        self._links = Tally("links")
+        self._attaches = Rate()
         self._newcomers: Newcomers[Connection] = Newcomers()
         self._arrivals = Rate()
         self.limit(limits)
@@ -152,11 +163,8 @@ class Peers(ListeningSide):
     def limit(self, limits: Limits) -> None:
         """Takes over limits, for connections made from now on."""
         self._limits = limits
-        self._connected.bounds = {
-            "container": Bound(limits.connections, "connections"),
-            "user": Bound(limits.connections_per_user, "connections_per_user"),
-            "source": Bound(limits.connections_per_source, "connections_per_source"),
-        }
+        for tally in (self._connected, self._sessions, self._links):
+            tally.limit(limits)
         self._newcomers.most = limits.unauthenticated
         self._newcomers.most_of_source = limits.unauthenticated_per_source
         run_bytes = RUN_FRAMES * limits.max_frame_size_bytes
@@ -643,19 +651,72 @@ class Peers(ListeningSide):
         properties = {**(self._opening.properties or {}), ESTABLISHMENT_FAILED: True}
         connection.open(replace(self._opening, properties=properties))
 
+    def on_begun(self, session: SessionEndpoint) -> None:
+        """Counts a session; ends one that is beyond a limit."""
+        connection = session.connection
+        client = self.client_of(connection)
+        excess = self._sessions.excess(client.shares)
+        self._sessions.take(client.shares)
+        client.sessions += 1
+        if excess is not None and not self._ends(connection, excess):
+            condition = Condition.RESOURCE_LIMIT_EXCEEDED
+            session.close(AmqpError(condition=condition, description=str(excess)))
+
     def on_attach(self, link: Link, attach: Attach) -> None:
-        """Has the attach decided."""
-        self._desk.take(link, attach, self.client_of(link.session.connection))
+        """Has the attach decided, now or when it is the turn of who attaches."""
+        connection = link.session.connection
+        client = self.client_of(connection)
+        excess = self._links.excess(client.shares)
+        self._links.take(client.shares)
+        if excess is not None:
+            if not self._ends(connection, excess):
+                link.refuse(Condition.RESOURCE_LIMIT_EXCEEDED, str(excess))
+            return
+        wait_s = self._attach_wait_s(client)
+        if wait_s is None:
+            per_s = self._limits.attach_rate_per_source
+            text = (
+                f"{client.source} attaches too many links a second "
+                f"(limits.attach_rate_per_source = {per_s:g})"
+            )
+            link.refuse(Condition.RESOURCE_LIMIT_EXCEEDED, text)
+        elif wait_s:
+            link.put_off(partial(self._desk.take, link, attach, client))
+            asyncio.get_running_loop().call_later(wait_s, _answer, link)
+        else:
+            self._desk.take(link, attach, client)
+
+    def _attach_wait_s(self, client: ClientContext) -> float | None:
+        """Tells how long an attach has to wait; None where it is one too many."""
+        if isinstance(client.listen, Inside):
+            return 0.0
+        now_s, per_s = time.monotonic(), self._limits.attach_rate_per_source
+        return self._attaches.wait_s(client.source, now_s, per_s, ATTACH_WAIT_S)
+
+    def _ends(self, connection: Connection, excess: Excess) -> bool:
+        """Closes the connection of who goes on and on beyond its share; tells whether it did."""
+        is_shared = excess.holder == ALL  # then it need not be the fault of this one
+        if is_shared or excess.has - excess.bound.most < REFUSED_MAX:
+            return False
+        log.warning("connection %d: closed, because %s", self.client_of(connection).number, excess)
+        condition = Condition.RESOURCE_LIMIT_EXCEEDED
+        connection.close(AmqpError(condition=condition, description=str(excess)))
+        return True
 
     def on_stopping(self, link: Link) -> None:
         """Gives back what the link held."""
         self._desk.release(link, self.client_of(link.session.connection))
 
-    def on_detached(self, link: Link, error: AmqpError | None, *, closed: bool) -> None:
-        """Nothing is left to do."""
+    def on_detached(self, link: Link, _error: AmqpError | None, *, closed: bool) -> None:  # noqa: ARG002  # the contract's
+        """Counts the link no longer."""
+        self._links.give_back(self.client_of(link.session.connection).shares)
 
     def on_session_ended(self, session: SessionEndpoint, _error: AmqpError | None) -> None:
         """Goes on to the end of what was kept for links of the session."""
+        client = self.client_of(session.connection)
+        if client.sessions:
+            client.sessions -= 1
+            self._sessions.give_back(client.shares)
         self._desk.end_session(session)
 
     def on_settled_by_sender(
@@ -682,6 +743,8 @@ class Peers(ListeningSide):
         self.connections.pop(connection, None)
         self._impatient.discard(connection)
         self._newcomers.leave(client.source, connection)
+        self._sessions.give_back(client.shares, client.sessions)
+        client.sessions = 0
         self._connected.give_back(client.holders)
         client.holders = ()
 
@@ -695,6 +758,12 @@ class Peers(ListeningSide):
             log.warning("connection %d: %s", number, error)
         else:
             log.error("connection %d: %s", number, error, exc_info=error)
+
+
+def _answer(link: Link) -> None:
+    """Answers an attach that had to wait, unless its link has gone."""
+    link.answer()
+    link.session.connection.flush()
 
 
 def _opening(container_id: str, limits: Limits, offered: Mapping[Symbol, object]) -> Open:

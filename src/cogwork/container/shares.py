@@ -15,7 +15,12 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from cogwork.container.limits import Limits
+
 __all__ = ("ALL", "Bound", "Excess", "Holder", "Rate", "Tally")
+
+KINDS = ("user", "source", "connection")
+"""Who has a share, besides the container as a whole."""
 
 BURST_S = 2.0
 """Who was quiet may do at once what it may do in so long: clients come back together."""
@@ -89,11 +94,22 @@ class Tally:
         """Nobody has anything.
 
         Args:
-            what: What is counted, as a plural.
+            what: What is counted, as a plural; with underscores it is the key of its limit, which
+                those of users, source addresses and connections begin with.
         """
         self.bounds: Mapping[str, Bound] = {}
         self._what = what
         self._counts: Counter[Holder] = Counter()
+
+    def limit(self, limits: Limits) -> None:
+        """Take over the limits of what is counted."""
+        key = self._what.replace(" ", "_")
+        keys = {"container": key, **{kind: f"{key}_per_{kind}" for kind in KINDS}}
+        self.bounds = {
+            kind: Bound(getattr(limits, key), key)
+            for kind, key in keys.items()
+            if hasattr(limits, key)
+        }
 
     def count_of(self, holder: Holder) -> int:
         """Return how much a holder has."""

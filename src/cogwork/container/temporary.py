@@ -24,7 +24,7 @@ from cogwork.router.addresses import AddressRule, Distribution
 from cogwork.spi.node import Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from cogwork.amqp.terminus import Target
     from cogwork.container.virtual_host import VirtualHost
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from cogwork.dataplane.transport.outgoing import OutgoingLink
     from cogwork.spi.effects import Effect
 
-__all__ = ("TemporaryNode", "TemporaryNodes", "goes_with_its_link")
+__all__ = ("TemporaryNode", "TemporaryNodes", "do_nothing", "goes_with_its_link")
 
 LIFETIME_POLICY = Symbol("lifetime-policy")
 DELETE_ON_CLOSE = (Symbol("amqp:delete-on-close:list"), ULong(0x2B))
@@ -41,6 +41,10 @@ TEMPORARY_MAX = 1_000
 """Of one connection: a client has one for its replies, or one for each request under way."""
 
 OPTIONS = {"in_doubt": "redeliver", "durability": "memory"}
+
+
+def do_nothing() -> None:
+    """Nobody has to know."""
 
 
 @dataclass(slots=True, eq=False)
@@ -53,6 +57,7 @@ class TemporaryNode:
         rule: As if it were configured.
         entry: Where its messages come in.
         queue: Keeps them; None for a topic.
+        on_removed: Called when it has gone.
     """
 
     address: str
@@ -60,6 +65,7 @@ class TemporaryNode:
     rule: AddressRule
     entry: AddressEntry
     queue: QueueNode | None
+    on_removed: Callable[[], None] = do_nothing
 
 
 class TemporaryNodes(dict[str, TemporaryNode]):
@@ -122,6 +128,7 @@ class TemporaryNodes(dict[str, TemporaryNode]):
             queue.close()
         else:
             node.entry.close()
+        node.on_removed()
 
     def remove_those_of(self, owner: Connection) -> None:
         """Delete the nodes of a connection that has ended."""

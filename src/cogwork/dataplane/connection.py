@@ -517,6 +517,7 @@ class Connection:
         begun = self._sessions.make()
         begun.on_begin(channel, begin)
         begun.begin()
+        self.host.on_begun(begun)
 
     def _session_on(self, channel: int) -> SessionEndpoint | RelayedSession | None:
         session = self.wire.session_on(channel)

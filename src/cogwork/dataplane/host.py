@@ -68,6 +68,9 @@ class Host(Protocol):
     def on_detached(self, link: Link, error: AmqpError | None, *, closed: bool) -> None:
         """The peer detached a link, or its session or connection has gone."""
 
+    def on_begun(self, session: SessionEndpoint) -> None:
+        """The peer began a session, and was answered; it may be closed again."""
+
     def on_session_begun(self, session: SessionEndpoint) -> None:
         """The peer answered our begin."""
 
@@ -112,6 +115,9 @@ class DiallingSide:
     def on_sasl_success(self, _connection: Connection, data: bytes | None) -> None:
         """Demands no proof of the server."""
 
+    def on_begun(self, session: SessionEndpoint) -> None:
+        """Bears as many sessions as its peer begins."""
+
 
 class ListeningSide:
     """What is never asked of a side that listens and attaches nothing itself, or leaves it idle."""
@@ -125,6 +131,9 @@ class ListeningSide:
 
     def on_sasl_success(self, _connection: Connection, data: bytes | None) -> None:
         """Never: only a side that dials is let in."""
+
+    def on_begun(self, session: SessionEndpoint) -> None:
+        """Bears as many sessions as its peer begins."""
 
     def on_attached(self, link: Link) -> None:
         """Never: it attaches no links."""
