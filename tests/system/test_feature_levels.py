@@ -90,3 +90,34 @@ def test_the_level_waits_for_an_older_member_which_cannot_come_back_later(tmp_pa
             lambda: len({facts(each).get("digest") for each in members.values()}) == 1,
             "who has the version again has what it missed",
         )
+
+
+def test_a_member_that_is_gone_for_good_is_waited_for_until_it_is_forgotten(tmp_path: Path) -> None:
+    (tmp_path / "older").mkdir()
+    (tmp_path / "older" / "sitecustomize.py").write_text(OLDER)
+    older = HIGHEST_LEVEL - 1
+
+    def head(name: str) -> str:
+        data = f'data_dir = "{tmp_path / name}"\n' if name == "a" else ""
+        return f'{data}[cluster]\nprimaries = ["a"]\n'
+
+    def dress(member: Member) -> None:
+        if member.id == "b":
+            path = str(tmp_path / "older")
+            member.environment.update({"PYTHONPATH": path, "HIGHEST_LEVEL": str(older)})
+
+    with meshed(tmp_path, ("a", "b"), (("a", "b"),), head=head, dress=dress) as members:
+        a, b = members["a"], members["b"]
+        linked(members.values())
+        counted = {"a": HIGHEST_LEVEL, "b": older}
+        within(READY_TIMEOUT_S, lambda: facts(a).get("supports") == counted, "both are counted")
+        refused = ran("cluster", "forget", a.url, "b")
+        assert "'b' is there: stop it first" in refused.stderr
+        refused = ran("cluster", "forget", a.url, "a")
+        assert "'a' is a primary" in refused.stderr
+        b.kill()
+        within(READY_TIMEOUT_S, lambda: not a.reaches({"b"}), "a has noticed")
+        assert facts(a)["level"] == older
+        done("cluster", "forget", a.url, "b")
+        within(READY_TIMEOUT_S, lambda: facts(a).get("level") == HIGHEST_LEVEL, "the level rises")
+        assert facts(a)["supports"] == {"a": HIGHEST_LEVEL}

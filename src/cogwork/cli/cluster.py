@@ -1,4 +1,4 @@
-"""`cogwork cluster`: begin one, move its primaries, recover it from one data directory."""
+"""`cogwork cluster`: begin, move, recover a cluster, forget who is gone from it."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.manager import Manager
 from cogwork.cli.moving import LOOK_S, SILENCE_S, named, some
 from cogwork.cli.reach import reach
+from cogwork.cli.single_url import single_url
 from cogwork.cli.unknown_commands import HelpfulGroup
 from cogwork.cli.visible import visible
 from cogwork.client import ClientError
@@ -41,7 +42,7 @@ WARNING = (
 
 @click.group(cls=HelpfulGroup, no_args_is_help=False)
 def cluster() -> None:
-    """Begin, move or recover a cluster."""
+    """Begin, move, recover a cluster; forget a member."""
 
 
 @cluster.command("init")
@@ -117,6 +118,27 @@ def move(url: str, primaries: str, *, no_wait: bool, as_json: bool) -> None:
     else:
         held = "is to have" if facts["moving"] else "has"
         click.echo(visible(f"the cluster {held} the primaries {', '.join(facts['voters'])}"))
+
+
+@cluster.command("forget")
+@click.argument("url", callback=single_url)
+@click.argument("container", metavar="ID")
+@certified
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def forget(url: str, container: str, as_json: bool) -> None:
+    """Stop counting a container that is gone for good.
+
+    The feature level rises once every member knows the next one. This is refused for a primary and
+    for a container that is there. One that comes back is counted again. Streams and queues that it
+    held are moved by `cogwork stream move` and `cogwork queue relocate`.
+    """
+
+    async def work(mesh: Mesh) -> None:
+        await Manager(mesh).ask("FORGET", "org.cogwork.mesh", body={"container": container})
+
+    reach(url, work, force=True)
+    told = {"forgotten": container}
+    click.echo(json.dumps(told) if as_json else visible(f"{container} is no longer counted"))
 
 
 async def _facts(manager: Manager) -> dict[str, Any]:

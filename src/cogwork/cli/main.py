@@ -61,7 +61,7 @@ COMMANDS = {
     "leave": Entry(
         "cogwork.cli.leave", "Remove a container from the mesh permanently and stop it."
     ),
-    "cluster": Entry("cogwork.cli.cluster", "Begin, move or recover a cluster."),
+    "cluster": Entry("cogwork.cli.cluster", "Begin, move, recover a cluster; forget a member."),
     "log": Entry("cogwork.cli.log", "Inspect, verify and dump log files."),
     "bench": Entry("cogwork.cli.bench", "Measure the broker at URL."),
     "engine": Entry("cogwork.cli.engine", "List the stream engines."),

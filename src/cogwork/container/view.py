@@ -285,6 +285,13 @@ class View:
             raise ValueError("this container is in no cluster")
         await replication.raft.moves.move_primaries(voters)
 
+    async def forget_member(self, name: str) -> None:
+        """Have the feature level no longer wait for a container that is gone for good."""
+        replication = self._container.replication
+        if not replication.is_in_use:
+            raise ValueError("this container is in no cluster")
+        await replication.levels.forget(name)
+
     async def set_identity(
         self, kind: str, name: str, options: Mapping[str, object], *, is_new: bool
     ) -> None:

@@ -358,6 +358,14 @@ class ContainerView(Protocol):
             ValueError: These cannot hold it, or there is no cluster.
         """
 
+    def forget_member(self, name: str) -> Awaitable[None]:
+        """Have the feature level no longer wait for a container that is gone for good.
+
+        Raises:
+            ConsensusError: That is not known, or not done.
+            ValueError: It is not gone, is a primary, or is not counted at all.
+        """
+
     def set_identity(
         self, kind: str, name: str, options: Mapping[str, object], *, is_new: bool
     ) -> Awaitable[None]:

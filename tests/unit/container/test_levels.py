@@ -11,7 +11,7 @@ import pytest
 
 from cogwork.cluster import declarations as declarations_module
 from cogwork.cluster.declarations import Declarations, Raise, Supports
-from cogwork.consensus.errors import Unavailable
+from cogwork.consensus.errors import Unavailable, Unknown
 from cogwork.consensus.replicated.calls import IdentityIs, decode, encode
 from cogwork.container.cluster import levels as levels_module
 from cogwork.container.cluster.levels import Levels
@@ -143,3 +143,36 @@ def test_containers_with_and_without_levels_read_each_other() -> None:
         founders: dict[str, str]
 
     assert msgspec.msgpack.decode(encode(answer()), type=Before).uuid == UUID
+
+
+def forget(cluster: Cluster, container: str, *reachable: str) -> None:
+    levels = Levels(cluster, Service(answers={}), lambda: UUID, lambda: reachable)  # type: ignore[arg-type]  # all that is asked
+    asyncio.run(levels.forget(container))
+
+
+def test_who_is_gone_for_good_is_forgotten_and_nobody_else() -> None:
+    cluster = Cluster()
+    cluster.declarations.apply(Raise(2, dict.fromkeys("abcde", 2), cluster.voters))
+    with pytest.raises(ValueError, match="'d' is there: stop it first"):
+        forget(cluster, "d", *"abcd")
+    with pytest.raises(ValueError, match="'c' is a primary: run `cogwork cluster move`"):
+        forget(cluster, "c", *"ab")
+    with pytest.raises(ValueError, match="'x' has announced no feature level: expected one of a, "):
+        forget(cluster, "x", *"abcd")
+    forget(cluster, "e", *"abcd")
+    assert sorted(cluster.declarations.supports) == [*"abcd"]
+
+
+def test_who_is_forgotten_without_a_majority_is_not_known_to_be(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(levels_module, "ANSWER_TIMEOUT_S", 0.01)
+    cluster = Cluster()
+    cluster.declarations.apply(Raise(2, dict.fromkeys("abcd", 2), cluster.voters))
+
+    async def never(*_: object) -> None:
+        await asyncio.get_running_loop().create_future()
+
+    monkeypatch.setattr(cluster, "announce", never)
+    with pytest.raises(Unknown, match="nobody has answered"):
+        forget(cluster, "d", *"abc")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from cogwork.amqp.errors import CogworkError
 from cogwork.cluster.declarations import ANNOUNCED_LEVEL
 from cogwork.cluster.levels import HIGHEST_LEVEL, lacking
-from cogwork.consensus.errors import ConsensusError
+from cogwork.consensus.errors import ConsensusError, Unknown
 from cogwork.consensus.replicated.calls import GetIdentity, IdentityIs, StreamKey
 from cogwork.container.cluster.cluster import STREAM
 
@@ -84,6 +84,36 @@ class Levels:
                 "the cluster still counts this container where its feature level rises: %s",
                 str(error) or "it does not answer",
             )
+
+    async def forget(self, container: str) -> None:
+        """Take back what a container has announced that is gone for good, and cannot do so itself.
+
+        It announces itself again if it comes back.
+
+        Raises:
+            ConsensusError: It is not known, or not at all.
+            ValueError: It is not gone, is a primary, or is not counted at all.
+        """
+        counted = self._cluster.declarations.supports
+        if container not in counted:
+            known = ", ".join(sorted(counted)) or "nobody"
+            raise ValueError(
+                f"{container!r:.80} has announced no feature level: expected one of {known}"
+            )
+        if container in self._cluster.voters:
+            raise ValueError(
+                f"{container!r:.80} is a primary: run `cogwork cluster move` to have others instead"
+            )
+        if container == self._service.own or container in self._reachable():
+            raise ValueError(
+                f"{container!r:.80} is there: stop it first, or run `cogwork leave` at it"
+            )
+        try:
+            async with asyncio.timeout(ANSWER_TIMEOUT_S):
+                await self._cluster.announce(container, 0)
+        except TimeoutError:
+            text = f"nobody has answered within {ANSWER_TIMEOUT_S:g} s"
+            raise Unknown(text) from None
 
     async def _run(self) -> None:
         while True:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from cogwork.amqp.errors import Condition
 from cogwork.nodes.management.permission import ADDRESS, demand
 from cogwork.nodes.management.request import Reply
-from cogwork.nodes.management.waiting import finished, members_of
+from cogwork.nodes.management.waiting import finished, known, members_of
 from cogwork.spi.management import BAD_REQUEST, CONFLICT, NOT_FOUND, ManagementError
 from cogwork.spi.node import Refused
 
@@ -75,6 +75,16 @@ class Links:
     def _move(self, voters: list[str]) -> Generator[bool, None, Reply]:
         yield from finished(self._container, self._container.move_primaries(voters))
         return Reply({}, 202)
+
+    def forget(self, request: Request, requester: Requester) -> Generator[bool, None, Reply]:
+        """Have the feature level no longer wait for `container`, which is gone for good."""
+        demand(requester, ADDRESS)
+        return self._forget(request.text("container"))
+
+    def _forget(self, name: str) -> Generator[bool, None, Reply]:
+        yield from known(self._container)
+        yield from finished(self._container, self._container.forget_member(name))
+        return Reply({}, 204)
 
     def leave(self, _request: Request, requester: Requester) -> Reply:
         """Has the container leave the mesh; how far it is says `leaving` in what READ answers."""

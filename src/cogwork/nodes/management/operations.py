@@ -112,7 +112,11 @@ class Operations:
                 "UPDATE": identities.update,
                 "DELETE": identities.delete,
             }
-            self._by_type[MESH] = look | {"LEAVE": links.leave, "PRIMARIES": links.primaries}
+            self._by_type[MESH] = look | {
+                "LEAVE": links.leave,
+                "PRIMARIES": links.primaries,
+                "FORGET": links.forget,
+            }
 
     def start(self, request: Request, requester: Requester) -> Reply | Work:
         """Carries a request out, or starts to.
