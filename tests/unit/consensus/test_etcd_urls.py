@@ -59,3 +59,36 @@ def test_what_the_library_says_of_a_url_is_not_passed_on(call: str) -> None:
         assert told.value.__suppress_context__, "a trace has no more of it"
 
     asyncio.run(story())
+
+
+@pytest.mark.parametrize("call", ["ask", "watch"])
+def test_a_redirect_is_not_followed_with_what_a_request_holds(call: str) -> None:
+    async def story() -> None:
+        asked: list[bytes] = []
+
+        async def elsewhere(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            asked.append(await reader.read(1))
+            writer.close()
+
+        async def redirecting(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            head = f"HTTP/1.1 307 Go\r\nLocation: {place(other)}/v3/kv\r\nContent-Length: 0\r\n\r\n"
+            writer.write(head.encode())
+            await writer.drain()
+            writer.close()
+
+        def place(server: asyncio.Server) -> str:
+            return f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+        async with (
+            await asyncio.start_server(elsewhere, "127.0.0.1", 0) as other,
+            await asyncio.start_server(redirecting, "127.0.0.1", 0) as server,
+        ):
+            gateway = Gateway([place(server)], None, ("root", "s3cret"))
+            arguments: tuple[Any, ...] = ("kv/range", {}) if call == "ask" else ({},)
+            with pytest.raises(ServerDown, match="redirects to another place"):
+                await getattr(gateway, call)(*arguments)
+            await gateway.close()
+        assert not asked
+
+    asyncio.run(story())

@@ -124,11 +124,18 @@ class Gateway:
         request: object,
     ) -> aiohttp.ClientResponse:
         headers = {"Authorization": self._token} if self._token else {}
-        return await session.post(
+        response = await session.post(
             f"{self._urls[0]}/v3/{path}",
             data=io.BytesIO(msgspec.json.encode(request)),
             headers=headers,
+            allow_redirects=False,  # a request holds what is the cluster's, if not its password
         )
+        if response.status // 100 == 3:
+            response.close()
+            self._urls.rotate(-1)
+            text = "etcd: the member redirects to another place, which is not followed"
+            raise ServerDown(text, may_have_happened=False)
+        return response
 
 
 async def _answer(response: aiohttp.ClientResponse) -> dict[str, Any]:
