@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from cogwork.amqp.redirect import host_of
 from cogwork.amqp.sasl import OAUTHBEARER
+from cogwork.container.dial_checks import check_dialled
 from cogwork.container.engine_checks import check_engine, check_engine_of
 from cogwork.container.mesh.urls import BadLinkUrl, LinkUrl
 from cogwork.container.node_checks import check_kind
@@ -96,6 +97,7 @@ def _configuration(configuration: Configuration) -> Iterator[Problem]:
     yield from twice("listen", "port", ports)
     yield from twice("listen", "path", [each.path for each in configuration.listeners])
     yield from _links(configuration)
+    yield from check_dialled(configuration)
     for problem in _cluster(configuration.cluster):
         yield problem.below("cluster")
     for at, user in enumerate(configuration.users):

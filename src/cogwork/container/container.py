@@ -52,6 +52,7 @@ from cogwork.container.virtual_hosts import VirtualHosts, plans_of
 from cogwork.container.workers import OFFERED, siblings
 from cogwork.dataplane.core import Core
 from cogwork.dataplane.transport.outgoing import OutgoingLink
+from cogwork.io.places import Places
 from cogwork.tls.expiry import EXPIRY
 
 if TYPE_CHECKING:
@@ -249,6 +250,7 @@ class Container:
             log.warning("%s", text)
         self._timer = asyncio.get_running_loop().call_later(TICK_S, self._tick)
         self.core.on_unscanned = self._go_on_soon
+        self.mesh.diallers.allow(_places_of(self.configuration))
         self.mesh.start(self.configuration.links)
         self._balance.advertise(tuple(self.advertised))
         self.gateways.start(self.mesh.readiness)
@@ -288,6 +290,7 @@ class Container:
         self._take_users(self.identities.merge(configuration))
         listeners, problems = self._listeners.replaced(configuration.listeners)
         problems += self.mesh.diallers.renew(links)
+        self.mesh.diallers.allow(_places_of(configuration))
         self.configuration = structs.replace(configuration, listeners=listeners)
         for text in clear_passwords(self.configuration):
             log.warning("%s", text)
@@ -479,6 +482,11 @@ class Container:
             self._dear.append((port, error))  # its address goes through its links now
             return
         log.error("a node failed: %s", error, exc_info=error)
+
+
+def _places_of(configuration: Configuration) -> Places | None:
+    """Returns where the container may dial; None for everywhere."""
+    return None if configuration.dial is None else Places(configuration.dial.allow)
 
 
 def _stay() -> None:

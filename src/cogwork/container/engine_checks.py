@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from cogwork.consensus.engine import EngineContext
 from cogwork.consensus.registry import engines, factory_of
@@ -31,9 +32,13 @@ __all__ = (
     "demand_installed",
     "find_unloadable_engine",
     "find_without_disk",
+    "places_of",
 )
 
 RAFT = "raft"
+
+_PORTS = {"http": 80, "https": 443, "nats": 4222, "tls": 4222, "redis": 6379, "rediss": 6379}
+"""Those that a URL need not name."""
 
 
 def check_engine(engine: Engine) -> Iterator[Problem]:
@@ -45,6 +50,31 @@ def check_engine(engine: Engine) -> Iterator[Problem]:
             factory(EngineContext(engine.options))
         except ValueError as error:
             yield Problem(("options",), str(error), "options that the engine has")
+
+
+def places_of(engine: Engine) -> Iterator[tuple[str, str, int]]:
+    """Yields where an engine is told to dial: the option, a host (or a path), and a port.
+
+    What stands there cannot be read as a place where the host is empty. What servers tell of
+    further members is not known here, nor what the options of engines from elsewhere mean.
+    """
+    option = getattr(_factory_of(engine.name), "url_option", None)
+    texts = {option: engine.options.get(option)} if option is not None else {}
+    client = engine.options.get("client")
+    if isinstance(client, dict):  # librdkafka's own names win over the engine's
+        found = (client.get(key) for key in ("bootstrap.servers", "metadata.broker.list"))
+        texts["client"] = ",".join(filter(None, map(str, filter(None, found)))) or None
+    for name, text in texts.items():
+        for url in text.split(",") if isinstance(text, str) else ():
+            yield name, *_place_of(url.strip())
+
+
+def _place_of(url: str) -> tuple[str, int]:
+    try:
+        parts = urlsplit(url if "://" in url else f"//{url}")
+        return parts.hostname or parts.path, parts.port or _PORTS.get(parts.scheme, 0)
+    except ValueError:
+        return "", 0
 
 
 def check_engine_of(stream: Stream) -> Iterator[Problem]:

@@ -29,6 +29,7 @@ __all__ = (
     "Arrow",
     "Audit",
     "Configuration",
+    "Dial",
     "Engine",
     "Group",
     "Limits",
@@ -503,6 +504,16 @@ class Vhost(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     nodes: list[Node] = field(default_factory=list, name="node")
 
 
+class Dial(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[dial]`: where the container may connect to.
+
+    Attributes:
+        allow: Networks, names and paths; `cogwork.io.places` says in which form.
+    """
+
+    allow: list[Text]
+
+
 def _loopback() -> list[Listen]:
     return [Listen(port=5672)]
 
@@ -517,6 +528,7 @@ class Configuration(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         keep_awake: Whether processors wait awake while there is work.
         listeners: `[[listen]]`.
         links: `[[link]]`.
+        dial: `[dial]`; None forbids nothing.
         mesh: `[mesh]`.
         cluster: `[cluster]`.
         users: `[[user]]`.
@@ -544,6 +556,7 @@ class Configuration(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     keep_awake: bool = False
     listeners: list[Listen] = field(default_factory=_loopback, name="listen")
     links: list[Link] = field(default_factory=list, name="link")
+    dial: Dial | None = None
     mesh: MeshOptions = field(default_factory=MeshOptions)
     cluster: Cluster = field(default_factory=Cluster)
     users: list[User] = field(default_factory=list, name="user")

@@ -22,6 +22,7 @@ SECTIONS: dict[str, type[msgspec.Struct]] = {
     "`[[listen]]`": settings.Listen,
     "`[listen.tls]`": settings.Tls,
     "`[[link]]`": settings.Link,
+    "`[dial]`": settings.Dial,
     "`[mesh]`": settings.MeshOptions,
     "`[cluster]`": settings.Cluster,
     "`[[user]]`": settings.User,

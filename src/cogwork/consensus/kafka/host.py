@@ -54,6 +54,7 @@ class KafkaHost(SharedHost):
 
     engine: ClassVar[str] = "kafka"
     host_options: ClassVar[tuple[str, ...]] = ("bootstrap", "prefix", "client")
+    url_option: ClassVar[str] = "bootstrap"
     stream_options: ClassVar[tuple[str, ...]] = ("replicas", "sync")
     declared: ClassVar[Capabilities] = CAPABILITIES
 

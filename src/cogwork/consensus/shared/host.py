@@ -39,12 +39,14 @@ class SharedHost(ABC):
     Attributes:
         engine: Its name.
         host_options: What the configuration of the engine may say.
+        url_option: Which of that says where the servers are.
         stream_options: What the declaration of a stream may say, beside retention.
         timeout_s: After so long a call is answered, whatever the server does.
     """
 
     engine: ClassVar[str]
     host_options: ClassVar[tuple[str, ...]] = ()
+    url_option: ClassVar[str] = "url"
     stream_options: ClassVar[tuple[str, ...]] = ()
     declared: ClassVar[Capabilities]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from typing import TYPE_CHECKING
 
@@ -16,8 +17,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from cogwork.container.mesh.service import MeshService
+    from cogwork.io.places import Places
 
 __all__ = ("Diallers",)
+
+log = logging.getLogger("cogwork")
 
 
 class Diallers:
@@ -31,6 +35,7 @@ class Diallers:
         """
         self._mesh = mesh
         self._by_endpoint: dict[str, LinkDialler] = {}
+        self._allowed: Places | None = None
         self._number = int(time.time() * 1000)
 
     def __iter__(self) -> Iterator[LinkDialler]:
@@ -40,12 +45,32 @@ class Diallers:
     def __len__(self) -> int:
         return len(self._by_endpoint)
 
+    def allow(self, places: Places | None) -> None:
+        """Dial nothing else from now on, and give up what was added and leads elsewhere.
+
+        Args:
+            places: Where links may lead; None is everywhere.
+        """
+        self._allowed = places
+        for name, dialler in list(self._by_endpoint.items()):
+            if not dialler.link.is_to_worker and not self._may_dial(dialler.url):
+                log.warning("link to %s: removed, because dial.allow does not list it", dialler.url)
+                self._end(name)
+
+    def _may_dial(self, url: LinkUrl) -> bool:
+        return self._allowed is None or self._allowed.hold(url.host, url.port)
+
     def add(self, url: str, cost: int = 1) -> None:
         """Dials one more container.
 
         Raises:
-            Refused: The URL is malformed, the cost too high, or there is such a link.
+            Refused: The URL is malformed or not allowed, the cost too high, or there is such a
+                link.
         """
+        target = LinkUrl.parse(url)
+        if not self._may_dial(target):
+            text = f"link: {target} is not allowed: dial.allow does not list it"
+            raise Refused(text, Condition.UNAUTHORIZED_ACCESS)
         if not 1 <= cost <= COST_MAX:
             text = f"link: found a cost of {cost}, expected one from 1 to {COST_MAX}"
             raise Refused(text, Condition.INVALID_FIELD)
@@ -95,7 +120,10 @@ class Diallers:
             Refused: The URL is malformed.
             KeyError: There is none.
         """
-        dialler = self._by_endpoint.pop(LinkUrl.parse(url).endpoint)
+        self._end(LinkUrl.parse(url).endpoint)
+
+    def _end(self, endpoint: str) -> None:
+        dialler = self._by_endpoint.pop(endpoint)
         dialler.stop()
         if dialler.pair is not None:
             dialler.pair.control.close(None)

@@ -8,7 +8,7 @@ from cogwork.amqp.errors import Condition
 from cogwork.nodes.management.permission import ADDRESS, demand
 from cogwork.nodes.management.request import Reply
 from cogwork.nodes.management.waiting import finished, known, members_of
-from cogwork.spi.management import BAD_REQUEST, CONFLICT, NOT_FOUND, ManagementError
+from cogwork.spi.management import BAD_REQUEST, CONFLICT, FORBIDDEN, NOT_FOUND, ManagementError
 from cogwork.spi.node import Refused
 
 if TYPE_CHECKING:
@@ -23,6 +23,9 @@ LINK = "org.cogwork.link"
 """A link between containers, where `link` is one between a client and a node."""
 
 MESH = "org.cogwork.mesh"
+
+
+_STATUS = {Condition.INVALID_FIELD: BAD_REQUEST, Condition.UNAUTHORIZED_ACCESS: FORBIDDEN}
 
 
 class Links:
@@ -43,8 +46,7 @@ class Links:
         try:
             self._container.mesh.add_link(url, request.number("cost", 1, least=1))
         except Refused as refusal:
-            is_wrong = refusal.condition == Condition.INVALID_FIELD
-            status = BAD_REQUEST if is_wrong else CONFLICT
+            status = _STATUS.get(refusal.condition, CONFLICT)
             raise ManagementError(status, refusal.description) from refusal
         return Reply(self._container.collections[LINK].find(url), 201)
 
