@@ -189,6 +189,7 @@ class Listen(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         if self.sasl is not None:
             return tuple(self.sasl)
         wanted: dict[MechanismName, bool] = {
+            "OAUTHBEARER": self.tls is not None or self.is_loopback,
             "EXTERNAL": self.tls is not None and self.tls.client_ca is not None,
             "SCRAM-SHA-512-PLUS": self.tls is not None,
             "SCRAM-SHA-256-PLUS": self.tls is not None,
