@@ -7,12 +7,15 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import trustme
 
 import cogwork
 from cogwork.amqp.performatives import Role
 from cogwork.cli.exit_codes import ExitCode
+from cogwork.cli.servers.process import free_ports
 from cogwork.container.config import parse
 from cogwork.container.users import hash_password
+from cogwork.io.tls import client_context
 
 from .linked import Linked, linked
 from .served import OPEN, ran, served
@@ -265,6 +268,53 @@ async def test_a_user_is_the_containers_that_it_may_be_and_no_others() -> None:
 
 def _is_told(mesh: Linked, text: str, name: str = "south") -> bool:
     return any(text in (each.problem or "") for each in mesh.containers[name].mesh.diallers)
+
+
+MAPPED = """
+[[listen]]
+port = {port}
+transport = "amqps"
+tls = {{ certificate = "{server}", client_ca = "{ca}", users = {{ {users} }} }}
+"""
+
+
+@story
+async def test_whom_a_certificate_names_no_longer_is_cut_off(tmp_path: Path) -> None:
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    for name in ("127.0.0.1", "ann.example", "bob.example"):
+        made = authority.issue_cert(name, common_name=name)
+        made.private_key_and_cert_chain_pem.write_to_path(tmp_path / f"{name}.pem")
+    (port,) = free_ports(1)
+
+    def configuration(users: str) -> str:
+        server, ca = tmp_path / "127.0.0.1.pem", tmp_path / "ca.pem"
+        return MAPPED.format(port=port, server=server, ca=ca, users=users) + user("ann", SEND) + BOB
+
+    async with linked() as mesh:
+        await mesh.start("a", configuration=configuration('"ann.*" = "ann", "bob.*" = "bob"'))
+        container = mesh.containers["a"]
+
+        async def enter(name: str, login: str = "") -> cogwork.Mesh:
+            tls = client_context(tmp_path / "ca.pem", tmp_path / f"{name}.example.pem")
+            url = f"amqps://{login}127.0.0.1:{port}"
+            return await mesh.enter(cogwork.connect(url, tls=tls, retry=QUICKLY))
+
+        ann, bob = await enter("ann"), await enter("bob")
+        by_password = await enter("ann", "ann:word@")
+        assert connected(container) == ["ann", "ann", "bob"]
+
+        def reread(users: str) -> None:
+            head = 'id = "a"\n[[listen]]\nport = 0\n'
+            container.reconfigure(parse(head + configuration(users), "test"))
+
+        reread('"ann.*" = "bob", "bob.*" = "bob"')
+        await eventually(lambda: ann.connections == 2, "ann's certificate is bob's now")
+        assert connected(container) == ["ann", "bob", "bob"]
+        reread('"bob.*" = "bob"')
+        await eventually(lambda: not ann.is_connected, "the certificate names nobody any more")
+        await eventually(lambda: connected(container) == ["ann", "bob"], "it is cut off")
+        assert (bob.connections, by_password.connections) == (1, 1)
 
 
 def test_connections_are_listed_and_closed(tmp_path: Path) -> None:

@@ -329,6 +329,7 @@ class Access:
         if isinstance(step, Success):
             if is_guessable:
                 self._delays.succeed(login.source, login.user)
+            login.client.is_by_certificate = login.mechanism == EXTERNAL
             if step.grant is not None:
                 login.client.grant, login.client.rules = step.grant, self._configuration.oauth
             who = {**login.who, "user": step.identity}

@@ -59,6 +59,7 @@ class ClientContext:
         permits: What its messages may be sent to that name their address; None until one is sent.
         name_of_certificate: Tells whom its client certificate names; None without TLS.
         end_point: What its TLS connection is known by to both ends; None without TLS.
+        is_by_certificate: Whether it has logged in by its certificate.
         grant: What its token stands for; None where it has logged in otherwise.
         rules: By what its token was taken.
     """
@@ -80,6 +81,7 @@ class ClientContext:
     permits: Permits | None = None
     name_of_certificate: Callable[[], str | None] | None = None
     end_point: bytes | None = None
+    is_by_certificate: bool = False
     grant: Grant | None = None
     rules: OAuth | None = None
 

@@ -287,8 +287,9 @@ class Container:
             gateways=old.gateways,
         )
         plans = plans_of(configuration)
-        self._take_users(self.identities.merge(configuration))
+        revoked = self._access.replace(self.identities.merge(configuration))
         listeners, problems = self._listeners.replaced(configuration.listeners)
+        self.peers.permit_anew(revoked)
         problems += self.mesh.diallers.renew(links)
         self.mesh.diallers.allow(_places_of(configuration))
         self.configuration = structs.replace(configuration, listeners=listeners)

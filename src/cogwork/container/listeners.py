@@ -341,17 +341,20 @@ class Listeners:
         encrypted = None
         if place.tls is not None:
             encrypted = TlsStream(place.tls.context, server_side=True, scratch=self._scratch)
-            assert place.listen.tls is not None
-            kind, users = place.listen.tls.identity_from, place.listen.tls.users
-            client.name_of_certificate = lambda: identity_of(
-                encrypted.peer_certificate, kind, users
-            )
+            client.name_of_certificate = partial(_name_in, encrypted, place)
             client.end_point = place.tls.end_point
         if place.web is not None:
             web = place.web(server_side=True, origins=tuple(place.listen.origins))
             return web if encrypted is None else StackedStream(encrypted, web)
         assert encrypted is not None
         return encrypted
+
+
+def _name_in(encrypted: TlsStream, place: _Open) -> str | None:
+    """Returns whom a client's certificate names by the mapping that holds now."""
+    tls = place.listen.tls
+    assert tls is not None
+    return identity_of(encrypted.peer_certificate, tls.identity_from, tls.users)
 
 
 def _web_of(listen: Listen) -> type[WebSocketStream] | None:

@@ -35,7 +35,7 @@ from cogwork.container.gateways.inside import Inside, NoSocket
 from cogwork.container.mesh.connection import TRACE
 from cogwork.container.newcomers import Newcomers
 from cogwork.container.redirect import Newcomer
-from cogwork.container.revocation import login_ended, why_expired
+from cogwork.container.revocation import login_ended, why_expired, why_misnamed
 from cogwork.container.shares import ALL, Holder, Rate, Tally
 from cogwork.dataplane.connection import Connection
 from cogwork.dataplane.connection_settings import ConnectionSettings
@@ -338,7 +338,10 @@ class Peers(ListeningSide):
 
     def _why_token_ended(self, connection: Connection) -> str | None:
         """Tells why the token of a connection holds no longer; None where it does."""
-        return self._access.why_token_ended(self.client_of(connection))
+        why = self._access.why_token_ended(self.client_of(connection))
+        if why is not None:
+            self._security.event("connection_revoked", **who_is(connection), reason=why)
+        return why
 
     def _give_up(self, connection: Connection, client: ClientContext) -> None:
         """Ends a peer that asks and asks, and reads no answer: messages never wait like that."""
@@ -543,8 +546,16 @@ class Peers(ListeningSide):
             return "users have changed: log in again" if is_under_way else None
         if isinstance(client.listen, Inside) and self._access.has(user):
             return None  # a gateway's user has not logged in
+        return self._why_login_ended(client, user, revoked)
+
+    def _why_login_ended(
+        self, client: ClientContext, user: str, revoked: Mapping[str, str]
+    ) -> str | None:
+        """Tells why a password, a certificate or a token is not good for a user any more."""
         if client.grant is not None:
             return self._access.why_token_ended(client)
+        if client.is_by_certificate and user not in revoked:
+            return why_misnamed(user, client.certificate_name)
         return revoked.get(user)
 
     def _revoke(self, connection: Connection, client: ClientContext, why: str) -> None:
@@ -569,9 +580,7 @@ class Peers(ListeningSide):
         if self.client_of(connection).listen.is_for_links:
             return None
         client = self.client_of(connection)
-        if client.grant is None and user is not None and user in revoked:
-            return revoked[user]
-        why = self._access.why_token_ended(client)
+        why = None if user is None else self._why_login_ended(client, user, revoked)
         if why is not None:
             return why
         if self._access.is_container(user):

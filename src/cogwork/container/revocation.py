@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from cogwork.container.settings import User
     from cogwork.sasl.sides import Grant
 
-__all__ = ("login_ended", "revoked_logins", "why_expired")
+__all__ = ("login_ended", "revoked_logins", "why_expired", "why_misnamed")
 
 
 def revoked_logins(old: Sequence[User], new: Sequence[User]) -> dict[str, str]:
@@ -38,6 +38,19 @@ def why_expired(grant: Grant) -> str | None:
     if time.time() < grant.expires_at_s:
         return None
     return f"the token of user {grant.user!r:.80} has expired: log in again with a new one"
+
+
+def why_misnamed(user: str, named: str | None) -> str | None:
+    """Return why a login by certificate holds no longer; None where it does.
+
+    Args:
+        user: Whom the certificate named.
+        named: Whom it names by the mapping that holds now.
+    """
+    if named == user:
+        return None
+    now = "nobody" if named is None else f"user {named!r:.80}"
+    return f"the certificate of user {user!r:.80} now names {now}: log in again"
 
 
 def login_ended(why: str) -> AmqpError:

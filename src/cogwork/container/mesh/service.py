@@ -227,7 +227,7 @@ class MeshService:
         """
         ended = 0
         for pair in self.pairs:
-            if pair.dialler is not None:
+            if pair.dialler is not None or pair.why_lost is not None:
                 continue
             why = why_not(pair.data.connection) or why_not(pair.control.connection)
             if why is not None:
