@@ -14,6 +14,7 @@ from helpers import client, rpc
 
 from cogwork.cli.servers.process import free_ports
 from cogwork.container.users import hash_password
+from cogwork.sasl.verifier import make_verifier
 from cogwork.testing import TestContainer
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ tls = {{ certificate = "{folder}/server.pem", client_ca = "{folder}/ca.pem" }}
 [[user]]
 name = "nova@cloud"
 password_hash = "{password_hash}"
+scram_verifiers = ["{verifier}"]
 permissions = [{{ address = "openstack.org/#", rights = ["send"] }}]
 
 [[user]]
@@ -63,7 +65,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def port(folder: Path) -> Iterator[int]:
     (found,) = free_ports(1)
-    text = CONFIGURATION.format(port=found, folder=folder, password_hash=hash_password("pass"))
+    text = CONFIGURATION.format(
+        port=found,
+        folder=folder,
+        password_hash=hash_password("pass"),
+        verifier=make_verifier("sha256", "pass"),
+    )
     container = TestContainer(text, 0, "secure").start()
     yield found
     container.stop()
@@ -85,6 +92,14 @@ def test_a_user_with_a_password_and_the_default_realm(port: int, folder: Path) -
     assert NOBODY in cast(url, **authority, sasl_default_realm="cloud")
     assert "not connected" in cast(url, **authority)
     assert NOBODY in cast(url, **authority, sasl_default_realm="cloud", sasl_mechanisms="PLAIN")
+
+
+def test_a_user_by_scram(port: int, folder: Path) -> None:
+    options = {"ssl_ca_file": str(folder / "ca.pem"), "sasl_default_realm": "cloud"}
+    for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-256-PLUS"):
+        url = f"amqp://nova:%s@127.0.0.1:{port}/"
+        assert NOBODY in cast(url % "pass", **options, sasl_mechanisms=mechanism)
+        assert "not connected" in cast(url % "wrong", **options, sasl_mechanisms=mechanism)
 
 
 def test_a_certificate_with_an_encrypted_key(port: int, folder: Path) -> None:
