@@ -218,6 +218,32 @@ def test_no_session_and_no_user_is_left_where_users_go(tmp_path: Path) -> None:
             alice.register("b")
 
 
+def test_a_key_that_is_taken_away_lets_nobody_in(tmp_path: Path) -> None:
+    folder = tmp_path / "container"
+    make_keys(folder, "alice", "bob")
+    with gateway(folder, CURVE, USERS) as running:
+        world = World(running, folder)
+        alice, bob = world.client("alice"), world.client("bob", "peer2peer")
+        alice.register("a")
+        bob.register("bob")
+        for each in ("secrets/alice.key", "secrets/alice.key_secret", "clients/alice.key"):
+            (folder / each).rename(folder / f"{each}.old")
+        zmq.auth.create_certificates(folder / "secrets", "alice")
+        file = folder / "clients" / "alice.key"
+        file.write_text("no key")
+        running.container.process.send_signal(signal.SIGHUP)
+        within(30, lambda: "alice.key: no CURVE certificate" in world.log(), "the mistake is told")
+        assert alice.ask("PING", {}).verb == "PONG", "the old keys hold on"
+        file.write_bytes((folder / "secrets" / "alice.key").read_bytes())
+        running.container.process.send_signal(signal.SIGHUP)
+        within(30, lambda: running.status()["sessions"] == 1, "sessions by the old key have ended")
+        for verb in ("PING", "HELLO"):
+            with pytest.raises(GatewayError, match="this key may not connect any more"):
+                alice.ask(verb, {})
+        world.client("alice").register("a")
+        assert bob.ask("PING", {}).verb == "PONG"
+
+
 # -- loopback, without keys
 
 

@@ -262,7 +262,7 @@ class Container:
             configuration: Checked.
 
         Returns:
-            What is wrong with certificates; those in use before stay.
+            What is wrong with certificates and with gateways' keys; those in use before stay.
 
         Raises:
             CogworkError: Users or address rules are wrong; then nothing has changed.
@@ -292,6 +292,7 @@ class Container:
         self.peers.permit_anew(revoked)
         problems += self.mesh.diallers.renew(links)
         self.mesh.diallers.allow(_places_of(configuration))
+        problems += self.gateways.reload()
         self.configuration = structs.replace(configuration, listeners=listeners)
         for text in clear_passwords(self.configuration):
             log.warning("%s", text)

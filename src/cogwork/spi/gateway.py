@@ -79,7 +79,7 @@ class GatewayContext:
 
 
 class Gateway(Protocol):
-    """A gateway's life: made, started, ticked, drained, closed."""
+    """A gateway's life: made, started, ticked, reloaded, drained, closed."""
 
     def start(self, watch: Watch) -> None:
         """Opens its sockets, and lets clients in.
@@ -90,6 +90,13 @@ class Gateway(Protocol):
 
     def tick(self, now_s: float) -> None:
         """Lets time pass; called about ten times a second, with the monotonic clock."""
+
+    def reload(self) -> None:
+        """Reads the files that its options name again, and ends what they do not allow any more.
+
+        Raises:
+            GatewayError: One is wrong; what was read before holds on.
+        """
 
     def drain(self) -> None:
         """Takes on nothing new; what is under way goes on."""

@@ -63,6 +63,10 @@ class Echo:
     def tick(self, now_s: float) -> None:
         pass
 
+    def reload(self) -> None:
+        self.told.append(("reload",))
+        raise GatewayError("word.key: no key")
+
     def drain(self) -> None:
         self.told.append(("drain",))
 
@@ -141,6 +145,16 @@ def test_a_message_goes_through_the_door_and_back() -> None:
         echo.door.flush()
         assert echo.told == [("outcome", 7, Code.ACCEPTED, "")]
         assert container.gateways.status()["test_gateways:Echo"]["told"] == 1
+
+    gatewayed(test)
+
+
+def test_what_is_wrong_with_files_that_are_read_again_is_told() -> None:
+    async def test(echo: Echo, container: Container) -> None:
+        text = CONFIGURATION.replace("gatewayed", "renamed")
+        problems = container.reconfigure(parse(text, "test"))
+        assert problems == ["gateway test_gateways:Echo: word.key: no key"]
+        assert echo.told == [("reload",)]
 
     gatewayed(test)
 

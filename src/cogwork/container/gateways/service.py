@@ -101,6 +101,16 @@ class Gateways:
         known = {user.name for user in users}
         self._made(options, known.__contains__, has_users=bool(known))
 
+    def reload(self) -> list[str]:
+        """Has each read its files again; returns what is wrong with those of some."""
+        problems = []
+        for name, gateway in self._gateways.items():
+            try:
+                gateway.reload()
+            except GatewayError as error:
+                problems.append(f"gateway {name}: {error}")
+        return problems
+
     def start(self, readiness: Readiness) -> None:
         """Has all of them listen.
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from cogwork.gateways.zeromq.options import Options
     from cogwork.spi.gateway import Watch
 
-__all__ = ("Gatekeeper", "Keys", "keys_of")
+__all__ = ("Gatekeeper", "Keys", "clients_in", "keys_of")
 
 ZAP_ENDPOINT = "inproc://zeromq.zap.01"
 """Where a context asks who may connect."""
@@ -44,6 +44,10 @@ class Keys:
         """Shows nothing secret: reprs end in logs."""
         return f"Keys({self.public!r})"
 
+    def user_of(self, key: bytes) -> str | None:
+        """Return whose public key it is; None for a stranger's."""
+        return None if self.clients is None else self.clients.get(key)
+
     def guard(self, socket: zmq.Socket[bytes]) -> None:
         """Has a socket speak CURVE, and nothing else."""
         socket.curve_server = True
@@ -63,7 +67,7 @@ def keys_of(options: Options) -> Keys | None:
     public, secret = _read(options.curve_secret_file)
     if secret is None:
         raise GatewayOptionError(f"{options.curve_secret_file}: no secret key in it")
-    return Keys(public, secret, _clients_in(options.curve_clients_dir))
+    return Keys(public, secret, clients_in(options.curve_clients_dir))
 
 
 def _read(path: str) -> tuple[bytes, bytes | None]:
@@ -73,7 +77,7 @@ def _read(path: str) -> tuple[bytes, bytes | None]:
         raise GatewayOptionError(f"{path}: no CURVE certificate: {error}") from error
 
 
-def _clients_in(directory: str | None) -> dict[bytes, str] | None:
+def clients_in(directory: str | None) -> dict[bytes, str] | None:
     """Reads who has which key: the file's name without `.key` is the user's.
 
     Raises:
@@ -145,28 +149,28 @@ class Gatekeeper:
     def _answer(self, request: list[bytes]) -> list[bytes]:
         """Makes the reply that RFC 27 wants."""
         version, number = (*request, b"", b"")[:2]
-        user = None
         if len(request) >= REQUEST_FRAMES_LEAST and request[5] == b"CURVE":
-            user = self._user_of(zmq.utils.z85.encode(request[6]))
-        if user is not None:
-            return [version, number, b"200", b"OK", user.encode(), b""]
+            key = zmq.utils.z85.encode(request[6])
+            if self._is_known(key):
+                # ZeroMQ keeps this for the connection, and whose key it is may change meanwhile.
+                return [version, number, b"200", b"OK", key, b""]
         self._on_refused()
         return [version, number, b"400", b"this key may not connect", b"", b""]
 
-    def _user_of(self, key: bytes) -> str | None:
-        """Returns whose key it is; empty where nobody's keys are known, None for a stranger's."""
+    def _is_known(self, key: bytes) -> bool:
+        """Tells whether a key may connect: a user's, or any where nobody's keys are known."""
         if self._keys.clients is None:
-            return ""
-        name = self._keys.clients.get(key)
+            return True
+        name = self._keys.user_of(key)
         if name is None or self._is_user(name):
-            return name
+            return name is not None
         if name not in self._told:
             self._told.add(name)
             text = (
                 f"refused the key of {name}.key in curve_clients_dir: no [[user]] is named {name!r}"
             )
             self._warn(text)
-        return None
+        return False
 
     def close(self) -> None:
         """Answers nobody any more."""

@@ -23,7 +23,7 @@ import zmq
 from cogwork.amqp.errors import CogworkError
 from cogwork.gateways.zeromq.account import Account
 from cogwork.gateways.zeromq.codec import codec_of
-from cogwork.gateways.zeromq.curve import Gatekeeper, keys_of
+from cogwork.gateways.zeromq.curve import Gatekeeper, clients_in, keys_of
 from cogwork.gateways.zeromq.desk import Desk
 from cogwork.gateways.zeromq.errors import Code, Fault
 from cogwork.gateways.zeromq.frames import MAGIC, parse
@@ -146,6 +146,23 @@ class ZeromqGateway:
             lane.look_again()
         self.flush()
 
+    def reload(self) -> None:
+        """Reads clients' keys again; sessions by keys that are gone end.
+
+        Raises:
+            GatewayOptionError: A file holds no key, or two hold the same; the old ones hold on.
+        """
+        keys = self._keys
+        if keys is None or keys.clients is None:
+            return
+        old, new = keys.clients, clients_in(self.options.curve_clients_dir) or {}
+        keys.clients = new
+        if old != new:
+            self._warn_of_keys(new)
+        for name in {name for key, name in old.items() if new.get(key) != name}:
+            if name in self._accounts:
+                self._end(self._accounts[name])
+
     def drain(self) -> None:
         """Takes on nothing new."""
         self.is_draining = True
@@ -206,12 +223,12 @@ class ZeromqGateway:
 
     # -- what comes from clients
 
-    def _on_message(self, lane: Lane, parts: list[bytes], user: str | None) -> None:
+    def _on_message(self, lane: Lane, parts: list[bytes], key: str | None) -> None:
         route = parts[0]
         try:
             frames = parse(parts[1:])
-            account = self._account_of(self.options.user if user is None else user)
-            again = partial(self._on_message, lane, parts, user)
+            account = self._account_of(self.options.user if key is None else self._user_of(key))
+            again = partial(self._on_message, lane, parts, key)
             if frames.verb != b"HELLO" or not account.holds(again):
                 self._desk.handle(lane, route, frames, account)
         except Fault as fault:
@@ -221,6 +238,17 @@ class ZeromqGateway:
         except Exception:  # whatever it is, what others have sent is still to be read
             log.exception("gateway zeromq: cannot handle a client's message")
             self._blame(lane, route, parts, Fault(Code.FAILED, "a fault in the container"))
+
+    def _user_of(self, key: str) -> str:
+        """Returns whose key it is now.
+
+        Raises:
+            Fault: It was a user's when its connection was made, and is not any more.
+        """
+        user = None if self._keys is None else self._keys.user_of(key.encode())
+        if user is None:
+            raise Fault(Code.NOT_ALLOWED, "this key may not connect any more")
+        return user
 
     def _blame(self, lane: Lane, route: bytes, parts: list[bytes], fault: Fault) -> None:
         """Tells a client what was wrong with its message; it goes on."""
@@ -289,13 +317,16 @@ class ZeromqGateway:
 
     def _on_closed(self, account: Account) -> None:
         """A door was closed from the other side; it stays so where there is no such user now."""
-        is_over = self._zmq is None
         if account.user is not None and not self._context.is_user(account.user):
-            is_over = True
-            for session in self.sessions:
-                if session.account is account:
-                    self.sessions.end(session)
-            if self._accounts.get(account.user) is account:
-                del self._accounts[account.user]
-        if is_over:
+            self._end(account)
+        elif self._zmq is None:
             account.close()
+
+    def _end(self, account: Account) -> None:
+        """Ends the sessions of a user's clients, and what they have under way."""
+        for session in self.sessions:
+            if session.account is account:
+                self.sessions.end(session)
+        if self._accounts.get(account.user) is account:
+            del self._accounts[account.user]
+        account.close()

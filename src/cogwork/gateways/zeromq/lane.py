@@ -134,7 +134,8 @@ class Lane:
         Args:
             watch: The event loop.
             on_message: Gets each message, with the frame of ZeroMQ that names its sender's
-                connection, and the user who has proved to be there; None where nobody has to.
+                connection, and the public key that it has proved to have; None where nobody
+                has to.
             on_batch: Called after each batch of them.
         """
         self._watch = watch
@@ -166,7 +167,7 @@ class Lane:
         return found
 
     def _receive(self) -> tuple[list[bytes], str | None]:
-        """Reads a message that is there, and whose it is.
+        """Reads a message that is there, and by which public key it came.
 
         That is asked of each message: connections name themselves, and one may take over the name
         of another one that has gone.
