@@ -156,3 +156,58 @@ def test_a_user_is_changed_and_what_is_wrong_is_refused(cluster: Cluster) -> Non
         lambda: cluster.sends("a", password="another%20one") != ExitCode.OK,
         "the permission has gone",
     )
+
+
+def test_a_virtual_host_is_added_used_kept_and_removed(cluster: Cluster) -> None:
+    a, b, c = (cluster.members[each] for each in IDS)
+    within(
+        READY_TIMEOUT_S,
+        lambda: all(cluster.facts(each).get("level", 0) >= 4 for each in IDS),
+        "the feature level has risen",
+    )
+    done("vhost", "add", a.url, "blue")
+    for member in (a, b, c):
+        within(READY_TIMEOUT_S, partial(has_blue, member), f"{member.id} has it")
+    done("queue", "declare", f"{b.url}/blue", "queue/kept", "--durability", "disk")
+    done("send", f"{b.url}/blue", "queue/kept", "hello", "--durable")
+    received = ran("receive", f"{c.url}/blue", "queue/kept", "--count", "1", "--timeout", "20")
+    assert "hello" in received.stdout, received
+    done("send", f"{b.url}/blue", "queue/kept", "again", "--durable")
+    b.kill()
+    b.start()
+    within(READY_TIMEOUT_S, partial(has_blue, b), "b has it after its start")
+    received = ran("receive", f"{b.url}/blue", "queue/kept", "--count", "1", "--timeout", "20")
+    assert "again" in received.stdout, "its items were kept"
+    assert "cannot open queue" not in b.log()
+
+    done("queue", "declare", f"{a.url}/blue", "queue/all", "--durability", "replicated")
+    refused = ran("vhost", "remove", c.url, "blue")
+    assert "has the queue 'queue/all': delete it and all others first" in refused.stderr
+    done("queue", "delete", f"{a.url}/blue", "queue/all")
+    words = [*COGWORK, "receive", f"{b.url}/blue", "queue/kept"]
+    held = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        within(READY_TIMEOUT_S, lambda: in_blue(b) == 1, "a client is in it")
+        done("vhost", "remove", c.url, "blue")
+        for member in (a, b, c):
+            within(READY_TIMEOUT_S, lambda: not has_blue(member), f"{member.id} has it no more")  # noqa: B023  # called at once
+        assert held.wait(READY_TIMEOUT_S) != ExitCode.OK
+    finally:
+        held.kill()
+        held.communicate()
+    within(READY_TIMEOUT_S, lambda: cluster.agree(*IDS), "all know the same")
+    gone = ran("send", f"{b.url}/blue", "queue/kept", "x", "--timeout", "5")
+    assert "'blue' is not served here" in gone.stderr, gone
+
+
+def vhosts_of(member: Member) -> list[dict[str, Any]]:
+    found = ran("vhost", "list", member.url, "--json")
+    return json.loads(found.stdout) if found.returncode == 0 else []
+
+
+def has_blue(member: Member) -> bool:
+    return [(row["name"], row["origin"]) for row in vhosts_of(member)] == [("blue", "cluster")]
+
+
+def in_blue(member: Member) -> int:
+    return sum(row["connections"] for row in vhosts_of(member))

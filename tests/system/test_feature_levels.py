@@ -111,6 +111,9 @@ def test_a_member_that_is_gone_for_good_is_waited_for_until_it_is_forgotten(tmp_
         linked(members.values())
         counted = {"a": HIGHEST_LEVEL, "b": older}
         within(READY_TIMEOUT_S, lambda: facts(a).get("supports") == counted, "both are counted")
+        within(
+            READY_TIMEOUT_S, lambda: facts(a).get("level") == older, "it is as high as it can be"
+        )
         refused = ran("cluster", "forget", a.url, "b")
         assert "'b' is there: stop it first" in refused.stderr
         refused = ran("cluster", "forget", a.url, "a")

@@ -45,6 +45,7 @@ COMMANDS = {
     "permission": Entry(
         "cogwork.cli.permission", "Manage permissions of a cluster: add, remove, list."
     ),
+    "vhost": Entry("cogwork.cli.vhost", "Manage virtual hosts: add, remove, list."),
     "user": Entry("cogwork.cli.user", "Manage users: add, set, remove, list, disconnect."),
     "queue": Entry("cogwork.cli.queue", "Manage queues: list, declare, peek, purge, move, delete."),
     "stream": Entry(

@@ -26,10 +26,10 @@ from cogwork.consensus.replicated.placement import Placement
 __all__ = (
     "ANNOUNCED_LEVEL",
     "DECLARATIONS_MAX",
-    "IDENTITIES",
-    "IDENTITIES_LEVEL",
     "PERMISSION",
+    "SET_SINCE",
     "USER",
+    "VHOST",
     "Check",
     "Command",
     "Declaration",
@@ -58,11 +58,8 @@ DECLARATIONS_MAX = 100_000
 ANNOUNCED_LEVEL = 2
 """From this feature level on, members announce by a command what they know."""
 
-IDENTITIES_LEVEL = 3
-"""From this feature level on, there are users and permissions."""
-
 OPTIONS_BYTES_MAX = 16 * 1024
-"""For all options of a user or a permission, written down."""
+"""For all options of a user, say, written down."""
 
 REPLICAS = 3
 """So many of the primaries hold what is declared without saying who does."""
@@ -71,20 +68,23 @@ NAME_BYTES_MAX = 1_024
 OPTIONS_MAX = 64
 
 Kind = str
-"""What is declared: `stream` or `queue`, or with `Set` one of `IDENTITIES`."""
+"""What is declared: `stream` or `queue`, or with `Set` one of `SET_SINCE`."""
 
 Value = bool | int | float | str | list[str] | None
 """What an option may be."""
 
 _KINDS = ("stream", "queue")
 
-USER, PERMISSION = "user", "permission"
+USER, PERMISSION, VHOST = "user", "permission", "vhost"
 
-IDENTITIES = (USER, PERMISSION)
-"""What is set, and may be set to something else; it has no replicas."""
+SET_SINCE = {USER: 3, PERMISSION: 3, VHOST: 4}
+"""What is set, and may be set to something else, with its feature level; it has no replicas."""
+
+VHOSTS_MAX = 255
+"""Declared ones; a mesh knows no more."""
 
 Check = Callable[[Kind, str, str, Mapping[str, Value]], str]
-"""Says what is wrong with one of `IDENTITIES`, by kind, virtual host, name and options; or nothing.
+"""Says what is wrong with one of `SET_SINCE`, by kind, virtual host, name and options; or nothing.
 
 It decides by these alone, and alike in every version that knows the feature level.
 """
@@ -233,7 +233,7 @@ class Supports(msgspec.Struct, frozen=True, array_like=True, tag=True):
 
 
 class Set(msgspec.Struct, frozen=True, array_like=True, tag=True):
-    """Declares a user or a permission, or changes it; from level 3 on.
+    """Declares one of `SET_SINCE`, or changes it; from the level on that it has there.
 
     Attributes:
         kind: What it is.
@@ -317,7 +317,7 @@ class Declarations:
         """Knows nothing yet.
 
         Args:
-            check: Says what is wrong with a user or a permission; None finds nothing.
+            check: Says what is wrong with what is set; None finds nothing.
         """
         self._check = check
         self.primaries: Placement | None = None
@@ -369,11 +369,7 @@ class Declarations:
             case Set():
                 outcome = self._set(key, command)
             case Delete():
-                gone = self._by_name.pop(key, None)
-                if gone is not None:
-                    del self._by_number[gone.number]
-                    self._placements.pop(gone.number, None)
-                outcome = Outcome(gone, gone is not None)
+                outcome = self._delete(key)
             case Move():
                 outcome = self._move(self._by_name.get(key), command)
             case Moved():
@@ -381,6 +377,23 @@ class Declarations:
         if outcome.has_changed:
             self._digest = ""
         return outcome
+
+    def _delete(self, key: tuple[Kind, str, str]) -> Outcome:
+        kind, _, name = key
+        found = self._by_name.get(key)
+        if found is None:
+            return Outcome(None, False)
+        inside = next((each for each in self._by_name if each[1] == name), None)
+        if kind == VHOST and inside is not None:
+            return Outcome(
+                found,
+                False,
+                f"virtual host {name!r:.200} has the {inside[0]} {inside[2]!r:.200}: delete it and "
+                "all others first",
+            )
+        del self._by_name[key], self._by_number[found.number]
+        self._placements.pop(found.number, None)
+        return Outcome(found, True)
 
     def _raise(self, command: Raise) -> Outcome:
         if command.level <= self.level:
@@ -488,22 +501,31 @@ class Declarations:
             changed = "has been changed meanwhile: look at it, and try again"
             there = "is there already" if command.expected is None else changed
             return Outcome(found, False, f"{command.kind} {command.name!r:.200} {there}")
-        if found is None and len(self._by_name) >= DECLARATIONS_MAX:
-            return Outcome(None, False, f"{DECLARATIONS_MAX} declarations are there already")
+        full = "" if found is not None else self._why_full(command.kind)
+        if full:
+            return Outcome(None, False, full)
         number = self._next_number if found is None else found.number
         self._next_number += found is None
         made = Declaration(number, *key, command.options)
         self._by_name[key] = self._by_number[number] = made
         return Outcome(made, True)
 
+    def _why_full(self, kind: Kind) -> str:
+        if len(self._by_name) >= DECLARATIONS_MAX:
+            return f"{DECLARATIONS_MAX} declarations are there already"
+        if kind == VHOST and len(self.all(VHOST)) >= VHOSTS_MAX:
+            return f"{VHOSTS_MAX} virtual hosts are declared already"
+        return ""
+
     def _problem_with_setting(self, command: Set) -> str:
-        if self.level < IDENTITIES_LEVEL:
+        level = SET_SINCE.get(command.kind)
+        if level is None:
+            return f"{command.kind!r:.80} cannot be set: there are {', '.join(SET_SINCE)}"
+        if self.level < level:
             return (
-                f"feature level {IDENTITIES_LEVEL} is needed for a {command.kind:.80}, and the "
+                f"feature level {level} is needed for a {command.kind:.80}, and the "
                 f"cluster's is {self.level}: it rises once every member has a version that knows it"
             )
-        if command.kind not in IDENTITIES:
-            return f"{command.kind!r:.80} cannot be set: there are {', '.join(IDENTITIES)}"
         if not command.name or len(command.name.encode()) > NAME_BYTES_MAX:
             return f"a {command.kind}'s name has 1 to {NAME_BYTES_MAX} octets"
         if len(_encoder.encode(command.options)) > OPTIONS_BYTES_MAX:

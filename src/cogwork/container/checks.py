@@ -53,7 +53,7 @@ if TYPE_CHECKING:
         Vhost,
     )
 
-__all__ = ("find_problem", "problem_of_permission", "problem_of_user")
+__all__ = ("find_problem", "problem_of_permission", "problem_of_user", "problem_of_vhost")
 
 _MODE = re.compile(r"0?[0-7]{3}")
 
@@ -71,6 +71,11 @@ def problem_of_user(user: User) -> str:
 def problem_of_permission(permission: Permission) -> str:
     """Return what is wrong with a permission that no file names; empty where nothing is."""
     return _in_words(_permissions("permissions", [permission]))
+
+
+def problem_of_vhost(vhost: Vhost) -> str:
+    """Return what is wrong with a virtual host that no file names; empty where nothing is."""
+    return _in_words(_virtual_hosts([vhost]))
 
 
 def _in_words(problems: Iterator[Problem]) -> str:

@@ -102,7 +102,7 @@ class Container:
         peers: Their connections.
         attachments: Their links.
         mesh: The other containers.
-        identities: Its users and permissions, those of the cluster among them.
+        identities: Its users, permissions and virtual hosts, those of the cluster among them.
         replication: Its replicas, and what it knows of the cluster.
         gateways: What lets programs of other protocols in.
         leaving: Its way out of the mesh; None while it stays.
@@ -170,7 +170,7 @@ class Container:
         self.peers.mesh = self.mesh
         self.replication = Replication(self)
         self.identities = DeclaredIdentities(
-            self.replication, lambda: self.configuration, self._take_users
+            self.replication, lambda: self.configuration, self._take_declared
         )
         self._access.are_all_known = lambda: self.identities.are_known
         try:
@@ -238,6 +238,8 @@ class Container:
     def _start(self) -> None:
         self.security.open(self.vhosts[""])
         self.security.event("started", version=__version__)
+        # Queues on disk are in them, and are opened next.
+        self._take_declared_vhosts(self.identities.merge(self.configuration))
         self.replication.start()
         self._virtual_hosts.start_schemas()
         listeners = self.configuration.listeners
@@ -286,8 +288,9 @@ class Container:
             arrow=old.arrow,
             gateways=old.gateways,
         )
-        plans = plans_of(configuration)
-        revoked = self._access.replace(self.identities.merge(configuration))
+        merged = self.identities.merge(configuration)
+        plans = plans_of(merged)
+        revoked = self._access.replace(merged)
         listeners, problems = self._listeners.replaced(configuration.listeners)
         self.peers.permit_anew(revoked)
         problems += self.mesh.diallers.renew(links)
@@ -308,6 +311,41 @@ class Container:
         """Has users and permissions hold from now on, and ends what they do not allow any more."""
         revoked = self._access.replace(configuration)
         self.peers.permit_anew(revoked)
+
+    def _take_declared(self, configuration: Configuration) -> None:
+        """Has what the cluster has set hold from now on, and what it has taken back no longer."""
+        self._take_users(configuration)
+        fresh = self._take_declared_vhosts(configuration)
+        if fresh:
+            self._virtual_hosts.start_schemas()
+            self.replication.cluster.tell_again(fresh)
+        self.core.flush()
+
+    def _take_declared_vhosts(self, configuration: Configuration) -> list[str]:
+        """Makes the virtual hosts of the cluster that are new, and ends those that are gone.
+
+        Returns:
+            The names of the new ones.
+        """
+        wanted = {vhost.name for vhost in configuration.vhosts} | {""}
+        for name in self.vhosts.keys() - wanted:
+            self._end_vhost(name)
+        if wanted == self.vhosts.keys():
+            return []
+        fresh = self._virtual_hosts.take(plans_of(configuration))
+        for name in fresh:
+            self.mesh.add_vhost(self.vhosts[name])
+            log.info("virtual host %r was added", name)
+        return fresh
+
+    def _end_vhost(self, name: str) -> None:
+        """Gives up a virtual host with all that is in it, and closes the connections of clients."""
+        log.warning("virtual host %r was removed, with all that was in it", name)
+        text = f"virtual host {name!r:.200} was removed"
+        error = AmqpError(condition=Condition.RESOURCE_DELETED, description=text)
+        self.peers.close_those_in(self.vhosts[name], error)
+        self._virtual_hosts.end(name)
+        self.mesh.remove_vhost(name)
 
     def _take_vhosts(self, plans: Mapping[str, Plan]) -> None:
         fresh = self._virtual_hosts.take(plans)

@@ -18,7 +18,7 @@ from cogwork.container.cluster.declared_identities import DeclaredIdentities
 from cogwork.container.mesh import rows as mesh_rows
 from cogwork.container.mesh import view as mesh_view
 from cogwork.container.mesh.urls import BadLinkUrl, LinkUrl
-from cogwork.nodes.management.identities import PERMISSION, USER
+from cogwork.nodes.management.identities import PERMISSION, USER, VHOST
 from cogwork.nodes.management.links import LINK, MESH
 
 if TYPE_CHECKING:
@@ -90,6 +90,7 @@ def collections_of(container: Container, vhost: VirtualHost) -> Mapping[str, Col
         MESH: mesh_of(mesh, container.id),
         USER: _identities(rows.USER, container, DeclaredIdentities.users),
         PERMISSION: _identities(rows.PERMISSION, container, DeclaredIdentities.permissions),
+        VHOST: _vhosts(container),
     }
     return {
         "container": _containers(container),
@@ -118,6 +119,22 @@ def _identities(
         lambda it: str(it["name"]),
         lambda it: it,
         lambda name: next((each for each in members() if each["name"] == name), None),
+    )
+
+
+def _vhosts(container: Container) -> Entities[str]:
+    def members() -> Iterator[str]:
+        return container.identities.vhosts()
+
+    def get(name: str) -> str | None:
+        return name if name in members() else None
+
+    return Entities(
+        rows.VHOST,
+        members,
+        lambda name: name,
+        lambda name: rows.vhost_row(container, name),
+        get,
     )
 
 

@@ -364,6 +364,12 @@ class Peers(ListeningSide):
         for connection in list(self.connections):
             connection.close(error)
 
+    def close_those_in(self, vhost: VirtualHost, error: AmqpError) -> None:
+        """Closes every connection of a virtual host; peers may still answer."""
+        for connection, client in list(self.connections.items()):
+            if client.vhost is vhost:
+                connection.close(error)
+
     def lose(self) -> None:
         """Ends every connection that is left, without another word."""
         for connection in list(self.connections):

@@ -44,6 +44,7 @@ __all__ = (
     "SESSION",
     "STREAM",
     "USER",
+    "VHOST",
     "address_row",
     "connection_name",
     "connection_row",
@@ -54,6 +55,7 @@ __all__ = (
     "session_name",
     "session_row",
     "storing_row",
+    "vhost_row",
 )
 
 CONTAINER = (
@@ -129,6 +131,7 @@ STREAM = (
 NODE = ("name", "address", "vhost", "kind", "status")
 USER = ("name", "origin", "login", "groups", "mesh", "problem")
 PERMISSION = ("name", "origin", "user", "group", "vhost", "address", "rights", "deny")
+VHOST = ("name", "origin", "connections", "addresses")
 
 _DISTRIBUTIONS = {MULTICAST_CODE: "multicast", CLOSEST_CODE: "closest", BALANCED_CODE: "balanced"}
 
@@ -331,6 +334,18 @@ def storing_row(vhost: VirtualHost, address: str, node: Node) -> Row:
     if isinstance(node, QueueNode) and vhost.reach is not None and row["problem"] is None:
         row["problem"] = vhost.reach.disks.problem(address, node.options.durability)
     return row
+
+
+def vhost_row(container: Container, name: str) -> Row:
+    """Makes a virtual host's row."""
+    vhost = container.vhosts.get(name)
+    clients = container.peers.connections.values()
+    return {
+        "name": name,
+        "origin": container.identities.origin_of_vhost(name),
+        "connections": sum(client.vhost is vhost for client in clients),
+        "addresses": 0 if vhost is None else len(vhost.space.entries),
+    }
 
 
 def node_row(vhost: VirtualHost, address: str, node: Node) -> Row:

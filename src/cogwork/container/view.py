@@ -295,11 +295,11 @@ class View:
     async def set_identity(
         self, kind: str, name: str, options: Mapping[str, object], *, is_new: bool
     ) -> None:
-        """Declare a user or a permission for all containers, or change it."""
+        """Declare something for all containers, or change it."""
         await self._container.identities.set(kind, name, options, is_new=is_new)
 
     async def remove_identity(self, kind: str, name: str) -> bool:
-        """Take a user or a permission back, in all containers; tell whether it was there."""
+        """Take something back, in all containers; tell whether it was there."""
         return await self._container.identities.remove(kind, name)
 
     async def demand_rooms(self, options: Mapping[str, object]) -> None:

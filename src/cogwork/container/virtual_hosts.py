@@ -10,6 +10,7 @@ import logging
 from typing import TYPE_CHECKING, NamedTuple
 
 from cogwork.container.addressing import schema_engine_of, table_of, told_streams
+from cogwork.nodes.queue import QueueNode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -91,6 +92,16 @@ class VirtualHosts:
         for name in self.by_name.keys() - plans.keys():
             self._retired.append(self.by_name.pop(name))
         return fresh
+
+    def end(self, name: str) -> None:
+        """Gives one up at once, with its queues and what they hold; it has no clients any more."""
+        vhost = self.by_name.pop(name)
+        for key, node in list(vhost.nodes.items()):
+            if isinstance(node, QueueNode):
+                node.end_links()
+                node.delete()
+                vhost.remove_node(key)
+        vhost.close()
 
     def start_schemas(self) -> None:
         """Has those that hold publishers to schemas begin to read them."""

@@ -369,10 +369,10 @@ class ContainerView(Protocol):
     def set_identity(
         self, kind: str, name: str, options: Mapping[str, object], *, is_new: bool
     ) -> Awaitable[None]:
-        """Declare a user or a permission for all containers, or change it.
+        """Declare something for all containers, or change it.
 
         Args:
-            kind: `user` or `permission`.
+            kind: `user`, `permission` or `vhost`.
             name: Its name.
             options: What it is to have; for one that is there, what it has stays otherwise.
             is_new: Whether it must not be there yet; else it must be.
@@ -383,10 +383,10 @@ class ContainerView(Protocol):
         """
 
     def remove_identity(self, kind: str, name: str) -> Awaitable[bool]:
-        """Take a user or a permission back, in all containers; tell whether it was there.
+        """Take something back, in all containers; tell whether it was there.
 
         Raises:
-            ValueError: This container is in no cluster.
+            ValueError: This container is in no cluster, or it may not be taken back.
             ConsensusError: It is there still, or that is not known.
         """
 

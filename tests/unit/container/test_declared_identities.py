@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from cogwork.cluster.declarations import (
     PERMISSION,
     USER,
+    VHOST,
+    VHOSTS_MAX,
     Declarations,
     Declare,
     Delete,
@@ -20,9 +24,13 @@ from cogwork.cluster.declarations import (
     encode,
 )
 from cogwork.container.cluster.identities import check, merged, permission_name
+from cogwork.container.cluster.kept_vhosts import KeptVhosts
 from cogwork.container.permissions import permissions_of
-from cogwork.container.settings import Configuration, User
+from cogwork.container.settings import Configuration, Queue, User, Vhost
 from cogwork.container.users import hash_password
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 HASH = hash_password("a secret of this test")
 
@@ -154,3 +162,65 @@ def test_the_first_user_of_a_cluster_does_not_cut_links_without_a_name() -> None
     nobody = permissions_of(found, None)
     assert nobody is not None
     assert nobody.are_all()
+
+
+def test_virtual_hosts_need_their_feature_level() -> None:
+    refused = add(raised(3), VHOST, "blue", {}).problem
+    assert "feature level 4 is needed for a vhost, and the cluster's is 3" in refused
+    assert add(raised(4), VHOST, "blue", {}).has_changed
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "told"),
+    [
+        ("", {}, "1 to 1024 octets"),
+        ("x" * 300, {}, "300 bytes"),
+        ("a\nb", {}, "characters that can be seen"),
+        ("blue", {"queue": "x"}, "unknown option 'queue' of a vhost (expected none)"),
+    ],
+)
+def test_a_wrong_virtual_host_is_refused(name: str, options: dict[str, Value], told: str) -> None:
+    assert told in add(raised(4), VHOST, name, options).problem
+
+
+def test_a_mesh_has_no_more_virtual_hosts_than_it_knows() -> None:
+    state = raised(4)
+    for number in range(VHOSTS_MAX):
+        assert add(state, VHOST, f"v{number}", {}).has_changed
+    assert "virtual hosts are declared already" in add(state, VHOST, "one more", {}).problem
+
+
+def test_a_virtual_host_with_something_in_it_is_not_removed() -> None:
+    state = raised(4)
+    add(state, VHOST, "blue", {})
+    state.apply(Declare("queue", "blue", "jobs", {}))
+    refused = state.apply(Delete(VHOST, "", "blue"))
+    assert (refused.has_changed, "has the queue 'jobs'" in refused.problem) == (False, True)
+    assert state.apply(Delete("queue", "blue", "jobs")).has_changed
+    assert state.apply(Delete(VHOST, "", "blue")).has_changed
+    assert state.find(VHOST, "", "blue") is None
+
+
+def test_virtual_hosts_of_the_file_stay_as_the_file_says() -> None:
+    state = raised(4)
+    for name in ("blue", "red"):
+        add(state, VHOST, name, {})
+    own = Configuration(vhosts=[Vhost(name="blue", queues=[Queue(address="queue/x")])])
+    found = merged(own, state).configuration
+    assert [each.name for each in found.vhosts] == ["blue", "red"]
+    assert found.vhosts[0] == own.vhosts[0]
+
+
+def test_the_names_of_virtual_hosts_outlive_a_restart(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    kept = KeptVhosts(str(tmp_path))
+    assert kept.names == []
+    kept.keep(["blue"])
+    assert KeptVhosts(str(tmp_path)).names == ["blue"]
+    (tmp_path / "vhosts.json").write_text("[1")
+    assert KeptVhosts(str(tmp_path)).names == []
+    assert "vhosts.json" in caplog.text
+    nowhere = KeptVhosts(None)
+    nowhere.keep(["blue"])
+    assert nowhere.names == ["blue"]

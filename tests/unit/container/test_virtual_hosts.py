@@ -88,3 +88,18 @@ def test_a_more_specific_rule_below_topic_holds_for_anonymous_senders_too(
         sent = relay.send(Message("", to=each).encode())
         assert relay.outcomes[sent] == Accepted(), each
         assert len(consumer.arrivals) == 1
+
+
+def test_one_that_is_ended_goes_at_once_with_its_clients_and_queues() -> None:
+    hosted = Hosted(configured(Vhost(name="blue", queues=[Queue(address="queue/x")])))
+    container = hosted.container
+    blue = container.vhosts["blue"]
+    peer = in_blue(hosted)
+    peer.consumer("queue/x", credit=10)
+    container._end_vhost("blue")
+    assert list(container.vhosts) == [""]
+    assert blue not in list(container._virtual_hosts)
+    assert not blue.nodes
+    assert not peer.connection.is_open
+    assert "blue" not in container.mesh.reaches
+    assert hosted.container.faults == []

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from cogwork.amqp.errors import CogworkError
 from cogwork.cluster.declarations import (
-    IDENTITIES,
+    SET_SINCE,
     Declarations,
     Declare,
     Delete,
@@ -40,7 +40,7 @@ from cogwork.consensus.replicated.calls import StreamKey
 from cogwork.container.cluster.quorum import demand_majority, whom_it_lacks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from cogwork.cluster.declarations import Check, Command, Declaration, Value
     from cogwork.consensus.batch import Chunk
@@ -101,7 +101,7 @@ class Cluster:
         voters: The containers with replicas of `$cluster`, the most senior first.
         declarations: The copy.
         next: The offset of the record that comes next.
-        on_identities: Called when users or permissions are others than before.
+        on_set: Called when users, permissions or virtual hosts are others than before.
         on_failure: Called when what is declared needs a later version: the container has to stop.
     """
 
@@ -120,7 +120,7 @@ class Cluster:
             service: Has the stream.
             listener: Follows.
             identity: Knows which cluster it is, and whether it may begin; None where it may.
-            check: Says what is wrong with a user or a permission; None finds nothing.
+            check: Says what is wrong with what is set; None finds nothing.
         """
         self._identity = identity
         self._wanted: int | None = None
@@ -130,7 +130,7 @@ class Cluster:
         self._check = check
         self.declarations = Declarations(check)
         self.next = 0
-        self.on_identities: Callable[[], object] = _do_nothing
+        self.on_set: Callable[[], object] = _do_nothing
         self._current = asyncio.Event()
         self._has_caught_up = False
         self._service = service
@@ -227,15 +227,19 @@ class Cluster:
 
         Raises:
             Unavailable: No majority answers; nothing is deleted, now or later.
+            ValueError: It may not be deleted; the text says why.
             ConsensusError: It is not known, or not at all.
         """
         await self.demand_majority()
         try:
             async with asyncio.timeout(ANSWER_TIMEOUT_S):
-                return (await self._order(Delete(kind, vhost, name))).has_changed
+                outcome = await self._order(Delete(kind, vhost, name))
         except TimeoutError:
             why = await whom_it_lacks(self._service, KEY, self.voters)
             raise Unknown(f"nobody has answered within {ANSWER_TIMEOUT_S:g} s, {why}") from None
+        if outcome.problem:
+            raise ValueError(outcome.problem)
+        return outcome.has_changed
 
     async def demand_majority(self) -> None:
         """Waits a while until a majority of the voters answers.
@@ -313,7 +317,7 @@ class Cluster:
         options: Mapping[str, Value],
         expected: Mapping[str, Value] | None,
     ) -> None:
-        """Declare a user or a permission, or change it.
+        """Declare a user, a permission or a virtual host, or change it.
 
         Args:
             kind: What it is.
@@ -517,12 +521,20 @@ class Cluster:
             for declaration in self.declarations.all(kind):
                 self._tell(self._listener.declared, declaration)
                 self._tell(self._listener.moved, declaration)
-        self.on_identities()
+        self.on_set()
         for offset in [each for each in self._waiting if each < self.next]:
             waiter = self._waiting.pop(offset)
             if not waiter.done():
                 waiter.set_exception(Unknown(REPLACED))
         self._tell_reached()
+
+    def tell_again(self, vhosts: Collection[str]) -> None:
+        """Tell the listener of what is declared in virtual hosts that it did not have before."""
+        for kind in ("stream", "queue"):
+            for declaration in self.declarations.all(kind):
+                if declaration.vhost in vhosts:
+                    self._tell(self._listener.declared, declaration)
+                    self._tell(self._listener.moved, declaration)
 
     def _apply(self, chunk: Chunk) -> None:
         for offset, record in enumerate(chunk.batch.records(), chunk.offset):
@@ -554,9 +566,9 @@ class Cluster:
         outcome = self.declarations.apply(command)
         if isinstance(command, Primaries | PrimariesMoved | Recover):
             self._follow_primaries()
-        if isinstance(command, Set | Delete) and command.kind in IDENTITIES:
+        if isinstance(command, Set | Delete) and command.kind in SET_SINCE:
             if outcome.has_changed:
-                self.on_identities()
+                self.on_set()
         elif outcome.has_changed and outcome.declaration is not None:
             match command:
                 case Declare():
@@ -636,7 +648,7 @@ def _written(command: Command) -> bytes:
 
 
 def _do_nothing() -> None:
-    """Nobody follows users."""
+    """Nobody follows what is set."""
 
 
 def _ignore(_error: NotUnderstood) -> None:

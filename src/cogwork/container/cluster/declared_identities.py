@@ -1,4 +1,4 @@
-"""The users and permissions that a container goes by: its file's, and the cluster's.
+"""The users, permissions and virtual hosts of a container: its file's, and the cluster's.
 
 Theory of operation. Whenever the cluster's change, or the file is read again, both are merged and
 taken over at once, as a reload does it: logins that hold no longer end, links that are not allowed
@@ -11,8 +11,9 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, cast
 
-from cogwork.cluster.declarations import PERMISSION, USER
-from cogwork.container.cluster.identities import merged, permission_name
+from cogwork.cluster.declarations import PERMISSION, USER, VHOST
+from cogwork.container.cluster.identities import merged, permission_name, with_vhosts
+from cogwork.container.cluster.kept_vhosts import KeptVhosts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -38,7 +39,7 @@ class DeclaredIdentities:
         configuration: Callable[[], Configuration],
         take: Callable[[Configuration], None],
     ) -> None:
-        """Follow the cluster's users and permissions.
+        """Follow what the cluster has set.
 
         Args:
             replication: Has the cluster.
@@ -50,7 +51,8 @@ class DeclaredIdentities:
         self._take = take
         self._told: set[str] = set()
         self._is_due = False
-        replication.cluster.on_identities = self._take_soon
+        self._vhosts = KeptVhosts(configuration().data_dir)
+        replication.cluster.on_set = self._take_soon
 
     def _take_soon(self) -> None:
         """Take over what changes in one turn at once."""
@@ -63,8 +65,9 @@ class DeclaredIdentities:
         self._take(self.merge(self._configuration()))
 
     def merge(self, configuration: Configuration) -> Configuration:
-        """Return a configuration with the cluster's users and permissions, too."""
-        found = merged(configuration, self._replication.cluster.declarations)
+        """Return a configuration with the cluster's users, permissions and virtual hosts, too."""
+        declarations = self._replication.cluster.declarations
+        found = merged(configuration, declarations)
         clashes = set(found.clashes)
         for name in sorted(clashes - self._told):
             log.warning(
@@ -73,7 +76,9 @@ class DeclaredIdentities:
                 name,
             )
         self._told = clashes
-        return found.configuration
+        if self.are_known:
+            self._vhosts.keep([each.name for each in declarations.all(VHOST)])
+        return with_vhosts(found.configuration, self._vhosts.names)
 
     @property
     def are_known(self) -> bool:
@@ -85,7 +90,7 @@ class DeclaredIdentities:
     async def set(
         self, kind: str, name: str, options: Mapping[str, object], *, is_new: bool
     ) -> None:
-        """Declare a user or a permission for all containers, or change it.
+        """Declare something for all containers, or change it.
 
         Args:
             kind: What it is.
@@ -100,6 +105,8 @@ class DeclaredIdentities:
         self._demand_cluster()
         cluster = self._replication.cluster
         there = cluster.declarations.find(kind, "", name)
+        if kind == VHOST and is_new and self._is_own_vhost(name):
+            raise ValueError(f"virtual host {name!r:.200} is in this container's configuration")
         if is_new:
             before = None
         elif there is None:
@@ -117,20 +124,23 @@ class DeclaredIdentities:
         await cluster.set(kind, "", name, cast("dict[str, Value]", wanted), before)
 
     async def remove(self, kind: str, name: str) -> bool:
-        """Take a user or a permission back, in all containers; return whether it was there.
+        """Take something back, in all containers; return whether it was there.
 
         Raises:
-            ValueError: This container is in no cluster.
+            ValueError: This container is in no cluster, or it may not be taken back.
             ConsensusError: It is there still, or that is not known.
         """
         self._demand_cluster()
         return await self._replication.cluster.delete(kind, "", name)
 
+    def _is_own_vhost(self, name: str) -> bool:
+        return any(each.name == name for each in self._configuration().vhosts)
+
     def _demand_cluster(self) -> None:
         if not self._replication.is_in_use:
             raise ValueError(
                 "this container keeps no declarations: give it a data directory (data_dir, or "
-                "--data DIR) or [cluster] primaries, or put users into its configuration"
+                "--data DIR) or [cluster] primaries, or put it into its configuration"
             )
 
     # -- looking at them
@@ -170,6 +180,14 @@ class DeclaredIdentities:
                 "rights": each.options["rights"],
                 "deny": bool(each.options.get("deny")),
             }
+
+    def vhosts(self) -> Iterator[str]:
+        """Yield the virtual hosts that hold here besides the default one, by name."""
+        yield from sorted(each.name for each in self.merge(self._configuration()).vhosts)
+
+    def origin_of_vhost(self, name: str) -> str:
+        """Return where a virtual host was declared: `file` or `cluster`."""
+        return "file" if self._is_own_vhost(name) else "cluster"
 
 
 def _row(whom: str, name: str, permission: Permission, *, is_denied: bool) -> Row:

@@ -1,4 +1,4 @@
-"""Users and permissions that the cluster has declared, beside those of the container's own file.
+"""What the cluster has set, beside what the container's own file says: users, permissions, vhosts.
 
 What passes `check` is part of the cluster's feature level: every member has to decide alike, so a
 rule that is tightened or loosened needs a higher level.
@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import msgspec
 from msgspec import structs
 
-from cogwork.cluster.declarations import PERMISSION, USER
-from cogwork.container.checks import problem_of_permission, problem_of_user
+from cogwork.cluster.declarations import PERMISSION, USER, VHOST
+from cogwork.container.checks import problem_of_permission, problem_of_user, problem_of_vhost
 from cogwork.container.permissions import permissions_of_anonymous
-from cogwork.container.settings import Group, Permission, User
+from cogwork.container.settings import Group, Permission, User, Vhost
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -23,17 +23,22 @@ if TYPE_CHECKING:
     from cogwork.cluster.declarations import Declaration, Declarations, Value
     from cogwork.container.settings import Configuration
 
-__all__ = ("Merged", "check", "merged", "permission_name")
+__all__ = ("Merged", "check", "merged", "permission_name", "with_vhosts")
 
 USER_OPTIONS = ("password_hash", "scram_verifiers", "groups", "mesh")
 PERMISSION_OPTIONS = ("user", "group", "vhost", "address", "rights", "deny")
+OPTIONS: dict[str, tuple[str, ...]] = {
+    USER: USER_OPTIONS,
+    PERMISSION: PERMISSION_OPTIONS,
+    VHOST: (),
+}
 
 
 class Merged(NamedTuple):
     """What holds in one container.
 
     Attributes:
-        configuration: With all users, groups and permissions.
+        configuration: With all users, groups, permissions and virtual hosts.
         clashes: Users that the cluster has declared and the container's own file has, too.
     """
 
@@ -50,31 +55,34 @@ def permission_name(options: Mapping[str, object]) -> str:
 
 
 def check(kind: str, vhost: str, name: str, options: Mapping[str, Value]) -> str:
-    """Say what is wrong with a user or a permission; empty where nothing is.
+    """Say what is wrong with what is to be set; empty where nothing is.
 
     Args:
-        kind: Which of them it is.
+        kind: What it is.
         vhost: None: a permission's own is one of its options.
         name: Its name.
         options: As given.
     """
-    known = USER_OPTIONS if kind == USER else PERMISSION_OPTIONS
+    known = OPTIONS[kind]
     unknown = next((each for each in options if each not in known), None)
     if unknown is not None:
-        return f"unknown option {unknown!r:.80} of a {kind} (expected one of {', '.join(known)})"
+        expected = f"one of {', '.join(known)}" if known else "none"
+        return f"unknown option {unknown!r:.80} of a {kind} (expected {expected})"
     if vhost:
         return f"a {kind} is in no virtual host"
     try:
-        return _problem_of(kind, name, options)
+        return _PROBLEMS[kind](name, options)
     except msgspec.ValidationError as error:  # which names the key, and never the value
         return f"a {kind} cannot be like that: {error}"
 
 
-def _problem_of(kind: str, name: str, options: Mapping[str, Value]) -> str:
-    if kind == USER:
-        if not name.isprintable():
-            return "a user's name needs printable characters"
-        return problem_of_user(_user(name, options))
+def _problem_of_user(name: str, options: Mapping[str, Value]) -> str:
+    if not name.isprintable():
+        return "a user's name needs printable characters"
+    return problem_of_user(_user(name, options))
+
+
+def _problem_of_permission(name: str, options: Mapping[str, Value]) -> str:
     whom = [options.get(each) for each in ("user", "group") if options.get(each) is not None]
     if len(whom) != 1 or not isinstance(whom[0], str) or not whom[0]:
         return "a permission is of one user, or of one group"
@@ -85,6 +93,17 @@ def _problem_of(kind: str, name: str, options: Mapping[str, Value]) -> str:
     return problem_of_permission(_permission(options))
 
 
+def _problem_of_vhost(name: str, _options: Mapping[str, Value]) -> str:
+    return problem_of_vhost(Vhost(name=name))
+
+
+_PROBLEMS = {
+    USER: _problem_of_user,
+    PERMISSION: _problem_of_permission,
+    VHOST: _problem_of_vhost,
+}
+
+
 def _user(name: str, options: Mapping[str, Value]) -> User:
     return msgspec.convert({"name": name, **options}, User)
 
@@ -92,6 +111,20 @@ def _user(name: str, options: Mapping[str, Value]) -> User:
 def _permission(options: Mapping[str, Value]) -> Permission:
     told = {key: options[key] for key in ("vhost", "address", "rights") if key in options}
     return msgspec.convert(told, Permission)
+
+
+def with_vhosts(configuration: Configuration, names: Iterable[str]) -> Configuration:
+    """Return a configuration with virtual hosts that its file does not have, too.
+
+    Args:
+        configuration: The container's own.
+        names: Of the others, which have the built-in rules.
+    """
+    own = {vhost.name for vhost in configuration.vhosts}
+    others = [Vhost(name=each) for each in sorted(set(names) - own)]
+    if not others:
+        return configuration
+    return structs.replace(configuration, vhosts=[*configuration.vhosts, *others])
 
 
 def merged(configuration: Configuration, declarations: Declarations) -> Merged:
@@ -104,6 +137,8 @@ def merged(configuration: Configuration, declarations: Declarations) -> Merged:
         configuration: The container's own.
         declarations: The cluster's.
     """
+    vhosts = (each.name for each in declarations.all(VHOST))
+    configuration = with_vhosts(configuration, vhosts)
     own = {user.name for user in configuration.users}
     declared = declarations.all(USER)
     if not declared and not declarations.all(PERMISSION):

@@ -45,8 +45,19 @@ class Gate:
     def __init__(self, mesh: MeshService, vhosts: Mapping[str, VirtualHost]) -> None:
         self._mesh = mesh
         self._vhosts = vhosts
-        self._intakes = {name: MoveIntake(mesh.core, lambda: mesh.is_leaving) for name in vhosts}
+        self._intakes: dict[str, MoveIntake] = {}
         self._has_ended_credit = False
+
+    def _intake_of(self, vhost: str) -> MoveIntake:
+        found = self._intakes.get(vhost)
+        if found is None:
+            made = MoveIntake(self._mesh.core, lambda: self._mesh.is_leaving)
+            found = self._intakes[vhost] = made
+        return found
+
+    def remove_vhost(self, name: str) -> None:
+        """Take nothing more into a virtual host that is gone."""
+        self._intakes.pop(name, None)
 
     def take(self, link: Link, attach: Attach) -> None:
         """Accepts or refuses a link."""
@@ -172,7 +183,7 @@ class Gate:
         vhost.entry_of(name)
         node = vhost.nodes.of(rule, name)
         assert isinstance(node, QueueNode)
-        self._intakes[vhost.name].take(link, attach, origin, node)
+        self._intake_of(vhost.name).take(link, attach, origin, node)
 
     def _take_receiver(self, link: Link, attach: Attach, vhost: VirtualHost) -> None:
         source = attach.source

@@ -105,7 +105,7 @@ class MeshService:
             core: The data plane.
             container_id: Unique in the mesh.
             incarnation: Higher after each start.
-            vhosts: This container's; all containers of a mesh have the same.
+            vhosts: This container's; those that are here now all containers of a mesh have.
             options: Heartbeat and time-outs.
         """
         self.core = core
@@ -137,7 +137,7 @@ class MeshService:
         self.is_leaving = False
         self.siblings: frozenset[str] = frozenset()
         self.restoration = Restoration(self._restore)
-        self._is_stopped = False
+        self._is_started = self._is_stopped = False
         self._refusals = Refusals()
         self.on_neighbour_down: Callable[[str], None] = _ignore
         self.readiness = Readiness(self, options.ready_timeout_s)
@@ -147,6 +147,7 @@ class MeshService:
     def start(self, links: Iterable[Link]) -> None:
         """Dials the configured links."""
         now_s = time.monotonic()
+        self._is_started = True
         for name, vhost_reach in self.reaches.items():
             assert name == vhost_reach.vhost.name
             vhost_reach.start()
@@ -154,6 +155,22 @@ class MeshService:
         for link in links:
             self.diallers.dial(link)
         self.readiness.start(now_s)
+
+    def add_vhost(self, vhost: VirtualHost) -> None:
+        """Carries one more virtual host, which other containers may have already, or not yet."""
+        reach = self.reaches[vhost.name] = Reach(self, vhost)
+        if not self._is_started:
+            return
+        reach.start()
+        for origin, table in list(self.mesh.interests.table.origins.items()):
+            for interest in list(table.entries.values()):
+                if interest.virtual_host == vhost.name and origin != self.id:
+                    reach.take_interest(origin, interest)
+
+    def remove_vhost(self, name: str) -> None:
+        """Carries a virtual host no more."""
+        self.reaches.pop(name, None)
+        self._gate.remove_vhost(name)
 
     def end_credit(self) -> bool:
         """Has other containers send nothing more to queues here; tells whether any could."""

@@ -1,4 +1,4 @@
-"""What can be done to users and permissions that the cluster has declared."""
+"""What can be done to users, permissions and virtual hosts that the cluster has declared."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ if TYPE_CHECKING:
 
     Steps = Generator[bool, None, Reply]
 
-__all__ = ("PERMISSION", "USER", "Identities")
+__all__ = ("PERMISSION", "USER", "VHOST", "Identities")
 
 USER = "org.cogwork.user"
 PERMISSION = "org.cogwork.permission"
+VHOST = "org.cogwork.vhost"
 
-KINDS = {USER: "user", PERMISSION: "permission"}
+KINDS = {USER: "user", PERMISSION: "permission", VHOST: "vhost"}
 
 
 class Identities:
-    """The operations on users and permissions. Whoever may manage `$management` may do them."""
+    """The operations on what is set in a cluster: for whoever may manage `$management`."""
 
     def __init__(self, container: ContainerView) -> None:
         """Needs the container.

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from cogwork.nodes.management.consumers import CONSUMER, Consumers
-from cogwork.nodes.management.identities import PERMISSION, USER, Identities
+from cogwork.nodes.management.identities import PERMISSION, USER, VHOST, Identities
 from cogwork.nodes.management.links import LINK, MESH, Links
 from cogwork.nodes.management.permission import ADDRESS, demand, refuse
 from cogwork.nodes.management.queues import Queues
@@ -110,6 +110,10 @@ class Operations:
             self._by_type[USER] = self._by_type[PERMISSION] = look | {
                 "CREATE": identities.create,
                 "UPDATE": identities.update,
+                "DELETE": identities.delete,
+            }
+            self._by_type[VHOST] = look | {
+                "CREATE": identities.create,
                 "DELETE": identities.delete,
             }
             self._by_type[MESH] = look | {
