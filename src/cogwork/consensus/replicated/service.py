@@ -14,6 +14,7 @@ import time
 from typing import TYPE_CHECKING, TypeVar
 
 from cogwork.consensus.errors import Malformed, Unavailable
+from cogwork.consensus.raft.errors import Malformed as MalformedFrame
 from cogwork.consensus.raft.host import RaftHost
 from cogwork.consensus.raft.pace import Pace
 from cogwork.consensus.replicated import calls
@@ -305,7 +306,7 @@ class RaftService:
                 self.turn_soon()
             else:
                 raise Malformed("a parcel", "its first octet says nothing")
-        except Malformed as error:
+        except (Malformed, MalformedFrame) as error:
             self.report(f"container {origin} sent a malformed datagram: {error}")
         self._turns.soon_if_ready()
 
