@@ -54,7 +54,7 @@ async def suffer(seed: int, numbers: Iterable[int]) -> None:
     for done, number in enumerate(numbers, 1):
         mutator.random.seed(f"{seed}.{number}")
         try:
-            victim.suffer(mutator.conversation(), politely=number % 2 == 0)
+            await victim.suffer(mutator.conversation(), politely=number % 2 == 0)
             if done % CHECK_EVERY == 1:
                 await asyncio.sleep(0)
                 victim.check_bystanders()

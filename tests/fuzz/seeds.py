@@ -8,9 +8,15 @@ Run `python -m fuzz.seeds` to write the corpus anew.
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import jwt
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from jwt import algorithms
+
+from cogwork.amqp import codec
 from cogwork.amqp.errors import AmqpError
 from cogwork.amqp.frames import AMQP_HEADER, SASL_HEADER, FrameType, encode_frame
 from cogwork.amqp.outcomes import Accepted, Modified, Received, Rejected, Released
@@ -32,6 +38,42 @@ from cogwork.amqp.performatives import (
 from cogwork.amqp.sasl import SaslInit, SaslResponse, encode_sasl
 from cogwork.amqp.terminus import COPY, Coordinator, Source, Target
 from cogwork.amqp.types import Described, Symbol, ULong
+from cogwork.consensus.raft import wire as raft_wire
+from cogwork.consensus.raft.messages import Append, Vote, VoteReply
+from cogwork.consensus.replicated import calls
+from cogwork.container.mesh.names import (
+    BORROWER,
+    CONTROL,
+    DATA,
+    FRAME_BYTES,
+    FROM,
+    HOPS,
+    INCARNATION,
+    MESH,
+    MISSED,
+    MOVE,
+    NUMBER,
+    PAST,
+    TO,
+    VHOST,
+)
+from cogwork.container.mesh.parcels import Parcel
+from cogwork.router.mesh import wire as mesh_wire
+from cogwork.router.mesh.bounds import PROTOCOL_VERSION
+from cogwork.router.mesh.messages import (
+    Acknowledgement,
+    Advertisement,
+    Figures,
+    Hello,
+    Interest,
+    InterestDelta,
+    InterestKind,
+    InterestRequest,
+    InterestSnapshot,
+    RedirectHint,
+    Summary,
+    Version,
+)
 from cogwork.sasl.mechanisms import MECHANISMS
 from cogwork.sasl.sides import ClientContext
 
@@ -39,6 +81,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cogwork.amqp.performatives import Performative
+    from cogwork.router.mesh.messages import Message
     from cogwork.sasl.verifier import Keys
 
 __all__ = ("CORPUS", "conversations", "load", "write")
@@ -132,6 +175,109 @@ VERIFIERS = [
 ]
 
 
+ISSUER, AUDIENCE = "https://issuer.example/", "fuzz"
+SIGNER = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
+"""Its signatures are the same each time."""
+
+JWKS = json.dumps(
+    {"keys": [algorithms.OKPAlgorithm.to_jwk(SIGNER.public_key(), as_dict=True) | {"kid": "k"}]}
+).encode()
+
+
+def token(**claims: object) -> str:
+    """Signs a token that is good until 2100, but for what `claims` say."""
+    told = {"iss": ISSUER, "aud": AUDIENCE, "sub": "bearer", "exp": 4_102_444_800} | claims
+    return jwt.encode(told, SIGNER, "EdDSA", {"kid": "k"})
+
+
+def bearer(text: str) -> bytes:
+    """Encodes a login by token."""
+    response = f"n,a=bearer,\x01host=h\x01auth=Bearer {text}\x01\x01".encode()
+    return sasl(SaslInit(mechanism=Symbol("OAUTHBEARER"), initial_response=response))
+
+
+NEIGHBOUR, LIFE, PAIR = "neighbour", 7, 1
+HOST_LIFE = 1_000_000_000
+"""The incarnation of the container that is spoken to."""
+
+
+def mesh_opening(kind: str) -> tuple[bytes, ...]:
+    """Opens one of the two connections of a link."""
+    properties: dict[Symbol, object] = {MESH: kind, NUMBER: PAIR, INCARNATION: LIFE}
+    opened = Open(
+        container_id=NEIGHBOUR,
+        max_frame_size=FRAME_BYTES,
+        channel_max=100,
+        properties=properties,
+    )
+    return AMQP_HEADER, frame(opened)
+
+
+IS_CONTROL, IS_DATA = (codec.encode({MESH: kind})[3:] for kind in (CONTROL, DATA))
+"""What the opens of the two have in them."""
+
+
+def control(*messages: bytes) -> tuple[bytes, ...]:
+    """Opens a connection for control, says hello twice, and then what is given."""
+    to_mesh, to_parcels = (
+        frame(
+            Attach(
+                name=name, handle=handle, role=Role.SENDER, source=Source(),
+                target=Target(address=name), initial_delivery_count=0,
+                snd_settle_mode=SenderSettleMode.SETTLED,
+            )
+        )
+        for handle, name in enumerate(("$mesh", "$parcels"))
+    )  # fmt: skip  # a line for what belongs together
+    hello = protocol(Hello(heard=HOST_LIFE, **HELLO))
+    said = map(_placed, (protocol(Hello(**HELLO)), hello, *messages))
+    transfers = (transfer(at, number, body, settled=True) for number, (at, body) in enumerate(said))
+    return (*mesh_opening(CONTROL), begin(), to_mesh, to_parcels, *transfers)
+
+
+HELLO: dict[str, Any] = {
+    "id": NEIGHBOUR, "incarnation": LIFE, "version": PROTOCOL_VERSION, "virtual_hosts": ("",),
+    "interval_ms": 1000, "connection": 3, "cost": 1,
+    "figures": Figures(1, 2, 3, 4, 5),
+}  # fmt: skip  # a line for what belongs together
+
+
+def protocol(message: Message) -> bytes:
+    """Encodes a message of the mesh."""
+    return data_section(mesh_wire.encode(message))
+
+
+def data_section(data: bytes) -> bytes:
+    return b"\x00\x53\x75\xb0" + len(data).to_bytes(4, "big") + data
+
+
+def parcel(to: str, octets: bytes) -> bytes:
+    """Encodes a datagram of the mesh, as calls of replicas travel in."""
+    return data_section(Parcel.label(to, NEIGHBOUR) + octets)
+
+
+def _placed(body: bytes) -> tuple[int, bytes]:
+    """Returns the link that a message goes by."""
+    return int(not body[8:].startswith(b"\x00\xa3")), body
+
+
+STREAM = calls.StreamKey("$cluster", 1)
+
+
+def interest(kind: int, address: str, *figures: int) -> Interest:
+    return Interest(kind, "", address, *figures)
+
+
+def told(kind: type[InterestDelta | InterestSnapshot], sequence: int, **fields: Any) -> bytes:
+    """Encodes interests with the digest that they have."""
+    entries = fields.get("added") or fields.get("entries") or ()
+    digest = 0
+    for label, entry in entries:
+        digest ^= entry.digest(label)
+    head: dict[str, Any] = {"origin": NEIGHBOUR, "incarnation": LIFE, "sequence": sequence}
+    return protocol(kind(**(head | {"digest": digest} | fields)))
+
+
 async def _at_once(work: Callable[[], Keys]) -> Keys:
     return work()
 
@@ -146,6 +292,10 @@ def login(mechanism: str) -> tuple[bytes, bytes]:
     final = asyncio.run(client.respond(asked.encode())())
     init = SaslInit(mechanism=Symbol(mechanism), initial_response=client.first())
     return sasl(init), sasl(SaslResponse(response=final))
+
+
+def _version(origin: str, incarnation: int, sequence: int) -> Version:
+    return Version(origin, incarnation, sequence)
 
 
 def filters() -> Source:
@@ -188,6 +338,123 @@ def conversations() -> dict[str, tuple[bytes, ...]]:
             sasl(SaslInit(mechanism=Symbol("SCRAM-SHA-512"))),
             sasl(SaslResponse(response=b"n,a=fuzz,n=fuzz,r=x")),
             sasl(SaslResponse(response=b"c=biws,r=x,p=AAAA")),
+        ),
+        "sasl_oauth": (SASL_HEADER, bearer(token()), *_START, sender(0, "bearer/a")),
+        "sasl_oauth_expired": (
+            SASL_HEADER, bearer(token(exp=1)), sasl(SaslResponse(response=b"\x01")), *_START,
+        ),
+        "sasl_oauth_asked": (
+            SASL_HEADER,
+            sasl(SaslInit(mechanism=Symbol("OAUTHBEARER"))),
+            sasl(SaslResponse(response=b"n,,\x01auth=Bearer a.b.c\x01\x01")),
+            sasl(SaslResponse(response=b"\x01")),
+        ),
+        "mesh_hellos": control(protocol(Hello(heard=1, **HELLO)), protocol(RedirectHint())),
+        "mesh_routes": control(
+            protocol(
+                Advertisement(
+                    origin=NEIGHBOUR, incarnation=LIFE, sequence=1, neighbours=(("hosted", 1),)
+                )
+            ),
+            protocol(
+                Advertisement(
+                    origin="further", incarnation=2, sequence=3, age_s=4, life=1,
+                    neighbours=((NEIGHBOUR, 2), ("none", 5)),
+                )
+            ),
+            protocol(
+                Summary(number=9, versions=(_version(NEIGHBOUR, LIFE, 1), _version("x", 1, 2)))
+            ),
+            protocol(
+                Acknowledgement(
+                    summary=1,
+                    advertisements=(_version("hosted", HOST_LIFE, 1),),
+                    interests=(_version("hosted", HOST_LIFE, 1),),
+                )
+            ),
+            protocol(RedirectHint(hosts=("amqp://127.0.0.1:5672", "wss://h:1"))),
+        ),
+        "mesh_interests": control(
+            told(InterestDelta, 1, added=((1, interest(InterestKind.TOPIC, "topic/bystander.#")),)),
+            told(
+                InterestSnapshot, 2, part=0, parts=1,
+                entries=(
+                    (1, interest(InterestKind.ANYCAST, "bystander/a", 1, 1)),
+                    (2, interest(InterestKind.QUEUE, "queue/fuzz", 1, 0, 50)),
+                    (3, interest(InterestKind.PARTITIONS, "queue/parted", 16, 3)),
+                    (4, interest(InterestKind.OWNER, "queue/owned", 9)),
+                    (5, interest(InterestKind.DISK, "queue/disk", 1, 1)),
+                    (6, interest(InterestKind.CLAIM, "claimed/a", 2, 3, 4)),
+                ),
+            ),
+            told(InterestSnapshot, 5, part=1, parts=3, entries=()),
+            told(InterestDelta, 3, digest=0, removed=(1, 2, 3, 4, 5, 6, 7)),
+            protocol(InterestRequest(origin="hosted", incarnation=HOST_LIFE)),
+            protocol(InterestRequest(origin="hosted", incarnation=HOST_LIFE, sequence=99)),
+        ),
+        "mesh_replays": control(
+            *(
+                told(InterestDelta, sequence, added=((1, interest(0, f"topic/{sequence}")),))
+                for sequence in (1, 1, 2, 1, 4, 2)
+            ),
+            *(
+                protocol(Advertisement(origin=NEIGHBOUR, incarnation=life, sequence=sequence))
+                for life, sequence in ((LIFE, 2), (LIFE, 1), (LIFE, 2), (LIFE + 1, 1), (1, 9))
+            ),
+            protocol(Advertisement(origin="hosted", incarnation=HOST_LIFE, sequence=2**32 - 1)),
+            protocol(Hello(**HELLO)),
+        ),
+        "mesh_calls": control(
+            *(
+                parcel("hosted", b"\x01" + calls.encode(call))
+                for call in (
+                    calls.GetIdentity(1, STREAM), calls.GetRoom(2, STREAM, ["a", "b"]),
+                    calls.GetBounds(3, STREAM), calls.Read(4, STREAM, 0, 1000, 50),
+                    calls.Proposal(5, STREAM, [b"command", b""]), calls.FindTime(6, STREAM, 9),
+                    calls.GetSnapshot(7, STREAM), calls.GetMembers(8, STREAM),
+                    calls.GetMove(9, STREAM), calls.GetFloor(10, STREAM),
+                )
+            ),
+            *(
+                parcel("hosted", b"\x01" + calls.encode(answer))
+                for answer in (
+                    calls.Results(1, [calls.Place(1, 2, False), calls.Failed("no", [1]), 3]),
+                    calls.Records(2, [b"chunk"], 9), calls.Bounded(3, 0, 9, 100),
+                )
+            ),
+        ),
+        "mesh_raft": control(
+            *(
+                parcel("hosted", b"\x00\x01" + b"".join(raft_wire.encode(1, message)))
+                for message in (
+                    Vote(2, 3, 1, is_pre=True), VoteReply(2, True), Append(2, 3, 1, 3, []),
+                )
+            ),
+            parcel("further", b"x" * 40), parcel(NEIGHBOUR, b"back"), parcel("hosted", b""),
+            parcel("hosted", b"\x00\x02no frame"), parcel("hosted", b"\x01no call"),
+        ),
+        "mesh_tunnels": (
+            *mesh_opening(DATA),
+            *(
+                frame(
+                    Begin(
+                        next_outgoing_id=0, incoming_window=100, outgoing_window=100,
+                        properties={
+                            FROM: NEIGHBOUR, TO: to, INCARNATION: LIFE, NUMBER: channel + 1,
+                            HOPS: channel,
+                        },
+                    ),
+                    b"",
+                    channel,
+                )
+                for channel, to in enumerate(("hosted", "further", "hosted"))
+            ),
+            sender(0, "bystander/a", properties={VHOST: ""}), transfer(0, 0),
+            receiver(1, "topic/bystander.#", properties={VHOST: ""}), flow(1),
+            sender(2, "queue/fuzz", properties={VHOST: "", MOVE: LIFE, PAST: 5}),
+            transfer(2, 1),
+            receiver(3, "queue/fuzz", properties={VHOST: "none", BORROWER: "b"}),
+            sender(4, "x", properties={VHOST: "", MISSED: {"topic/a": 5}}),
         ),
         "open_full": (
             AMQP_HEADER,

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+from math import inf
 from typing import TYPE_CHECKING
+from unittest.mock import patch
 
 from hosted import LISTEN, Hosted
 from wires import Peer
 
 from cogwork.amqp.outcomes import Accepted
+from cogwork.amqp.sasl import OAUTHBEARER
+from cogwork.container.mesh.names import DATA
+from cogwork.container.oauth.jwks import parse_keys
 from cogwork.container.overdue import detach_overdue
-from cogwork.container.settings import Anonymous, Configuration, Permission, User
+from cogwork.container.settings import Anonymous, Configuration, Group, OAuth, Permission, User
 from cogwork.sasl import scram
 from cogwork.sasl.mechanisms import SCRAM
 from fuzz import seeds
@@ -19,7 +25,13 @@ if TYPE_CHECKING:
 
     from wires import Consumer
 
+    from cogwork.container.mesh.connection import MeshConnection
+    from cogwork.dataplane.connection import Connection
+
 __all__ = ("Victim",)
+
+TURNS_MAX = 5
+"""Of the event loop, within which a login is checked."""
 
 
 class Passwords:
@@ -51,38 +63,88 @@ class Victim(Hosted):
     def __init__(self) -> None:
         everything = [Permission(address="#", rights=["send", "receive", "manage"])]
         user = User(name=seeds.USER, scram_verifiers=seeds.VERIFIERS, permissions=everything)
-        super().__init__(
-            Configuration(
-                id="hosted",
-                listeners=[LISTEN],
-                users=[user],
-                anonymous=Anonymous(permissions=everything),
-            )
+        own = [Permission(address="$user/#", rights=["send", "receive"])]
+        rules = OAuth(
+            issuer=seeds.ISSUER,
+            audience=[seeds.AUDIENCE],
+            jwks="never read",
+            default_groups=["own"],
         )
+        configuration = Configuration(
+            id="hosted",
+            listeners=[LISTEN],
+            users=[user],
+            groups=[Group(name="own", permissions=own)],
+            oauth=rules,
+            anonymous=Anonymous(permissions=everything, mesh=True),
+        )
+        with patch("time.time", return_value=seeds.HOST_LIFE / 1000):
+            super().__init__(configuration)  # neighbours name the life that they have heard
+        self.mesh = self.container.mesh
+        self.mesh.on_fault = self._on_mesh_fault  # type: ignore[method-assign]  # it watches
+        self.mesh.start(())
+        self.linked = 0
+        self.identities: set[str | None] = set()
         scram.make_nonce = lambda: seeds.NONCE  # else no recorded proof would ever be right
         access = self.container._access  # real checks take a tenth of a second
         access._delays = Delays()  # type: ignore[assignment]  # a fake
         access._passwords = Passwords()  # type: ignore[assignment]  # a fake
+        assert access._tokens is not None
+        keys = access._tokens._keys
+        keys._keys = parse_keys(seeds.JWKS)
+        keys._read_s = keys._tried_s = inf  # which is never long ago
         self._publisher = Peer(self).greet().publisher("bystander/a")
         self._consumer = Peer(self).greet().consumer("bystander/a", credit=10)
         self._subscriber = Peer(self).greet().consumer("topic/bystander.#", credit=10)
         self._to_topic = self.peers[0].publisher("topic/bystander.x")
 
-    def suffer(self, chunks: Iterable[bytes], *, politely: bool) -> None:
-        """Takes in a hostile connection, and loses it."""
+    def _on_mesh_fault(self, connection: MeshConnection, error: BaseException) -> None:
+        self._on_fault(connection.connection, error)
+
+    async def suffer(self, chunks: Iterable[bytes], *, politely: bool) -> None:
+        """Takes in a hostile connection, and loses it.
+
+        One of a mesh comes in pairs: what the other of the two says is always right.
+        """
+        beside: list[Connection] = []
         connection = self.connect()
         client = self.container.peers.client_of(connection)
-        client.mechanisms = (*SCRAM, *client.mechanisms)
+        client.mechanisms = (*SCRAM, OAUTHBEARER, *client.mechanisms)
         client.end_point = seeds.END_POINT
+        for chunk in chunks:
+            if seeds.IS_CONTROL in chunk:
+                beside.append(self._say(seeds.mesh_opening(DATA)))
+            connection.wire.feed(chunk)
+            connection.wire.take_output(100_000)
+            self.core.flush()
+            if seeds.IS_DATA in chunk:
+                beside.append(self._say(seeds.control()))
+            await self._logged_in(connection)
+        self.identities.add(connection.identity)
+        self.linked += self.mesh.is_linked(seeds.NEIGHBOUR)
+        if politely:
+            connection.close()
+        for each in (connection, *beside):
+            each.lose()
+        self.core.flush()
+        self.mesh.arrivals._kept_out.clear()  # the next one is another
+        assert not self.container.faults, self.container.faults
+
+    def _say(self, chunks: Iterable[bytes]) -> Connection:
+        connection = self.connect()
         for chunk in chunks:
             connection.wire.feed(chunk)
             connection.wire.take_output(100_000)
             self.core.flush()
-        if politely:
-            connection.close()
-        connection.lose()
-        self.core.flush()
-        assert not self.container.faults, self.container.faults
+        return connection
+
+    async def _logged_in(self, connection: Connection) -> None:
+        """Lets a login be checked that waits for a task."""
+        for _ in range(TURNS_MAX):
+            login = self.container._access._logins.get(connection)
+            if login is None or login.task is None:
+                return
+            await asyncio.sleep(0)
 
     def check_bystanders(self) -> None:
         """Asserts that messages between bystanders arrive and are answered."""
@@ -115,6 +177,8 @@ class Victim(Hosted):
             for vhost in self.container.vhosts.values():
                 vhost.forget_idle(now_s)
         assert len(self.container.peers.connections) == len(self.peers)
+        assert not self.mesh.pairs
+        assert not self.mesh.arrivals._waiting
         assert self.core.held_bytes == 0
         assert self.core.held_deliveries == 0
         assert self.core.open_fanouts == 0
