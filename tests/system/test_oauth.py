@@ -27,6 +27,7 @@ from cogwork.amqp.sasl import (
     encode_sasl,
 )
 from cogwork.container.config import parse
+from cogwork.container.oauth import key_store
 from cogwork.container.users import hash_password
 
 from .linked import Linked, linked
@@ -100,8 +101,13 @@ class Stage:
         made = cogwork.connect(self.container.endpoints[0], token=token, retry=QUICKLY)
         return await self.mesh.enter(made)
 
-    async def refused(self, token: str, says: str = "it does not take the token") -> None:
-        with pytest.raises(cogwork.AuthenticationError, match=says) as caught:
+    async def refused(
+        self,
+        token: str,
+        says: str = "it does not take the token",
+        kind: type[cogwork.ConnectError] = cogwork.AuthenticationError,
+    ) -> None:
+        with pytest.raises(kind, match=says) as caught:
             await self.client(token)
         assert token not in str(caught.value)
 
@@ -212,12 +218,33 @@ async def test_keys_that_are_away_let_nobody_in_but_those_that_are_in(
 ) -> None:
     async with staged(issuer) as stage:
         stage.server.answer = saying(b"<html>sorry</html>", 503)
-        await stage.refused(issuer.token(), "it cannot check now; try again later")
+        await stage.refused(issuer.token(), "it cannot check now; try again", cogwork.ConnectError)
         assert "it answers with the status 503; no token can be checked" in caplog.text
         url = stage.container.endpoints[0].replace("://", "://root:word@")
         async with cogwork.connect(url) as root:
             await root.publish("queue/a", 1)
         assert stage.server.asked == 1
+
+
+@story
+async def test_a_client_comes_back_once_there_are_keys_and_a_good_token(
+    issuer: Issuer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(key_store, "PAUSE_S", 0.05)
+    tokens = [issuer.token(scope=WRITE) for _ in range(100)]
+    async with staged(issuer) as stage:
+        steady = await stage.client(tokens[0])
+        fickle = await stage.client(tokens.pop)
+        away, back = saying(b"", 503), stage.server.answer
+        stage.server.answer = away
+        stage.reload(stage.rules(refresh_s="3600"))  # which begins without keys
+        await eventually(lambda: caplog.text.count("no token can be checked") > 1, "keys are away")
+        assert not steady.is_connected
+        tokens.append(issuer.token(exp=1))
+        stage.server.answer = back
+        await eventually(lambda: steady.is_connected and fickle.is_connected, "both are back")
+        await steady.publish("queue/ann", 1)
+        await fickle.publish("queue/ann", 2)
 
 
 @story

@@ -128,7 +128,7 @@ class Dialler:
         """Tries every host again and again, with growing pauses.
 
         Raises:
-            AuthenticationError: The user is not known any more.
+            AuthenticationError: The user is not known any more, or the only token is not taken.
             ConnectError: The retry policy gave up.
         """
         retry = self._options.retry
@@ -140,9 +140,10 @@ class Dialler:
             await asyncio.sleep(next(self._waits_s))
             try:
                 return await self.dial()
-            except AuthenticationError:
-                raise
             except ConnectError as error:
+                # Where tokens come anew, the next one may be good.
+                if isinstance(error, AuthenticationError) and not callable(self._options.token):
+                    raise
                 if self._options.on_attempt_failed is not None:
                     self._options.on_attempt_failed(error)
                 limit_s = retry.give_up_after_s

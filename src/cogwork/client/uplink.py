@@ -387,7 +387,10 @@ class Uplink(DiallingSide):
             text = f"{error.description} before anything came{UNHEARD.get(scheme, '')}"
             error = AmqpError(condition=error.condition, description=text)
         made = connection_error(str(self.endpoint), error, overlong)
-        is_refused = self.connection.sasl_refusal is SaslCode.AUTH
+        refusal = self.connection.sasl_refusal
+        if refusal is SaslCode.SYS_TEMP:  # the same login may succeed later: it is worth a retry
+            return ConnectError(str(made))
+        is_refused = refusal is SaslCode.AUTH
         return self._refused(made) if is_refused and self._login.is_scram else made
 
     def _refused(self, made: ConnectError) -> ConnectError:
