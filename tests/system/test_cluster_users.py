@@ -158,13 +158,14 @@ def test_a_user_is_changed_and_what_is_wrong_is_refused(cluster: Cluster) -> Non
     )
 
 
-def test_a_virtual_host_is_added_used_kept_and_removed(cluster: Cluster) -> None:
+def test_virtual_hosts_and_limits_come_and_go(cluster: Cluster) -> None:
     a, b, c = (cluster.members[each] for each in IDS)
     within(
         READY_TIMEOUT_S,
         lambda: all(cluster.facts(each).get("level", 0) >= 4 for each in IDS),
         "the feature level has risen",
     )
+    check_limits(a, b, c)
     done("vhost", "add", a.url, "blue")
     for member in (a, b, c):
         within(READY_TIMEOUT_S, partial(has_blue, member), f"{member.id} has it")
@@ -198,6 +199,37 @@ def test_a_virtual_host_is_added_used_kept_and_removed(cluster: Cluster) -> None
     within(READY_TIMEOUT_S, lambda: cluster.agree(*IDS), "all know the same")
     gone = ran("send", f"{b.url}/blue", "queue/kept", "x", "--timeout", "5")
     assert "'blue' is not served here" in gone.stderr, gone
+
+
+def check_limits(a: Member, b: Member, c: Member) -> None:
+    """Sets a limit, which all members go by until it is removed."""
+    before = limits_of(b)
+    refused = ran("limit", "set", a.url, "conections_per_user", "7")
+    assert "did you mean connections_per_user?" in refused.stderr
+    refused = ran("limit", "set", a.url, "connections_per_user", "0")
+    assert "connections_per_user cannot be 0" in refused.stderr
+    assert ran("limit", "set", a.url, "connections_per_user", "inf").returncode == ExitCode.USAGE
+    for value in ("8", "7"):
+        done("limit", "set", a.url, "connections_per_user", value)
+    for member in (a, b, c):
+        within(
+            READY_TIMEOUT_S,
+            lambda: limits_of(member) == before | {"connections_per_user": 7},  # noqa: B023  # called at once
+            f"{member.id} goes by it",
+        )
+    rows = json.loads(done("limit", "list", c.url, "--json").stdout)
+    (row,) = [each for each in rows if each["origin"] == "cluster"]
+    assert (row["name"], row["value"]) == ("connections_per_user", 7)
+    assert row["configured"] == before["connections_per_user"]
+    done("limit", "remove", c.url, "connections_per_user")
+    within(READY_TIMEOUT_S, lambda: limits_of(b) == before, "the file's holds again")
+    gone = ran("limit", "remove", a.url, "connections_per_user")
+    assert gone.returncode == ExitCode.NOT_FOUND, gone
+
+
+def limits_of(member: Member) -> dict[str, Any]:
+    limits: dict[str, Any] = member.served.status()["container"]["limits"]
+    return limits
 
 
 def vhosts_of(member: Member) -> list[dict[str, Any]]:

@@ -46,6 +46,7 @@ COMMANDS = {
         "cogwork.cli.permission", "Manage permissions of a cluster: add, remove, list."
     ),
     "vhost": Entry("cogwork.cli.vhost", "Manage virtual hosts: add, remove, list."),
+    "limit": Entry("cogwork.cli.limit", "Manage the limits of a cluster: set, remove, list."),
     "user": Entry("cogwork.cli.user", "Manage users: add, set, remove, list, disconnect."),
     "queue": Entry("cogwork.cli.queue", "Manage queues: list, declare, peek, purge, move, delete."),
     "stream": Entry(

@@ -26,6 +26,7 @@ from cogwork.consensus.replicated.placement import Placement
 __all__ = (
     "ANNOUNCED_LEVEL",
     "DECLARATIONS_MAX",
+    "LIMIT",
     "PERMISSION",
     "SET_SINCE",
     "USER",
@@ -75,9 +76,9 @@ Value = bool | int | float | str | list[str] | None
 
 _KINDS = ("stream", "queue")
 
-USER, PERMISSION, VHOST = "user", "permission", "vhost"
+USER, PERMISSION, VHOST, LIMIT = "user", "permission", "vhost", "limit"
 
-SET_SINCE = {USER: 3, PERMISSION: 3, VHOST: 4}
+SET_SINCE = {USER: 3, PERMISSION: 3, VHOST: 4, LIMIT: 4}
 """What is set, and may be set to something else, with its feature level; it has no replicas."""
 
 VHOSTS_MAX = 255

@@ -1,7 +1,7 @@
 """Feature levels: what every member of a cluster knows, whatever its version is.
 
 Level 1 is what clusters knew before there were levels. Level 2 brings the announcements themselves,
-level 3 users and permissions, and level 4 virtual hosts.
+level 3 users and permissions, and level 4 virtual hosts and limits.
 """
 
 from __future__ import annotations

@@ -102,7 +102,7 @@ class Container:
         peers: Their connections.
         attachments: Their links.
         mesh: The other containers.
-        identities: Its users, permissions and virtual hosts, those of the cluster among them.
+        identities: Its users, limits and more, those of the cluster among them.
         replication: Its replicas, and what it knows of the cluster.
         gateways: What lets programs of other protocols in.
         leaving: Its way out of the mesh; None while it stays.
@@ -121,6 +121,7 @@ class Container:
             CogworkError: A user's hash, an address rule or a node is wrong.
         """
         self.configuration = configuration
+        self._limits = configuration.limits
         self._worker = worker
         self.id = configuration.id or socket.gethostname()
         self.incarnation = int(time.time() * 1000)
@@ -299,9 +300,7 @@ class Container:
         self.configuration = structs.replace(configuration, listeners=listeners)
         for text in clear_passwords(self.configuration):
             log.warning("%s", text)
-        self.attachments.limit(configuration.limits)
-        self.peers.limit(configuration.limits)
-        self._limit_core()
+        self._take_limits(merged.limits)
         self._balance.set_margin(configuration.mesh.redirect_margin)
         self._balance.advertise(tuple(self.advertised))
         self._take_vhosts(plans)
@@ -312,9 +311,17 @@ class Container:
         revoked = self._access.replace(configuration)
         self.peers.permit_anew(revoked)
 
+    def _take_limits(self, limits: Limits) -> None:
+        self._limits = limits
+        self.attachments.limit(limits)
+        self.peers.limit(limits)
+        self._limit_core()
+
     def _take_declared(self, configuration: Configuration) -> None:
         """Has what the cluster has set hold from now on, and what it has taken back no longer."""
         self._take_users(configuration)
+        if configuration.limits != self._limits:
+            self._take_limits(configuration.limits)
         fresh = self._take_declared_vhosts(configuration)
         if fresh:
             self._virtual_hosts.start_schemas()
@@ -464,7 +471,7 @@ class Container:
     @property
     def limits(self) -> Limits:
         """How much it takes on."""
-        return self.configuration.limits
+        return self._limits
 
     @property
     def links(self) -> dict[str, Link]:

@@ -18,7 +18,7 @@ from cogwork.container.cluster.declared_identities import DeclaredIdentities
 from cogwork.container.mesh import rows as mesh_rows
 from cogwork.container.mesh import view as mesh_view
 from cogwork.container.mesh.urls import BadLinkUrl, LinkUrl
-from cogwork.nodes.management.identities import PERMISSION, USER, VHOST
+from cogwork.nodes.management.identities import LIMIT, PERMISSION, USER, VHOST
 from cogwork.nodes.management.links import LINK, MESH
 
 if TYPE_CHECKING:
@@ -91,6 +91,7 @@ def collections_of(container: Container, vhost: VirtualHost) -> Mapping[str, Col
         USER: _identities(rows.USER, container, DeclaredIdentities.users),
         PERMISSION: _identities(rows.PERMISSION, container, DeclaredIdentities.permissions),
         VHOST: _vhosts(container),
+        LIMIT: _identities(rows.LIMIT, container, DeclaredIdentities.limits),
     }
     return {
         "container": _containers(container),

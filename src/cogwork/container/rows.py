@@ -37,6 +37,7 @@ __all__ = (
     "ADDRESS",
     "CONNECTION",
     "CONTAINER",
+    "LIMIT",
     "LINK",
     "NODE",
     "PERMISSION",
@@ -132,6 +133,7 @@ NODE = ("name", "address", "vhost", "kind", "status")
 USER = ("name", "origin", "login", "groups", "mesh", "problem")
 PERMISSION = ("name", "origin", "user", "group", "vhost", "address", "rights", "deny")
 VHOST = ("name", "origin", "connections", "addresses")
+LIMIT = ("name", "origin", "value", "configured")
 
 _DISTRIBUTIONS = {MULTICAST_CODE: "multicast", CLOSEST_CODE: "closest", BALANCED_CODE: "balanced"}
 

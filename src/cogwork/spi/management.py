@@ -372,7 +372,7 @@ class ContainerView(Protocol):
         """Declare something for all containers, or change it.
 
         Args:
-            kind: `user`, `permission` or `vhost`.
+            kind: `user`, `permission`, `vhost` or `limit`.
             name: Its name.
             options: What it is to have; for one that is there, what it has stays otherwise.
             is_new: Whether it must not be there yet; else it must be.

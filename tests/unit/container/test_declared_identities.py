@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cogwork.cluster.declarations import (
+    LIMIT,
     PERMISSION,
     USER,
     VHOST,
@@ -23,10 +24,11 @@ from cogwork.cluster.declarations import (
     decode,
     encode,
 )
+from cogwork.container.cluster.declared_limits import problem_of_limit
 from cogwork.container.cluster.identities import check, merged, permission_name
 from cogwork.container.cluster.kept_vhosts import KeptVhosts
 from cogwork.container.permissions import permissions_of
-from cogwork.container.settings import Configuration, Queue, User, Vhost
+from cogwork.container.settings import Configuration, Limits, Queue, User, Vhost
 from cogwork.container.users import hash_password
 
 if TYPE_CHECKING:
@@ -224,3 +226,35 @@ def test_the_names_of_virtual_hosts_outlive_a_restart(
     nowhere = KeptVhosts(None)
     nowhere.keep(["blue"])
     assert nowhere.names == ["blue"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"value": True}, {"value": "7"}, {"value": -1}, {"value": 2**63}, {"value": float("nan")}],
+)
+def test_a_wrong_limit_is_refused_by_all_versions_alike(options: dict[str, Value]) -> None:
+    assert "expected a number" in add(raised(4), LIMIT, "connections", options).problem
+
+
+def test_a_limit_that_this_version_does_not_know_has_no_effect() -> None:
+    state = raised(4)
+    for name, value in (("connections", 7), ("links", 0), ("of_later", 3)):
+        assert add(state, LIMIT, name, {"value": value}).has_changed
+    own = Configuration(limits=Limits(connections=5, links=6))
+    assert merged(own, state).configuration.limits == Limits(connections=7, links=6)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("conections", 1, "unknown limit 'conections'"),
+        ("connections", 0.5, "connections cannot be 0.5: Expected `int`, got `float`"),
+        ("idle_timeout_s", 0, "idle_timeout_s cannot be 0"),
+        ("idle_timeout_s", 5, ""),
+    ],
+)
+def test_a_limit_is_held_to_what_the_configuration_takes(
+    name: str, value: Value, told: str
+) -> None:
+    assert told in problem_of_limit(name, value)
+    assert bool(told) == bool(problem_of_limit(name, value))

@@ -1,4 +1,4 @@
-"""The users, permissions and virtual hosts of a container: its file's, and the cluster's.
+"""What holds in a container: the users, limits and more of its file, and the cluster's.
 
 Theory of operation. Whenever the cluster's change, or the file is read again, both are merged and
 taken over at once, as a reload does it: logins that hold no longer end, links that are not allowed
@@ -11,7 +11,10 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, cast
 
-from cogwork.cluster.declarations import PERMISSION, USER, VHOST
+from msgspec import structs
+
+from cogwork.cluster.declarations import LIMIT, PERMISSION, USER, VHOST
+from cogwork.container.cluster.declared_limits import declared_limits, problem_of_limit
 from cogwork.container.cluster.identities import merged, permission_name, with_vhosts
 from cogwork.container.cluster.kept_vhosts import KeptVhosts
 
@@ -107,7 +110,11 @@ class DeclaredIdentities:
         there = cluster.declarations.find(kind, "", name)
         if kind == VHOST and is_new and self._is_own_vhost(name):
             raise ValueError(f"virtual host {name!r:.200} is in this container's configuration")
-        if is_new:
+        problem = problem_of_limit(name, options.get("value")) if kind == LIMIT else ""  # type: ignore[arg-type] # or none
+        if problem:
+            raise ValueError(problem)
+        # A limit is always there: its file's.
+        if is_new or (there is None and kind == LIMIT):
             before = None
         elif there is None:
             own = any(kind == USER and each.name == name for each in self._configuration().users)
@@ -184,6 +191,18 @@ class DeclaredIdentities:
     def vhosts(self) -> Iterator[str]:
         """Yield the virtual hosts that hold here besides the default one, by name."""
         yield from sorted(each.name for each in self.merge(self._configuration()).vhosts)
+
+    def limits(self) -> Iterator[Row]:
+        """Yield the limits that hold here, in the order of the configuration's reference."""
+        declared = declared_limits(self._replication.cluster.declarations)
+        own = structs.asdict(self._configuration().limits)
+        for name, configured in own.items():
+            yield {
+                "name": name,
+                "origin": "cluster" if name in declared else "file",
+                "value": declared.get(name, configured),
+                "configured": configured,
+            }
 
     def origin_of_vhost(self, name: str) -> str:
         """Return where a virtual host was declared: `file` or `cluster`."""

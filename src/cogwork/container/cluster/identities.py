@@ -1,4 +1,4 @@
-"""What the cluster has set, beside what the container's own file says: users, permissions, vhosts.
+"""What the cluster has set, beside what the container's own file says: users, limits and more.
 
 What passes `check` is part of the cluster's feature level: every member has to decide alike, so a
 rule that is tightened or loosened needs a higher level.
@@ -12,8 +12,13 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import msgspec
 from msgspec import structs
 
-from cogwork.cluster.declarations import PERMISSION, USER, VHOST
+from cogwork.cluster.declarations import LIMIT, PERMISSION, USER, VHOST
 from cogwork.container.checks import problem_of_permission, problem_of_user, problem_of_vhost
+from cogwork.container.cluster.declared_limits import (
+    declared_limits,
+    problem_of_value,
+    with_limits,
+)
 from cogwork.container.permissions import permissions_of_anonymous
 from cogwork.container.settings import Group, Permission, User, Vhost
 
@@ -31,6 +36,7 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     USER: USER_OPTIONS,
     PERMISSION: PERMISSION_OPTIONS,
     VHOST: (),
+    LIMIT: ("value",),
 }
 
 
@@ -38,7 +44,7 @@ class Merged(NamedTuple):
     """What holds in one container.
 
     Attributes:
-        configuration: With all users, groups, permissions and virtual hosts.
+        configuration: With all users, groups, permissions, virtual hosts and limits.
         clashes: Users that the cluster has declared and the container's own file has, too.
     """
 
@@ -97,10 +103,17 @@ def _problem_of_vhost(name: str, _options: Mapping[str, Value]) -> str:
     return problem_of_vhost(Vhost(name=name))
 
 
+def _problem_of_limit(name: str, options: Mapping[str, Value]) -> str:
+    if not name.isprintable():
+        return "a limit's name needs printable characters"
+    return problem_of_value(options.get("value"))
+
+
 _PROBLEMS = {
     USER: _problem_of_user,
     PERMISSION: _problem_of_permission,
     VHOST: _problem_of_vhost,
+    LIMIT: _problem_of_limit,
 }
 
 
@@ -139,6 +152,8 @@ def merged(configuration: Configuration, declarations: Declarations) -> Merged:
     """
     vhosts = (each.name for each in declarations.all(VHOST))
     configuration = with_vhosts(configuration, vhosts)
+    limits = with_limits(configuration.limits, declared_limits(declarations))
+    configuration = structs.replace(configuration, limits=limits)
     own = {user.name for user in configuration.users}
     declared = declarations.all(USER)
     if not declared and not declarations.all(PERMISSION):

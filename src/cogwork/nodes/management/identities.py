@@ -1,4 +1,4 @@
-"""What can be done to users, permissions and virtual hosts that the cluster has declared."""
+"""What can be done to users, permissions, virtual hosts and limits of a cluster."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ if TYPE_CHECKING:
 
     Steps = Generator[bool, None, Reply]
 
-__all__ = ("PERMISSION", "USER", "VHOST", "Identities")
+__all__ = ("LIMIT", "PERMISSION", "USER", "VHOST", "Identities")
 
 USER = "org.cogwork.user"
 PERMISSION = "org.cogwork.permission"
 VHOST = "org.cogwork.vhost"
+LIMIT = "org.cogwork.limit"
 
-KINDS = {USER: "user", PERMISSION: "permission", VHOST: "vhost"}
+KINDS = {USER: "user", PERMISSION: "permission", VHOST: "vhost", LIMIT: "limit"}
 
 
 class Identities:

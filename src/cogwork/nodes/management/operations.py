@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from cogwork.nodes.management.consumers import CONSUMER, Consumers
-from cogwork.nodes.management.identities import PERMISSION, USER, VHOST, Identities
+from cogwork.nodes.management.identities import LIMIT, PERMISSION, USER, VHOST, Identities
 from cogwork.nodes.management.links import LINK, MESH, Links
 from cogwork.nodes.management.permission import ADDRESS, demand, refuse
 from cogwork.nodes.management.queues import Queues
@@ -104,23 +104,7 @@ class Operations:
                 "DELETE": consumers.forget,
             }
         if LINK in container.collections:
-            links = Links(container)
-            self._by_type[LINK] = look | {"CREATE": links.create, "DELETE": links.delete}
-            identities = Identities(container)
-            self._by_type[USER] = self._by_type[PERMISSION] = look | {
-                "CREATE": identities.create,
-                "UPDATE": identities.update,
-                "DELETE": identities.delete,
-            }
-            self._by_type[VHOST] = look | {
-                "CREATE": identities.create,
-                "DELETE": identities.delete,
-            }
-            self._by_type[MESH] = look | {
-                "LEAVE": links.leave,
-                "PRIMARIES": links.primaries,
-                "FORGET": links.forget,
-            }
+            self._by_type |= _of_operator(container, look)
 
     def start(self, request: Request, requester: Requester) -> Reply | Work:
         """Carries a request out, or starts to.
@@ -235,6 +219,29 @@ class Operations:
         name = request.name or request.text("link")
         changed = change(requester, name, request.text("pattern"))
         return Reply({"changed": changed})
+
+
+def _of_operator(
+    container: ContainerView, look: Mapping[str, Handler]
+) -> dict[str, dict[str, Handler]]:
+    """List the operations on what is the whole container's, or the cluster's."""
+    links, identities = Links(container), Identities(container)
+    create: dict[str, Handler] = {"CREATE": identities.create}
+    update: dict[str, Handler] = {"UPDATE": identities.update}
+    delete: dict[str, Handler] = {"DELETE": identities.delete}
+    return {
+        LINK: {**look, "CREATE": links.create, "DELETE": links.delete},
+        USER: {**look, **create, **update, **delete},
+        PERMISSION: {**look, **create, **update, **delete},
+        VHOST: {**look, **create, **delete},
+        LIMIT: {**look, **update, **delete},
+        MESH: {
+            **look,
+            "LEAVE": links.leave,
+            "PRIMARIES": links.primaries,
+            "FORGET": links.forget,
+        },
+    }
 
 
 def _demand_sight(request: Request, requester: Requester, name: str) -> None:
