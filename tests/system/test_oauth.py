@@ -138,8 +138,13 @@ async def test_a_user_publishes_expires_is_cut_off_and_renews(
         long = await stage.client(issuer.token("eve", scope=WRITE))
         for each, name in ((short, "ann"), (stale, "bob"), (long, "eve")):
             await each.publish(f"queue/{name}", 1)
-        await eventually(lambda: short.connections == 2, "a fresh token lets it in again")
-        await short.publish("queue/ann", 2)
+        async with short.consume("queue/ann") as items:
+            held = await anext(items)
+            await eventually(lambda: short.connections == 2, "a fresh token lets it in again")
+            await held.accept()
+            await short.publish("queue/ann", 2)
+            assert (await anext(items)).body == 2
+        assert stage.container.vhosts[""].nodes["queue/ann"].status()["depth"] == 1
         await eventually(lambda: not stale.is_connected, "its one token is over")
         with pytest.raises(cogwork.Disconnected, match="does not take the token"):
             await stale.publish("queue/bob", 2)
