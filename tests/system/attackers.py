@@ -83,6 +83,7 @@ class Stranger:
         self._reader, self._writer = reader, writer
         self._frames = FrameReader(1 << 20)
         self._has_header = False
+        self._window = 0
 
     @classmethod
     async def connected(cls, url: str, host: str, receive_bytes: int = 0) -> Stranger:
@@ -104,6 +105,7 @@ class Stranger:
         stranger = await cls.connected(url, host, receive_bytes)
         stranger._writer.write(AMQP_HEADER)
         stranger.say(Open(container_id="stranger"))
+        stranger._window = window
         stranger.say(Begin(next_outgoing_id=0, incoming_window=window, outgoing_window=100))
         return stranger
 
@@ -127,7 +129,7 @@ class Stranger:
         self.say(
             Flow(
                 next_incoming_id=0,
-                incoming_window=0,
+                incoming_window=self._window,
                 next_outgoing_id=0,
                 outgoing_window=100,
                 handle=0,

@@ -41,6 +41,7 @@ from cogwork.container.outgoing import Outgoing
 from cogwork.container.overdue import detach_dear, detach_overdue
 from cogwork.container.peers import Peers
 from cogwork.container.reply_addresses import replies_to
+from cogwork.container.room import detach_unfinished, make_room
 from cogwork.container.schemas.service import CheckThreads, Schemas
 from cogwork.container.security.log import SecurityLog
 from cogwork.container.selection import DearSelectorError
@@ -200,6 +201,12 @@ class Container:
     def _limit_core(self) -> None:
         self.core.held_bytes_max = self.limits.held_bytes
         self.core.congested_at_bytes = self.limits.unsent_bytes
+        self.core.on_no_room = self._make_room
+
+    def _make_room(self) -> bool:
+        is_made = make_room(self.core, self.peers, self.limits.held_bytes)
+        self._memory.give_back()
+        return is_made
 
     def _make_vhost(self, name: str, plan: Plan) -> VirtualHost:
         vhost = VirtualHost(
@@ -515,6 +522,7 @@ class Container:
 
     def _sweep(self, now_s: float) -> None:
         self.peers.sweep(now_s)
+        detach_unfinished(self.core, self.peers, self.limits.delivery_timeout_s)
         self.security.tick(now_s)
         self._balance.tick(now_s)
         self._memory.sweep(self.core.held_bytes)

@@ -67,6 +67,9 @@ UNSENT_BYTES = 1024 * 1024
 HELD_BYTES = 256 * 1024 * 1024
 """Beyond it no sender's window is widened, whoever it is: the process must stay alive."""
 
+DELIVERY_TIMEOUT_S = 300.0
+"""The biggest message that is allowed by default, over 4 MBit/s."""
+
 AUTHENTICATION_TIMEOUT_S = 10.0
 """From accept to open; a password check takes a tenth of a second, a slow network a few."""
 
@@ -116,7 +119,9 @@ class Limits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         session_window_frames: Frames a peer may send before we widen its window.
         link_credit: Messages a peer may send on a link before we grant more.
         unsent_bytes: For each connection, bytes that its peer has not yet taken.
-        held_bytes: For all connections together, messages that wait for receivers outside queues.
+        held_bytes: For all connections together, messages that wait for receivers outside queues,
+            those that have come in part, and what peers have not taken.
+        delivery_timeout_s: From a delivery's first frame to its last.
         authentication_timeout_s: From accept to open.
         idle_timeout_s: Silence after which a peer is gone; announced to it.
         drain_timeout_s: For unsettled deliveries when the container stops.
@@ -151,6 +156,7 @@ class Limits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     link_credit: Count = LINK_CREDIT
     unsent_bytes: Count = UNSENT_BYTES
     held_bytes: Annotated[int, Meta(ge=1, le=2**63 - 1)] = HELD_BYTES
+    delivery_timeout_s: Positive = DELIVERY_TIMEOUT_S
     authentication_timeout_s: Positive = AUTHENTICATION_TIMEOUT_S
     idle_timeout_s: Annotated[float, Meta(gt=0, lt=IDLE_TIMEOUT_S_MAX)] = IDLE_TIMEOUT_S
     drain_timeout_s: Annotated[float, Meta(ge=0)] = DRAIN_TIMEOUT_S

@@ -60,6 +60,11 @@ class Memory:
         self._since_s = 0
         self._again_s: tuple[int, ...] = ()
 
+    def give_back(self) -> None:
+        """Gives memory back now: much was freed, and there is little left."""
+        if self._trim is not None:
+            self._trim(0)
+
     def sweep(self, held_bytes: int) -> bool:
         """Lets a second pass.
 

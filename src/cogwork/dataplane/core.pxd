@@ -35,6 +35,12 @@ cdef class Core:
     cdef public object on_error
     cdef uint32_t next_origin
     cdef int64_t unflushed_bytes
+    # Output that was written since somebody looked how much of it waits.
+    cdef int64_t unchecked_bytes
+    # Called when too much is held; tells whether that could be helped.
+    cdef public object on_no_room
+    cdef bint is_making_room
+    cdef double no_room_until_s
     cdef bint flushing
     cdef public int64_t congested_at_bytes
     cdef readonly uint64_t frames_in
@@ -64,6 +70,8 @@ cdef class Core:
     cdef int _write_sessions(self) except -1
     cdef int _send_wires(self) except -1
     cdef int _report_lost(self) except -1
+    cdef int _look_for_room(self) except -1
+    cpdef uint32_t window_frames(self, uint32_t frames, uint32_t frame_bytes) noexcept
 
     # Has `end_batch` called when what arrives now has been taken.
     cdef inline int put_off(self, Due due) except -1:

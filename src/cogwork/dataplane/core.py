@@ -13,6 +13,19 @@ SCAN_TIME_MAX_S = cython.declare(cython.double, 0.003)
 event loop; what has begun then is ended."""
 
 
+WINDOW_MIN_FRAMES = cython.declare(int64_t, 8)
+"""However little memory is left: a session goes on, and does not have to be asked for each frame."""
+
+WINDOW_SHARE = cython.declare(int64_t, 4)
+"""A session is promised one part in so many of the memory that is left."""
+
+UNCHECKED_MAX_BYTES = cython.declare(int64_t, 4 * 1024 * 1024)
+"""After so much new output it is looked how much of it has not been taken."""
+
+NO_ROOM_PAUSE_S = cython.declare(cython.double, 0.1)
+"""Nobody is asked for room again so soon who could make none."""
+
+
 class Core:
     """Everything one event loop's wires share: the termini, the read buffer, what is due."""
 
@@ -56,7 +69,36 @@ class Core:
 
     @held_bytes_max.setter
     def held_bytes_max(self, size_bytes: int) -> None:
-        self.deliveries.held_bytes_max = size_bytes
+        self.deliveries.limit(size_bytes)
+
+    @property
+    def is_short(self) -> bool:
+        """Tells whether more is held and waits to be sent than may be, windows and all."""
+        taken: int64_t = self.deliveries.held_bytes
+        for wire in self.wires:
+            taken += wire.output_bytes
+        return taken > self.deliveries.held_bytes_most
+
+    def window_frames(self, frames, frame_bytes):
+        """Says how many frames a session may send ahead: all it asks for, while there is plenty."""
+        left: int64_t = self.deliveries.held_bytes_max - self.deliveries.held_bytes
+        if left > self.deliveries.held_bytes:
+            return frames
+        least: int64_t = min(WINDOW_MIN_FRAMES, cython.cast(int64_t, frames))
+        share: int64_t = left // (WINDOW_SHARE * frame_bytes)
+        return cython.cast(uint32_t, max(least, min(share, cython.cast(int64_t, frames))))
+
+    def unfinished(self, limit_s: float) -> list:
+        """Lists the links on which one delivery has been coming for longer than a time.
+
+        It counts from when this is asked for the first time.
+        """
+        terminus: Terminus
+        found: list = []
+        for terminus in self.registry.termini:
+            if terminus is not None and terminus.is_unfinished(self.now, limit_s):
+                found.append(terminus)
+        return found
 
     @property
     def held_deliveries(self) -> int:
@@ -256,7 +298,28 @@ class Core:
                 self._report_lost()
         finally:
             self.flushing = False
+            self.unchecked_bytes += self.unflushed_bytes
             self.unflushed_bytes = 0
+        if (
+            self.deliveries.held_bytes > self.deliveries.held_bytes_most
+            or self.unchecked_bytes > UNCHECKED_MAX_BYTES
+        ):
+            self._look_for_room()
+        return 0
+
+    def _look_for_room(self):
+        """Has room made where too much is held: between batches, when nothing is half routed."""
+        self.unchecked_bytes = 0
+        if self.on_no_room is None or self.is_making_room or self.now < self.no_room_until_s:
+            return 0
+        if not self.is_short:
+            return 0
+        self.is_making_room = True
+        try:
+            if not self.on_no_room():
+                self.no_room_until_s = self.now + NO_ROOM_PAUSE_S
+        finally:
+            self.is_making_room = False
         return 0
 
     def tell_fault(self, who, error):

@@ -1,5 +1,6 @@
 from collections.abc import Callable
 
+from cogwork.dataplane.transport.incoming import IncomingLink
 from cogwork.dataplane.transport.outgoing import OutgoingLink
 from cogwork.dataplane.transport.session_end import Session
 from cogwork.dataplane.transport.wire import Wire
@@ -28,6 +29,11 @@ class Core:
     def frames_in(self) -> int: ...
     on_ticket: Callable[[], object] | None
     on_unscanned: Callable[[], object] | None
+    on_no_room: Callable[[], bool] | None
+    @property
+    def is_short(self) -> bool: ...
+    def window_frames(self, frames: int, frame_bytes: int) -> int: ...
+    def unfinished(self, limit_s: float) -> list[IncomingLink]: ...
     @property
     def open_ticket(self) -> int: ...
     @property

@@ -74,6 +74,11 @@ class SessionEndpoint:
             connection.wire, channel, 0, 0, connection.settings.session_window_frames
         )
         self.end.owner = self
+        self.end.narrow(
+            connection.wire.core.window_frames(
+                connection.settings.session_window_frames, connection.settings.max_frame_size_bytes
+            )
+        )
 
     def write(self, performative: Performative) -> None:
         """Sends a performative on this session's channel."""
@@ -93,7 +98,7 @@ class SessionEndpoint:
             Begin(
                 remote_channel=self.remote_channel,
                 next_outgoing_id=0,
-                incoming_window=self.connection.settings.session_window_frames,
+                incoming_window=self.end.incoming_window,
                 outgoing_window=_WINDOW_MAX,
                 handle_max=self.connection.settings.handle_max,
                 properties=properties,

@@ -60,6 +60,13 @@ class Terminus(Due):
         """Says whether deliveries wait here for an outlet to take them."""
         return False
 
+    def is_unfinished(self, now_s, limit_s):
+        """Says whether one delivery has been coming from here for longer than it may.
+
+        It counts from when somebody asks for the first time.
+        """
+        return False
+
     def settle(self, token: int, code: int, state: bytes = None) -> None:
         """Says the outcome of a delivery that came from here, as a consumer in process does.
 

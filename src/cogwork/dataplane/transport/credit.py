@@ -131,12 +131,18 @@ class CreditingEnd(ReceivingEnd):
             self.top_up()  # it gave back credit that was to stay by now
         return 0
 
-    def hold(self, size_bytes):
+    def hold(self, size_bytes, is_assembled):
+        self.session.wire.held_bytes += size_bytes
+        if is_assembled:
+            return 0
         self.held_bytes += size_bytes
         self.session.held_bytes += size_bytes
         return 0
 
-    def let_go(self, size_bytes):
+    def let_go(self, size_bytes, is_assembled):
+        self.session.wire.held_bytes -= size_bytes
+        if is_assembled:
+            return 0
         self.held_bytes -= size_bytes
         self.session.held_bytes -= size_bytes
         return self.session.replenish()

@@ -17,7 +17,8 @@ cdef class Deliveries:
     cdef Registry registry
     cdef readonly uint64_t count
     cdef readonly int64_t held_bytes
-    cdef public int64_t held_bytes_max
+    cdef readonly int64_t held_bytes_max
+    cdef readonly int64_t held_bytes_most
     cdef list starved
     cdef Delivery* make(self, Shipment* s) except NULL
     cdef Chunk* append(self, Delivery* d, octets data, uint32_t size) except NULL

@@ -11,6 +11,12 @@ SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 HELD_BYTES_MAX = 256 * 1024 * 1024
 """What may be held before sessions of which something is held get no more window."""
 
+MARGIN_MIN_BYTES = cython.declare(int64_t, 8 * 1024 * 1024)
+MARGIN_MAX_BYTES = cython.declare(int64_t, 32 * 1024 * 1024)
+"""So much more may be held, what windows have promised, before whoever holds most has to go."""
+
+INT64_MAX = cython.declare(int64_t, 0x7FFFFFFFFFFFFFFF)
+
 
 class Deliveries:
     """Makes, counts and frees what waits.
@@ -22,8 +28,18 @@ class Deliveries:
 
     def __init__(self, registry: Registry):
         self.registry = registry
-        self.held_bytes_max = HELD_BYTES_MAX
+        self.limit(HELD_BYTES_MAX)
         self.starved = []
+
+    def limit(self, held_bytes: int) -> None:
+        """Sets how much may be held: above it windows stay closed, and somewhat above it room is made.
+
+        Args:
+            held_bytes: So much.
+        """
+        room: int64_t = max(MARGIN_MIN_BYTES, min(MARGIN_MAX_BYTES, held_bytes // 8))
+        self.held_bytes_max = held_bytes
+        self.held_bytes_most = min(held_bytes, INT64_MAX - MARGIN_MAX_BYTES) + room
 
     def make(self, s):
         """Makes a delivery of a shipment, without its bytes; the caller releases it."""
@@ -64,10 +80,9 @@ class Deliveries:
         d.last = chunk
         d.size_bytes += size
         self.held_bytes += size
-        if not d.assembled:
-            link: ReceivingEnd = self.registry.resolve(d.charged_index, d.charged_generation)
-            if link is not None:
-                link.hold(size)
+        link: ReceivingEnd = self.registry.resolve(d.charged_index, d.charged_generation)
+        if link is not None:
+            link.hold(size, d.assembled)
         return chunk
 
     def merge(self, d):
@@ -103,7 +118,8 @@ class Deliveries:
         """
         link: ReceivingEnd = self.registry.resolve(d.charged_index, d.charged_generation)
         if link is not None:
-            link.let_go(d.size_bytes)
+            link.let_go(d.size_bytes, False)
+            link.hold(d.size_bytes, True)
         d.assembled = True
         if d.charges:
             d.charges = 1
@@ -124,8 +140,8 @@ class Deliveries:
         if freed:
             self.held_bytes -= freed
             link: ReceivingEnd = self.registry.resolve(d.charged_index, d.charged_generation)
-            if link is not None and not d.assembled:
-                link.let_go(freed)
+            if link is not None:
+                link.let_go(freed, d.assembled)
             if self.starved and self.held_bytes <= self.held_bytes_max:
                 self._feed_starved()
         return 0

@@ -46,11 +46,11 @@ class ReceivingEnd(LinkEnd):
         """Gives the peer credit for what is neither unsettled nor held."""
         return 0
 
-    def hold(self, size_bytes):
-        """Notes that more of its deliveries is kept."""
+    def hold(self, size_bytes, is_assembled):
+        """Notes that more of its deliveries is kept; what is assembled closes no window."""
         return 0
 
-    def let_go(self, size_bytes):
+    def let_go(self, size_bytes, is_assembled):
         """Notes that some of what was kept has gone on."""
         return 0
 

@@ -23,6 +23,9 @@ cdef class FragmentingEnd(CreditingEnd):
     cdef uint32_t current_tag_size
     cdef bint current_answered
     cdef uint64_t current_size
+    # The delivery that was under way when somebody looked last, by its number, and since when it was.
+    cdef uint64_t watched_delivery
+    cdef double watched_since_s
     cdef AddressEntry current_entry
     cdef bytes current_address
     # A message of several frames, while it is routed: who wants it as an object need not copy it.

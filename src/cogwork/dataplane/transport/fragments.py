@@ -71,7 +71,12 @@ class FragmentingEnd(CreditingEnd):
         )
 
     def _has_no_room(self, size):
-        """Detaches the link where the message it sends cannot be assembled any further."""
+        """Detaches the link where the message it sends cannot be assembled any further.
+
+        Where somebody makes room when it is short, that is at the cost of who holds most.
+        """
+        if self.core.on_no_room is not None:
+            return False
         if self.core.deliveries.held_bytes + size <= self.core.deliveries.held_bytes_max:
             return False
         self.abort_delivery()

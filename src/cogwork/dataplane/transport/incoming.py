@@ -247,6 +247,14 @@ class IncomingLink(FragmentingEnd):
             self.current_answered = True
         return 0
 
+    def is_unfinished(self, now_s, limit_s):
+        if not self.in_delivery:
+            return False
+        if self.watched_delivery != self.deliveries:
+            self.watched_delivery = self.deliveries
+            self.watched_since_s = now_s
+        return now_s - self.watched_since_s > limit_s
+
     def add_to(self, totals):
         totals.links += 1
         totals.unsettled_in += self.unsettled
@@ -263,6 +271,7 @@ class IncomingLink(FragmentingEnd):
         if self.entry is not None:
             self.entry.remove_source(self)
         self.session.held_bytes -= self.held_bytes
+        self.session.wire.held_bytes -= self.held_bytes
         self.session.replenish()
         self.core.unregister(self)
 

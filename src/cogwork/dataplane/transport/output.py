@@ -83,6 +83,13 @@ class Output(Due):
         self.out_end = 0
         self.holds_count = 0
 
+    def drop_output(self) -> None:
+        """Throws away what its peer has not taken, and gives the memory back; it is over then."""
+        self.holds_count = 0
+        self.out_start = self.out_end = self.out_capacity = 0
+        free(self.out)
+        self.out = cython.NULL
+
     def write(self, data: bytes) -> None:
         """Appends bytes to the output as they are."""
         self.append(
@@ -117,6 +124,11 @@ class Output(Due):
     def unsent_bytes(self) -> int:
         """Counts the output that the peer's window or the socket has not taken."""
         return self.out_end - self.out_start
+
+    @property
+    def output_bytes(self) -> int:
+        """Counts the memory that the output takes, with what has been sent of it."""
+        return self.out_capacity
 
     @property
     def sendable_bytes(self) -> int:

@@ -27,6 +27,7 @@ cdef class Session(Settlements):
     cdef dict defaults
     cdef int replenish(self) except -1
     cdef bint holds_too_much(self) noexcept
+    cdef uint32_t _window(self) noexcept
     cdef int settle_sent(self, DispositionFields* d) except -1
     cdef int settle_range(self, uint32_t first, uint32_t last, Verdict* verdict) except -1
     cdef int settle_each(self, uint32_t first, uint32_t last, Verdict* verdict) except -1

@@ -142,6 +142,19 @@ class Session(Settlements):
         self.flow_due = True
         return self.mark_dirty()
 
+    def narrow(self, frames: int) -> None:
+        """Begins with a smaller window than it may have later: there is little memory left."""
+        self.incoming_window = min(self.incoming_window, cython.cast(uint32_t, frames))
+
+    def _window(self):
+        """Says how many frames the peer may send: of who holds something, by what is left."""
+        if self.wire.held_bytes == 0:
+            return self.incoming_window_max
+        return max(
+            self.incoming_window,
+            self.core.window_frames(self.incoming_window_max, self.wire.max_frame_in),
+        )
+
     def holds_too_much(self):
         """Says whether the window must stay as it is: one that holds nothing is never to blame."""
         if self.held_bytes > SESSION_HELD_MAX_BYTES:
@@ -434,7 +447,7 @@ class Session(Settlements):
             count = 10
         p: cython.pointer(uint8_t) = put_performative(frame, self.local_channel, 0x13, count)
         if not self.holds_too_much():
-            self.incoming_window = self.incoming_window_max
+            self.incoming_window = self._window()
         p = store_uint(p, self.next_incoming_id)
         p = store_uint(p, self.incoming_window)
         p = store_uint(p, self.next_outgoing_id)

@@ -34,6 +34,8 @@ cdef class Wire(Output):
     cdef bint paused
     cdef public bint relays
     cdef readonly double last_received_s
+    # What is kept of deliveries that came by it, whole or not.
+    cdef readonly int64_t held_bytes
     cdef uint8_t* tail
     cdef uint32_t tail_size
     cdef uint32_t tail_capacity
