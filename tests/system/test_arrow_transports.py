@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import trustme
+from issuers import AUDIENCE, ISSUER, Issuer
 
 from cogwork import sync
 from cogwork.arrow import ArrowClient, ArrowError
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Iterable, Iterator
     from pathlib import Path
+
+    from cogwork.client.tokens import Token
 
 LISTENERS = (
     """
@@ -48,6 +51,16 @@ readers = 1
 name = "jo"
 password_hash = "{password_hash}"
 permissions = [{{ address = "stream/#", rights = ["send", "receive"], vhost = "shop" }}]
+
+[[group]]
+name = "bearers"
+permissions = [{{ address = "stream/#", rights = ["receive"], vhost = "shop" }}]
+
+[oauth]
+issuer = "{issuer}"
+audience = ["{audience}"]
+jwks = "{jwks}"
+default_groups = ["bearers"]
 
 [[vhost]]
 name = "shop"
@@ -73,6 +86,8 @@ class Stage:
         self.tls: ssl.SSLContext = client_context(folder / "ca.pem")
         self._folder = folder
         self._password_hash = hash_password("word")
+        self.issuer = Issuer()
+        (folder / "jwks.json").write_bytes(self.issuer.jwks())
 
     def text(self, listeners: Iterable[str] = LISTENERS) -> str:
         """Returns what `cogwork.toml` says besides the listener of its own."""
@@ -80,6 +95,9 @@ class Stage:
             **self.ports,
             server=self._folder / "server.pem",
             password_hash=self._password_hash,
+            issuer=ISSUER,
+            audience=AUDIENCE,
+            jwks=self._folder / "jwks.json",
         )
 
     def url(self, scheme: str, login: str = "jo:word@") -> str:
@@ -117,6 +135,10 @@ def test_a_range_is_read_over_every_transport(stage: Stage, scheme: str) -> None
     reads_by_readers(stage, scheme)
 
 
+def test_a_token_reads_a_range(stage: Stage) -> None:
+    reads_by_readers(stage, "amqps", "", token=stage.issuer.token)
+
+
 def test_readers_know_listeners_that_changed_places(tmp_path: Path) -> None:
     with staged(tmp_path) as (stage, running):
         reads_by_readers(stage, "ws")
@@ -131,11 +153,14 @@ def test_readers_know_listeners_that_changed_places(tmp_path: Path) -> None:
             reads_by_readers(stage, scheme)
 
 
-def reads_by_readers(stage: Stage, scheme: str) -> None:
+def reads_by_readers(
+    stage: Stage, scheme: str, login: str = "jo:word@", token: Token | None = None
+) -> None:
     """Checks that a range comes from a reader, and from nowhere else, once there is one."""
 
     def is_read() -> bool:
-        with readers_only(), ArrowClient(stage.url(scheme), tls=stage.tls) as client:
+        url = stage.url(scheme, login)
+        with readers_only(), ArrowClient(url, token=token, tls=stage.tls) as client:
             try:
                 (batch,) = client.read("orders", 0, 100, ["body"])
             except WithoutReaders:

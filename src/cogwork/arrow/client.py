@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from cogwork.client.tokens import Token
     from cogwork.client.url import Urls
     from cogwork.sasl.mechanisms import MechanismName
 
@@ -56,6 +57,7 @@ class ArrowClient(Closing):
         url: Urls,
         *,
         timeout_s: float = 60.0,
+        token: Token | None = None,
         tls: ssl.SSLContext | None = None,
         sasl: MechanismName | tuple[MechanismName, ...] | None = None,
     ) -> None:
@@ -65,6 +67,8 @@ class ArrowClient(Closing):
             url: `amqp://`, `amqps://`, `ws://` or `wss://` `[user:password@]host[:port][/vhost]`;
                 several, between commas or as a list, are tried in turn, now and after each loss.
             timeout_s: How long to go on trying where nothing comes, in seconds.
+            token: What to log in by, or what returns it for each connection; as for
+                `cogwork.connect`.
             tls: Certificates; see `cogwork.io.tls.client_context`.
             sasl: The SASL mechanism, such as `SCRAM-SHA-256`; None chooses the strongest.
 
@@ -74,7 +78,7 @@ class ArrowClient(Closing):
         """
         demand_seconds("timeout_s", timeout_s)
         self._timeout_s = timeout_s
-        self._options: Callable[[], Options] = lambda: Options(tls=tls, sasl=sasl)
+        self._options: Callable[[], Options] = lambda: Options(token=token, tls=tls, sasl=sasl)
         self._endpoints = endpoints_of(url)
         self._lock = threading.Lock()
         self._pid = os.getpid()
