@@ -131,6 +131,7 @@ class Attachments:
             security: Is told of what is refused, and of what is taken back.
         """
         self._dynamic = Tally("dynamic addresses")
+        self._are_blocked = False
         self.limit(limits)
         self._reply_prefix = reply_prefix
         self._security = security
@@ -304,6 +305,8 @@ class Attachments:
             entry.add_source(end)
             if not target.dynamic:
                 client.vhost.add_publisher(address, entry)
+        if self._are_blocked and _may_block(link):
+            end.end_credit()
         end.open_credit()
 
     def _publisher_end(
@@ -466,6 +469,22 @@ class Attachments:
             end.end_credit()
         return bool(ends)
 
+    def block(self, are_blocked: bool) -> None:
+        """Have clients send nothing for a while, or again; requests to the container go on."""
+        self._are_blocked = are_blocked
+        for link, end in self._publishers():
+            if are_blocked and _may_block(link):
+                end.end_credit()
+            elif not are_blocked:
+                end.resume_credit(self._window_of(link))
+
+    def _window_of(self, link: Link) -> int:
+        """Return the credit of a link on which a client sends."""
+        attachment, client = link.context, cast("ClientContext", link.session.connection.context)
+        assert isinstance(attachment, Attachment)
+        is_stream = attachment.address != ANONYMOUS and _is_stream(attachment.address, client.vhost)
+        return self.limits.link_credit * (STREAM_CREDIT if is_stream else 1)
+
     @property
     def unanswered(self) -> int:
         """Counts the deliveries that clients have sent and not been answered."""
@@ -611,6 +630,12 @@ def _expiry_of(source: Source, attachment: Attachment) -> tuple[ExpiryPolicy, in
     if isinstance(attachment.node, QueueNode):
         return agreed_expiry(source, float(attachment.node.options.in_doubt_timeout_s))
     return expiry_of(source, attachment.rule), 0
+
+
+def _may_block(link: Link) -> bool:
+    """Tell whether what its client sends there may wait: not what is for the container itself."""
+    attachment = link.context
+    return isinstance(attachment, Attachment) and not attachment.address.lstrip("/").startswith("$")
 
 
 def _may_answer(link: Link) -> bool:

@@ -50,6 +50,7 @@ from cogwork.container.telemetry.heartbeat import Heartbeat
 from cogwork.container.view import View
 from cogwork.container.virtual_host import VirtualHost
 from cogwork.container.virtual_hosts import VirtualHosts, plans_of
+from cogwork.container.watermark import Watermark
 from cogwork.container.workers import OFFERED, siblings
 from cogwork.dataplane.core import Core
 from cogwork.dataplane.transport.outgoing import OutgoingLink
@@ -101,6 +102,7 @@ class Container:
         queues: Its part in replicated queues.
         vhosts: By name; the default one's is empty.
         peers: Their connections.
+        watermark: Whether memory is so short that publishers wait.
         attachments: Their links.
         mesh: The other containers.
         identities: Its users, limits and more, those of the cluster among them.
@@ -146,6 +148,7 @@ class Container:
         self._listeners = Listeners(self.peers)
         self._effects = EffectRunner(self.core, self.outgoing)
         self._memory = Memory()
+        self.watermark = Watermark(self.attachments.block)
         self.engines = EngineHosts(
             self.id, {each.name: each.options for each in configuration.engines}
         )
@@ -522,6 +525,7 @@ class Container:
 
     def _sweep(self, now_s: float) -> None:
         self.peers.sweep(now_s)
+        self.watermark.look(self.limits.memory_watermark)
         detach_unfinished(self.core, self.peers, self.limits.delivery_timeout_s)
         self.security.tick(now_s)
         self._balance.tick(now_s)

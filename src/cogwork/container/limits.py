@@ -67,6 +67,9 @@ UNSENT_BYTES = 1024 * 1024
 HELD_BYTES = 256 * 1024 * 1024
 """Beyond it no sender's window is widened, whoever it is: the process must stay alive."""
 
+MEMORY_WATERMARK = 0.8
+"""Of what there is: the rest is for what consumers need, and for the system."""
+
 DELIVERY_TIMEOUT_S = 300.0
 """The biggest message that is allowed by default, over 4 MBit/s."""
 
@@ -121,6 +124,7 @@ class Limits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         unsent_bytes: For each connection, bytes that its peer has not yet taken.
         held_bytes: For all connections together, messages that wait for receivers outside queues,
             those that have come in part, and what peers have not taken.
+        memory_watermark: Share of the memory there is, above which publishers wait.
         delivery_timeout_s: From a delivery's first frame to its last.
         authentication_timeout_s: From accept to open.
         idle_timeout_s: Silence after which a peer is gone; announced to it.
@@ -156,6 +160,7 @@ class Limits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     link_credit: Count = LINK_CREDIT
     unsent_bytes: Count = UNSENT_BYTES
     held_bytes: Annotated[int, Meta(ge=1, le=2**63 - 1)] = HELD_BYTES
+    memory_watermark: Annotated[float, Meta(gt=0, lt=1)] = MEMORY_WATERMARK
     delivery_timeout_s: Positive = DELIVERY_TIMEOUT_S
     authentication_timeout_s: Positive = AUTHENTICATION_TIMEOUT_S
     idle_timeout_s: Annotated[float, Meta(gt=0, lt=IDLE_TIMEOUT_S_MAX)] = IDLE_TIMEOUT_S

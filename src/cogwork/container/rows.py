@@ -61,7 +61,7 @@ __all__ = (
 
 CONTAINER = (
     *("name", "version", "process_id", "incarnation", "since", "uptime_s", "cpu_s"),
-    *("resident_bytes", "is_draining", "endpoints", "vhosts", "connections_accepted"),
+    *("resident_bytes", "memory", "is_draining", "endpoints", "vhosts", "connections_accepted"),
     *(
         "connections_refused",
         "connections_redirected",
@@ -159,6 +159,10 @@ def container_row(container: Container) -> Row:
         "uptime_s": round(now_s - container.started_at, 3),
         "cpu_s": round(time.process_time(), 3),
         "resident_bytes": resident_bytes(),
+        "memory": {
+            "limit_bytes": container.watermark.limit_bytes,
+            "are_publishers_blocked": container.watermark.is_passed,
+        },
         "is_draining": container.peers.is_draining,
         "endpoints": container.endpoints,
         "vhosts": list(container.vhosts),

@@ -89,6 +89,16 @@ class CreditingEnd(ReceivingEnd):
         self.window = 0
         self._take_back_credit()
 
+    def resume_credit(self, window: int) -> None:
+        """Gives credit again after `end_credit`.
+
+        Args:
+            window: Deliveries that may be unsettled or held.
+        """
+        if self.window == 0 and not self.detached:
+            self.window = window
+            self.top_up()
+
     def flow_later(self):
         if not self.flow_due and not self.detached:
             self.flow_due = True

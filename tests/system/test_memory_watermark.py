@@ -1,0 +1,48 @@
+"""A container that is short of memory: publishers wait, consumers and the operator go on."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import cogwork
+from cogwork.container.config import parse
+from cogwork.container.container import Container
+
+from .stories import eventually, story
+
+if TYPE_CHECKING:
+    import pytest
+
+
+@story
+async def test_publishers_wait_and_consumers_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    used = 0
+    monkeypatch.setattr("cogwork.container.watermark.resident_bytes", lambda: used)
+    container = Container(parse('id = "north"\n[[listen]]\nport = 0\n', "test"))
+    await container.start()
+    try:
+        async with (
+            cogwork.connect(container.endpoints[0]) as client,
+            client.publisher("queue/a") as publisher,
+        ):
+            for number in range(3):
+                await publisher.send(number)
+            used = 1 << 60
+            await eventually(lambda: container.watermark.is_passed, "memory is short")
+            waiting = asyncio.create_task(publisher.send(3))
+            async with client.publisher("queue/a") as late:
+                waiting_too = asyncio.create_task(late.send(4))
+                async with client.consume("queue/a") as items:
+                    arrivals = aiter(items)
+                    for number in range(3):
+                        item = await anext(arrivals)
+                        assert item.body == number
+                        await item.accept()
+                    assert not waiting.done()
+                    assert not waiting_too.done()
+                    used = 0
+                    await asyncio.wait_for(asyncio.gather(waiting, waiting_too), 20)
+                    assert {(await anext(arrivals)).body for _ in range(2)} == {3, 4}
+    finally:
+        await container.stop(drain_timeout_s=0)
