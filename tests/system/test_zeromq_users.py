@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 GatewayError = session.GatewayError
 
 USERS = """
+[security_log]
+to = "file"
+path = "security.log"
+
 [anonymous]
 permissions = [
     { address = "#", rights = ["send", "receive", "manage"] },
@@ -72,6 +76,10 @@ class World:
     def client(self, name: str, kind: str = "roundrobin", **options: object) -> Client:
         """Connects a client with somebody's keys."""
         return self.running.client(kind, keys=self.keys(name), **options)
+
+    def security_log(self) -> str:
+        """Returns what the security log tells."""
+        return (self.folder / "security.log").read_text()
 
     def log(self) -> str:
         """Returns what the container has said."""
@@ -124,6 +132,11 @@ def test_who_has_only_the_gateways_public_key_gets_nowhere(world: World) -> None
                 stranger.send(verb, header)
         assert not stranger.socket.poll(500)
     within(30, lambda: world.running.status()["refused_keys"] >= 2, "strangers' keys are refused")
+    told = [json.loads(line) for line in world.security_log().splitlines()]
+    refused = [each for each in told if each["event"] == "connection_refused"]
+    assert {(each["peer"], each["listener"], each["reason"]) for each in refused} == {
+        ("127.0.0.1", "gateway zeromq", "its key is no user's")
+    }
     assert world.running.status()["received"] == before["received"]
     goes_on(world)
 

@@ -59,6 +59,22 @@ class Declared:
         text = json.dumps({"removed": name}, ensure_ascii=False)
         click.echo(text if as_json else visible(f"{name} removed"))
 
+    def add_remove(self, group: click.Group, text: str) -> None:
+        """Give a group its command `remove`, of a name.
+
+        Args:
+            group: Of commands.
+            text: The help of the command.
+        """
+
+        @group.command("remove", help=text)
+        @click.argument("url", callback=single_url)
+        @click.argument("name")
+        @certified
+        @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+        def remove(url: str, name: str, as_json: bool) -> None:
+            self.remove(url, name, as_json=as_json)
+
     def add_list(self, group: click.Group, text: str) -> None:
         """Give a group its command `list`.
 

@@ -49,17 +49,11 @@ def set_(url: str, name: str, value: float, as_json: bool) -> None:
     DECLARED.tell(DECLARED.ask(url, "UPDATE", name, {"value": value}), "set", as_json=as_json)
 
 
-@limit.command("remove")
-@click.argument("url", callback=single_url)
-@click.argument("name")
-@certified
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def remove(url: str, name: str, as_json: bool) -> None:
+DECLARED.add_remove(
+    limit,
     """Remove a limit that was set.
 
     That of each container's file holds again.
-    """
-    DECLARED.remove(url, name, as_json=as_json)
-
-
+    """,
+)
 DECLARED.add_list(limit, "List the limits of a container.")

@@ -129,16 +129,7 @@ def set_(
     DECLARED.tell(DECLARED.ask(url, "UPDATE", name, options), "changed", as_json=as_json)
 
 
-@user.command("remove")
-@click.argument("url", callback=single_url)
-@click.argument("name")
-@certified
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def remove(url: str, name: str, as_json: bool) -> None:
-    """Remove a user; its connections are closed everywhere."""
-    DECLARED.remove(url, name, as_json=as_json)
-
-
+DECLARED.add_remove(user, "Remove a user; its connections are closed everywhere.")
 DECLARED.add_list(user, "List the users that hold in a container.")
 
 

@@ -46,18 +46,12 @@ def add(url: str, name: str, as_json: bool) -> None:
     DECLARED.tell(DECLARED.ask(url, "CREATE", name, {}), "added", as_json=as_json)
 
 
-@vhost.command("remove")
-@click.argument("url", callback=single_url)
-@click.argument("name")
-@certified
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def remove(url: str, name: str, as_json: bool) -> None:
+DECLARED.add_remove(
+    vhost,
     """Remove a virtual host with all that is in it.
 
     Connections to it are closed, and its queues are deleted with what they hold, in all containers.
     Streams and replicated queues are not: delete them first.
-    """
-    DECLARED.remove(url, name, as_json=as_json)
-
-
+    """,
+)
 DECLARED.add_list(vhost, "List the virtual hosts of a container.")

@@ -60,6 +60,7 @@ class GatewayContext:
         now_s: The monotonic clock.
         token: Makes secrets: so many random bytes.
         warn: Tells the operator.
+        note_refusal: Tells the security log of a client that may not connect: where it is, and why.
         open_door: Opens the door; the sender hears of outcomes. With a user, that one's
             permissions hold. Without one everything is allowed but to manage, while no user is
             configured, and nothing as soon as there is one; never what anonymous clients may do.
@@ -73,6 +74,7 @@ class GatewayContext:
     now_s: Callable[[], float]
     token: Callable[[int], bytes]
     warn: Callable[[str], None]
+    note_refusal: Callable[[str, str], None]
     open_door: Callable[[Sender, str | None], Door]
     is_user: Callable[[str], bool]
     has_users: bool

@@ -61,6 +61,7 @@ class Gateways:
         self._inner: dict[GatewayDoor, Connection] = {}
         self._readiness: Readiness | None = None
         self._ticked_s = 0.0
+        self._security = access.security
         self._container_id = container_id
         self._gateways = self._made(options, access.is_user, has_users=access.has_users)
 
@@ -80,6 +81,7 @@ class Gateways:
                     now_s=time.monotonic,
                     token=os.urandom,
                     warn=partial(log.warning, "gateway %s: %s", name),
+                    note_refusal=partial(self._note_refusal, name),
                     open_door=partial(self._open_door, name),
                     is_user=is_user,
                     has_users=has_users,
@@ -87,6 +89,11 @@ class Gateways:
             )
             for name, values in options.items()
         }
+
+    def _note_refusal(self, name: str, peer: str, reason: str) -> None:
+        """Has the security log tell of a client that a gateway does not let in."""
+        listener = f"gateway {name}"
+        self._security.event("connection_refused", peer=peer, listener=listener, reason=reason)
 
     def check(self, options: Mapping[str, Mapping[str, object]], users: Iterable[User]) -> None:
         """Checks another configuration, of gateways that are not to start.

@@ -99,6 +99,11 @@ def clients_in(directory: str | None) -> dict[bytes, str] | None:
     return clients
 
 
+def _address_in(request: list[bytes]) -> str:
+    """Return where a client is, as a request of RFC 27 says."""
+    return request[3].decode(errors="replace") if len(request) > 3 else ""
+
+
 class Gatekeeper:
     """Answers a context's questions who may connect, on the event loop."""
 
@@ -107,7 +112,7 @@ class Gatekeeper:
         context: zmq.Context[zmq.Socket[bytes]],
         keys: Keys,
         is_user: Callable[[str], bool],
-        on_refused: Callable[[], None],
+        on_refused: Callable[[str], None],
         warn: Callable[[str], None],
     ) -> None:
         """Takes questions from now on.
@@ -116,7 +121,7 @@ class Gatekeeper:
             context: Whose sockets ask.
             keys: Says who may.
             is_user: Tells whether there is a user of a name.
-            on_refused: Called for each who may not.
+            on_refused: Called with where each is that may not.
             warn: Tells the operator.
         """
         self._is_user = is_user
@@ -154,7 +159,7 @@ class Gatekeeper:
             if self._is_known(key):
                 # ZeroMQ keeps this for the connection, and whose key it is may change meanwhile.
                 return [version, number, b"200", b"OK", key, b""]
-        self._on_refused()
+        self._on_refused(_address_in(request))
         return [version, number, b"400", b"this key may not connect", b"", b""]
 
     def _is_known(self, key: bytes) -> bool:

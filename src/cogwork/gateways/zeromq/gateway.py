@@ -132,8 +132,9 @@ class ZeromqGateway:
             account.open()
         return account
 
-    def _on_refused(self) -> None:
+    def _on_refused(self, peer: str) -> None:
         self.refused_keys += 1
+        self._context.note_refusal(peer, "its key is no user's")
 
     def tick(self, now_s: float) -> None:
         """Lets time pass: leases, deadlines, clients that were slow."""
