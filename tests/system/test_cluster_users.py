@@ -191,7 +191,7 @@ def test_virtual_hosts_and_limits_come_and_go(cluster: Cluster) -> None:
         within(READY_TIMEOUT_S, lambda: in_blue(b) == 1, "a client is in it")
         done("vhost", "remove", c.url, "blue")
         for member in (a, b, c):
-            within(READY_TIMEOUT_S, lambda: not has_blue(member), f"{member.id} has it no more")  # noqa: B023  # called at once
+            within(READY_TIMEOUT_S, partial(lacks_blue, member), f"{member.id} has it no more")
         assert held.wait(READY_TIMEOUT_S) != ExitCode.OK
     finally:
         held.kill()
@@ -214,7 +214,7 @@ def check_limits(a: Member, b: Member, c: Member) -> None:
     for member in (a, b, c):
         within(
             READY_TIMEOUT_S,
-            lambda: limits_of(member) == before | {"connections_per_user": 7},  # noqa: B023  # called at once
+            partial(has_limits, member, before | {"connections_per_user": 7}),
             f"{member.id} goes by it",
         )
     rows = json.loads(done("limit", "list", c.url, "--json").stdout)
@@ -239,6 +239,14 @@ def vhosts_of(member: Member) -> list[dict[str, Any]]:
 
 def has_blue(member: Member) -> bool:
     return [(row["name"], row["origin"]) for row in vhosts_of(member)] == [("blue", "cluster")]
+
+
+def lacks_blue(member: Member) -> bool:
+    return not has_blue(member)
+
+
+def has_limits(member: Member, limits: dict[str, Any]) -> bool:
+    return limits_of(member) == limits
 
 
 def in_blue(member: Member) -> int:

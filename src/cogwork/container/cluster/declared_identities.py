@@ -110,7 +110,7 @@ class DeclaredIdentities:
         there = cluster.declarations.find(kind, "", name)
         if kind == VHOST and is_new and self._is_own_vhost(name):
             raise ValueError(f"virtual host {name!r:.200} is in this container's configuration")
-        problem = problem_of_limit(name, options.get("value")) if kind == LIMIT else ""  # type: ignore[arg-type] # or none
+        problem = problem_of_limit(name, options.get("value")) if kind == LIMIT else ""
         if problem:
             raise ValueError(problem)
         # A limit is always there: its file's.

@@ -25,15 +25,15 @@ __all__ = ("VALUE_MAX", "declared_limits", "problem_of_limit", "problem_of_value
 VALUE_MAX = 2.0**63
 
 
-def problem_of_value(value: Value) -> str:
+def problem_of_value(value: object) -> str:
     """Say what is wrong with a number that no container could take; empty where nothing is."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not 0 <= value < VALUE_MAX:  # type: ignore[operator] # it is a number here
-        return f"value is {value!r:.80} (expected a number from 0, below 2^63)"
-    return ""
+    is_flag = isinstance(value, bool)
+    if isinstance(value, int | float) and not is_flag and 0 <= value < VALUE_MAX:
+        return ""
+    return f"value is {value!r:.80} (expected a number from 0, below 2^63)"
 
 
-def problem_of_limit(name: str, value: Value) -> str:
+def problem_of_limit(name: str, value: object) -> str:
     """Say what is wrong with a limit, as this version knows them; empty where nothing is.
 
     Args:
