@@ -201,6 +201,49 @@ def test_no_two_test_files_have_one_name() -> None:
     assert sorted(flat) == sorted(set(flat))
 
 
+def glossary() -> list[tuple[str, list[str]]]:
+    """Lists the terms of the glossary, each with the modules or classes where it is at home."""
+    text = (ROOT / "docs" / "glossary.md").read_text()
+    rows = re.findall(r"^\| ([^|]+) \| [^|]+ \| (`[^|]+`) \|$", text, re.MULTILINE)
+    return [(term, re.findall(r"`([\w.]+)`", places)) for term, places in rows]
+
+
+def texts_of(place: str) -> list[str]:
+    """Returns what a package, a module or a class of a module holds; nothing where it is missing.
+
+    Args:
+        place: `cogwork.package`, `cogwork.package.module` or `cogwork.package.module.Class`.
+    """
+    path = ROOT.joinpath("src", *place.split("."))
+    if path.is_dir():
+        return [each.read_text() for each in path.rglob("*.py*") if each.suffix != ".pyc"]
+    texts = [
+        path.with_suffix(ending).read_text()
+        for ending in (".py", ".pyx", ".pxd")
+        if path.with_suffix(ending).exists()
+    ]
+    module, _, name = place.rpartition(".")
+    if texts or not name[:1].isupper():
+        return texts
+    return [text for text in texts_of(module) if re.search(rf"^class {name}\b", text, re.MULTILINE)]
+
+
+def test_the_glossary_has_each_term_once_and_in_order() -> None:
+    terms = [term.casefold() for term, _ in glossary()]
+    assert len(terms) >= 80
+    assert terms == sorted(set(terms))
+
+
+@pytest.mark.parametrize(("term", "places"), glossary(), ids=[term for term, _ in glossary()])
+def test_a_term_of_the_glossary_is_found_where_it_is_said_to_be(
+    term: str, places: list[str]
+) -> None:
+    """The words in brackets tell two meanings apart, and need not be there."""
+    words = re.sub(r" \(.*\)", "", term).replace("-", " ").split()
+    pattern = re.compile(r"[\s_#-]*".join(words), re.IGNORECASE)
+    assert [p for p in places if not any(map(pattern.search, texts_of(p)))] == []
+
+
 @pytest.mark.parametrize("folder", [SOURCES, ROOT / "tests"], ids=name_of)
 def test_every_folder_is_on_the_page_that_says_where_things_are(folder: Path) -> None:
     page = (ROOT / "docs" / "internals" / "README.md").read_text()

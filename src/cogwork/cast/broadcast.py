@@ -1,4 +1,4 @@
-"""Broadcast: the order is made by a stream, for cogs in many processes.
+"""Broadcast: the order is made by a stream, for cogs in many processes (*plants*).
 
 Theory of operation. What is sent waits in a list; one task appends all that waits at once and takes
 the next when that is answered, so that batches grow with the load. All cogs that have caught up are
