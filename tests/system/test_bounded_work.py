@@ -11,7 +11,6 @@ import asyncio
 import contextlib
 import socket
 import struct
-import threading
 import time
 from typing import TYPE_CHECKING
 
@@ -25,6 +24,8 @@ from cogwork.amqp.terminus import Source, Target
 from cogwork.dataplane.encoding.codec import encode
 from cogwork.router.selectors import STEPS_MAX
 
+from .honest import beside
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -32,9 +33,6 @@ if TYPE_CHECKING:
 
 TURN_MAX_S = 0.2
 """Some times what the dearest selector that is allowed takes for a message, with all the rest."""
-
-HONEST_P99_MAX_S = 1.0
-"""A machine that is busy with other tests is not as late as that; the attacks made it so by far."""
 
 WAIT_S = 60.0
 
@@ -52,53 +50,13 @@ def running() -> Iterator[Stalls]:
         yield container
 
 
-class Honest(threading.Thread):
-    """Publishes to itself again and again, and notes how long that takes."""
-
-    def __init__(self, url: str) -> None:
-        super().__init__(daemon=True)
-        self._url = url
-        self._is_over = threading.Event()
-        self.is_ready = threading.Event()
-        self.took_s: list[float] = []
-
-    def run(self) -> None:
-        asyncio.run(self._publish())
-
-    async def _publish(self) -> None:
-        async with (
-            cogwork.connect(self._url) as client,
-            client.subscribe("topic/honest") as mine,
-            client.publisher("topic/honest") as publisher,
-        ):
-            arrivals = aiter(mine)
-            while not self._is_over.is_set():
-                start_s = time.monotonic()
-                await publisher.send(b"x")
-                await anext(arrivals)
-                self.took_s.append(time.monotonic() - start_s)
-                self.is_ready.set()
-                await asyncio.sleep(0.01)
-
-    def end(self) -> None:
-        self._is_over.set()
-        self.join(WAIT_S)
-
-
 @contextlib.contextmanager
 def undisturbed(running: Stalls) -> Iterator[None]:
     """Times the turns of a block, with an honest client beside it that must not notice."""
-    honest = Honest(running.url)
-    honest.start()
-    assert honest.is_ready.wait(WAIT_S)
-    running.reset()
-    try:
+    with beside(running.url):
+        running.reset()
         yield
-    finally:
-        honest.end()
-    took_s = sorted(honest.took_s)
     assert running.longest_s < TURN_MAX_S
-    assert took_s[len(took_s) * 99 // 100] < HONEST_P99_MAX_S
 
 
 async def subscribed(

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from .attackers import ATTACKER, HELPER, Stranger, refusal, undisturbed
+from .attackers import ATTACKER, HELPER, Stranger, refusal
+from .honest import undisturbed
 from .served import Served, served
 from .stories import story
 

@@ -28,8 +28,8 @@ from .attackers import (
     HONEST_MAX_S,
     Stranger,
     refusal,
-    undisturbed,
 )
+from .honest import undisturbed
 from .raw_logins import log_in
 from .stories import eventually, story
 

@@ -14,11 +14,13 @@ import zmq.auth
 
 from cogwork.cli.exit_codes import ExitCode
 
+from .honest import beside, gateway_url
 from .served import COGWORK, within
 from .zeromq_mesh import gateway, session
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from .zeromq_mesh import Client, Gateway
@@ -68,10 +70,11 @@ class World:
         self.folder = folder
         self.server, _ = zmq.auth.load_certificate(folder / "gateway.key")
 
-    def keys(self, name: str) -> object:
+    def keys(self, name: str) -> tuple[bytes, bytes, bytes]:
         """Returns the keys of a user, or of whom keys were made for."""
         found = zmq.auth.load_certificate(self.folder / "secrets" / f"{name}.key_secret")
-        return session.Keys(self.server, *found)
+        made: tuple[bytes, bytes, bytes] = session.Keys(self.server, *found)
+        return made
 
     def client(self, name: str, kind: str = "roundrobin", **options: object) -> Client:
         """Connects a client with somebody's keys."""
@@ -109,36 +112,33 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         yield World(running, folder)
 
 
-def goes_on(world: World) -> None:
-    """Sees to it that an honest client is served."""
-    service, caller = world.client("alice"), world.client("alice")
-    service.register("honest")
-    caller.send("CALL", {"id": 1, "to": "honest", "timeout_s": 20}, "x")
-    service.serve_one(lambda request: request.body)
-    assert caller.receive().body == "x"
-    service.send("BYE", {})
-    caller.send("BYE", {})
+def undisturbed(world: World) -> AbstractContextManager[None]:
+    """Has an honest client go on beside a block, which must not notice."""
+    return beside(gateway_url(world.running.kinds["roundrobin"], world.keys("alice")), "gateway")
 
 
 def test_who_has_only_the_gateways_public_key_gets_nowhere(world: World) -> None:
-    before = world.running.status()
-    strangers = [world.running.client(session="x")]
-    strangers.append(world.client("stranger", session="x"))
-    strangers.append(world.client("carol", session="x"))
-    for stranger in strangers:
-        stranger.socket.sndtimeo = 300  # once it has been refused, there is nobody to send to
-        for verb, header in (("HELLO", {}), ("CAST", {"address": "unicast/honest"})):
-            with suppress(zmq.Again):
-                stranger.send(verb, header)
-        assert not stranger.socket.poll(500)
-    within(30, lambda: world.running.status()["refused_keys"] >= 2, "strangers' keys are refused")
+    with undisturbed(world):
+        before = world.running.status()
+        strangers = [world.running.client(session="x")]
+        strangers.append(world.client("stranger", session="x"))
+        strangers.append(world.client("carol", session="x"))
+        for stranger in strangers:
+            stranger.socket.sndtimeo = 300  # once it is refused, there is nobody to send to
+            for verb, header in (("HELLO", {}), ("CAST", {"address": "unicast/stranger"})):
+                with suppress(zmq.Again):
+                    stranger.send(verb, header)
+            assert not stranger.socket.poll(500)
+        within(
+            30, lambda: world.running.status()["refused_keys"] >= 2, "strangers' keys are refused"
+        )
+        assert world.running.status()["sessions"] == before["sessions"]
+        assert "unicast/stranger" not in world.running.addresses()
     told = [json.loads(line) for line in world.security_log().splitlines()]
     refused = [each for each in told if each["event"] == "connection_refused"]
     assert {(each["peer"], each["listener"], each["reason"]) for each in refused} == {
         ("127.0.0.1", "gateway zeromq", "its key is no user's")
     }
-    assert world.running.status()["received"] == before["received"]
-    goes_on(world)
 
 
 def test_a_key_file_that_is_no_users_is_told(world: World) -> None:
@@ -167,14 +167,14 @@ def manage(client: Client, operation: str, kind: str, name: str) -> Any:
 
 
 def test_without_a_grant_nobody_manages_anything(world: World) -> None:
-    for name in ("alice", "bob"):
-        client = world.client(name)
-        for asked in OPERATIONS:
-            answer = manage(client, *asked)
-            assert answer.verb == "ERROR", answer
-            assert "no permission" in answer.header["text"], answer
-    assert "queue/made" not in world.running.addresses()
-    goes_on(world)
+    with undisturbed(world):
+        for name in ("alice", "bob"):
+            client = world.client(name)
+            for asked in OPERATIONS:
+                answer = manage(client, *asked)
+                assert answer.verb == "ERROR", answer
+                assert "no permission" in answer.header["text"], answer
+        assert "queue/made" not in world.running.addresses()
 
 
 def test_who_has_the_grant_manages(world: World) -> None:
