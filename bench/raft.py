@@ -16,10 +16,10 @@ from random import Random
 from time import process_time
 from typing import TYPE_CHECKING
 
-from cogwork.consensus.raft.core import Recovered
-from cogwork.consensus.raft.host import RaftHost
-from cogwork.consensus.raft.membership import Membership
-from cogwork.consensus.raft.snapshot import Snapshot
+from cogwork.raft.core import Recovered
+from cogwork.raft.host import RaftHost
+from cogwork.raft.membership import Membership
+from cogwork.raft.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from cogwork import Message
-from cogwork.spi import Effect, MessageNode, NodeContext
+from cogwork.plugin import Effect, MessageNode, NodeContext
 
 
 class WordCounter(MessageNode):

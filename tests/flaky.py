@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from cogwork.consensus.errors import ConsensusError, Unavailable, Unknown
-from cogwork.consensus.orb import CAPABILITIES, OrbHost
+from cogwork.engines.orb import CAPABILITIES, OrbHost
+from cogwork.plugin.engine.errors import ConsensusError, Unavailable, Unknown
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-    from cogwork.consensus.batch import Batch, Chunk
-    from cogwork.consensus.capabilities import Capabilities
-    from cogwork.consensus.engine import Appended, Bounds, Engine, EngineContext
+    from cogwork.plugin.engine.batch import Batch, Chunk
+    from cogwork.plugin.engine.capabilities import Capabilities
+    from cogwork.plugin.engine.contract import Appended, Bounds, Engine, EngineContext
 
 
 class Faults:

@@ -8,26 +8,26 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from mains import Files, Mains, put
 
-from cogwork.consensus.raft.entries import Entry, Kind
-from cogwork.consensus.raft.membership import Membership
-from cogwork.consensus.raft.ready import HardState, Write
-from cogwork.consensus.raft.snapshot import Snapshot
-from cogwork.consensus.raft.storage import NoStorage
-from cogwork.consensus.replicated.journal import Journal
-from cogwork.consensus.replicated.journal_records import (
+from cogwork.log.directory import Directory
+from cogwork.log.disk_queue import DiskQueue
+from cogwork.log.errors import LogError
+from cogwork.log.record import OVERHEAD_BYTES, Record
+from cogwork.log.wal import Wal
+from cogwork.raft.entries import Entry, Kind
+from cogwork.raft.membership import Membership
+from cogwork.raft.ready import HardState, Write
+from cogwork.raft.snapshot import Snapshot
+from cogwork.raft.storage import NoStorage
+from cogwork.replication.journal import Journal
+from cogwork.replication.journal_records import (
     COMPACTED,
     ENTRY,
     ENTRY_AGAIN,
     HARD_STATE,
     INSTALLED,
 )
-from cogwork.consensus.replicated.replayed import Replayed
-from cogwork.consensus.replicated.writing import Writing
-from cogwork.log.directory import Directory
-from cogwork.log.disk_queue import DiskQueue
-from cogwork.log.errors import LogError
-from cogwork.log.record import OVERHEAD_BYTES, Record
-from cogwork.log.wal import Wal
+from cogwork.replication.replayed import Replayed
+from cogwork.replication.writing import Writing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

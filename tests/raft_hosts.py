@@ -6,22 +6,22 @@ from collections import defaultdict
 from random import Random
 from typing import TYPE_CHECKING
 
-from cogwork.consensus.errors import ConsensusError
-from cogwork.consensus.raft.core import Recovered
-from cogwork.consensus.raft.entries import Kind
-from cogwork.consensus.raft.host import RaftHost
-from cogwork.consensus.raft.membership import Membership
-from cogwork.consensus.raft.ready import HardState
-from cogwork.consensus.raft.settings import Settings
-from cogwork.consensus.raft.snapshot import Snapshot
+from cogwork.plugin.engine.errors import ConsensusError
+from cogwork.raft.core import Recovered
+from cogwork.raft.entries import Kind
+from cogwork.raft.host import RaftHost
+from cogwork.raft.membership import Membership
+from cogwork.raft.ready import HardState
+from cogwork.raft.settings import Settings
+from cogwork.raft.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from cogwork.consensus.raft.entries import Entry
-    from cogwork.consensus.raft.group import Group
-    from cogwork.consensus.raft.host import HostReady
-    from cogwork.consensus.raft.ready import Event, Write
+    from cogwork.raft.entries import Entry
+    from cogwork.raft.group import Group
+    from cogwork.raft.host import HostReady
+    from cogwork.raft.ready import Event, Write
 
 STEP_S = 0.01
 

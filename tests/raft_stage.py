@@ -13,22 +13,22 @@ from typing import TYPE_CHECKING
 
 from raft_telling import event_text, message_text, state_text
 
-from cogwork.consensus.errors import ConsensusError
-from cogwork.consensus.raft.core import Recovered
-from cogwork.consensus.raft.entries import Entry, Kind
-from cogwork.consensus.raft.group import Group
-from cogwork.consensus.raft.membership import Membership
-from cogwork.consensus.raft.pace import Pace
-from cogwork.consensus.raft.ready import HardState
-from cogwork.consensus.raft.settings import Settings
-from cogwork.consensus.raft.snapshot import Snapshot
-from cogwork.consensus.raft.wire import VERSION, decode, encode
+from cogwork.plugin.engine.errors import ConsensusError
+from cogwork.raft.core import Recovered
+from cogwork.raft.entries import Entry, Kind
+from cogwork.raft.group import Group
+from cogwork.raft.membership import Membership
+from cogwork.raft.pace import Pace
+from cogwork.raft.ready import HardState
+from cogwork.raft.settings import Settings
+from cogwork.raft.snapshot import Snapshot
+from cogwork.raft.wire import VERSION, decode, encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from cogwork.consensus.raft.messages import Message
-    from cogwork.consensus.raft.ready import Ready, Write
+    from cogwork.raft.messages import Message
+    from cogwork.raft.ready import Ready, Write
 
 TURNS_MAX = 1000
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cogwork.consensus.raft.entries import Entry, Kind
-from cogwork.consensus.raft.membership import Membership
-from cogwork.consensus.raft.messages import Commit
-from cogwork.consensus.raft.ready import (
+from cogwork.raft.entries import Entry, Kind
+from cogwork.raft.membership import Membership
+from cogwork.raft.messages import Commit
+from cogwork.raft.ready import (
     LeaderChanged,
     MembershipChanged,
     ReadFailed,
@@ -17,9 +17,9 @@ from cogwork.consensus.raft.ready import (
 )
 
 if TYPE_CHECKING:
-    from cogwork.consensus.raft.group import Group
-    from cogwork.consensus.raft.messages import Message
-    from cogwork.consensus.raft.ready import Event
+    from cogwork.raft.group import Group
+    from cogwork.raft.messages import Message
+    from cogwork.raft.ready import Event
 
 __all__ = ("event_text", "message_text", "state_text")
 

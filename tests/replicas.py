@@ -7,21 +7,21 @@ import itertools
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from cogwork.consensus.batch import Batch
-from cogwork.consensus.engine import CaughtUp, Origin
-from cogwork.consensus.raft.settings import Settings
-from cogwork.consensus.replicated.placement import Placement
-from cogwork.consensus.replicated.service import RaftService
 from cogwork.dataplane.disk import Disk
 from cogwork.log.directory import Directory
 from cogwork.log.disk_queue import DiskQueue
 from cogwork.log.wal import Wal
+from cogwork.plugin.engine.batch import Batch
+from cogwork.plugin.engine.contract import CaughtUp, Origin
+from cogwork.plugin.engine.placement import Placement
+from cogwork.raft.settings import Settings
+from cogwork.replication.service import RaftService
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
     from pathlib import Path
 
-    from cogwork.consensus.replicated.engine import RaftEngine
+    from cogwork.replication.engine import RaftEngine
 
 SETTINGS = Settings(quiesce_s=2.0)
 FIRST = Placement(["a", "b", "c"], founders=["a", "b", "c"])

@@ -31,8 +31,9 @@ LAYERS = (
     "dataplane",
     "router",
     "log",
-    "consensus",
-    "spi",
+    "plugin",
+    "raft",
+    "replication",
     "nodes",
     "io",
     "container",
@@ -56,8 +57,8 @@ TABLES = {
     "dataplane.md": ("dataplane",),
     "log.md": ("log",),
     "mesh.md": ("router/mesh",),
-    "raft.md": ("consensus/raft",),
-    "replication.md": ("consensus/replicated", "container/cluster"),
+    "raft.md": ("raft",),
+    "replication.md": ("replication", "container/cluster"),
     "tunnels.md": ("container/mesh",),
 }
 """Pages of `docs/internals` that end with a table of the files in these packages."""
@@ -137,7 +138,7 @@ def test_declarations_keep_to_the_layers_too(path: Path) -> None:
 
 def test_every_hook_of_a_node_is_documented() -> None:
     page = (ROOT / "docs" / "nodes.md").read_text()
-    tree = ast.parse((SOURCES / "spi" / "node.py").read_text())
+    tree = ast.parse((SOURCES / "plugin" / "node.py").read_text())
     node = next(n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == "Node")
     hooks = [each.name for each in node.body if isinstance(each, ast.FunctionDef)]
     assert len(hooks) >= 6

@@ -11,6 +11,10 @@ from __future__ import annotations
 
 import importlib
 
+from cogwork import moved
+
+moved.install()
+
 __version__ = "0.1.0.dev0"
 
 _MODULES = frozenset({"client", "inbox", "schema", "sync", "testing"})
@@ -19,9 +23,9 @@ _NAMES = {
         ("CogworkError", "Condition", "EncodeError", "LocalProtocolError"), "cogwork.amqp.errors"
     ),
     "EventLoop": "cogwork.io.loop",
-    **dict.fromkeys(("FromOffset", "FromTime", "Origin"), "cogwork.consensus.engine"),
+    **dict.fromkeys(("FromOffset", "FromTime", "Origin"), "cogwork.plugin.engine.contract"),
     **dict.fromkeys(
-        ("BeyondEnd", "Busy", "InvalidAppend", "Truncated"), "cogwork.consensus.errors"
+        ("BeyondEnd", "Busy", "InvalidAppend", "Truncated"), "cogwork.plugin.engine.errors"
     ),
     **dict.fromkeys(("Cog", "CogFailed", "Orb", "broadcast", "nearcast"), "cogwork.cast"),
     **dict.fromkeys(

@@ -56,13 +56,13 @@ from cogwork.client import Unreachable as Unreachable
 from cogwork.client import Unserialisable as Unserialisable
 from cogwork.client import connect as connect
 from cogwork.client import current_call as current_call
-from cogwork.consensus.engine import FromOffset as FromOffset
-from cogwork.consensus.engine import FromTime as FromTime
-from cogwork.consensus.engine import Origin as Origin
-from cogwork.consensus.errors import BeyondEnd as BeyondEnd
-from cogwork.consensus.errors import Busy as Busy
-from cogwork.consensus.errors import InvalidAppend as InvalidAppend
-from cogwork.consensus.errors import Truncated as Truncated
 from cogwork.io.loop import EventLoop as EventLoop
+from cogwork.plugin.engine.contract import FromOffset as FromOffset
+from cogwork.plugin.engine.contract import FromTime as FromTime
+from cogwork.plugin.engine.contract import Origin as Origin
+from cogwork.plugin.engine.errors import BeyondEnd as BeyondEnd
+from cogwork.plugin.engine.errors import Busy as Busy
+from cogwork.plugin.engine.errors import InvalidAppend as InvalidAppend
+from cogwork.plugin.engine.errors import Truncated as Truncated
 
 __version__: str

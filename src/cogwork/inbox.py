@@ -29,7 +29,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from cogwork.amqp.errors import CogworkError, Condition, DecodeError
-from cogwork.consensus.engine import FromOffset, Origin
 from cogwork.inbox_database import (
     Connection,
     Cursor,
@@ -38,13 +37,14 @@ from cogwork.inbox_database import (
     ParamStyle,
     RowcountUnknown,
 )
+from cogwork.plugin.engine.contract import FromOffset, Origin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from cogwork.client.stream import Stream
-    from cogwork.consensus.engine import Start
     from cogwork.dataplane.client.stream_records import Record
+    from cogwork.plugin.engine.contract import Start
 
 __all__ = (
     "AnotherStream",

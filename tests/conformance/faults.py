@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, ClassVar
 
 import pytest
 
-from cogwork.consensus.batch import Batch, Chunk
-from cogwork.consensus.engine import Appended, CaughtUp, FromOffset, Origin, WatchfulEngine
-from cogwork.consensus.errors import Busy, Unavailable, Unknown
+from cogwork.plugin.engine.batch import Batch, Chunk
+from cogwork.plugin.engine.contract import Appended, CaughtUp, FromOffset, Origin, WatchfulEngine
+from cogwork.plugin.engine.errors import Busy, Unavailable, Unknown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from cogwork.cli.servers.process import Server
-    from cogwork.consensus.engine import Engine, EngineHost
+    from cogwork.plugin.engine.contract import Engine, EngineHost
 
 
 RECORDS = 7

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 import pytest
 
 from cogwork.cli.servers.process import Missing, Server
-from cogwork.consensus.engine import EngineContext
+from cogwork.plugin.engine.contract import EngineContext
 
 from .faults import survive_the_leader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from cogwork.consensus.durability import Durability
-    from cogwork.consensus.engine import EngineFactory, EngineHost
+    from cogwork.plugin.engine.contract import EngineFactory, EngineHost
+    from cogwork.plugin.engine.durability import Durability
 
 AnyServer = TypeVar("AnyServer", bound=Server)
 

@@ -11,7 +11,7 @@ import pytest
 import cogwork
 from cogwork.cast import CanonicalMessage, Cast
 from cogwork.cast.conformance import CastConformance
-from cogwork.consensus.orb import OrbHost
+from cogwork.engines.orb import OrbHost
 from cogwork.testing import container
 
 

@@ -7,13 +7,13 @@ from unittest import SkipTest
 import pytest
 from msgspec import structs
 
-from cogwork.consensus import orb
-from cogwork.consensus.batch import Batch, Chunk
-from cogwork.consensus.conformance import EngineConformance
-from cogwork.consensus.engine import Appended, CaughtUp, EngineHost, Origin, Snapshot, Start
-from cogwork.consensus.errors import BeyondEnd
-from cogwork.consensus.orb import OrbEngine, OrbHost, OrbSubscription
-from cogwork.consensus.sequencer import Sequencer
+from cogwork.engines import orb
+from cogwork.engines.orb import OrbEngine, OrbHost, OrbSubscription
+from cogwork.plugin.conformance.engines import EngineConformance
+from cogwork.plugin.engine.batch import Batch, Chunk
+from cogwork.plugin.engine.contract import Appended, CaughtUp, EngineHost, Origin, Snapshot, Start
+from cogwork.plugin.engine.errors import BeyondEnd
+from cogwork.plugin.engine.sequencer import Sequencer
 
 Found = Chunk | CaughtUp | Snapshot
 

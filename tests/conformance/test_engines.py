@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from cogwork.consensus.conformance import EngineConformance
-from cogwork.consensus.engine import EngineHost
-from cogwork.consensus.orb import OrbHost
-from cogwork.consensus.registry import engines
+from cogwork.engines.orb import OrbHost
+from cogwork.engines.registry import engines
+from cogwork.plugin.conformance.engines import EngineConformance
+from cogwork.plugin.engine.contract import EngineHost
 
 HERE = Path(__file__).parent
 

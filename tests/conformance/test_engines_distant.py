@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from cogwork.consensus.conformance import EngineConformance
-from cogwork.consensus.replicated.service import RaftService
 from cogwork.container.cluster.orbs import ClusteredOrb
+from cogwork.plugin.conformance.engines import EngineConformance
+from cogwork.replication.service import RaftService
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from cogwork.consensus.capabilities import Capabilities
-    from cogwork.consensus.engine import Engine, EngineHost
     from cogwork.log.directory import Directory
+    from cogwork.plugin.engine.capabilities import Capabilities
+    from cogwork.plugin.engine.contract import Engine, EngineHost
 
 HOME, OTHER = "home", "other"
 

@@ -9,9 +9,9 @@ import pytest
 pytest.importorskip("aiohttp", reason="the extra [etcd] is not installed")
 
 from cogwork.cli.servers.etcd import EtcdServer
-from cogwork.consensus.conformance import EngineConformance
-from cogwork.consensus.durability import Durability
-from cogwork.consensus.etcd import EtcdHost
+from cogwork.engines.etcd import EtcdHost
+from cogwork.plugin.conformance.engines import EngineConformance
+from cogwork.plugin.engine.durability import Durability
 
 from .faults import ServerFaults
 from .servers import OnServer, check_cluster, running

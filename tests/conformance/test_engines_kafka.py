@@ -16,11 +16,11 @@ pytest.importorskip("confluent_kafka", reason="the extra [kafka] is not installe
 from confluent_kafka import Producer
 
 from cogwork.cli.servers.kafka import KafkaServer
-from cogwork.consensus.batch import Batch
-from cogwork.consensus.conformance import EngineConformance
-from cogwork.consensus.engine import EngineContext
-from cogwork.consensus.errors import Unavailable
-from cogwork.consensus.kafka.host import KafkaHost
+from cogwork.engines.kafka.host import KafkaHost
+from cogwork.plugin.conformance.engines import EngineConformance
+from cogwork.plugin.engine.batch import Batch
+from cogwork.plugin.engine.contract import EngineContext
+from cogwork.plugin.engine.errors import Unavailable
 
 from .faults import KILLS, ServerFaults, name, opened
 from .kafka_jars import jars
@@ -29,7 +29,7 @@ from .servers import OnServer, running
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cogwork.consensus.engine import EngineHost
+    from cogwork.plugin.engine.contract import EngineHost
 
 
 @pytest.fixture(scope="module")

@@ -16,11 +16,11 @@ from redis.asyncio import Redis
 from cogwork.cli.servers.nats import NatsServer
 from cogwork.cli.servers.process import Missing, Server
 from cogwork.cli.servers.redis import RedisServer
-from cogwork.consensus.batch import Batch
-from cogwork.consensus.engine import EngineContext
-from cogwork.consensus.errors import StreamLost
-from cogwork.consensus.nats import NatsHost
-from cogwork.consensus.redis import RedisHost
+from cogwork.engines.nats import NatsHost
+from cogwork.engines.redis import RedisHost
+from cogwork.plugin.engine.batch import Batch
+from cogwork.plugin.engine.contract import EngineContext
+from cogwork.plugin.engine.errors import StreamLost
 
 from .faults import opened
 from .servers import running
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterator
     from pathlib import Path
 
-    from cogwork.consensus.engine import Appended, Engine
+    from cogwork.plugin.engine.contract import Appended, Engine
 
 
 def run(story: Coroutine[object, object, None]) -> None:

@@ -13,13 +13,13 @@ pytest.importorskip("nats", reason="the extra [nats] is not installed")
 import nats
 
 from cogwork.cli.servers.nats import NatsServer
-from cogwork.consensus.batch import Batch, Chunk
-from cogwork.consensus.conformance import EngineConformance
-from cogwork.consensus.durability import Durability
-from cogwork.consensus.engine import EngineContext, Origin
-from cogwork.consensus.errors import Unavailable
-from cogwork.consensus.nats import NatsHost
-from cogwork.consensus.shared.server import Gone
+from cogwork.engines.nats import NatsHost
+from cogwork.engines.shared.server import Gone
+from cogwork.plugin.conformance.engines import EngineConformance
+from cogwork.plugin.engine.batch import Batch, Chunk
+from cogwork.plugin.engine.contract import EngineContext, Origin
+from cogwork.plugin.engine.durability import Durability
+from cogwork.plugin.engine.errors import Unavailable
 
 from .faults import ServerFaults
 from .servers import OnServer, check_cluster, running
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from cogwork.consensus.engine import EngineHost
+    from cogwork.plugin.engine.contract import EngineHost
 
 
 @pytest.fixture(scope="module")

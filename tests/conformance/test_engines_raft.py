@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING
 import pytest
 from replicas import Trio
 
-from cogwork.consensus import sequencer
-from cogwork.consensus.conformance import EngineConformance
-from cogwork.consensus.engine import Snapshot
-from cogwork.consensus.errors import InvalidSnapshot
-from cogwork.consensus.replicated.engine import CAPABILITIES
+from cogwork.plugin.conformance.engines import EngineConformance
+from cogwork.plugin.engine import sequencer
+from cogwork.plugin.engine.contract import Snapshot
+from cogwork.plugin.engine.errors import InvalidSnapshot
+from cogwork.replication.engine import CAPABILITIES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from cogwork.consensus.capabilities import Capabilities
-    from cogwork.consensus.engine import EngineHost
-    from cogwork.consensus.replicated.engine import RaftEngine
+    from cogwork.plugin.engine.capabilities import Capabilities
+    from cogwork.plugin.engine.contract import EngineHost
+    from cogwork.replication.engine import RaftEngine
 
 NAMES = "abcd"
 """The last one holds no replicas."""

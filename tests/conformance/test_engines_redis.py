@@ -12,12 +12,12 @@ pytest.importorskip("redis", reason="the extra [redis] is not installed")
 from redis.asyncio import Redis
 
 from cogwork.cli.servers.redis import RedisServer
-from cogwork.consensus.batch import Batch
-from cogwork.consensus.conformance import EngineConformance
-from cogwork.consensus.durability import Durability
-from cogwork.consensus.engine import EngineContext
-from cogwork.consensus.errors import Unavailable
-from cogwork.consensus.redis import RedisHost
+from cogwork.engines.redis import RedisHost
+from cogwork.plugin.conformance.engines import EngineConformance
+from cogwork.plugin.engine.batch import Batch
+from cogwork.plugin.engine.contract import EngineContext
+from cogwork.plugin.engine.durability import Durability
+from cogwork.plugin.engine.errors import Unavailable
 
 from .faults import ServerFaults
 from .servers import OnServer, running
@@ -95,7 +95,7 @@ def test_a_user_who_may_not_append_is_told_of(server: RedisServer) -> None:
 def test_much_is_given_up_in_steps_between_which_others_are_served(
     server: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cogwork.consensus.redis.log.TRIM_ENTRIES", 10)
+    monkeypatch.setattr("cogwork.engines.redis.log.TRIM_ENTRIES", 10)
 
     async def story() -> None:
         host = RedisHost(EngineContext({"url": server.url}))

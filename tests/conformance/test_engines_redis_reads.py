@@ -12,11 +12,11 @@ pytest.importorskip("redis", reason="the extra [redis] is not installed")
 from redis.asyncio import Redis
 
 from cogwork.cli.servers.redis import RedisServer
-from cogwork.consensus.batch import Batch
-from cogwork.consensus.redis.reader import RedisReader
-from cogwork.consensus.shared.entry import Kind, pack_batches
-from cogwork.consensus.shared.head import Head
-from cogwork.consensus.shared.pace import READ_BYTES_MAX
+from cogwork.engines.redis.reader import RedisReader
+from cogwork.engines.shared.entry import Kind, pack_batches
+from cogwork.engines.shared.head import Head
+from cogwork.engines.shared.pace import READ_BYTES_MAX
+from cogwork.plugin.engine.batch import Batch
 
 from .servers import running
 

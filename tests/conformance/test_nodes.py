@@ -15,9 +15,9 @@ from cogwork.container.engines import EngineHosts, VhostEngines
 from cogwork.nodes.sink import SinkNode
 from cogwork.nodes.stream import StreamNode
 from cogwork.nodes.topic import TopicNode
-from cogwork.spi import MessageNode, NodeContext
-from cogwork.spi.conformance import NodeConformance
-from cogwork.spi.loopback import Loopback
+from cogwork.plugin import MessageNode, NodeContext
+from cogwork.plugin.conformance.nodes import NodeConformance
+from cogwork.plugin.loopback import Loopback
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
 from word_counter import WordCounter  # type: ignore[import-not-found]  # it lies in that folder

@@ -38,9 +38,6 @@ from cogwork.amqp.performatives import (
 from cogwork.amqp.sasl import SaslInit, SaslResponse, encode_sasl
 from cogwork.amqp.terminus import COPY, Coordinator, Source, Target
 from cogwork.amqp.types import Described, Symbol, ULong
-from cogwork.consensus.raft import wire as raft_wire
-from cogwork.consensus.raft.messages import Append, Vote, VoteReply
-from cogwork.consensus.replicated import calls
 from cogwork.container.mesh.names import (
     BORROWER,
     CONTROL,
@@ -58,6 +55,9 @@ from cogwork.container.mesh.names import (
     VHOST,
 )
 from cogwork.container.mesh.parcels import Parcel
+from cogwork.raft import wire as raft_wire
+from cogwork.raft.messages import Append, Vote, VoteReply
+from cogwork.replication import calls
 from cogwork.router.mesh import wire as mesh_wire
 from cogwork.router.mesh.bounds import PROTOCOL_VERSION
 from cogwork.router.mesh.messages import (

@@ -16,10 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from record_rows import row_of
 
-from cogwork.consensus.batch import Batch, Chunk
-from cogwork.consensus.chunks import encode_chunk
 from cogwork.dataplane.message.messages import Message
 from cogwork.dataplane.tables.columns import Columns
+from cogwork.plugin.engine.batch import Batch, Chunk
+from cogwork.plugin.engine.chunks import encode_chunk
 
 NAMES = (
     "offset",

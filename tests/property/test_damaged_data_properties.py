@@ -16,9 +16,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cogwork.consensus.batch import Batch
-from cogwork.consensus.errors import Malformed
-from cogwork.consensus.replicated import member, replicas
 from cogwork.container.cluster import storage
 from cogwork.container.config import parse
 from cogwork.container.container import Container
@@ -30,6 +27,9 @@ from cogwork.log.mark import KIND_END, LOG_GROUP
 from cogwork.log.record import scan_records
 from cogwork.log.wal import Wal
 from cogwork.nodes.queue import QueueNode
+from cogwork.plugin.engine.batch import Batch
+from cogwork.plugin.engine.errors import Malformed
+from cogwork.replication import member, replicas
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

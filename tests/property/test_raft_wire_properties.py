@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from cogwork.consensus.raft.entries import Entry, Kind
-from cogwork.consensus.raft.errors import Malformed
-from cogwork.consensus.raft.frames import FRAME_BYTES, Frames
-from cogwork.consensus.raft.heartbeats import Beat
-from cogwork.consensus.raft.membership import Membership
-from cogwork.consensus.raft.messages import (
+from cogwork.raft.entries import Entry, Kind
+from cogwork.raft.errors import Malformed
+from cogwork.raft.frames import FRAME_BYTES, Frames
+from cogwork.raft.heartbeats import Beat
+from cogwork.raft.membership import Membership
+from cogwork.raft.messages import (
     Append,
     AppendReply,
     Commit,
@@ -29,11 +29,11 @@ from cogwork.consensus.raft.messages import (
     Vote,
     VoteReply,
 )
-from cogwork.consensus.raft.snapshot import Snapshot
-from cogwork.consensus.raft.wire import FRAME_BYTES_MAX, decode
+from cogwork.raft.snapshot import Snapshot
+from cogwork.raft.wire import FRAME_BYTES_MAX, decode
 
 if TYPE_CHECKING:
-    from cogwork.consensus.raft.messages import Message
+    from cogwork.raft.messages import Message
 
 numbers = st.integers(0, 2**64 - 1)
 indexes = st.integers(0, 2**62)

@@ -14,13 +14,17 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from cogwork.consensus.raft.entries import Entry, Kind
-from cogwork.consensus.raft.membership import Membership
-from cogwork.consensus.raft.ready import HardState, Write
-from cogwork.consensus.raft.snapshot import Snapshot
-from cogwork.consensus.raft.storage import NoStorage
-from cogwork.consensus.replicated.journal import Journal
-from cogwork.consensus.replicated.journal_records import (
+from cogwork.log.errors import LogBusy
+from cogwork.log.pins import Pins
+from cogwork.log.position import lsn_of, number_of, position_of
+from cogwork.log.record import Record
+from cogwork.raft.entries import Entry, Kind
+from cogwork.raft.membership import Membership
+from cogwork.raft.ready import HardState, Write
+from cogwork.raft.snapshot import Snapshot
+from cogwork.raft.storage import NoStorage
+from cogwork.replication.journal import Journal
+from cogwork.replication.journal_records import (
     COMPACTED,
     ENTRY,
     ENTRY_AGAIN,
@@ -28,12 +32,8 @@ from cogwork.consensus.replicated.journal_records import (
     entry_of,
     vote_of,
 )
-from cogwork.consensus.replicated.replayed import Replayed
-from cogwork.consensus.replicated.writing import Writing
-from cogwork.log.errors import LogBusy
-from cogwork.log.pins import Pins
-from cogwork.log.position import lsn_of, number_of, position_of
-from cogwork.log.record import Record
+from cogwork.replication.replayed import Replayed
+from cogwork.replication.writing import Writing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -5,9 +5,9 @@ from typing import TypeAlias
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cogwork.consensus.batch import Batch, Chunk
-from cogwork.consensus.errors import ConsensusError
-from cogwork.consensus.sequencer import Append, Fence, Sequencer, Trim, decode, encode
+from cogwork.plugin.engine.batch import Batch, Chunk
+from cogwork.plugin.engine.errors import ConsensusError
+from cogwork.plugin.engine.sequencer import Append, Fence, Sequencer, Trim, decode, encode
 
 PRODUCERS = (b"p", b"q", b"")
 

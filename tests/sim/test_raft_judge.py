@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from cogwork.consensus.batch import Batch, Chunk
-from cogwork.consensus.engine import Appended
-from cogwork.consensus.raft.entries import Entry, Kind
-from cogwork.consensus.raft.membership import Membership
-from cogwork.consensus.raft.ready import HardState
-from cogwork.consensus.raft.snapshot import Snapshot
+from cogwork.plugin.engine.batch import Batch, Chunk
+from cogwork.plugin.engine.contract import Appended
+from cogwork.raft.entries import Entry, Kind
+from cogwork.raft.membership import Membership
+from cogwork.raft.ready import HardState
+from cogwork.raft.snapshot import Snapshot
 from cogwork.sim.raft.judge import Broken, Judge
 from cogwork.sim.raft.shadow import quorums_of
 from cogwork.sim.raft.store import Store

@@ -7,7 +7,7 @@ from mutants.catalogue import MUTANTS
 from mutants.grading import grade
 from mutants.mutant import Mutant, Stale
 
-from cogwork.consensus.raft.membership import Membership
+from cogwork.raft.membership import Membership
 
 SOON = 200
 """Stories."""
@@ -36,7 +36,7 @@ def test_there_are_enough_of_them() -> None:
 
 
 def test_a_mutant_is_put_in_and_taken_out() -> None:
-    place = "cogwork.consensus.raft.membership:Membership.rank"
+    place = "cogwork.raft.membership:Membership.rank"
     mutant = Mutant("no seniority", place, "return len(self.voters)", "return 77")
     members = Membership(("a", "b"))
     with mutant.applied():
@@ -45,7 +45,7 @@ def test_a_mutant_is_put_in_and_taken_out() -> None:
 
 
 def test_a_mutant_that_does_not_fit_any_more_is_an_error() -> None:
-    place = "cogwork.consensus.raft.membership:Membership.rank"
+    place = "cogwork.raft.membership:Membership.rank"
     with (
         pytest.raises(Stale, match="0 times 'return 5'"),
         Mutant("", place, "return 5", "return 6").applied(),

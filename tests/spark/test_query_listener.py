@@ -23,8 +23,8 @@ from cogwork.cli.manager import Manager
 from cogwork.client.errors import LinkRefused
 from cogwork.client.mesh import Mesh
 from cogwork.container.reported import EXPIRY_S, REPORTS_MAX, Reported
+from cogwork.plugin.management import Report
 from cogwork.spark.listener import PositionListener, listen, positions_of
-from cogwork.spi.management import Report
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,10 +13,10 @@ import signal
 import sqlite3
 import sys
 
-from cogwork.consensus.batch import Batch, Chunk
-from cogwork.consensus.engine import Origin, Start
-from cogwork.consensus.orb import OrbHost
+from cogwork.engines.orb import OrbHost
 from cogwork.inbox import Inbox
+from cogwork.plugin.engine.batch import Batch, Chunk
+from cogwork.plugin.engine.contract import Origin, Start
 
 STREAM = "stream/orders"
 

@@ -10,7 +10,7 @@ import pytest
 
 import cogwork
 from cogwork.client.errors import Rejected
-from cogwork.spi import MessageNode
+from cogwork.plugin import MessageNode
 from cogwork.testing import container
 
 from .stories import story
@@ -18,7 +18,7 @@ from .stories import story
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from cogwork.spi import Effect
+    from cogwork.plugin import Effect
 
 BROKEN = '[[node]]\naddress = "words"\nkind = "os:getcwd"\n'
 """A function that takes no context: calling it with one is a TypeError."""

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import cogwork
-from cogwork.consensus.engine import FromOffset, Origin
 from cogwork.inbox import AnotherStream, Inbox
+from cogwork.plugin.engine.contract import FromOffset, Origin
 from cogwork.testing import container
 
 from .stories import story

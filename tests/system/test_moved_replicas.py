@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import pytest
 from replicas import take, trio
 
-from cogwork.consensus.batch import Batch
-from cogwork.consensus.engine import Members
-from cogwork.consensus.replicated.calls import GetRoom, RoomIs, StreamKey
-from cogwork.consensus.replicated.files import ReplicaFiles
-from cogwork.consensus.replicated.journal import Journal
 from cogwork.log.wal import Wal
+from cogwork.plugin.engine.batch import Batch
+from cogwork.plugin.engine.contract import Members
+from cogwork.replication.calls import GetRoom, RoomIs, StreamKey
+from cogwork.replication.files import ReplicaFiles
+from cogwork.replication.journal import Journal
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
     from replicas import Trio
 
-    from cogwork.consensus.replicated.engine import RaftEngine
-    from cogwork.consensus.replicated.files import Declared
-    from cogwork.consensus.replicated.member import Member
     from cogwork.log.disk_queue import Operation
+    from cogwork.replication.engine import RaftEngine
+    from cogwork.replication.files import Declared
+    from cogwork.replication.member import Member
 
 SMALL = ("member.SEAL_BYTES", "install.SEAL_BYTES", "install.READ_BYTES")
 
@@ -52,7 +52,7 @@ async def gone_but_at(made: Trio, names: str) -> None:
 @pytest.fixture
 def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in SMALL:
-        monkeypatch.setattr(f"cogwork.consensus.replicated.{name}", 20_000)
+        monkeypatch.setattr(f"cogwork.replication.{name}", 20_000)
 
 
 async def append(engine: RaftEngine, count: int) -> list[bytes]:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import cogwork
-from cogwork.consensus.replicated.offline import KeptReplica, kept_replicas
 from cogwork.container.journals.records import Replayed
+from cogwork.replication.offline import KeptReplica, kept_replicas
 
 from .meshes import linked, meshed
 from .served import READY_TIMEOUT_S, done, ran, within

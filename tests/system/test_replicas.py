@@ -9,17 +9,17 @@ from unittest.mock import patch
 import pytest
 from replicas import take, trio
 
-from cogwork.consensus.batch import Batch
-from cogwork.consensus.errors import Truncated, Unavailable
 from cogwork.log.errors import DiskFull
 from cogwork.log.wal import Wal
+from cogwork.plugin.engine.batch import Batch
+from cogwork.plugin.engine.errors import Truncated, Unavailable
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from replicas import Trio
 
-    from cogwork.consensus.replicated.engine import RaftEngine
+    from cogwork.replication.engine import RaftEngine
 
 
 async def leader_of(engine: RaftEngine) -> str:
@@ -81,9 +81,9 @@ def test_who_was_away_for_long_gets_a_snapshot_and_the_records(
             wal.on_pressure(17)
 
         monkeypatch.setattr(Wal, "flush", flush_and_press)
-    monkeypatch.setattr("cogwork.consensus.replicated.member.SEAL_BYTES", 20_000)
-    monkeypatch.setattr("cogwork.consensus.replicated.install.SEAL_BYTES", 50_000)
-    monkeypatch.setattr("cogwork.consensus.replicated.install.READ_BYTES", 10_000)
+    monkeypatch.setattr("cogwork.replication.member.SEAL_BYTES", 20_000)
+    monkeypatch.setattr("cogwork.replication.install.SEAL_BYTES", 50_000)
+    monkeypatch.setattr("cogwork.replication.install.READ_BYTES", 10_000)
     sent = [b"%06d" % number * 20 for number in range(3_000)]
 
     async def story() -> None:
@@ -147,8 +147,8 @@ def test_after_a_restart_of_all_everything_is_there(tmp_path: Path) -> None:
 def test_the_leader_has_what_is_too_much_given_up_everywhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cogwork.consensus.replicated.member.SEAL_BYTES", 20_000)
-    monkeypatch.setattr("cogwork.consensus.replicated.turns.TRIM_S", 0.05)
+    monkeypatch.setattr("cogwork.replication.member.SEAL_BYTES", 20_000)
+    monkeypatch.setattr("cogwork.replication.turns.TRIM_S", 0.05)
 
     async def story() -> None:
         async with trio(tmp_path) as made:

@@ -11,7 +11,7 @@ import pytest
 
 import cogwork
 from cogwork.client.errors import LinkRefused
-from cogwork.consensus.errors import Busy, OutOfSequence, SequenceReused, Unavailable, Unknown
+from cogwork.plugin.engine.errors import Busy, OutOfSequence, SequenceReused, Unavailable, Unknown
 from cogwork.testing import container
 
 from .proxy import FaultyProxy
@@ -21,7 +21,7 @@ from .stream_records import CONFIGURATION, bodies, created, row_of
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
-    from cogwork.consensus.errors import ConsensusError
+    from cogwork.plugin.engine.errors import ConsensusError
 
 
 @pytest.fixture(autouse=True)

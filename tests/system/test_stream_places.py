@@ -10,15 +10,15 @@ import pytest
 import cogwork
 from cogwork.client.errors import StreamTruncated
 from cogwork.client.link_end import LinkEnd
-from cogwork.consensus.errors import Unavailable
-from cogwork.consensus.orb import OrbEngine
+from cogwork.engines.orb import OrbEngine
 from cogwork.nodes.stream import reader as server_reader
+from cogwork.plugin.engine.errors import Unavailable
 
 from .stories import eventually, story
 from .stream_records import bodies, created
 
 if TYPE_CHECKING:
-    from cogwork.consensus.engine import Bounds
+    from cogwork.plugin.engine.contract import Bounds
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pytest
 import cogwork
 from cogwork import sync
 from cogwork.amqp.types import ULong
-from cogwork.consensus.errors import Unknown
+from cogwork.plugin.engine.errors import Unknown
 from cogwork.testing import container
 
 from .linked import linked
@@ -20,7 +20,7 @@ from .stories import eventually, story
 from .stream_records import CONFIGURATION, bodies, created, row_of
 
 if TYPE_CHECKING:
-    from cogwork.consensus.engine import Engine, EngineContext
+    from cogwork.plugin.engine.contract import Engine, EngineContext
 
 
 @story

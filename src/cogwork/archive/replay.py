@@ -32,7 +32,7 @@ from cogwork.client import Message
 from cogwork.client.outcome import OutcomeState
 from cogwork.client.patience import outcomes_of, stuck
 from cogwork.client.stream_start import start_of
-from cogwork.consensus.engine import FromOffset, FromTime, Origin
+from cogwork.plugin.engine.contract import FromOffset, FromTime, Origin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from cogwork.arrow.cut import ROWS_MAX, SIZE_MAX_BYTES, limit_of
 from cogwork.arrow.schema import schema_of
-from cogwork.consensus.replicated.outbox import OWN_MARK
 from cogwork.dataplane.tables.columns import Columns
+from cogwork.replication.outbox import OWN_MARK
 
 if TYPE_CHECKING:
     from cogwork.dataplane.tables.column import Column, Presence, Room

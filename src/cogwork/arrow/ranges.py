@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from cogwork.arrow.envelope import ADDRESS_PREFIX, Range, range_filters
 from cogwork.client.stream_reader import StreamReader
-from cogwork.consensus.engine import FromOffset
+from cogwork.plugin.engine.contract import FromOffset
 
 if TYPE_CHECKING:
     from cogwork.amqp.types import Symbol
     from cogwork.client.mesh import Mesh
-    from cogwork.consensus.engine import FromTime, Origin
+    from cogwork.plugin.engine.contract import FromTime, Origin
 
 __all__ = ("RangeReader",)
 

@@ -26,7 +26,7 @@ from cogwork.client.errors import (
 from cogwork.client.errors import StreamTruncated as LinkTruncated
 from cogwork.client.mesh import Mesh
 from cogwork.client.options import Retry
-from cogwork.consensus.engine import FromOffset, FromTime, Origin
+from cogwork.plugin.engine.contract import FromOffset, FromTime, Origin
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Sequence

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Self
 
 from cogwork.cast.cast import Cast, octets_in
 from cogwork.cast.feed import Feed
-from cogwork.consensus.batch import LENGTH_BYTES
-from cogwork.consensus.engine import Origin, Snapshot, Start
-from cogwork.consensus.errors import Busy, InvalidAppend, Unavailable
+from cogwork.plugin.engine.batch import LENGTH_BYTES
+from cogwork.plugin.engine.contract import Origin, Snapshot, Start
+from cogwork.plugin.engine.errors import Busy, InvalidAppend, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Sequence

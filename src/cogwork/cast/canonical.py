@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cogwork.consensus.batch import Chunk
+    from cogwork.plugin.engine.batch import Chunk
 
 __all__ = ("CanonicalBatch", "CanonicalMessage")
 

@@ -7,13 +7,13 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Self
 
 from cogwork.amqp.errors import CogworkError
-from cogwork.consensus.engine import Origin
+from cogwork.plugin.engine.contract import Origin
 
 if TYPE_CHECKING:
     from types import TracebackType
 
     from cogwork.cast.cog import Cog
-    from cogwork.consensus.engine import Snapshot, Start
+    from cogwork.plugin.engine.contract import Snapshot, Start
 
 __all__ = ("Cast", "CogFailed", "octets_in")
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from cogwork.cast.canonical import CanonicalBatch, CanonicalMessage
     from cogwork.cast.cast import Cast
-    from cogwork.consensus.engine import Snapshot
+    from cogwork.plugin.engine.contract import Snapshot
 
 __all__ = ("Cog",)
 

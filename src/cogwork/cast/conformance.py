@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 from cogwork.cast.cast import CogFailed
 from cogwork.cast.cog import Cog
-from cogwork.consensus.batch import BATCH_BYTES_MAX
-from cogwork.consensus.engine import FromOffset, FromTime, Origin, Snapshot
-from cogwork.consensus.errors import BeyondEnd, Busy, InvalidAppend
+from cogwork.plugin.engine.batch import BATCH_BYTES_MAX
+from cogwork.plugin.engine.contract import FromOffset, FromTime, Origin, Snapshot
+from cogwork.plugin.engine.errors import BeyondEnd, Busy, InvalidAppend
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from cogwork.cast.canonical import CanonicalBatch, CanonicalMessage
     from cogwork.cast.cast import Cast
-    from cogwork.consensus.engine import Start
+    from cogwork.plugin.engine.contract import Start
 
 __all__ = ("CastConformance", "Listener")
 

@@ -9,13 +9,13 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from cogwork.cast.canonical import CanonicalBatch
-from cogwork.consensus.batch import Batch, Chunk
-from cogwork.consensus.errors import Busy, NotLeader, Unavailable, Unknown
+from cogwork.plugin.engine.batch import Batch, Chunk
+from cogwork.plugin.engine.errors import Busy, NotLeader, Unavailable, Unknown
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
 
-    from cogwork.consensus.engine import CaughtUp, Engine, Snapshot, Start
+    from cogwork.plugin.engine.contract import CaughtUp, Engine, Snapshot, Start
 
 __all__ = ("EngineLine",)
 

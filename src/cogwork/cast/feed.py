@@ -8,8 +8,8 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from cogwork.cast.canonical import CanonicalBatch
-from cogwork.consensus.engine import CaughtUp, FromOffset
-from cogwork.consensus.errors import NotLeader, Unavailable
+from cogwork.plugin.engine.contract import CaughtUp, FromOffset
+from cogwork.plugin.engine.errors import NotLeader, Unavailable
 from cogwork.plugins import PLUGIN_FAULTS
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from cogwork.cast.cog import Cog
     from cogwork.cast.line import Line
-    from cogwork.consensus.engine import Snapshot, Start
+    from cogwork.plugin.engine.contract import Snapshot, Start
 
 __all__ = ("Feed",)
 

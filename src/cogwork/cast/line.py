@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
 
     from cogwork.cast.canonical import CanonicalBatch
-    from cogwork.consensus.engine import CaughtUp, Snapshot, Start
+    from cogwork.plugin.engine.contract import CaughtUp, Snapshot, Start
 
 __all__ = ("Line",)
 

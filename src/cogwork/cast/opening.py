@@ -11,8 +11,8 @@ from cogwork.cast.orb import RETENTION, Orb
 
 if TYPE_CHECKING:
     from cogwork.client.url import Urls
-    from cogwork.consensus.engine import Engine
-    from cogwork.consensus.retention import Retention
+    from cogwork.plugin.engine.contract import Engine
+    from cogwork.plugin.engine.retention import Retention
 
 __all__ = ("broadcast", "nearcast")
 

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Self
 
 from cogwork.cast.canonical import CanonicalBatch
 from cogwork.cast.cast import Cast, octets_in
-from cogwork.consensus.batch import BATCH_BYTES_MAX, CHUNK_OVERHEAD_BYTES
-from cogwork.consensus.chunk_list import ChunkList
-from cogwork.consensus.engine import FromOffset, FromTime, Origin, Snapshot, Start
-from cogwork.consensus.errors import BeyondEnd, Busy, InvalidAppend, Truncated, Unavailable
-from cogwork.consensus.retention import Retention
+from cogwork.plugin.engine.batch import BATCH_BYTES_MAX, CHUNK_OVERHEAD_BYTES
+from cogwork.plugin.engine.chunk_list import ChunkList
+from cogwork.plugin.engine.contract import FromOffset, FromTime, Origin, Snapshot, Start
+from cogwork.plugin.engine.errors import BeyondEnd, Busy, InvalidAppend, Truncated, Unavailable
+from cogwork.plugin.engine.retention import Retention
 from cogwork.plugins import PLUGIN_FAULTS
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from cogwork.amqp.errors import Condition
 from cogwork.cast.canonical import CanonicalBatch
 from cogwork.client.errors import LinkDetached, RecordsLost, StreamTruncated
-from cogwork.consensus.batch import BATCH_BYTES_MAX
-from cogwork.consensus.engine import CaughtUp, FromOffset, Origin, Snapshot, Start
-from cogwork.consensus.errors import BeyondEnd, Truncated, Unavailable
-from cogwork.consensus.errors import RecordsLost as EngineRecordsLost
+from cogwork.plugin.engine.batch import BATCH_BYTES_MAX
+from cogwork.plugin.engine.contract import CaughtUp, FromOffset, Origin, Snapshot, Start
+from cogwork.plugin.engine.errors import BeyondEnd, Truncated, Unavailable
+from cogwork.plugin.engine.errors import RecordsLost as EngineRecordsLost
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterator, Sequence

@@ -26,15 +26,15 @@ from cogwork.cli.servers.process import Missing, Server
 from cogwork.cli.servers.raft import JoinedHost, RaftServer
 from cogwork.cli.servers.redis import RedisServer
 from cogwork.cli.tables import console
-from cogwork.consensus.engine import EngineContext
-from cogwork.consensus.errors import ConsensusError
-from cogwork.consensus.registry import factory_of
+from cogwork.engines.registry import factory_of
+from cogwork.plugin.engine.contract import EngineContext
+from cogwork.plugin.engine.errors import ConsensusError
 from cogwork.plugins import PluginError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from cogwork.consensus.engine import EngineHost
+    from cogwork.plugin.engine.contract import EngineHost
 
 __all__ = ("engines",)
 

@@ -15,15 +15,15 @@ from rich.table import Table
 from cogwork.cli.measured import default_path, load
 from cogwork.cli.tables import console
 from cogwork.cli.unknown_commands import HelpfulGroup
-from cogwork.consensus.engine import EngineContext
-from cogwork.consensus.registry import engines, factory_of
+from cogwork.engines.registry import engines, factory_of
+from cogwork.plugin.engine.contract import EngineContext
 from cogwork.plugins import PluginError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from cogwork.cli.loadgen.streams import Figures
-    from cogwork.consensus.capabilities import Capabilities
+    from cogwork.plugin.engine.capabilities import Capabilities
 
 __all__ = ("declared", "engine", "engine_table")
 

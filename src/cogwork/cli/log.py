@@ -14,10 +14,10 @@ from cogwork.cli.quantities import Whole
 from cogwork.cli.rendering import encoded_as_json, encoded_as_text
 from cogwork.cli.tables import console, table, widened
 from cogwork.cli.unknown_commands import HelpfulGroup
-from cogwork.consensus.replicated.offline import KeptReplica, kept_replicas
 from cogwork.log.errors import LogError
 from cogwork.log.inspection import files_below, inspect_file, verify
 from cogwork.log.segment import SUFFIX
+from cogwork.replication.offline import KeptReplica, kept_replicas
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

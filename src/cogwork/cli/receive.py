@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from cogwork.client import Item, Mesh, Message, StreamReader
-    from cogwork.consensus.engine import FromOffset, FromTime, Origin
+    from cogwork.plugin.engine.contract import FromOffset, FromTime, Origin
 
 __all__ = ("receive",)
 

@@ -46,11 +46,11 @@ from cogwork.client.stream import Stream
 from cogwork.client.stream_publisher import StreamPublisher
 from cogwork.client.stream_reader import StreamReader
 from cogwork.client.subscription import Subscription
-from cogwork.consensus.engine import Snapshot
 from cogwork.dataplane.client.items import Item
 from cogwork.dataplane.client.posting_errors import BacklogFull, MessageTooLarge
 from cogwork.dataplane.client.stream_records import Record, Records
 from cogwork.dataplane.message.messages import Message
+from cogwork.plugin.engine.contract import Snapshot
 
 __all__ = (
     "AuthenticationError",

@@ -18,7 +18,7 @@ import msgspec
 
 from cogwork.amqp.errors import CogworkError
 from cogwork.client.fields import MessageFields, message_of
-from cogwork.consensus.engine import Origin
+from cogwork.plugin.engine.contract import Origin
 from cogwork.schema import SCHEMAS, InvalidBody, Registered, Registry, SchemaError
 from cogwork.schema.bodies import (
     ADDRESS_ANNOTATION,

@@ -13,8 +13,8 @@ from cogwork.client.receiver import BATCH_MAX
 from cogwork.client.stream_publisher import StreamPublisher
 from cogwork.client.stream_reader import StreamReader
 from cogwork.client.stream_start import StreamStart, start_of
-from cogwork.consensus.engine import Origin, Snapshot
 from cogwork.dataplane.message.messages import Message
+from cogwork.plugin.engine.contract import Origin, Snapshot
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable

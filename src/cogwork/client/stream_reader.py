@@ -14,17 +14,17 @@ from cogwork.amqp.types import Described, Symbol
 from cogwork.client.errors import LinkRefused, RecordsLost
 from cogwork.client.receiver import BATCH_MAX, Receiver, checked_credit, filters_of
 from cogwork.client.stream_start import start_filters
-from cogwork.consensus.engine import FromOffset, Origin
 from cogwork.dataplane.client.stream_inbox import StreamInbox
 from cogwork.dataplane.client.stream_records import Record, Records
+from cogwork.plugin.engine.contract import FromOffset, Origin
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from cogwork.amqp.errors import AmqpError
     from cogwork.client.mesh import Mesh
-    from cogwork.consensus.engine import FromTime
     from cogwork.dataplane.link import Link
+    from cogwork.plugin.engine.contract import FromTime
 
 __all__ = ("StreamReader",)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from cogwork.amqp.extensions import STREAM_START, STREAM_TRUNCATED
 from cogwork.amqp.types import Described, Symbol, Timestamp, ULong
-from cogwork.consensus.engine import FromOffset, FromTime, Origin, Snapshot
+from cogwork.plugin.engine.contract import FromOffset, FromTime, Origin, Snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable

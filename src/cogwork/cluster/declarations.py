@@ -19,9 +19,9 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from cogwork.cluster.levels import FIRST_LEVEL, HIGHEST_LEVEL, MEMBERS_MAX, NotUnderstood, lacking
-from cogwork.consensus.errors import Malformed
-from cogwork.consensus.raft.membership import Membership
-from cogwork.consensus.replicated.placement import Placement
+from cogwork.plugin.engine.errors import Malformed
+from cogwork.plugin.engine.placement import Placement
+from cogwork.raft.membership import Membership
 
 __all__ = (
     "ANNOUNCED_LEVEL",

@@ -39,9 +39,9 @@ from cogwork.dataplane.transport.outgoing import OutgoingLink
 from cogwork.nodes.queue.node import QueueNode
 from cogwork.nodes.stream import StreamNode
 from cogwork.nodes.topic import TopicNode
+from cogwork.plugin.node import Departure, Node, Refused, Subscription
 from cogwork.router.addresses import Distribution
 from cogwork.router.own_addresses import missing
-from cogwork.spi.node import Departure, Node, Refused, Subscription
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

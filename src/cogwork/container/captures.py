@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from cogwork.amqp.errors import Condition
 from cogwork.container.engines import CLUSTERED
 from cogwork.nodes.topic import TopicNode
+from cogwork.plugin.node import Refused
 from cogwork.router.topics import MAX_PATTERN_WORDS
-from cogwork.spi.node import Refused
 
 if TYPE_CHECKING:
     from cogwork.container.virtual_host import VirtualHost

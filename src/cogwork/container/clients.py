@@ -12,8 +12,8 @@ from cogwork.container.gateways.inside import NoSocket
 from cogwork.container.reply_addresses import is_reply_address
 from cogwork.container.shares import Holder
 from cogwork.io.networks import PeerName
+from cogwork.plugin.node import Refused
 from cogwork.router.own_addresses import missing
-from cogwork.spi.node import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -19,10 +19,10 @@ from cogwork.container.settings import QueueOptions
 from cogwork.container.shape import keys_at
 from cogwork.nodes.queue import QueueNode
 from cogwork.nodes.queue.options import IN_DOUBT
+from cogwork.plugin.management import BAD_REQUEST, CONFLICT, NOT_FOUND, ManagementError
+from cogwork.plugin.node import Refused
 from cogwork.router.addresses import AddressRule, AddressRuleError, Distribution
 from cogwork.router.patterns import is_pattern
-from cogwork.spi.management import BAD_REQUEST, CONFLICT, NOT_FOUND, ManagementError
-from cogwork.spi.node import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

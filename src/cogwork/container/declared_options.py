@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from cogwork.container.shape import describe, keys_at, type_at
-from cogwork.spi.management import BAD_REQUEST, ManagementError
+from cogwork.plugin.management import BAD_REQUEST, ManagementError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

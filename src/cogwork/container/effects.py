@@ -10,7 +10,7 @@ from cogwork.amqp.types import Symbol
 from cogwork.container.gathered import Gathered
 from cogwork.dataplane.addresses.port import Port
 from cogwork.dataplane.link import Link
-from cogwork.spi.effects import Detach, Publish, Report, Send, Settle
+from cogwork.plugin.effects import Detach, Publish, Report, Send, Settle
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from cogwork.container.outgoing import Outgoing
     from cogwork.container.virtual_host import VirtualHost
     from cogwork.dataplane.core import Core
-    from cogwork.spi.effects import Effect
+    from cogwork.plugin.effects import Effect
 
 __all__ = ("EffectRunner",)
 

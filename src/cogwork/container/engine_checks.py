@@ -6,17 +6,16 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from cogwork.consensus.engine import EngineContext
-from cogwork.consensus.registry import engines, factory_of
-from cogwork.consensus.retention import RETENTION_OPTIONS, Retention
 from cogwork.container.problems import Problem, each
+from cogwork.engines.registry import engines, factory_of
+from cogwork.plugin.engine.contract import EngineContext
+from cogwork.plugin.engine.retention import RETENTION_OPTIONS, Retention
+from cogwork.plugin.management import BAD_REQUEST, ManagementError
 from cogwork.plugins import PluginError
-from cogwork.spi.management import BAD_REQUEST, ManagementError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from cogwork.consensus.engine import EngineFactory
     from cogwork.container.settings import (
         Address,
         Configuration,
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
         Stream,
         Vhost,
     )
+    from cogwork.plugin.engine.contract import EngineFactory
 
 __all__ = (
     "check_engine",

@@ -6,16 +6,16 @@ import logging
 from typing import TYPE_CHECKING, Protocol, cast
 
 from cogwork.amqp.errors import CogworkError
-from cogwork.consensus.engine import EngineContext
-from cogwork.consensus.errors import Unsupported
-from cogwork.consensus.registry import engines, factory_of
+from cogwork.engines.registry import engines, factory_of
+from cogwork.plugin.engine.contract import EngineContext
+from cogwork.plugin.engine.errors import Unsupported
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from cogwork.consensus.engine import Engine, EngineHost
-    from cogwork.consensus.replicated.placement import Placement
     from cogwork.container.cluster.sharing import Sharing
+    from cogwork.plugin.engine.contract import Engine, EngineHost
+    from cogwork.plugin.engine.placement import Placement
 
 __all__ = ("CLUSTERED", "ORB", "RAFT", "EngineHosts", "VhostEngines")
 
@@ -97,7 +97,7 @@ class EngineHosts:
 
 
 class VhostEngines:
-    """The engines as one virtual host's nodes see them; see `cogwork.spi.engines`."""
+    """The engines as one virtual host's nodes see them; see `cogwork.plugin.engine.engines`."""
 
     def __init__(self, hosts: EngineHosts, vhost: str) -> None:
         """Needs the hosts.

@@ -23,7 +23,7 @@ from cogwork.amqp.extensions import EXCLUSIVE, EXCLUSIVE_AGAIN
 from cogwork.container.gateways.inside import Inside
 from cogwork.container.mesh.claims import Claim
 from cogwork.dataplane.transport.outgoing import OutgoingLink
-from cogwork.spi.node import Refused
+from cogwork.plugin.node import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

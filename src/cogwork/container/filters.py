@@ -10,7 +10,7 @@ from cogwork.amqp.extensions import NO_LOCAL, SELECTOR
 from cogwork.amqp.types import Described, Symbol, ULong
 from cogwork.container.selection import selection
 from cogwork.nodes.stream.start import STREAM_FILTERS
-from cogwork.spi.node import Refused
+from cogwork.plugin.node import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

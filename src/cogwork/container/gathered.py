@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cogwork.spi.effects import Report
+    from cogwork.plugin.effects import Report
 
 __all__ = ("FEW", "FIRST_S", "NEXT_S", "Gathered")
 

@@ -16,20 +16,20 @@ from cogwork.container.plugins import PREFIX_KINDS, PluginError, factory_of, kin
 from cogwork.nodes.queue import QueueNode
 from cogwork.nodes.queue.node import awake
 from cogwork.nodes.stream import StreamNode
+from cogwork.plugin.effects import Report
+from cogwork.plugin.node import Node, NodeContext, Refused
 from cogwork.plugins import PLUGIN_FAULTS
 from cogwork.router.rules import UNAVAILABLE, Distribution
-from cogwork.spi.effects import Report
-from cogwork.spi.node import Node, NodeContext, Refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cogwork.container.virtual_host import VirtualHost
+    from cogwork.plugin.audits import Audits
+    from cogwork.plugin.effects import Effect
+    from cogwork.plugin.journals import Journals
+    from cogwork.plugin.node import Emit
     from cogwork.router.addresses import AddressRule
-    from cogwork.spi.audits import Audits
-    from cogwork.spi.effects import Effect
-    from cogwork.spi.journals import Journals
-    from cogwork.spi.node import Emit
 
 __all__ = ("HostedNodes", "demand_visible")
 

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from cogwork.dataplane.connection import Connection
     from cogwork.dataplane.link import Link
     from cogwork.dataplane.session import SessionEndpoint
-    from cogwork.spi.management import Collection, Row
-    from cogwork.spi.mesh import LinkRow, MeshView
-    from cogwork.spi.node import Node
+    from cogwork.plugin.management import Collection, Row
+    from cogwork.plugin.mesh import LinkRow, MeshView
+    from cogwork.plugin.node import Node
 
 __all__ = ("Entities", "collections_of", "links_of", "mesh_of")
 
@@ -66,7 +66,7 @@ class Entities(Generic[T]):
     def rows(
         self, index: int, count: int, sees: Callable[[str], bool] | None = None
     ) -> Iterator[Row]:
-        """Yields rows; see `cogwork.spi.management.Collection`."""
+        """Yields rows; see `cogwork.plugin.management.Collection`."""
         members = iter(self.members())
         if sees is not None:
             members = (member for member in members if sees(self.name_of(member)))

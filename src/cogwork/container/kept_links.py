@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from cogwork.amqp.terminus import ExpiryPolicy
 from cogwork.dataplane.link import Ending
-from cogwork.spi.node import Departure
+from cogwork.plugin.node import Departure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -15,7 +15,7 @@ __all__ = ("ManagedQueue",)
 
 
 class ManagedQueue:
-    """Looks into a queue and takes items out; see `cogwork.spi.management.ManagedQueue`."""
+    """Looks into a queue and takes items out; see `cogwork.plugin.management.ManagedQueue`."""
 
     def __init__(self, node: QueueNode) -> None:
         """Changes nothing yet.

@@ -10,7 +10,7 @@ from cogwork.dataplane.addresses.port import Port
 if TYPE_CHECKING:
     from cogwork.container.virtual_host import VirtualHost
     from cogwork.dataplane.core import Core
-    from cogwork.spi.management import OnOutcome
+    from cogwork.plugin.management import OnOutcome
 
 __all__ = ("ACCEPTED", "RECEIVED", "Outgoing")
 

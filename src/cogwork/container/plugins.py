@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 from cogwork.plugins import PluginError, load, names
 
 if TYPE_CHECKING:
-    from cogwork.spi.node import NodeFactory
+    from cogwork.plugin.node import NodeFactory
 
 __all__ = ("PREFIX_KINDS", "PluginError", "factory_of", "kinds")
 

@@ -16,7 +16,7 @@ from cogwork.container.inventory import Entities
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cogwork.spi.management import Report, Row
+    from cogwork.plugin.management import Report, Row
 
 __all__ = ("ATTRIBUTES", "Reported")
 

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from cogwork.dataplane.link import Link
     from cogwork.dataplane.session import SessionEndpoint
     from cogwork.dataplane.transport.incoming import IncomingLink
-    from cogwork.spi.management import Row
-    from cogwork.spi.node import Node
+    from cogwork.plugin.management import Row
+    from cogwork.plugin.node import Node
 
 __all__ = (
     "ADDRESS",

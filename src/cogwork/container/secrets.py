@@ -12,9 +12,9 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
-from cogwork.consensus.registry import factory_of
 from cogwork.container.problems import Problem
 from cogwork.container.users import hash_password, verify
+from cogwork.engines.registry import factory_of
 from cogwork.io.secret_file import Secret, SecretFileError, read_secret
 from cogwork.plugins import PluginError
 from cogwork.sasl.verifier import HASHES, make_verifier

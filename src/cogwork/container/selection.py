@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import Condition, ProtocolError
 from cogwork.dataplane.message.messages import Message
+from cogwork.plugin.node import Refused
 from cogwork.router.selectors import (
     SelectorCostError,
     SelectorSyntaxError,
     compile_selector,
     section_lookup,
 )
-from cogwork.spi.node import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from cogwork.amqp.errors import Condition
 from cogwork.amqp.terminus import COPY, MOVE, Durability, ExpiryPolicy
 from cogwork.amqp.types import Symbol
+from cogwork.plugin.node import Refused
 from cogwork.router.addresses import Distribution
-from cogwork.spi.node import Refused
 
 if TYPE_CHECKING:
     from cogwork.amqp.terminus import Source

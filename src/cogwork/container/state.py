@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from cogwork.container.container import Container
     from cogwork.container.virtual_host import VirtualHost
-    from cogwork.spi.management import Collection
+    from cogwork.plugin.management import Collection
 
 __all__ = ("one_line", "write_state")
 

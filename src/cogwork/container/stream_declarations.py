@@ -22,10 +22,10 @@ from cogwork.container.settings import StreamOptions
 from cogwork.container.shape import keys_at
 from cogwork.nodes.stream import StreamNode
 from cogwork.nodes.stream.options import name_of
+from cogwork.plugin.management import BAD_REQUEST, CONFLICT, ManagementError
+from cogwork.plugin.node import Refused
 from cogwork.router.patterns import is_pattern, misplaced_wildcard
 from cogwork.schema.registry import SCHEMAS
-from cogwork.spi.management import BAD_REQUEST, CONFLICT, ManagementError
-from cogwork.spi.node import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -20,8 +20,8 @@ from cogwork.amqp.types import Described, Symbol, ULong
 from cogwork.container.terminus_kinds import wants_topic
 from cogwork.dataplane.addresses.entry import MULTICAST_CODE, AddressEntry
 from cogwork.nodes.queue.node import QueueNode
+from cogwork.plugin.node import Refused
 from cogwork.router.addresses import AddressRule, Distribution
-from cogwork.spi.node import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from cogwork.container.virtual_host import VirtualHost
     from cogwork.dataplane.connection import Connection
     from cogwork.dataplane.transport.outgoing import OutgoingLink
-    from cogwork.spi.effects import Effect
+    from cogwork.plugin.effects import Effect
 
 __all__ = ("TemporaryNode", "TemporaryNodes", "do_nothing", "goes_with_its_link")
 

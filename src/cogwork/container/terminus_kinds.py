@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from cogwork.amqp.errors import Condition
 from cogwork.amqp.types import Symbol
 from cogwork.container.reply_addresses import REPLY_PREFIX
+from cogwork.plugin.node import Refused
 from cogwork.router.addresses import Distribution, is_default
-from cogwork.spi.node import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

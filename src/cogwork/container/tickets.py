@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from asyncio import Future
     from collections.abc import Callable
 
-    from cogwork.consensus.engine import Appended
     from cogwork.dataplane.core import Core
+    from cogwork.plugin.engine.contract import Appended
 
 __all__ = ("Ticket", "Tickets")
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from cogwork.amqp import codec
 from cogwork.amqp.errors import AmqpError, Condition
 from cogwork.amqp.outcomes import Rejected
-from cogwork.spi.node import Refused
+from cogwork.plugin.node import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What `$management` gets of its container: `spi.management.ContainerView`, for one virtual host.
+"""What `$management` gets of its container for one virtual host: `plugin.management.ContainerView`.
 
 Theory of operation. A virtual host's management node sees its own addresses, queues and nodes, and
 its own connections, sessions and links. The default virtual host's is the operator's: it sees the
@@ -29,9 +29,15 @@ from cogwork.dataplane.transport.incoming import IncomingLink
 from cogwork.dataplane.transport.outgoing import OutgoingLink
 from cogwork.nodes.management.consumers import CONSUMER
 from cogwork.nodes.topic import TopicNode
+from cogwork.plugin.management import (
+    BAD_REQUEST,
+    FORBIDDEN,
+    NOT_FOUND,
+    UNAUTHORIZED,
+    ManagementError,
+)
+from cogwork.plugin.node import Refused
 from cogwork.router.own_addresses import missing
-from cogwork.spi.management import BAD_REQUEST, FORBIDDEN, NOT_FOUND, UNAUTHORIZED, ManagementError
-from cogwork.spi.node import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -41,7 +47,7 @@ if TYPE_CHECKING:
     from cogwork.dataplane.connection import Connection
     from cogwork.dataplane.link import Link
     from cogwork.dataplane.terminus import Terminus
-    from cogwork.spi.management import (
+    from cogwork.plugin.management import (
         Collection,
         ManagedQueue,
         ManagedStream,
@@ -49,7 +55,7 @@ if TYPE_CHECKING:
         Report,
         Requester,
     )
-    from cogwork.spi.mesh import MeshView
+    from cogwork.plugin.mesh import MeshView
 
 __all__ = ("View",)
 

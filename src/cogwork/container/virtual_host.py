@@ -31,6 +31,8 @@ from cogwork.nodes.queue import QueueNode
 from cogwork.nodes.queue.dead_letters import dead_letter
 from cogwork.nodes.stream import StreamNode
 from cogwork.nodes.topic import TopicNode
+from cogwork.plugin.effects import Send
+from cogwork.plugin.node import Refused
 from cogwork.router.addresses import (
     Accept,
     AddressRule,
@@ -43,8 +45,6 @@ from cogwork.router.addresses import (
 )
 from cogwork.router.mesh.bounds import ADDRESS_BYTES_MAX
 from cogwork.router.patterns import address_words
-from cogwork.spi.effects import Send
-from cogwork.spi.node import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -52,11 +52,11 @@ if TYPE_CHECKING:
     from cogwork.container.mesh.reach import Reach
     from cogwork.container.schemas.service import Schemas
     from cogwork.dataplane.core import Core
-    from cogwork.spi.audits import Audits
-    from cogwork.spi.effects import Effect
-    from cogwork.spi.engines import Engines
-    from cogwork.spi.journals import Journals
-    from cogwork.spi.management import ContainerView
+    from cogwork.plugin.audits import Audits
+    from cogwork.plugin.effects import Effect
+    from cogwork.plugin.engine.engines import Engines
+    from cogwork.plugin.journals import Journals
+    from cogwork.plugin.management import ContainerView
 
 __all__ = ("VirtualHost",)
 

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from cogwork.dataplane.addresses.drain import Drain
 from cogwork.dataplane.addresses.entry import CLOSEST_CODE, AddressEntry
-from cogwork.spi.node import Refused
+from cogwork.plugin.node import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from cogwork.spi.effects import Effect
-    from cogwork.spi.node import NodeContext, Subscription
+    from cogwork.plugin.effects import Effect
+    from cogwork.plugin.node import NodeContext, Subscription
 
 __all__ = ("SinkNode",)
 

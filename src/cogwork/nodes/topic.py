@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING
 from cogwork.amqp.errors import Condition
 from cogwork.dataplane.addresses.entry import MULTICAST_CODE, AddressEntry
 from cogwork.dataplane.transport.outgoing import OutgoingLink
+from cogwork.plugin.node import Refused
 from cogwork.router.topics import PatternTooLongError, TopicTrie
-from cogwork.spi.node import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from cogwork.dataplane.terminus import Terminus
-    from cogwork.spi.effects import Effect
-    from cogwork.spi.node import NodeContext, Subscription
+    from cogwork.plugin.effects import Effect
+    from cogwork.plugin.node import NodeContext, Subscription
 
 __all__ = ("TopicNode",)
 

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from cogwork.client.stream import OnTruncated
     from cogwork.client.stream import Stream as AsyncStream
     from cogwork.client.stream_start import StreamStart
-    from cogwork.consensus.engine import Snapshot
     from cogwork.dataplane.client.stream_records import Record
+    from cogwork.plugin.engine.contract import Snapshot
 
 __all__ = ("Stream",)
 

@@ -6,7 +6,7 @@ from mutants.mutant import Mutant
 
 __all__ = ("MUTANTS",)
 
-RAFT = "cogwork.consensus.raft."
+RAFT = "cogwork.raft."
 CORE = RAFT + "core:Core."
 ELECTIONS = RAFT + "elections:Elections."
 REPLICATION = RAFT + "replication:Replication."
@@ -305,13 +305,13 @@ MUTANTS = (
     ),
     Mutant(
         "a snapshot loses who has appended what",
-        "cogwork.consensus.sequencer:Sequencer.from_bytes",
+        "cogwork.plugin.engine.sequencer:Sequencer.from_bytes",
         "made.producers = ProducerTable.from_bytes(data[end:], producers_max)",
         "made.producers = ProducerTable(producers_max)",
     ),
     Mutant(
         "a repeated append is taken for a new one",
-        "cogwork.consensus.producers:ProducerTable.decide",
+        "cogwork.plugin.engine.producers:ProducerTable.decide",
         "if batch.sequence == expected:",
         "if batch.sequence <= expected:",
     ),

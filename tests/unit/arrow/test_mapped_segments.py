@@ -9,12 +9,12 @@ import pytest
 
 from cogwork.arrow.batches import columns_from
 from cogwork.arrow.serving.segments import Segments
-from cogwork.consensus.batch import Batch, Chunk
-from cogwork.consensus.chunks import encode_chunk
 from cogwork.log.block import Block
 from cogwork.log.errors import LogCorrupt
 from cogwork.log.segment import segment_name
 from cogwork.log.segment_builder import build_segment
+from cogwork.plugin.engine.batch import Batch, Chunk
+from cogwork.plugin.engine.chunks import encode_chunk
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,10 +8,10 @@ import pytest
 from cogwork import broadcast
 from cogwork.cast import Broadcast
 from cogwork.cast.conformance import Echo, Listener
-from cogwork.consensus.batch import Batch, Chunk
-from cogwork.consensus.engine import Appended, CaughtUp, Snapshot, Start
-from cogwork.consensus.errors import Busy, InvalidAppend, Unavailable, Unknown
-from cogwork.consensus.orb import OrbEngine, OrbHost, OrbSubscription
+from cogwork.engines.orb import OrbEngine, OrbHost, OrbSubscription
+from cogwork.plugin.engine.batch import Batch, Chunk
+from cogwork.plugin.engine.contract import Appended, CaughtUp, Snapshot, Start
+from cogwork.plugin.engine.errors import Busy, InvalidAppend, Unavailable, Unknown
 
 
 def run(test: Callable[[], Awaitable[None]]) -> None:

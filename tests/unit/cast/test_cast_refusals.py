@@ -9,7 +9,7 @@ import pytest
 
 from cogwork import Orb, Origin, broadcast, nearcast
 from cogwork.cast.conformance import Listener
-from cogwork.consensus.orb import OrbHost
+from cogwork.engines.orb import OrbHost
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

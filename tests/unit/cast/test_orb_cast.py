@@ -8,9 +8,9 @@ from cogwork import Cog, CogFailed, Orb, nearcast
 from cogwork.cast import CanonicalBatch, CanonicalMessage
 from cogwork.cast.conformance import Echo, Listener
 from cogwork.cast.orb import UNDER_WAY_BYTES_MAX
-from cogwork.consensus.engine import FromOffset, Origin, Snapshot
-from cogwork.consensus.errors import Busy, Truncated, Unavailable
-from cogwork.consensus.retention import Retention
+from cogwork.plugin.engine.contract import FromOffset, Origin, Snapshot
+from cogwork.plugin.engine.errors import Busy, Truncated, Unavailable
+from cogwork.plugin.engine.retention import Retention
 
 
 def test_it_works_without_an_event_loop() -> None:

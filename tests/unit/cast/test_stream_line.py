@@ -9,8 +9,8 @@ import pytest
 
 from cogwork.cast.stream_line import StreamLine
 from cogwork.client.errors import LinkDetached, RecordsLost, StreamTruncated
-from cogwork.consensus import errors
-from cogwork.consensus.engine import Origin
+from cogwork.plugin.engine import errors
+from cogwork.plugin.engine.contract import Origin
 
 
 class Ended:

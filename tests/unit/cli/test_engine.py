@@ -17,8 +17,8 @@ from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.loadgen.streams import Figures, measure
 from cogwork.cli.main import main
 from cogwork.cli.measured import load, save
-from cogwork.consensus.orb import OrbHost
-from cogwork.consensus.registry import factory_of
+from cogwork.engines.orb import OrbHost
+from cogwork.engines.registry import factory_of
 from cogwork.plugins import PluginError
 
 PAGE = Path(__file__).parents[3] / "docs" / "engines.md"

@@ -8,9 +8,9 @@ import pytest
 
 from cogwork.amqp.types import Described, Symbol, Timestamp, ULong
 from cogwork.client.stream_start import start_filters, start_of
-from cogwork.consensus.engine import FromOffset, FromTime, Origin, Snapshot
 from cogwork.nodes.stream.start import Wish, wish_of
-from cogwork.spi.node import Refused
+from cogwork.plugin.engine.contract import FromOffset, FromTime, Origin, Snapshot
+from cogwork.plugin.node import Refused
 
 NOW = datetime(2026, 11, 21, 12, 30)
 

@@ -19,7 +19,7 @@ from cogwork.cluster.declarations import (
     decode,
     encode,
 )
-from cogwork.consensus.errors import Malformed
+from cogwork.plugin.engine.errors import Malformed
 
 ORDERS = Declare("stream", "", "orders", {"engine": "raft", "replicas": ["a", "b", "c"]})
 

@@ -19,7 +19,7 @@ from cogwork.cluster.declarations import (
     encode,
 )
 from cogwork.cluster.levels import NotUnderstood
-from cogwork.consensus.errors import Malformed
+from cogwork.plugin.engine.errors import Malformed
 
 ORDERS = Declare("stream", "", "orders", {"engine": "raft"})
 ALL = {"a": 2, "b": 2, "c": 2}

@@ -21,7 +21,7 @@ from cogwork.cluster.declarations import (
 )
 
 if TYPE_CHECKING:
-    from cogwork.consensus.replicated.placement import Placement
+    from cogwork.plugin.engine.placement import Placement
 
 OPTIONS: dict[str, Any] = {"engine": "raft", "replicas": ["a", "b", "c"]}
 ORDERS = Declare("stream", "", "orders", OPTIONS)

@@ -6,9 +6,9 @@ import asyncio
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, cast
 
-from cogwork.consensus.errors import Unavailable
 from cogwork.container.cluster import catch_up
 from cogwork.container.cluster.catch_up import CatchUp
+from cogwork.plugin.engine.errors import Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine

@@ -10,16 +10,16 @@ import pytest
 
 from cogwork.cluster import declarations as declarations_module
 from cogwork.cluster.declarations import Declarations, Declare, encode
-from cogwork.consensus.batch import Batch
-from cogwork.consensus.engine import Snapshot
-from cogwork.consensus.errors import Unavailable, Unknown
-from cogwork.consensus.orb import OrbHost
 from cogwork.container.cluster import cluster as cluster_module
 from cogwork.container.cluster.cluster import Cluster
+from cogwork.engines.orb import OrbHost
+from cogwork.plugin.engine.batch import Batch
+from cogwork.plugin.engine.contract import Snapshot
+from cogwork.plugin.engine.errors import Unavailable, Unknown
 
 if TYPE_CHECKING:
     from cogwork.cluster.declarations import Declaration
-    from cogwork.consensus.engine import Appended, Engine, Members
+    from cogwork.plugin.engine.contract import Appended, Engine, Members
 
 
 class Service:

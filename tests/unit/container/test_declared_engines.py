@@ -14,7 +14,7 @@ from cogwork.container.engine_checks import demand_installed
 from cogwork.container.engines import VhostEngines
 from cogwork.container.settings import Configuration, Engine
 from cogwork.container.stream_declarations import StreamDeclarations
-from cogwork.spi.management import ManagementError
+from cogwork.plugin.management import ManagementError
 
 if TYPE_CHECKING:
     from cogwork.cluster.declarations import Value

@@ -10,9 +10,9 @@ import pytest
 
 import cogwork.container.cluster.departure
 from cogwork.cluster.declarations import Declarations, Declare, Move, Moved
-from cogwork.consensus.errors import Unavailable
-from cogwork.consensus.replicated.placement import Placement
 from cogwork.container.cluster.departure import NO_ROOM, TRIES, Departure, choose
+from cogwork.plugin.engine.errors import Unavailable
+from cogwork.plugin.engine.placement import Placement
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from cogwork.amqp.errors import CogworkError
-from cogwork.consensus.errors import Unavailable
 from cogwork.container.engines import EngineHosts, VhostEngines
+from cogwork.plugin.engine.errors import Unavailable
 
 
 class Host:

@@ -10,7 +10,7 @@ from cogwork.amqp.types import Described, Symbol
 from cogwork.container.filters import read_filters, selector_of
 from cogwork.container.selection import DearSelectorError, selection
 from cogwork.dataplane.message.messages import Message
-from cogwork.spi.node import Refused
+from cogwork.plugin.node import Refused
 
 SELECTOR = Described(Symbol("apache.org:selector-filter:string"), "a = 1")
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cogwork.cluster.declarations import Declaration, Declarations, Declare
-from cogwork.consensus.replicated.placement import Placement
 from cogwork.container.cluster.following import Following
 from cogwork.container.stream_declarations import StreamDeclarations
 from cogwork.nodes.queue import QueueNode
 from cogwork.nodes.stream import StreamNode
-from cogwork.spi.management import CONFLICT, ManagementError
+from cogwork.plugin.engine.placement import Placement
+from cogwork.plugin.management import CONFLICT, ManagementError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

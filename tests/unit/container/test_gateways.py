@@ -10,14 +10,14 @@ import pytest
 from cogwork.container.config import parse
 from cogwork.container.container import Container
 from cogwork.dataplane.message.messages import Message
-from cogwork.spi.door import Code
-from cogwork.spi.gateway import GatewayError
+from cogwork.plugin.door import Code
+from cogwork.plugin.gateway import GatewayError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-    from cogwork.spi.door import Arrival, Door, Inlet
-    from cogwork.spi.gateway import GatewayContext, Watch
+    from cogwork.plugin.door import Arrival, Door, Inlet
+    from cogwork.plugin.gateway import GatewayContext, Watch
 
 CONFIGURATION = """
 id = "gatewayed"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cogwork.container.gathered import FEW, FIRST_S, NEXT_S, Gathered
-from cogwork.spi.effects import Report
+from cogwork.plugin.effects import Report
 
 KIND = "streams are away"
 

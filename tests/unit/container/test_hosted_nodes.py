@@ -12,14 +12,14 @@ from text_messages import message
 from cogwork.container.settings import Configuration, Stream
 from cogwork.nodes.queue import QueueNode
 from cogwork.nodes.stream import StreamNode
-from cogwork.spi.effects import Report
+from cogwork.plugin.effects import Report
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import pytest
 
-    from cogwork.spi.effects import Effect
+    from cogwork.plugin.effects import Effect
 
 STREAMS, SECONDS = 40, 6
 

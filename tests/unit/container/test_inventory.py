@@ -11,7 +11,7 @@ from cogwork.container import rows
 from cogwork.container.inventory import Entities, links_of, mesh_of
 from cogwork.container.mesh import rows as mesh_rows
 from cogwork.nodes.management import node, operations
-from cogwork.spi.mesh import LinkRow
+from cogwork.plugin.mesh import LinkRow
 
 PAGE = (Path(__file__).parents[3] / "docs" / "management.md").read_text()
 

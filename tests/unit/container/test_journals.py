@@ -15,7 +15,7 @@ from cogwork.container.journals import journals as journals_module
 from cogwork.container.journals.journals import QueueJournals
 from cogwork.container.journals.records import BEGIN, CHANGES, END, FIRST_GROUP, GONE, PART
 from cogwork.log.errors import DiskFull, LogBusy, LogFailed
-from cogwork.spi.node import Refused
+from cogwork.plugin.node import Refused
 
 if TYPE_CHECKING:
     from cogwork.amqp.errors import CogworkError

@@ -12,7 +12,7 @@ from cogwork.container import leaving
 from cogwork.container.leaving import Leaving
 from cogwork.container.mesh.moving import Mover
 from cogwork.nodes.queue import QueueNode
-from cogwork.spi.loopback import Loopback
+from cogwork.plugin.loopback import Loopback
 
 ITEMS = 3
 STAGES = ("drain", "items", "replicas", "late", "links")

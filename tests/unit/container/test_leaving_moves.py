@@ -16,7 +16,7 @@ from cogwork.container.mesh.move_way import ForgottenError, MoveError
 from cogwork.container.mesh.moving import Mover, items_of
 from cogwork.dataplane.message.messages import Message
 from cogwork.nodes.queue import QueueNode
-from cogwork.spi.loopback import Loopback
+from cogwork.plugin.loopback import Loopback
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -11,10 +11,10 @@ import pytest
 
 from cogwork.cluster import declarations as declarations_module
 from cogwork.cluster.declarations import Declarations, Raise, Supports
-from cogwork.consensus.errors import Unavailable, Unknown
-from cogwork.consensus.replicated.calls import IdentityIs, decode, encode
 from cogwork.container.cluster import levels as levels_module
 from cogwork.container.cluster.levels import Levels
+from cogwork.plugin.engine.errors import Unavailable, Unknown
+from cogwork.replication.calls import IdentityIs, decode, encode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,7 +10,7 @@ import pytest
 
 from cogwork.container.mesh.urls import LinkUrl
 from cogwork.container.mesh.view import View
-from cogwork.spi.node import Refused
+from cogwork.plugin.node import Refused
 
 
 @pytest.mark.parametrize(

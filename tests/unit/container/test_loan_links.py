@@ -18,7 +18,7 @@ from cogwork.container.mesh.borrowing import OWNER, Borrowing
 from cogwork.container.mesh.lender import Lender
 from cogwork.container.mesh.lending import UNHEARD_S, Lending
 from cogwork.dataplane.link import Ending, Link
-from cogwork.spi.node import Departure
+from cogwork.plugin.node import Departure
 
 if TYPE_CHECKING:
     from cogwork.amqp.types import Symbol

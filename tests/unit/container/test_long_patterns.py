@@ -10,8 +10,8 @@ from cogwork.amqp.errors import Condition
 from cogwork.container.requester import ClientRequester
 from cogwork.container.view import View
 from cogwork.nodes.topic import TopicNode
+from cogwork.plugin.management import ManagementError
 from cogwork.router.topics import MAX_PATTERN_WORDS
-from cogwork.spi.management import ManagementError
 
 LONG = "topic/" + ".".join("w" for _ in range(MAX_PATTERN_WORDS + 1))
 

@@ -12,7 +12,7 @@ from cogwork.container.mesh.move_intake import MoveIntake
 from cogwork.container.mesh.move_way import ACCEPTED, REJECTED, RELEASED
 from cogwork.container.mesh.names import DURABILITY, MOVE
 from cogwork.dataplane.core import Core
-from cogwork.spi.node import Refused
+from cogwork.plugin.node import Refused
 
 KEY = ("b", 7, "work/a")
 

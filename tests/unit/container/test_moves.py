@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cogwork.consensus.errors import Unavailable
-from cogwork.consensus.orb import OrbHost
-from cogwork.consensus.replicated.calls import Bounded
 from cogwork.container.cluster.cluster import Cluster
 from cogwork.container.cluster.moves import Moves
 from cogwork.container.cluster.raft import FIRST_GROUP, placement_of
+from cogwork.engines.orb import OrbHost
+from cogwork.plugin.engine.errors import Unavailable
+from cogwork.replication.calls import Bounded
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from cogwork.consensus.engine import Engine
+    from cogwork.plugin.engine.contract import Engine
 
 GROUP = FIRST_GROUP + 1
 

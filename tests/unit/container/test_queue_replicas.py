@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from cogwork.cluster.declarations import Declarations, Declare
-from cogwork.consensus.errors import Unavailable
 from cogwork.container.cluster.cluster import Cluster
 from cogwork.container.cluster.queue_replicas import QueueReplicas
 from cogwork.container.cluster.replicated_queue import ReplicatedQueue
 from cogwork.container.cluster.rounds import ROUND_TICKS
 from cogwork.nodes.queue.options import QueueOptions
+from cogwork.plugin.engine.errors import Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -11,7 +11,7 @@ from hosted import LISTEN
 from cogwork.container.container import Container
 from cogwork.container.settings import Configuration, Queue
 from cogwork.container.stream_declarations import StreamDeclarations
-from cogwork.spi.management import ManagementError
+from cogwork.plugin.management import ManagementError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping

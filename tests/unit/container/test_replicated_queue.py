@@ -9,8 +9,6 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING
 from unittest.mock import patch
 
-from cogwork.consensus.errors import Busy
-from cogwork.consensus.orb import OrbHost
 from cogwork.container.cluster.queue_replicas import shard_of_queue
 from cogwork.container.cluster.replicated_queue import ReplicatedQueue
 from cogwork.container.journals import durable_queue
@@ -20,12 +18,14 @@ from cogwork.dataplane.addresses.partitions import PartitionedInlet
 from cogwork.dataplane.core import Core
 from cogwork.dataplane.message.messages import Message
 from cogwork.dataplane.queue.store import Store
+from cogwork.engines.orb import OrbHost
+from cogwork.plugin.engine.errors import Busy
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from cogwork.consensus.batch import Batch
-    from cogwork.consensus.engine import Appended, Engine, Start, Subscription
+    from cogwork.plugin.engine.batch import Batch
+    from cogwork.plugin.engine.contract import Appended, Engine, Start, Subscription
 
 ADDRESS = "work/x"
 

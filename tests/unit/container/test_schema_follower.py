@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, cast
 
-from cogwork.consensus.batch import Batch
-from cogwork.consensus.engine import EngineContext, Snapshot
-from cogwork.consensus.errors import Unavailable
-from cogwork.consensus.orb import OrbHost
 from cogwork.container.addressing import table_of
 from cogwork.container.config import parse
 from cogwork.container.schemas import follower as following
 from cogwork.container.schemas.follower import Follower
 from cogwork.dataplane.message.messages import Message
+from cogwork.engines.orb import OrbHost
+from cogwork.plugin.engine.batch import Batch
+from cogwork.plugin.engine.contract import EngineContext, Snapshot
+from cogwork.plugin.engine.errors import Unavailable
 from cogwork.schema import SCHEMAS, Registry
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from cogwork.consensus.engine import Engine
     from cogwork.container.virtual_host import VirtualHost
+    from cogwork.plugin.engine.contract import Engine
 
 NUMBER = b'{"type": "number"}'
 

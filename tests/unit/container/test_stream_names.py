@@ -14,7 +14,7 @@ from cogwork.container.cluster.cluster import Cluster
 from cogwork.container.cluster.raft import FIRST_GROUP, ClusteredRaft, open_declared, stream_name
 from cogwork.container.engines import EngineHosts, VhostEngines
 from cogwork.container.settings import Address, Configuration
-from cogwork.spi.management import ManagementError
+from cogwork.plugin.management import ManagementError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,7 +8,7 @@ import pytest
 
 from cogwork.container.requester import ClientRequester
 from cogwork.container.view import View
-from cogwork.spi.management import ManagementError
+from cogwork.plugin.management import ManagementError
 
 
 @pytest.mark.parametrize("context", [None, object()])

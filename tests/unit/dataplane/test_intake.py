@@ -12,12 +12,12 @@ import pytest
 from cogwork.amqp.message import Data, Header, Sections, decode_sections, encode_sections
 from cogwork.amqp.outcomes import Accepted, Rejected, Released
 from cogwork.amqp.types import Symbol, Timestamp, UInt, ULong
-from cogwork.consensus.batch import unpack
 from cogwork.dataplane.addresses.entry import CLOSEST_CODE, MULTICAST_CODE, AddressEntry
 from cogwork.dataplane.core import Core
 from cogwork.dataplane.stream.blocks import Block
 from cogwork.dataplane.stream.feed import Feed
 from cogwork.dataplane.stream.intake import CaptureOutlet, Intake, Parcel
+from cogwork.plugin.engine.batch import unpack
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

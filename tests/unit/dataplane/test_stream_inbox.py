@@ -12,7 +12,6 @@ import pytest
 from peers import Peer
 
 from cogwork.amqp.types import ULong
-from cogwork.consensus.batch import Batch
 from cogwork.dataplane.addresses.entry import CLOSEST_CODE, AddressEntry
 from cogwork.dataplane.client.flusher import Flusher
 from cogwork.dataplane.client.stream_inbox import StreamInbox
@@ -25,6 +24,7 @@ from cogwork.dataplane.transport.incoming import IncomingLink
 from cogwork.dataplane.transport.outgoing import OutgoingLink
 from cogwork.io.turn import Turn
 from cogwork.nodes.stream.reader import marker_of
+from cogwork.plugin.engine.batch import Batch
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine

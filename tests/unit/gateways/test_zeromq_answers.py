@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cogwork.gateways.zeromq.account import Account
     from cogwork.gateways.zeromq.lane import Lane
     from cogwork.gateways.zeromq.registration import Registration
-    from cogwork.spi.door import Door, Sender
+    from cogwork.plugin.door import Door, Sender
 
 
 class Credited:

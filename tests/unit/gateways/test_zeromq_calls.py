@@ -7,7 +7,7 @@ import pytest
 from cogwork.dataplane.message.messages import Message
 from cogwork.gateways.zeromq.calls import GRACE_S, UNDER_WAY_MAX, Call, Calls, Deadlines
 from cogwork.gateways.zeromq.errors import Fault
-from cogwork.spi.door import Code
+from cogwork.plugin.door import Code
 
 
 class Stage:

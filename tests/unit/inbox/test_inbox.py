@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from inboxes import inbox_of
 
-from cogwork.consensus.engine import FromOffset, Origin
 from cogwork.inbox import Inbox, NoTransaction, ParamStyle
+from cogwork.plugin.engine.contract import FromOffset, Origin
 
 STREAM = "stream/orders"
 

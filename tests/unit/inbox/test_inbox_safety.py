@@ -11,7 +11,6 @@ import pytest
 from inboxes import inbox_of
 
 from cogwork.amqp.errors import DecodeError
-from cogwork.consensus.engine import FromOffset, Origin
 from cogwork.inbox import (
     AnotherStream,
     Inbox,
@@ -20,6 +19,7 @@ from cogwork.inbox import (
     RowcountUnknown,
     _id_text,
 )
+from cogwork.plugin.engine.contract import FromOffset, Origin
 
 STREAM = "stream/orders"
 

@@ -11,15 +11,15 @@ from cogwork.amqp.message import Properties, Sections, Value, decode_sections, e
 from cogwork.dataplane.addresses.port import Port
 from cogwork.dataplane.core import Core
 from cogwork.nodes.management import ManagementNode
-from cogwork.spi.effects import Effect, Send
-from cogwork.spi.management import ContainerView, ManagementError, OnOutcome, Row
-from cogwork.spi.node import NodeContext, Refused
+from cogwork.plugin.effects import Effect, Send
+from cogwork.plugin.management import ContainerView, ManagementError, OnOutcome, Row
+from cogwork.plugin.node import NodeContext, Refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 
     from cogwork.dataplane.terminus import Terminus
-    from cogwork.spi.mesh import LinkRow
+    from cogwork.plugin.mesh import LinkRow
 
 
 Plain: TypeAlias = Any

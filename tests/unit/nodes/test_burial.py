@@ -14,13 +14,13 @@ from cogwork.dataplane.queue.restoration import restore
 from cogwork.nodes.queue import burial as burial_module
 from cogwork.nodes.queue.burial import Burial
 from cogwork.nodes.queue.dead_letters import LETTER_ID
-from cogwork.spi.effects import Report, Send
+from cogwork.plugin.effects import Report, Send
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from cogwork.dataplane.queue.store import Store
-    from cogwork.spi.effects import Effect
+    from cogwork.plugin.effects import Effect
 
 
 class Mourning:

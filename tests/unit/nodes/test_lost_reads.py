@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cogwork.amqp.extensions import RECORDS_LOST
-from cogwork.consensus.batch import Batch, Chunk
-from cogwork.consensus.errors import RecordsLost
 from cogwork.dataplane.core import Core
 from cogwork.nodes.stream import readers as readers_module
 from cogwork.nodes.stream.reader import Reader
 from cogwork.nodes.stream.readers import Readers
 from cogwork.nodes.stream.start import Wish
 from cogwork.nodes.stream.tail import Tail
+from cogwork.plugin.engine.batch import Batch, Chunk
+from cogwork.plugin.engine.errors import RecordsLost
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Sequence

@@ -13,10 +13,10 @@ from cogwork.amqp.message import Sections, Value
 from cogwork.container.reported import Reported
 from cogwork.nodes.management.consumers import CONSUMER, Consumers
 from cogwork.nodes.management.request import Request
-from cogwork.spi.management import ManagementError
+from cogwork.plugin.management import ManagementError
 
 if TYPE_CHECKING:
-    from cogwork.spi.management import ContainerView
+    from cogwork.plugin.management import ContainerView
 
 
 def report_of(address: str, **more: object) -> Request:

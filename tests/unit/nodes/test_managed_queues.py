@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from management_world import Asker, Shelf, World, status, text, value
 
-from cogwork.consensus.errors import Unavailable, Unknown
-from cogwork.spi.management import ManagementError
+from cogwork.plugin.engine.errors import Unavailable, Unknown
+from cogwork.plugin.management import ManagementError
 
 
 def test_a_new_queue_is_201_and_one_that_is_there_200(world: World) -> None:

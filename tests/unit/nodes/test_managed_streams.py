@@ -12,13 +12,13 @@ from management_world import Asker, Table
 from cogwork.amqp.message import Sections, Value
 from cogwork.nodes.management.request import Request
 from cogwork.nodes.management.streams import Streams
-from cogwork.spi.management import ManagementError
+from cogwork.plugin.management import ManagementError
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
 
     from cogwork.nodes.management.request import Reply
-    from cogwork.spi.management import ContainerView
+    from cogwork.plugin.management import ContainerView
 
     Steps = Generator[bool, None, Reply]
 

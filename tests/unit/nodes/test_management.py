@@ -22,7 +22,7 @@ from cogwork.amqp.message import Properties, Sections, encode_sections
 from cogwork.dataplane.core import Core
 from cogwork.nodes.management import ManagementNode
 from cogwork.nodes.management.node import REQUEST_SIZE_BYTES_MAX, TURN_COST_MAX, WAITING_MAX
-from cogwork.spi.node import NodeContext, Refused
+from cogwork.plugin.node import NodeContext, Refused
 
 
 def test_a_request_is_answered_and_accepted(world: World) -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from cogwork.consensus.engine import Bounds, Members
-from cogwork.consensus.errors import Unavailable
 from cogwork.nodes.stream.outage import LASTING_S, Outage
 from cogwork.nodes.stream.sight import Sight
+from cogwork.plugin.engine.contract import Bounds, Members
+from cogwork.plugin.engine.errors import Unavailable
 
 if TYPE_CHECKING:
-    from cogwork.spi.effects import Report
+    from cogwork.plugin.effects import Report
 
 STREAM = "stream/orders"
 

@@ -6,13 +6,13 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
-from cogwork.consensus.batch import Batch
 from cogwork.container.engines import EngineHosts, VhostEngines
 from cogwork.nodes.stream import StreamNode
-from cogwork.spi.loopback import Loopback
+from cogwork.plugin.engine.batch import Batch
+from cogwork.plugin.loopback import Loopback
 
 if TYPE_CHECKING:
-    from cogwork.spi.node import NodeContext
+    from cogwork.plugin.node import NodeContext
 
 KEPT = {"engine": "orb", "retention_records": 10}
 STREAM = "stream/small"

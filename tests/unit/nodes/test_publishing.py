@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cogwork.consensus.engine import Appended
-from cogwork.consensus.errors import Busy
 from cogwork.dataplane.message.messages import Message
 from cogwork.nodes.stream.publishing import ACCEPTED, REJECTED, RELEASED, Publishing
+from cogwork.plugin.engine.contract import Appended
+from cogwork.plugin.engine.errors import Busy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cogwork.consensus.batch import Batch
+    from cogwork.plugin.engine.batch import Batch
 
 RECORDS = 4
 

@@ -7,14 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cogwork.consensus.engine import Appended
-from cogwork.consensus.errors import (
-    ConsensusError,
-    OutOfSequence,
-    StreamLost,
-    Unavailable,
-    Unknown,
-)
 from cogwork.nodes.stream import publishing
 from cogwork.nodes.stream.publishing import (
     ACCEPTED,
@@ -23,11 +15,19 @@ from cogwork.nodes.stream.publishing import (
     RELEASED,
     Publishing,
 )
+from cogwork.plugin.engine.contract import Appended
+from cogwork.plugin.engine.errors import (
+    ConsensusError,
+    OutOfSequence,
+    StreamLost,
+    Unavailable,
+    Unknown,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from cogwork.consensus.batch import Batch
+    from cogwork.plugin.engine.batch import Batch
 
 ENGINE_S = 0.5
 """So long the engine tries by itself."""

@@ -14,9 +14,9 @@ from cogwork.amqp.terminus import COPY, Source
 from cogwork.dataplane.core import Core
 from cogwork.dataplane.queue.store import Store
 from cogwork.nodes.queue import QueueNode, QueueOptions
-from cogwork.spi.conformance import NodeConformance
-from cogwork.spi.loopback import Loopback
-from cogwork.spi.node import NodeContext, Refused, Subscription
+from cogwork.plugin.conformance.nodes import NodeConformance
+from cogwork.plugin.loopback import Loopback
+from cogwork.plugin.node import NodeContext, Refused, Subscription
 
 
 class TestQueue(NodeConformance):

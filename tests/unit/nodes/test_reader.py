@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cogwork.consensus.batch import Batch
-from cogwork.consensus.engine import FromTime, Origin, Snapshot
-from cogwork.consensus.orb import OrbHost
+from cogwork.engines.orb import OrbHost
 from cogwork.nodes.stream.reader import Reader
 from cogwork.nodes.stream.start import Wish
 from cogwork.nodes.stream.tail import Tail
+from cogwork.plugin.engine.batch import Batch
+from cogwork.plugin.engine.contract import FromTime, Origin, Snapshot
 
 if TYPE_CHECKING:
-    from cogwork.consensus.engine import Bounds, Start
+    from cogwork.plugin.engine.contract import Bounds, Start
 
 BLOCK_RECORDS = 10
 LAST = 100

@@ -8,7 +8,7 @@ from wires import Peer
 
 from cogwork.nodes import topic
 from cogwork.nodes.topic import TopicNode
-from cogwork.spi.node import Refused
+from cogwork.plugin.node import Refused
 
 
 def test_the_patterns_of_a_subscriber_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

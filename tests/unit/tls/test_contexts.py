@@ -11,11 +11,11 @@ import pytest
 from certificates import Authority
 
 from cogwork.amqp.frames import TLS_HEADER
-from cogwork.consensus.engine import EngineContext
-from cogwork.consensus.etcd.host import EtcdHost
 from cogwork.container.config import ConfigurationError, load
+from cogwork.engines.etcd.host import EtcdHost
 from cogwork.io.tls import ServerTls
 from cogwork.io.tls_stream import TlsError, TlsStream
+from cogwork.plugin.engine.contract import EngineContext
 from cogwork.tls.contexts import TlsFiles, TlsFilesError, client_context, server_context
 from cogwork.tls.expiry import EXPIRY
 

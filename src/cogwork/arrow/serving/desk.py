@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from cogwork.amqp.errors import CogworkError
 from cogwork.arrow.serving.frames import LIVE, Ask, Told
 from cogwork.arrow.serving.traffic import WATCH_S, Traffic
-from cogwork.consensus.chunks import encode_chunk
-from cogwork.consensus.errors import BeyondEnd, Truncated, Unavailable
+from cogwork.plugin.engine.chunks import encode_chunk
+from cogwork.plugin.engine.errors import BeyondEnd, Truncated, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
 
     from cogwork.arrow.serving.frames import Frames
-    from cogwork.consensus.engine import Engine
     from cogwork.container.virtual_host import VirtualHost
+    from cogwork.plugin.engine.contract import Engine
 
 __all__ = ("Desk",)
 

@@ -18,8 +18,8 @@ from cogwork.arrow.schema import columns_of
 from cogwork.arrow.serving.records import Records
 from cogwork.dataplane.stream.feed import Feed
 from cogwork.dataplane.transport.outgoing import OutgoingLink
+from cogwork.plugin.node import Refused
 from cogwork.router.own_addresses import missing
-from cogwork.spi.node import Refused
 
 if TYPE_CHECKING:
     from cogwork.amqp.performatives import Attach

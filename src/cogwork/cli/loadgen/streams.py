@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cogwork.consensus.batch import Batch, Chunk
-from cogwork.consensus.engine import CaughtUp, Origin
-from cogwork.consensus.errors import Busy, Unavailable, Unknown
+from cogwork.plugin.engine.batch import Batch, Chunk
+from cogwork.plugin.engine.contract import CaughtUp, Origin
+from cogwork.plugin.engine.errors import Busy, Unavailable, Unknown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from cogwork.consensus.engine import Engine, EngineHost
+    from cogwork.plugin.engine.contract import Engine, EngineHost
 
 __all__ = ("Figures", "measure", "measure_failover")
 

@@ -6,16 +6,16 @@ import sys
 from typing import TYPE_CHECKING
 
 from cogwork.cli.servers.clustered import ClusteredServer
-from cogwork.consensus.replicated.engine import CAPABILITIES
 from cogwork.container.config import parse
 from cogwork.container.container import Container
+from cogwork.replication.engine import CAPABILITIES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from cogwork.consensus.capabilities import Capabilities
-    from cogwork.consensus.engine import Engine
+    from cogwork.plugin.engine.capabilities import Capabilities
+    from cogwork.plugin.engine.contract import Engine
 
 __all__ = ("JoinedHost", "RaftServer")
 

@@ -33,22 +33,22 @@ from cogwork.cluster.declarations import (
     encode,
 )
 from cogwork.cluster.levels import FIRST_LEVEL, NotUnderstood
-from cogwork.consensus.batch import Batch
-from cogwork.consensus.engine import CaughtUp, FromOffset, Origin, Snapshot
-from cogwork.consensus.errors import Malformed, NotAMember, Truncated, Unavailable, Unknown
-from cogwork.consensus.replicated.calls import StreamKey
 from cogwork.container.cluster.quorum import demand_majority, whom_it_lacks
+from cogwork.plugin.engine.batch import Batch
+from cogwork.plugin.engine.contract import CaughtUp, FromOffset, Origin, Snapshot
+from cogwork.plugin.engine.errors import Malformed, NotAMember, Truncated, Unavailable, Unknown
+from cogwork.replication.calls import StreamKey
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     from cogwork.cluster.declarations import Check, Command, Declaration, Value
-    from cogwork.consensus.batch import Chunk
-    from cogwork.consensus.engine import Start
-    from cogwork.consensus.replicated.engine import RaftEngine
-    from cogwork.consensus.replicated.placement import Placement
-    from cogwork.consensus.replicated.service import RaftService
     from cogwork.container.cluster.identity import Identity
+    from cogwork.plugin.engine.batch import Chunk
+    from cogwork.plugin.engine.contract import Start
+    from cogwork.plugin.engine.placement import Placement
+    from cogwork.replication.engine import RaftEngine
+    from cogwork.replication.service import RaftService
 
 __all__ = ("Cluster", "Listener")
 

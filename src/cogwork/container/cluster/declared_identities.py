@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from cogwork.cluster.declarations import Value
     from cogwork.container.cluster.replication import Replication
     from cogwork.container.settings import Configuration, Permission, User
-    from cogwork.spi.management import Row
+    from cogwork.plugin.management import Row
 
 __all__ = ("DeclaredIdentities",)
 

@@ -8,16 +8,16 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from cogwork.consensus.errors import ConsensusError
 from cogwork.container.cluster.raft import is_replicated, placement_of
+from cogwork.plugin.engine.errors import ConsensusError
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping
 
     from cogwork.cluster.declarations import Declaration
-    from cogwork.consensus.replicated.placement import Placement
     from cogwork.container.cluster.replication import Replication
     from cogwork.container.mesh.service import MeshService
+    from cogwork.plugin.engine.placement import Placement
 
 __all__ = ("Departure", "choose")
 

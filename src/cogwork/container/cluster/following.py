@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from cogwork.cluster.declarations import Declaration, Declarations
-    from cogwork.consensus.replicated.placement import Placement
-    from cogwork.consensus.replicated.service import RaftService
     from cogwork.container.virtual_host import VirtualHost
+    from cogwork.plugin.engine.placement import Placement
+    from cogwork.replication.service import RaftService
 
 __all__ = ("Following",)
 

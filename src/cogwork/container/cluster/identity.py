@@ -24,16 +24,16 @@ import msgspec
 from google_crc32c import value as crc32c
 
 from cogwork.cluster.levels import HIGHEST_LEVEL
-from cogwork.consensus.errors import ConsensusError, Unavailable
-from cogwork.consensus.replicated.calls import GetIdentity, IdentityIs, StreamKey
-from cogwork.consensus.replicated.placement import Placement  # noqa: TC001  # msgspec reads the annotations
 from cogwork.container.errors import DataDirectoryError, DataFileError
 from cogwork.log.directory import DIRECTORY_MODE, opened_privately
+from cogwork.plugin.engine.errors import ConsensusError, Unavailable
+from cogwork.plugin.engine.placement import Placement  # noqa: TC001  # msgspec reads the annotations
+from cogwork.replication.calls import GetIdentity, IdentityIs, StreamKey
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from cogwork.consensus.replicated.service import RaftService
+    from cogwork.replication.service import RaftService
 
 __all__ = ("Identity", "Kept", "init", "read_kept", "write_kept")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cogwork.spi.management import BAD_REQUEST, ManagementError
+from cogwork.plugin.management import BAD_REQUEST, ManagementError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

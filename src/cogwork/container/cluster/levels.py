@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING
 from cogwork.amqp.errors import CogworkError
 from cogwork.cluster.declarations import ANNOUNCED_LEVEL
 from cogwork.cluster.levels import HIGHEST_LEVEL, lacking
-from cogwork.consensus.errors import ConsensusError, Unknown
-from cogwork.consensus.replicated.calls import GetIdentity, IdentityIs, StreamKey
 from cogwork.container.cluster.cluster import STREAM
+from cogwork.plugin.engine.errors import ConsensusError, Unknown
+from cogwork.replication.calls import GetIdentity, IdentityIs, StreamKey
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from cogwork.consensus.replicated.service import RaftService
     from cogwork.container.cluster.cluster import Cluster
+    from cogwork.replication.service import RaftService
 
 __all__ = ("Levels",)
 

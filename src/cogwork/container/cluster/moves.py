@@ -6,20 +6,21 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from cogwork.consensus.errors import Unavailable, Unknown
-from cogwork.consensus.raft.membership import Membership
-from cogwork.consensus.replicated.calls import StreamKey
 from cogwork.container.cluster.cluster import GROUP
 from cogwork.container.cluster.quorum import demand_replicas
 from cogwork.container.cluster.rooms import Rooms
+from cogwork.plugin.engine.errors import Unavailable, Unknown
+from cogwork.raft.membership import Membership
+from cogwork.replication.calls import StreamKey
+from cogwork.replication.moving import membership_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from cogwork.cluster.declarations import Declaration
-    from cogwork.consensus.replicated.placement import Placement
-    from cogwork.consensus.replicated.service import RaftService
     from cogwork.container.cluster.cluster import Cluster
+    from cogwork.plugin.engine.placement import Placement
+    from cogwork.replication.service import RaftService
 
 __all__ = ("Moves",)
 
@@ -152,7 +153,7 @@ class Moves:
         if self._cluster.declarations.numbered(declaration.number) is None:
             raise Unavailable(f"{declaration.kind} {declaration.name!r:.200} was deleted")
         placement = self._placement_of(declaration)
-        if placement.membership != wanted:
+        if membership_of(placement) != wanted:
             raise Unavailable("another move has taken its place")
         return placement.is_settled
 

@@ -11,17 +11,17 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from cogwork.consensus.errors import Unavailable
-from cogwork.consensus.orb import CAPABILITIES, OrbHost
-from cogwork.consensus.replicated.engine import RaftEngine
-from cogwork.consensus.replicated.served import Served, Unmarked
+from cogwork.engines.orb import CAPABILITIES, OrbHost
+from cogwork.plugin.engine.errors import Unavailable
+from cogwork.replication.engine import RaftEngine
+from cogwork.replication.served import Served, Unmarked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from cogwork.consensus.capabilities import Capabilities
-    from cogwork.consensus.engine import Engine
-    from cogwork.consensus.replicated.service import RaftService
+    from cogwork.plugin.engine.capabilities import Capabilities
+    from cogwork.plugin.engine.contract import Engine
+    from cogwork.replication.service import RaftService
 
 __all__ = ("HOME", "ClusteredOrb")
 

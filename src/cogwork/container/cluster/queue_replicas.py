@@ -16,20 +16,18 @@ from zlib import crc32
 from msgspec import structs
 
 from cogwork.amqp.errors import Condition
-from cogwork.consensus.errors import ConsensusError, Unavailable
 from cogwork.container.cluster.raft import open_declared, placement_of, stream_name
 from cogwork.container.cluster.replicated_queue import ReplicatedQueue
 from cogwork.container.cluster.rounds import Rounds
 from cogwork.container.settings import QueueOptions
 from cogwork.container.shape import keys_at
-from cogwork.spi.node import Refused
+from cogwork.plugin.engine.errors import ConsensusError, Unavailable
+from cogwork.plugin.node import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping, Sequence
 
     from cogwork.cluster.declarations import Declaration, Value
-    from cogwork.consensus.replicated.engine import RaftEngine
-    from cogwork.consensus.replicated.service import RaftService
     from cogwork.container.cluster.cluster import Cluster
     from cogwork.container.cluster.moves import Moves
     from cogwork.container.journals.journals import QueueJournals
@@ -37,6 +35,8 @@ if TYPE_CHECKING:
     from cogwork.dataplane.addresses.partitions import PartitionedInlet
     from cogwork.dataplane.core import Core
     from cogwork.dataplane.queue.store import Store
+    from cogwork.replication.engine import RaftEngine
+    from cogwork.replication.service import RaftService
 
 __all__ = ("KIND", "QueueReplicas", "shard_of_queue")
 
@@ -114,7 +114,7 @@ class QueueReplicas:
         store: Store,
         inlet: PartitionedInlet,
     ) -> ReplicatedQueue:
-        """Has a queue's changes written to a stream; see `cogwork.spi.journals.Journals`."""
+        """Has a queue's changes written to a stream; see `cogwork.plugin.journals.Journals`."""
         if not self._has_cluster:
             raise Refused(
                 f"{address!r:.200} is to be replicated, and this container is in no cluster: give "

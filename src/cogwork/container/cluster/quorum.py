@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from cogwork.consensus.errors import ConsensusError, Unavailable
-from cogwork.consensus.replicated.calls import Bounded, GetBounds, GetMembers, MembersAre
-from cogwork.consensus.replicated.desk import NO_REPLICA
+from cogwork.plugin.engine.errors import ConsensusError, Unavailable
+from cogwork.replication.calls import Bounded, GetBounds, GetMembers, MembersAre
+from cogwork.replication.desk import NO_REPLICA
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cogwork.consensus.replicated.calls import StreamKey
-    from cogwork.consensus.replicated.engine import RaftEngine
-    from cogwork.consensus.replicated.service import RaftService
+    from cogwork.replication.calls import StreamKey
+    from cogwork.replication.engine import RaftEngine
+    from cogwork.replication.service import RaftService
 
 __all__ = ("demand_majority", "demand_replicas", "whom_it_lacks")
 

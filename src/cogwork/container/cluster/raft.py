@@ -6,24 +6,24 @@ import asyncio
 from typing import TYPE_CHECKING, cast
 
 from cogwork.cluster.declarations import replicas_of
-from cogwork.consensus.errors import Unavailable, Unknown
-from cogwork.consensus.raft.membership import Membership
-from cogwork.consensus.replicated.engine import CAPABILITIES
-from cogwork.consensus.replicated.outside import RaftOutside
-from cogwork.consensus.replicated.placement import Placement
-from cogwork.consensus.retention import RETENTION_OPTIONS, Retention
 from cogwork.container.cluster.cluster import STREAM as CLUSTER
 from cogwork.container.cluster.moves import Moves
 from cogwork.container.engines import RAFT
+from cogwork.plugin.engine.errors import Unavailable, Unknown
+from cogwork.plugin.engine.placement import Placement
+from cogwork.plugin.engine.retention import RETENTION_OPTIONS, Retention
+from cogwork.raft.membership import Membership
+from cogwork.replication.engine import CAPABILITIES
+from cogwork.replication.outside import RaftOutside
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from cogwork.cluster.declarations import Declaration, Value
-    from cogwork.consensus.capabilities import Capabilities
-    from cogwork.consensus.replicated.engine import RaftEngine
-    from cogwork.consensus.replicated.service import RaftService
     from cogwork.container.cluster.cluster import Cluster
+    from cogwork.plugin.engine.capabilities import Capabilities
+    from cogwork.replication.engine import RaftEngine
+    from cogwork.replication.service import RaftService
 
 __all__ = (
     "FIRST_GROUP",

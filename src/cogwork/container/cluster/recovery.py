@@ -18,15 +18,6 @@ import uuid
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from cogwork.cluster.declarations import Recover, encode
-from cogwork.consensus.batch import Batch
-from cogwork.consensus.commands import Append, Fence
-from cogwork.consensus.raft.entries import Entry, Kind
-from cogwork.consensus.raft.membership import Membership
-from cogwork.consensus.raft.ready import HardState, Write
-from cogwork.consensus.replicated.entry import encode_entry
-from cogwork.consensus.replicated.journal import Journal
-from cogwork.consensus.replicated.offline import KeptReplica, container_of, kept_replicas
-from cogwork.consensus.sequencer import encode as encode_command
 from cogwork.container.cluster.cluster import GROUP
 from cogwork.container.cluster.identity import Kept, read_kept, write_kept
 from cogwork.container.cluster.raft import FIRST_GROUP, QUEUES
@@ -37,11 +28,20 @@ from cogwork.dataplane.queue.journal import recovered_entry
 from cogwork.log.directory import Directory
 from cogwork.log.disk_queue import DiskQueue
 from cogwork.log.wal import Wal
+from cogwork.plugin.engine.batch import Batch
+from cogwork.plugin.engine.commands import Append, Fence
+from cogwork.plugin.engine.sequencer import encode as encode_command
+from cogwork.raft.entries import Entry, Kind
+from cogwork.raft.membership import Membership
+from cogwork.raft.ready import HardState, Write
+from cogwork.replication.entry import encode_entry
+from cogwork.replication.journal import Journal
+from cogwork.replication.offline import KeptReplica, container_of, kept_replicas
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cogwork.consensus.raft.storage import Storage
+    from cogwork.raft.storage import Storage
 
 __all__ = ("Recovered", "recover")
 

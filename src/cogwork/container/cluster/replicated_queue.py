@@ -25,22 +25,22 @@ from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import CogworkError
 from cogwork.amqp.types import Symbol
-from cogwork.consensus.batch import Batch
-from cogwork.consensus.engine import CaughtUp, Origin, Snapshot
-from cogwork.consensus.errors import ConsensusError, Unavailable
 from cogwork.container.journals.durable_queue import DurableQueue
 from cogwork.container.journals.records import BEGIN, END, Replayed
+from cogwork.plugin.engine.batch import Batch
+from cogwork.plugin.engine.contract import CaughtUp, Origin, Snapshot
+from cogwork.plugin.engine.errors import ConsensusError, Unavailable
 
 if TYPE_CHECKING:
     from asyncio import Future
     from collections.abc import Callable, Coroutine, Mapping, Sequence
 
-    from cogwork.consensus.batch import Chunk
-    from cogwork.consensus.engine import Appended
-    from cogwork.consensus.replicated.engine import RaftEngine, RaftSubscription
     from cogwork.container.cluster.queue_replicas import QueueReplicas
     from cogwork.dataplane.addresses.partitions import PartitionedInlet
     from cogwork.dataplane.queue.store import Store
+    from cogwork.plugin.engine.batch import Chunk
+    from cogwork.plugin.engine.contract import Appended
+    from cogwork.replication.engine import RaftEngine, RaftSubscription
 
 __all__ = ("OWNER_LOST", "ReplicatedQueue")
 

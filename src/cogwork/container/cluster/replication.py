@@ -7,7 +7,6 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING
 
-from cogwork.consensus.replicated.service import RaftService, is_identity
 from cogwork.container.cluster.catch_up import CatchUp
 from cogwork.container.cluster.cluster import Cluster
 from cogwork.container.cluster.following import Following
@@ -22,19 +21,20 @@ from cogwork.container.cluster.storage import Storage
 from cogwork.container.engines import ORB, RAFT
 from cogwork.container.errors import ConfigurationError
 from cogwork.container.journals.records import FIRST_GROUP
+from cogwork.replication.service import RaftService, is_identity
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cogwork.cluster.declarations import Declaration
     from cogwork.cluster.levels import NotUnderstood
-    from cogwork.consensus.replicated.placement import Placement
     from cogwork.container.container import Container
     from cogwork.container.mesh.parcels import Parcels
     from cogwork.dataplane.core import Core
     from cogwork.log.directory import Directory
     from cogwork.log.errors import LogFailed
     from cogwork.log.record import Record
+    from cogwork.plugin.engine.placement import Placement
 
 __all__ = ("Replication",)
 

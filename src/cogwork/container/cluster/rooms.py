@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from cogwork.consensus.errors import ConsensusError
-from cogwork.consensus.replicated.calls import GetRoom, RoomIs, StreamKey
+from cogwork.plugin.engine.errors import ConsensusError
+from cogwork.replication.calls import GetRoom, RoomIs, StreamKey
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from cogwork.consensus.replicated.service import RaftService
     from cogwork.container.cluster.cluster import Cluster
+    from cogwork.replication.service import RaftService
 
 __all__ = ("Rooms",)
 

@@ -6,8 +6,8 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, cast
 
-from cogwork.consensus.errors import ConsensusError, Unavailable, Unknown
 from cogwork.container.cluster.raft import KIND, split_name
+from cogwork.plugin.engine.errors import ConsensusError, Unavailable, Unknown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

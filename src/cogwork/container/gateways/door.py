@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from cogwork.dataplane.link import Link
     from cogwork.dataplane.session import SessionEndpoint
     from cogwork.dataplane.transport.session_end import Session
-    from cogwork.spi.door import Inlet, Receiver, Sender
+    from cogwork.plugin.door import Inlet, Receiver, Sender
 
 __all__ = ("GatewayDoor",)
 

@@ -11,14 +11,14 @@ from cogwork.amqp.terminus import Source, Target
 from cogwork.dataplane.addresses.entry import CLOSEST_CODE, AddressEntry
 from cogwork.dataplane.addresses.port import Port
 from cogwork.dataplane.transport.incoming import IncomingLink
-from cogwork.spi.door import Arrival, Code
+from cogwork.plugin.door import Arrival, Code
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cogwork.dataplane.core import Core
     from cogwork.dataplane.link import Link
-    from cogwork.spi.door import Receiver
+    from cogwork.plugin.door import Receiver
 
 __all__ = ("LEFT", "DoorInlet")
 

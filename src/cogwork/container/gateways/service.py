@@ -13,8 +13,8 @@ from cogwork.amqp.sasl import ANONYMOUS
 from cogwork.container.gateways.door import GatewayDoor
 from cogwork.container.gateways.inside import Inside
 from cogwork.container.gateways.pipe import MemoryPipe
+from cogwork.plugin.gateway import GatewayContext, GatewayError
 from cogwork.plugins import PluginError, load, names
-from cogwork.spi.gateway import GatewayContext, GatewayError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from cogwork.container.peers import Peers
     from cogwork.container.settings import User
     from cogwork.dataplane.connection import Connection
-    from cogwork.spi.door import Door, Sender
-    from cogwork.spi.gateway import Gateway, GatewayFactory
+    from cogwork.plugin.door import Door, Sender
+    from cogwork.plugin.gateway import Gateway, GatewayFactory
 
 __all__ = ("Gateways",)
 

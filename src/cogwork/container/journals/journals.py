@@ -44,8 +44,8 @@ from cogwork.dataplane.queue.restoration import Checkpoint
 from cogwork.log.errors import LogError, UnreadableRecord
 from cogwork.log.file_name import file_name
 from cogwork.log.position import number_of, position_of
-from cogwork.spi.management import NOT_FOUND, ManagementError
-from cogwork.spi.node import Refused
+from cogwork.plugin.management import NOT_FOUND, ManagementError
+from cogwork.plugin.node import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -128,7 +128,7 @@ class QueueJournals:
     def open(
         self, vhost: str, address: str, options: Mapping[str, object], store: Store
     ) -> QueueJournal:
-        """Has a queue's changes written down; see `cogwork.spi.journals.Journals`.
+        """Has a queue's changes written down; see `cogwork.plugin.journals.Journals`.
 
         Before `start` that only takes note of the queue.
         """

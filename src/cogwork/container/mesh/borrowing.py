@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cogwork.dataplane.queue.borrower import Borrower
     from cogwork.dataplane.queue.loan import Loan
     from cogwork.nodes.queue.node import QueueNode
-    from cogwork.spi.node import Subscription
+    from cogwork.plugin.node import Subscription
 
 __all__ = ("OWNER", "Borrowing", "Consumer")
 

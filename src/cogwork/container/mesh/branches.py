@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from cogwork.container.mesh.branch import Branch
 from cogwork.dataplane.addresses.lost_branch import LostBranch
 from cogwork.nodes.topic import TopicNode
-from cogwork.spi.node import Refused
+from cogwork.plugin.node import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Set

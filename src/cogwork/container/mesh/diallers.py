@@ -10,8 +10,8 @@ from cogwork.amqp.errors import CogworkError, Condition
 from cogwork.container.mesh.dialler import LinkDialler
 from cogwork.container.mesh.urls import LinkUrl
 from cogwork.container.settings import Link
+from cogwork.plugin.node import Refused
 from cogwork.router.mesh.bounds import COST_MAX
-from cogwork.spi.node import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from cogwork.container.mesh.changes import Changes
 from cogwork.container.mesh.elsewhere import Elsewhere
 from cogwork.nodes.queue import QueueNode
+from cogwork.plugin.node import Refused
 from cogwork.router.mesh.messages import Interest, InterestKind
-from cogwork.spi.node import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Sequence, Set

@@ -24,7 +24,7 @@ from cogwork.container.unroutable import answer_from_elsewhere
 from cogwork.dataplane.transport.incoming import IncomingLink
 from cogwork.dataplane.transport.outgoing import OutgoingLink
 from cogwork.nodes.queue.node import QueueNode
-from cogwork.spi.node import Refused, Subscription
+from cogwork.plugin.node import Refused, Subscription
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from cogwork.amqp.states import LinkState
 from cogwork.dataplane.link import Ending
-from cogwork.spi.node import Departure
+from cogwork.plugin.node import Departure
 
 if TYPE_CHECKING:
     from cogwork.amqp.errors import AmqpError
     from cogwork.dataplane.link import Link
-    from cogwork.spi.node import Node, Subscription
+    from cogwork.plugin.node import Node, Subscription
 
 __all__ = ("Lender",)
 

@@ -30,15 +30,15 @@ from cogwork.container.mesh.shards import DURABLE_LIFE, shard_of
 from cogwork.dataplane.queue.borrower import Borrower
 from cogwork.dataplane.queue.loan import Loan
 from cogwork.nodes.queue.node import QueueNode, known_by
-from cogwork.spi.node import Departure
+from cogwork.plugin.node import Departure
 
 if TYPE_CHECKING:
     from cogwork.amqp.outcomes import DeliveryState
     from cogwork.container.mesh.service import MeshService
     from cogwork.container.virtual_host import VirtualHost
     from cogwork.dataplane.link import Link
+    from cogwork.plugin.node import Node, Subscription
     from cogwork.router.mesh.messages import Interest
-    from cogwork.spi.node import Node, Subscription
 
 __all__ = ("Lending",)
 

@@ -23,7 +23,7 @@ from cogwork.dataplane.addresses.entry import MULTICAST_CODE
 from cogwork.dataplane.addresses.lost_branch import LostBranch
 from cogwork.dataplane.transport.outgoing import OutgoingLink
 from cogwork.nodes.topic import TopicNode
-from cogwork.spi.node import Refused
+from cogwork.plugin.node import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

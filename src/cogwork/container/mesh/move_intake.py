@@ -25,7 +25,7 @@ from cogwork.dataplane.addresses.entry import CLOSEST_CODE, AddressEntry
 from cogwork.dataplane.addresses.port import Port
 from cogwork.dataplane.encoding.codec import encode
 from cogwork.dataplane.transport.incoming import IncomingLink
-from cogwork.spi.node import Refused
+from cogwork.plugin.node import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

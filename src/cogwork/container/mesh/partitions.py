@@ -29,9 +29,9 @@ from typing import TYPE_CHECKING
 from cogwork.container.mesh.absences import Absences
 from cogwork.container.mesh.elsewhere import Elsewhere
 from cogwork.nodes.queue import QueueNode
+from cogwork.plugin.node import Refused
 from cogwork.router.mesh.messages import Interest, InterestKind
 from cogwork.router.partitions import owners_of
-from cogwork.spi.node import Refused
 
 if TYPE_CHECKING:
     from cogwork.amqp.errors import AmqpError
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from cogwork.container.virtual_host import VirtualHost
     from cogwork.dataplane.addresses.partitions import PartitionedInlet
     from cogwork.dataplane.transport.outgoing import OutgoingLink
-    from cogwork.spi.node import Node
+    from cogwork.plugin.node import Node
 
 __all__ = ("Partitions",)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from cogwork.consensus.replicated.alarm import Alarm
+from cogwork.replication.alarm import Alarm
 
 if TYPE_CHECKING:
     from collections.abc import Callable

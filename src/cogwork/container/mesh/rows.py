@@ -6,11 +6,11 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from cogwork.container.rows import iso_time
-from cogwork.spi.mesh import LinkRow
+from cogwork.plugin.mesh import LinkRow
 
 if TYPE_CHECKING:
-    from cogwork.spi.management import Row
-    from cogwork.spi.mesh import MeshView
+    from cogwork.plugin.management import Row
+    from cogwork.plugin.mesh import MeshView
 
 __all__ = ("LINK", "MESH", "LinkRow", "link_row", "mesh_row")
 

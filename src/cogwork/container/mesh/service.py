@@ -13,7 +13,6 @@ import time
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import AmqpError, Condition
-from cogwork.consensus.replicated.alarm import Alarm
 from cogwork.container.mesh.arrivals import Arrivals
 from cogwork.container.mesh.diallers import Diallers
 from cogwork.container.mesh.gate import Gate
@@ -26,6 +25,7 @@ from cogwork.container.mesh.refusals import Refusals
 from cogwork.container.mesh.restoration import Restoration
 from cogwork.container.mesh.tunnels import Tunnels
 from cogwork.container.revocation import login_ended
+from cogwork.replication.alarm import Alarm
 from cogwork.router.mesh.bounds import Timers
 from cogwork.router.mesh.effects import (
     Close,

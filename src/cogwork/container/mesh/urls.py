@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 from cogwork.amqp.errors import Condition
 from cogwork.amqp.loopback import is_loopback
 from cogwork.io.socket_file import PATH_BYTES_MAX
-from cogwork.spi.node import Refused
+from cogwork.plugin.node import Refused
 
 if TYPE_CHECKING:
     from cogwork.container.mesh.settings import Link

@@ -1,4 +1,4 @@
-"""What management sees of the mesh: `spi.mesh.MeshView`."""
+"""What management sees of the mesh: `plugin.mesh.MeshView`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, cast
 
 from cogwork.container.clients import peer_of
 from cogwork.container.mesh.urls import BadLinkUrl, LinkUrl
+from cogwork.plugin.mesh import LinkRow
+from cogwork.plugin.node import Refused
 from cogwork.router.mesh.link import State
-from cogwork.spi.mesh import LinkRow
-from cogwork.spi.node import Refused
 
 if TYPE_CHECKING:
     from cogwork.container.clients import ClientContext

@@ -8,18 +8,18 @@ from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import CogworkError
-from cogwork.consensus.engine import CaughtUp, Origin, Snapshot
 from cogwork.dataplane.message.messages import Message
 from cogwork.nodes.stream.options import StreamOptions
+from cogwork.plugin.engine.contract import CaughtUp, Origin, Snapshot
 from cogwork.schema import SCHEMAS, Registry, SchemaError
 from cogwork.schema.bodies import content_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cogwork.consensus.batch import Chunk
-    from cogwork.consensus.engine import Engine
     from cogwork.container.virtual_host import VirtualHost
+    from cogwork.plugin.engine.batch import Chunk
+    from cogwork.plugin.engine.contract import Engine
 
 __all__ = ("Follower",)
 

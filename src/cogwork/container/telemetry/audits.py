@@ -31,7 +31,7 @@ UNDER_WAY_MAX = 16384
 
 
 class HostAudits:
-    """The audits of one virtual host's queues; see `spi.audits.Audits`."""
+    """The audits of one virtual host's queues; see `plugin.audits.Audits`."""
 
     def __init__(self, audits: Audits, vhost: str) -> None:
         """Takes the container's.

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from cogwork.container.telemetry.audits import Audits
     from cogwork.dataplane.queue.store import Store
     from cogwork.dataplane.queue.trail import Fact, Trail
-    from cogwork.spi.node import Subscription
+    from cogwork.plugin.node import Subscription
 
 __all__ = ("QueueWatch",)
 
@@ -121,7 +121,7 @@ class QueueWatch:
         self._is_telling_missed = False
 
     def consumer(self, serial: int, subscription: Subscription) -> None:
-        """Takes note of a consumer; see `spi.audits.Watch`."""
+        """Takes note of a consumer; see `plugin.audits.Watch`."""
         self._nameless[serial] = subscription
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
 """Where a stream's messages come in: packed into batches while a read batch is scanned.
 
 Theory of operation. What arrives in one read batch from one source becomes one parcel: records,
-each behind its length, as `cogwork.consensus.batch` packs them, and the tokens by which its source
+each behind its length, as `cogwork.plugin.engine.batch` packs them, and the tokens by which its source
 knows the deliveries. At the end of the read batch the node gets the parcels, appends each as one
 batch, and settles it as a whole. Python sees no single message.
 

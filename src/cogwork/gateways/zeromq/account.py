@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cogwork.dataplane.message.messages import Message
-    from cogwork.spi.door import Door, Sender
-    from cogwork.spi.gateway import GatewayContext
+    from cogwork.plugin.door import Door, Sender
+    from cogwork.plugin.gateway import GatewayContext
 
 __all__ = ("Account",)
 

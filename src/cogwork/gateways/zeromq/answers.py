@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from cogwork.dataplane.message.messages import Message
     from cogwork.gateways.zeromq.registration import Registration
-    from cogwork.spi.door import Door, Sender
+    from cogwork.plugin.door import Door, Sender
 
 __all__ = ("Answers",)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cogwork.gateways.zeromq.errors import Code, Fault, TooLarge
-from cogwork.spi.door import Code as Outcome
+from cogwork.plugin.door import Code as Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

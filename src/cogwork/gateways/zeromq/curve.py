@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from cogwork.gateways.zeromq.options import Options
-    from cogwork.spi.gateway import Watch
+    from cogwork.plugin.gateway import Watch
 
 __all__ = ("Gatekeeper", "Keys", "clients_in", "keys_of")
 

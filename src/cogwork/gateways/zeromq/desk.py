@@ -11,7 +11,7 @@ from cogwork.gateways.zeromq.kind import Kind
 from cogwork.gateways.zeromq.registration import Registration
 from cogwork.gateways.zeromq.served import CREDIT_MAX
 from cogwork.gateways.zeromq.translation import error_reply, message_of, too_large_reply
-from cogwork.spi.door import Code as Outcome
+from cogwork.plugin.door import Code as Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from cogwork.amqp.errors import CogworkError
-from cogwork.spi.gateway import GatewayError
+from cogwork.plugin.gateway import GatewayError
 
 __all__ = ("Code", "Fault", "GatewayOptionError", "TooLarge")
 

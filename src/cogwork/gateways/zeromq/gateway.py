@@ -31,12 +31,12 @@ from cogwork.gateways.zeromq.kind import Kind
 from cogwork.gateways.zeromq.lane import Lane
 from cogwork.gateways.zeromq.options import demand_identities, options_of
 from cogwork.gateways.zeromq.sessions import Sessions
-from cogwork.spi.gateway import GatewayListenError
+from cogwork.plugin.gateway import GatewayListenError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from cogwork.spi.gateway import GatewayContext, Watch
+    from cogwork.plugin.gateway import GatewayContext, Watch
 
 __all__ = ("ZeromqGateway",)
 

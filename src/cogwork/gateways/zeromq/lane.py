@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cogwork.gateways.zeromq.curve import Keys
     from cogwork.gateways.zeromq.kind import Kind
     from cogwork.gateways.zeromq.options import Options
-    from cogwork.spi.gateway import Watch
+    from cogwork.plugin.gateway import Watch
 
 __all__ = ("Lane", "Sent")
 

@@ -15,7 +15,7 @@ from cogwork.dataplane.message.messages import Message
 from cogwork.gateways.zeromq.calls import Call
 from cogwork.gateways.zeromq.errors import Code, Fault
 from cogwork.gateways.zeromq.values import plain, written
-from cogwork.spi.door import Code as Outcome
+from cogwork.plugin.door import Code as Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from cogwork.gateways.zeromq.lane import Lane
     from cogwork.gateways.zeromq.registration import Registration
     from cogwork.gateways.zeromq.session import Session
-    from cogwork.spi.door import Arrival, Inlet
+    from cogwork.plugin.door import Arrival, Inlet
 
 __all__ = ("Lookups",)
 

@@ -11,7 +11,7 @@ from cogwork.gateways.zeromq.errors import TooLarge
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cogwork.spi.door import Door
+    from cogwork.plugin.door import Door
 
 __all__ = ("Outlet",)
 

@@ -18,8 +18,8 @@ from cogwork.gateways.zeromq.errors import Code
 from cogwork.gateways.zeromq.kind import Kind
 from cogwork.gateways.zeromq.served import stream_of
 from cogwork.gateways.zeromq.translation import CANCEL, body_for, header_of
+from cogwork.plugin.door import Code as Outcome
 from cogwork.router.patterns import is_pattern
-from cogwork.spi.door import Code as Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from cogwork.gateways.zeromq.lane import Lane
     from cogwork.gateways.zeromq.served import ServedStreams
     from cogwork.gateways.zeromq.session import Session
-    from cogwork.spi.door import Arrival, Door, Inlet
+    from cogwork.plugin.door import Arrival, Door, Inlet
 
 __all__ = ("Delivery", "Registration")
 

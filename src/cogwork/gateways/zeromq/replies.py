@@ -18,7 +18,7 @@ from cogwork.gateways.zeromq.translation import (
     error_header,
     header_of,
 )
-from cogwork.spi.door import Code as Outcome
+from cogwork.plugin.door import Code as Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from cogwork.gateways.zeromq.asked import AskedStreams
     from cogwork.gateways.zeromq.calls import Call, Calls
     from cogwork.gateways.zeromq.served import ServedStreams
-    from cogwork.spi.door import Arrival, Door, Inlet
+    from cogwork.plugin.door import Arrival, Door, Inlet
 
 __all__ = ("Replies",)
 

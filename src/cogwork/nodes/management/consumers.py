@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from cogwork.nodes.management.permission import demand_right
 from cogwork.nodes.management.request import Reply
-from cogwork.spi.management import BAD_REQUEST, NOT_FOUND, ManagementError, Report
+from cogwork.plugin.management import BAD_REQUEST, NOT_FOUND, ManagementError, Report
 
 if TYPE_CHECKING:
     from cogwork.nodes.management.request import Request
-    from cogwork.spi.management import ContainerView, Requester
+    from cogwork.plugin.management import ContainerView, Requester
 
 __all__ = ("CONSUMER", "Consumers")
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from cogwork.nodes.management.permission import ADDRESS, demand
 from cogwork.nodes.management.request import Reply
 from cogwork.nodes.management.waiting import assured, deleted, finished, known
-from cogwork.spi.management import NOT_FOUND, ManagementError
+from cogwork.plugin.management import NOT_FOUND, ManagementError
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
     from cogwork.nodes.management.request import Request
-    from cogwork.spi.management import ContainerView, Requester
+    from cogwork.plugin.management import ContainerView, Requester
 
     Steps = Generator[bool, None, Reply]
 

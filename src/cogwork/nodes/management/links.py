@@ -8,14 +8,14 @@ from cogwork.amqp.errors import Condition
 from cogwork.nodes.management.permission import ADDRESS, demand
 from cogwork.nodes.management.request import Reply
 from cogwork.nodes.management.waiting import finished, known, members_of
-from cogwork.spi.management import BAD_REQUEST, CONFLICT, FORBIDDEN, NOT_FOUND, ManagementError
-from cogwork.spi.node import Refused
+from cogwork.plugin.management import BAD_REQUEST, CONFLICT, FORBIDDEN, NOT_FOUND, ManagementError
+from cogwork.plugin.node import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
     from cogwork.nodes.management.request import Request
-    from cogwork.spi.management import ContainerView, Requester
+    from cogwork.plugin.management import ContainerView, Requester
 
 __all__ = ("LINK", "MESH", "Links")
 

@@ -23,9 +23,9 @@ from cogwork.dataplane.message.messages import Message
 from cogwork.nodes.management.links import LINK
 from cogwork.nodes.management.operations import Operations
 from cogwork.nodes.management.request import Reply, Request
-from cogwork.spi.effects import ACCEPTED, Send
-from cogwork.spi.management import BAD_REQUEST, FORBIDDEN, UNAUTHORIZED, ManagementError
-from cogwork.spi.node import Refused
+from cogwork.plugin.effects import ACCEPTED, Send
+from cogwork.plugin.management import BAD_REQUEST, FORBIDDEN, UNAUTHORIZED, ManagementError
+from cogwork.plugin.node import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from cogwork.amqp.types import Symbol
     from cogwork.dataplane.terminus import Terminus
     from cogwork.nodes.management.operations import Work
-    from cogwork.spi.effects import Effect
-    from cogwork.spi.management import ContainerView, Requester
-    from cogwork.spi.node import NodeContext, Subscription
+    from cogwork.plugin.effects import Effect
+    from cogwork.plugin.management import ContainerView, Requester
+    from cogwork.plugin.node import NodeContext, Subscription
 
 __all__ = ("ManagementNode",)
 

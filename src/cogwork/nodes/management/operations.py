@@ -18,7 +18,7 @@ from cogwork.nodes.management.queues import Queues
 from cogwork.nodes.management.request import Reply
 from cogwork.nodes.management.streams import Streams
 from cogwork.nodes.management.waiting import NOT_KNOWN_YET, UNAVAILABLE
-from cogwork.spi.management import (
+from cogwork.plugin.management import (
     BAD_REQUEST,
     NOT_FOUND,
     NOT_IMPLEMENTED,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from cogwork.nodes.management.request import Request
-    from cogwork.spi.management import Collection, ContainerView, Requester
+    from cogwork.plugin.management import Collection, ContainerView, Requester
 
 __all__ = ("Operations", "Work")
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cogwork.plugin.management import FORBIDDEN, UNAUTHORIZED, ManagementError
 from cogwork.router.own_addresses import MANAGEMENT as ADDRESS
 from cogwork.router.own_addresses import missing
-from cogwork.spi.management import FORBIDDEN, UNAUTHORIZED, ManagementError
 
 if TYPE_CHECKING:
     from typing import NoReturn
 
-    from cogwork.spi.management import Requester
+    from cogwork.plugin.management import Requester
 
 __all__ = ("ADDRESS", "demand", "demand_right", "refuse")
 

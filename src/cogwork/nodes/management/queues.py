@@ -8,13 +8,13 @@ from cogwork.nodes.management.permission import demand, demand_right, refuse
 from cogwork.nodes.management.request import Reply
 from cogwork.nodes.management.transfers import Routed, Transfers
 from cogwork.nodes.management.waiting import assured, deleted, finished, known, members_of
-from cogwork.spi.management import BAD_REQUEST, NOT_FOUND, ManagementError
+from cogwork.plugin.management import BAD_REQUEST, NOT_FOUND, ManagementError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
 
     from cogwork.nodes.management.request import Request
-    from cogwork.spi.management import ContainerView, ManagedQueue, Requester
+    from cogwork.plugin.management import ContainerView, ManagedQueue, Requester
 
     Steps = Generator[bool, None, Reply]
 

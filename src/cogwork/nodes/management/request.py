@@ -14,7 +14,7 @@ from cogwork.amqp.errors import Condition
 from cogwork.amqp.message import Properties, Sections, Value, encode_sections
 from cogwork.amqp.types import Described, Int, ULong
 from cogwork.dataplane.encoding.codec import encode
-from cogwork.spi.management import BAD_REQUEST, ManagementError
+from cogwork.plugin.management import BAD_REQUEST, ManagementError
 
 if TYPE_CHECKING:
     from cogwork.amqp.message import MessageId

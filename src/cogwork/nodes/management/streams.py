@@ -15,13 +15,13 @@ from cogwork.nodes.management.waiting import (
     known,
     members_of,
 )
-from cogwork.spi.management import BAD_REQUEST, NOT_FOUND, ManagementError
+from cogwork.plugin.management import BAD_REQUEST, NOT_FOUND, ManagementError
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
 
     from cogwork.nodes.management.request import Request
-    from cogwork.spi.management import ContainerView, ManagedStream, Requester
+    from cogwork.plugin.management import ContainerView, ManagedStream, Requester
 
     Steps = Generator[bool, None, Reply]
 

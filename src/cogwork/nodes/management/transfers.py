@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
-    from cogwork.spi.management import ContainerView, ManagedQueue
+    from cogwork.plugin.management import ContainerView, ManagedQueue
 
 __all__ = ("Routed", "Transfers")
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from cogwork.consensus.errors import ConsensusError, Unavailable, Unknown
-from cogwork.spi.management import BAD_REQUEST, ManagementError
+from cogwork.plugin.engine.errors import ConsensusError, Unavailable, Unknown
+from cogwork.plugin.management import BAD_REQUEST, ManagementError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator
 
     from cogwork.nodes.management.request import Request
-    from cogwork.spi.management import ContainerView, ManagedStream
+    from cogwork.plugin.management import ContainerView, ManagedStream
 
 __all__ = (
     "NOT_KNOWN_YET",

@@ -14,13 +14,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from cogwork.nodes.queue.dead_letters import dead_letter, letter_id
-from cogwork.spi.effects import Report, Send
+from cogwork.plugin.effects import Report, Send
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from cogwork.dataplane.queue.store import Store
-    from cogwork.spi.effects import Effect
+    from cogwork.plugin.effects import Effect
 
 __all__ = ("Burial",)
 

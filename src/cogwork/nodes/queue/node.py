@@ -25,16 +25,16 @@ from cogwork.dataplane.transport.credit import CreditingEnd
 from cogwork.nodes.queue.burial import Burial
 from cogwork.nodes.queue.dead_letters import dead_letter
 from cogwork.nodes.queue.options import ACQUISITIONS_MAX, QueueOptions
-from cogwork.spi.effects import Detach, Send
-from cogwork.spi.node import Departure, Refused
+from cogwork.plugin.effects import Detach, Send
+from cogwork.plugin.node import Departure, Refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from cogwork.amqp.outcomes import DeliveryState
-    from cogwork.spi.effects import Effect
-    from cogwork.spi.journals import JournalHandle, Journals, ReplicaHandle
-    from cogwork.spi.node import NodeContext, Subscription
+    from cogwork.plugin.effects import Effect
+    from cogwork.plugin.journals import JournalHandle, Journals, ReplicaHandle
+    from cogwork.plugin.node import NodeContext, Subscription
 
 __all__ = ("QueueNode", "awake", "known_by")
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 from cogwork.amqp.errors import Condition
 from cogwork.dataplane.addresses.partitions import COUNT_MAX as PARTITIONS_MAX
-from cogwork.spi.node import Refused
+from cogwork.plugin.node import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -19,14 +19,6 @@ from typing import TYPE_CHECKING
 from zlib import crc32
 
 from cogwork.amqp.errors import CogworkError, Condition
-from cogwork.consensus.engine import CaughtUp, Origin, Snapshot
-from cogwork.consensus.errors import (
-    RecordsLost,
-    StreamLost,
-    Truncated,
-    Unavailable,
-    reason_of,
-)
 from cogwork.dataplane.addresses.entry import CLOSEST_CODE, AddressEntry
 from cogwork.dataplane.client.flusher import Flusher
 from cogwork.dataplane.stream.intake import CaptureOutlet, Intake
@@ -37,18 +29,26 @@ from cogwork.nodes.stream.readers import Readers
 from cogwork.nodes.stream.sight import Sight
 from cogwork.nodes.stream.status import Meter, reader_rows, wanted
 from cogwork.nodes.stream.tail import Tail
-from cogwork.spi.effects import Detach, Report
-from cogwork.spi.node import Refused
+from cogwork.plugin.effects import Detach, Report
+from cogwork.plugin.engine.contract import CaughtUp, Origin, Snapshot
+from cogwork.plugin.engine.errors import (
+    RecordsLost,
+    StreamLost,
+    Truncated,
+    Unavailable,
+    reason_of,
+)
+from cogwork.plugin.node import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Coroutine, Iterable, Mapping, Sequence
 
     from cogwork.amqp.types import Symbol
-    from cogwork.consensus.batch import Chunk
-    from cogwork.consensus.engine import Bounds, Engine, PromptEngine
     from cogwork.dataplane.stream.intake import Parcel
-    from cogwork.spi.effects import Effect
-    from cogwork.spi.node import NodeContext, Subscription
+    from cogwork.plugin.effects import Effect
+    from cogwork.plugin.engine.batch import Chunk
+    from cogwork.plugin.engine.contract import Bounds, Engine, PromptEngine
+    from cogwork.plugin.node import NodeContext, Subscription
 
 __all__ = ("StreamNode",)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from cogwork.spi.effects import Report
+from cogwork.plugin.effects import Report
 
 __all__ = ("Outage",)
 

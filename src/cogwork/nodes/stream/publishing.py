@@ -32,9 +32,11 @@ from cogwork.amqp.errors import AmqpError, CogworkError, Condition, ProtocolErro
 from cogwork.amqp.extensions import OUT_OF_SEQUENCE, STREAM_TRUNCATED
 from cogwork.amqp.outcomes import Modified, Rejected
 from cogwork.amqp.types import Symbol
-from cogwork.consensus.batch import Batch
-from cogwork.consensus.engine import PromptEngine, ReleasingEngine, Snapshot
-from cogwork.consensus.errors import (
+from cogwork.dataplane.encoding.codec import encode
+from cogwork.dataplane.message.messages import Message
+from cogwork.plugin.engine.batch import Batch
+from cogwork.plugin.engine.contract import PromptEngine, ReleasingEngine, Snapshot
+from cogwork.plugin.engine.errors import (
     BeyondEnd,
     Busy,
     ConsensusError,
@@ -49,14 +51,12 @@ from cogwork.consensus.errors import (
     Unknown,
     reason_of,
 )
-from cogwork.dataplane.encoding.codec import encode
-from cogwork.dataplane.message.messages import Message
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from cogwork.consensus.engine import Appended, Engine
     from cogwork.dataplane.stream.intake import Parcel
+    from cogwork.plugin.engine.contract import Appended, Engine
 
 __all__ = ("Publishing",)
 

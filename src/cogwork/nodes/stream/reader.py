@@ -14,22 +14,22 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from cogwork.amqp.types import Symbol, ULong
-from cogwork.consensus.engine import FromOffset, FromTime, Origin
-from cogwork.consensus.errors import BeyondEnd, RecordsLost, Truncated
 from cogwork.dataplane.client.stream_inbox import CAUGHT_UP_PREFIX
 from cogwork.dataplane.message.messages import Message
 from cogwork.nodes.stream.tail import block_of
+from cogwork.plugin.engine.contract import FromOffset, FromTime, Origin
+from cogwork.plugin.engine.errors import BeyondEnd, RecordsLost, Truncated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from cogwork.consensus.engine import Engine, Snapshot
     from cogwork.dataplane.stream.blocks import Block
     from cogwork.dataplane.stream.feed import Feed
     from cogwork.dataplane.transport.outgoing import OutgoingLink
     from cogwork.nodes.stream.start import Wish
     from cogwork.nodes.stream.tail import Tail
-    from cogwork.spi.node import Subscription
+    from cogwork.plugin.engine.contract import Engine, Snapshot
+    from cogwork.plugin.node import Subscription
 
 __all__ = ("Reader", "Source")
 

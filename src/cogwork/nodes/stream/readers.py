@@ -14,7 +14,11 @@ from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import CogworkError, Condition
 from cogwork.amqp.extensions import CAUGHT_UP, RECORDS_LOST, STREAM_TRUNCATED
-from cogwork.consensus.errors import (
+from cogwork.dataplane.stream.feed import Feed
+from cogwork.nodes.stream.reader import Reader
+from cogwork.nodes.stream.start import wish_of
+from cogwork.plugin.effects import Detach
+from cogwork.plugin.engine.errors import (
     BeyondEnd,
     ConsensusError,
     RecordsLost,
@@ -23,19 +27,15 @@ from cogwork.consensus.errors import (
     Unavailable,
     reason_of,
 )
-from cogwork.dataplane.stream.feed import Feed
-from cogwork.nodes.stream.reader import Reader
-from cogwork.nodes.stream.start import wish_of
-from cogwork.spi.effects import Detach
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
 
-    from cogwork.consensus.engine import Engine
     from cogwork.dataplane.core import Core
     from cogwork.dataplane.transport.outgoing import OutgoingLink
     from cogwork.nodes.stream.tail import Tail
-    from cogwork.spi.node import Emit, Subscription
+    from cogwork.plugin.engine.contract import Engine
+    from cogwork.plugin.node import Emit, Subscription
 
 __all__ = ("CAUGHT_UP", "Readers")
 

@@ -6,11 +6,11 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from cogwork.consensus.engine import Bounds, PromptEngine, WatchfulEngine
-from cogwork.consensus.errors import ConsensusError, Unsupported, reason_of
+from cogwork.plugin.engine.contract import Bounds, PromptEngine, WatchfulEngine
+from cogwork.plugin.engine.errors import ConsensusError, Unsupported, reason_of
 
 if TYPE_CHECKING:
-    from cogwork.consensus.engine import Engine, Members
+    from cogwork.plugin.engine.contract import Engine, Members
 
 __all__ = ("Sight",)
 

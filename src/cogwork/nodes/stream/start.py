@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from cogwork.amqp.errors import Condition
 from cogwork.amqp.extensions import STREAM_START, STREAM_TRUNCATED
 from cogwork.amqp.types import Described, Symbol, Timestamp
-from cogwork.consensus.engine import FromOffset, FromTime, Origin
-from cogwork.spi.node import Refused
+from cogwork.plugin.engine.contract import FromOffset, FromTime, Origin
+from cogwork.plugin.node import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from cogwork.consensus.engine import Start
+    from cogwork.plugin.engine.contract import Start
 
 __all__ = ("STREAM_FILTERS", "Wish", "wish_of")
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from cogwork.consensus.engine import Members
-    from cogwork.consensus.replicated.placement import Placement
     from cogwork.nodes.stream.reader import Reader
+    from cogwork.plugin.engine.contract import Members
+    from cogwork.plugin.engine.placement import Placement
 
 __all__ = ("READERS_MAX", "Meter", "reader_rows", "wanted")
 

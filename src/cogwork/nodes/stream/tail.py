@@ -17,7 +17,7 @@ from cogwork.dataplane.stream.blocks import Block
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cogwork.consensus.batch import Chunk
+    from cogwork.plugin.engine.batch import Chunk
 
 __all__ = ("Tail", "block_of")
 

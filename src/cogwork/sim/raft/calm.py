@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cogwork.consensus.raft.seniority import CHANGES_MAX
+from cogwork.raft.seniority import CHANGES_MAX
 
 if TYPE_CHECKING:
     from cogwork.sim.raft.world import World

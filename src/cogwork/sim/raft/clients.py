@@ -11,10 +11,10 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from cogwork.consensus.batch import Batch
+from cogwork.plugin.engine.batch import Batch
 
 if TYPE_CHECKING:
-    from cogwork.consensus.engine import Appended
+    from cogwork.plugin.engine.contract import Appended
     from cogwork.sim.raft.world import World
 
 __all__ = ("Client", "Request")

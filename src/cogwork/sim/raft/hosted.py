@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from cogwork.consensus.raft.host import RaftHost
-from cogwork.consensus.raft.ready import Ready, Reported
+from cogwork.raft.host import RaftHost
+from cogwork.raft.ready import Ready, Reported
 
 if TYPE_CHECKING:
     from random import Random
 
-    from cogwork.consensus.raft.core import Recovered
-    from cogwork.consensus.raft.group import Group
-    from cogwork.consensus.raft.membership import Membership
-    from cogwork.consensus.raft.pace import Pace
-    from cogwork.consensus.raft.ready import Write
-    from cogwork.consensus.raft.settings import Settings
-    from cogwork.consensus.raft.snapshot import Snapshot
+    from cogwork.raft.core import Recovered
+    from cogwork.raft.group import Group
+    from cogwork.raft.membership import Membership
+    from cogwork.raft.pace import Pace
+    from cogwork.raft.ready import Write
+    from cogwork.raft.settings import Settings
+    from cogwork.raft.snapshot import Snapshot
 
 __all__ = ("HostedGroup",)
 

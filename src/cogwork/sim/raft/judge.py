@@ -25,17 +25,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from cogwork.consensus.raft.entries import Kind
-from cogwork.consensus.raft.membership import Membership
+from cogwork.raft.entries import Kind
+from cogwork.raft.membership import Membership
 from cogwork.sim.raft.shadow import Log, Shadow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from cogwork.consensus.batch import Batch, Chunk
-    from cogwork.consensus.engine import Appended
-    from cogwork.consensus.raft.entries import Entry
-    from cogwork.consensus.raft.snapshot import Snapshot
+    from cogwork.plugin.engine.batch import Batch, Chunk
+    from cogwork.plugin.engine.contract import Appended
+    from cogwork.raft.entries import Entry
+    from cogwork.raft.snapshot import Snapshot
     from cogwork.sim.raft.clients import Request
     from cogwork.sim.raft.shadow import Quorums
     from cogwork.sim.raft.store import Store

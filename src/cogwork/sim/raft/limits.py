@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from cogwork.consensus.raft.settings import Settings
+from cogwork.raft.settings import Settings
 
 if TYPE_CHECKING:
     from random import Random

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cogwork.consensus.raft.membership import Membership
+    from cogwork.raft.membership import Membership
     from cogwork.sim.raft.world import World
 
 __all__ = ("change_members", "draw_members", "may_return", "retire", "unused_name")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cogwork.consensus.raft.group import Group
+    from cogwork.raft.group import Group
     from cogwork.sim.raft.world import World
 
 __all__ = ("SOON_S", "after", "settled", "when")

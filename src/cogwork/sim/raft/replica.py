@@ -10,18 +10,18 @@ from math import inf
 from typing import TYPE_CHECKING
 from zlib import crc32
 
-from cogwork.consensus.engine import Appended
-from cogwork.consensus.errors import Busy, ConsensusError, NotLeader
-from cogwork.consensus.raft.entries import Kind
-from cogwork.consensus.raft.heartbeats import Beat
-from cogwork.consensus.raft.membership import Membership
-from cogwork.consensus.raft.messages import Vote, VoteReply
-from cogwork.consensus.raft.pace import Pace
-from cogwork.consensus.raft.ready import ReadFailed, TransferEnded
-from cogwork.consensus.raft.roles import Role
-from cogwork.consensus.raft.snapshot import Snapshot
-from cogwork.consensus.raft.wire import decode
-from cogwork.consensus.sequencer import Append, Sequencer, encode
+from cogwork.plugin.engine.contract import Appended
+from cogwork.plugin.engine.errors import Busy, ConsensusError, NotLeader
+from cogwork.plugin.engine.sequencer import Append, Sequencer, encode
+from cogwork.raft.entries import Kind
+from cogwork.raft.heartbeats import Beat
+from cogwork.raft.membership import Membership
+from cogwork.raft.messages import Vote, VoteReply
+from cogwork.raft.pace import Pace
+from cogwork.raft.ready import ReadFailed, TransferEnded
+from cogwork.raft.roles import Role
+from cogwork.raft.snapshot import Snapshot
+from cogwork.raft.wire import decode
 from cogwork.sim.raft.disk import Disk, DiskFull, Record
 from cogwork.sim.raft.hosted import HostedGroup
 from cogwork.sim.raft.judge import Broken
@@ -29,9 +29,9 @@ from cogwork.sim.raft.judge import Broken
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from cogwork.consensus.raft.entries import Entry
-    from cogwork.consensus.raft.messages import Message
-    from cogwork.consensus.raft.ready import Ready, Write
+    from cogwork.raft.entries import Entry
+    from cogwork.raft.messages import Message
+    from cogwork.raft.ready import Ready, Write
     from cogwork.sim.raft.clients import Request
     from cogwork.sim.raft.world import World
 

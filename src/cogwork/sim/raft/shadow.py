@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cogwork.consensus.raft.entries import Kind
-from cogwork.consensus.raft.membership import Membership
+from cogwork.raft.entries import Kind
+from cogwork.raft.membership import Membership
 
 if TYPE_CHECKING:
-    from cogwork.consensus.raft.entries import Entry
-    from cogwork.consensus.raft.snapshot import Snapshot
+    from cogwork.raft.entries import Entry
+    from cogwork.raft.snapshot import Snapshot
     from cogwork.sim.raft.store import Store
 
 __all__ = ("Log", "Quorums", "Shadow", "quorums_of")

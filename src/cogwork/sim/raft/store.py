@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cogwork.consensus.raft.ready import HardState
+from cogwork.raft.ready import HardState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cogwork.consensus.raft.entries import Entry
-    from cogwork.consensus.raft.snapshot import Snapshot
+    from cogwork.raft.entries import Entry
+    from cogwork.raft.snapshot import Snapshot
     from cogwork.sim.raft.disk import Record
 
 __all__ = ("Store",)

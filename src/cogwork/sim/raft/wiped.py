@@ -1,7 +1,7 @@
 """Members whose disk is replaced by an empty one, and that begin again by what the others say.
 
 As in a container: all others have to say how far they are, but for those that have forgotten, too,
-and have to be a majority of the voters without it (`consensus.replicated.rejoining`).
+and have to be a majority of the voters without it (`replication.rejoining`).
 """
 
 from __future__ import annotations

@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from cogwork.consensus.raft.core import Recovered
-from cogwork.consensus.raft.group import Group
-from cogwork.consensus.raft.membership import Membership
-from cogwork.consensus.raft.snapshot import Snapshot
-from cogwork.consensus.sequencer import Command, decode
+from cogwork.plugin.engine.sequencer import Command, decode
+from cogwork.raft.core import Recovered
+from cogwork.raft.group import Group
+from cogwork.raft.membership import Membership
+from cogwork.raft.snapshot import Snapshot
 from cogwork.sim.clock import Clock
 from cogwork.sim.raft.clients import WAY_MAX_S, WAY_MIN_S
 from cogwork.sim.raft.disk import Damaged, Disk
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from random import Random
 
-    from cogwork.consensus.engine import Appended
-    from cogwork.consensus.raft.messages import Message
-    from cogwork.consensus.raft.pace import Pace
+    from cogwork.plugin.engine.contract import Appended
+    from cogwork.raft.messages import Message
+    from cogwork.raft.pace import Pace
     from cogwork.sim.raft.clients import Client, Request
     from cogwork.sim.raft.limits import Limits
 

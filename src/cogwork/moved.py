@@ -1,0 +1,80 @@
+"""Modules that have moved: the names that documentation once gave still import, with a warning.
+
+An import of an old name gives the very module of the new name, so a class is the same whichever
+name it was imported by.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from importlib import import_module
+from importlib.machinery import ModuleSpec
+from typing import TYPE_CHECKING, cast
+
+if TYPE_CHECKING:
+    from importlib.abc import Loader
+    from types import ModuleType
+
+__all__ = ("MOVED", "install")
+
+MOVED = {
+    "cogwork.consensus": "cogwork.plugin.engine",
+    "cogwork.consensus.conformance": "cogwork.plugin.conformance.engines",
+    "cogwork.consensus.engine": "cogwork.plugin.engine.contract",
+    "cogwork.consensus.shared": "cogwork.engines.shared",
+    "cogwork.spi": "cogwork.plugin",
+    "cogwork.spi.conformance": "cogwork.plugin.conformance.nodes",
+}
+"""New names by old ones; what lies below an old name lies below the new one."""
+
+
+class MovedFinder:
+    """Finds a module by the name it had before it moved."""
+
+    @staticmethod
+    def find_spec(name: str, *_: object) -> ModuleSpec | None:
+        """Return how to import an old name; None where the name is no old one."""
+        new = new_name(name)
+        return ModuleSpec(name, cast("Loader", MovedLoader(new))) if new else None
+
+
+class MovedLoader:
+    """Loads a module by its new name, and has the old one mean the same module."""
+
+    def __init__(self, new: str) -> None:
+        self._new = new
+        self._spec: ModuleSpec | None = None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """Import the module by its new name, and warn whoever imports the old one."""
+        module = import_module(self._new)
+        warnings.warn(
+            f"{spec.name} has moved: import {self._new}", DeprecationWarning, stacklevel=2
+        )
+        self._spec = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Leave the module as it is: it ran under its new name."""
+        module.__spec__ = self._spec
+
+
+def new_name(name: str) -> str | None:
+    """Return where the module of an old name is now; None where the name is no old one."""
+    old, below = name, ""
+    while old not in MOVED:
+        old, dot, last = old.rpartition(".")
+        if not dot:
+            return None
+        below = f".{last}{below}"
+    return MOVED[old] + below
+
+
+def install() -> None:
+    """Have imports of old names found.
+
+    This finder comes first: an old package has the path of the new one, where Python's own finder
+    would load its modules a second time.
+    """
+    sys.meta_path.insert(0, MovedFinder)

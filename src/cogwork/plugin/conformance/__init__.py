@@ -1,0 +1,1 @@
+"""The conformance kits: what every node (`nodes`) and every engine (`engines`) must do."""

@@ -1,0 +1,452 @@
+"""What the container lets its management node see and change.
+
+Theory of operation. Nodes know nothing of containers, connections and other nodes. The one node
+that manages them gets a `ContainerView` with its context: entities of each type as rows of plain
+values, and the few things that can be done to them. Rows are made when they are asked for, a page
+at a time, so that looking costs nothing where nobody looks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from cogwork.amqp.errors import CogworkError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+
+    from cogwork.dataplane.terminus import Terminus
+    from cogwork.plugin.engine.contract import Bounds, Engine
+    from cogwork.plugin.mesh import MeshView
+
+__all__ = (
+    "Collection",
+    "ContainerView",
+    "ManagedQueue",
+    "ManagedStream",
+    "ManagementError",
+    "OnOutcome",
+    "Pending",
+    "Report",
+    "Requester",
+    "Row",
+)
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+Row = dict[str, object]
+"""One entity: its attributes by name, as plain values; `name` is what it is asked for by."""
+
+BAD_REQUEST, UNAUTHORIZED, FORBIDDEN, NOT_FOUND, CONFLICT, NOT_IMPLEMENTED = (
+    400,
+    401,
+    403,
+    404,
+    409,
+    501,
+)
+"""Status codes of replies: those of HTTP, as AMQP Management has them."""
+
+
+class ManagementError(CogworkError):
+    """A request that is not carried out.
+
+    Attributes:
+        status: The reply's `statusCode`.
+        description: What was wrong, and what would be right.
+    """
+
+    def __init__(self, status: int, description: str) -> None:
+        super().__init__(description)
+        self.status = status
+        self.description = description
+
+
+class Requester(Protocol):
+    """Who asks: the peer of one connection."""
+
+    @property
+    def identity(self) -> str | None:
+        """The name it proved; None for an anonymous peer."""
+
+    def may(self, right: str, address: str) -> bool:
+        """Tells whether it has a right (`send`, `receive`, `manage`) at an address."""
+
+    def is_denied(self, right: str, address: str) -> bool:
+        """Tells whether a right is denied to it, whatever it may do otherwise."""
+
+    def takes_reply(self, address: str) -> bool:
+        """Tells whether a reply may go to `address`: its own source, or where it may send.
+
+        False, too, where replies pile up that it does not take.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a query that reads elsewhere tells of itself.
+
+    Attributes:
+        name: What it is asked for by.
+        address: The stream's.
+        kind: What it is: `spark`.
+        query: Its own name, for people.
+        position: The offset of the record that is next.
+        end: The stream's next offset, as far as it knows.
+        records_per_s: How quickly it reads.
+        batch: The number of its last batch.
+    """
+
+    name: str
+    address: str
+    kind: str
+    query: str
+    position: int
+    end: int
+    records_per_s: float
+    batch: int
+
+
+class Collection(Protocol):
+    """The entities of one type."""
+
+    @property
+    def attributes(self) -> Sequence[str]:
+        """The names of what a row may hold, in the order in which people read them."""
+
+    def __len__(self) -> int:
+        """Counts the entities."""
+
+    def rows(
+        self, index: int, count: int, sees: Callable[[str], bool] | None = None
+    ) -> Iterator[Row]:
+        """Yields entities in a stable order.
+
+        Args:
+            index: The first one, from 0.
+            count: How many at most.
+            sees: Tells whether an entity may be shown; None shows all. Only those are counted.
+        """
+
+    def find(self, name: str) -> Row | None:
+        """Returns one entity; None where it is not there."""
+
+
+class ManagedQueue(Protocol):
+    """A queue, as management sees it."""
+
+    def peek(self, count: int, offset: int = 0) -> Sequence[tuple[bytes, Mapping[str, object]]]:
+        """Returns items, encoded and with facts about each, and leaves them where they are.
+
+        Args:
+            count: How many at most.
+            offset: How many to leave out first.
+        """
+
+    def purge(self, count: int) -> int:
+        """Drops up to `count` items that no consumer holds; returns how many."""
+
+    def take_ready(self, count: int) -> Sequence[tuple[int, bytes]]:
+        """Puts the first messages that are ready aside; returns them, numbered and encoded.
+
+        A queue on disk has them until `moved` says that they have arrived elsewhere.
+        """
+
+    def moved(self, number: int) -> None:
+        """Gives up what was put aside."""
+
+    def put_back(self, number: int) -> None:
+        """Has what was put aside back, as the last one."""
+
+    def routed_back(self, message: bytes) -> tuple[str | None, bytes]:
+        """Tells where a dead letter came from.
+
+        Returns:
+            Its address, None where it is no dead letter, and the message without what it says of
+            its death.
+        """
+
+
+class Pending(Protocol[T_co]):
+    """Something that takes its time."""
+
+    def done(self) -> bool:
+        """Tells whether it is over."""
+
+    def result(self) -> T_co:
+        """Returns what came of it, once it is over, or raises."""
+
+
+class ManagedStream(Protocol):
+    """A stream, as management sees it."""
+
+    @property
+    def state(self) -> str:
+        """Returns `opening`, `open`, `away` or `failed`."""
+
+    @property
+    def problem(self) -> str | None:
+        """What keeps it from being open; None where nothing does."""
+
+    @property
+    def engine(self) -> Engine | None:
+        """What keeps it; None until it is open."""
+
+    def trim(self, before: int) -> Awaitable[Bounds]:
+        """Gives up records below an offset; returns what is left.
+
+        Raises:
+            ConsensusError: That cannot be done, or not now.
+        """
+
+    def move(self, voters: Sequence[str], learners: Sequence[str]) -> Awaitable[None]:
+        """Declares that others are to hold the stream; returns before they do.
+
+        Args:
+            voters: Who is to hold it, the most senior first.
+            learners: Who is to have a copy that counts for nothing.
+
+        Raises:
+            ConsensusError: That cannot be done, or not now.
+            ValueError: These cannot hold it.
+        """
+
+
+class ContainerView(Protocol):
+    """The container, as the management node of one virtual host sees it.
+
+    Attributes:
+        on_done: Called whenever something is done that was begun.
+    """
+
+    on_done: Callable[[], object]
+
+    @property
+    def collections(self) -> Mapping[str, Collection]:
+        """The entities by type: container, connection, session, link, address, queue, stream, node.
+
+        And `org.cogwork.consumer`; the default virtual host's has `org.cogwork.link` and
+        `org.cogwork.mesh`, too.
+        """
+
+    @property
+    def mesh(self) -> MeshView:
+        """The other containers."""
+
+    def requester(self, source: Terminus | None) -> Requester | None:
+        """Finds whose request came from `source`; None where its link has gone."""
+
+    def note_request(
+        self, requester: Requester, what: Mapping[str, str], *, refusal: str | None
+    ) -> None:
+        """Take note, for the security log, of a request that did more than look, or was refused.
+
+        Args:
+            requester: Who has asked.
+            what: The `operation`, the `type` and the `name` of the request.
+            refusal: Which permission is missing; None where it was carried out.
+        """
+
+    def soon(self, step: Callable[[], None]) -> None:
+        """Calls `step` once other traffic has had its turn."""
+
+    def close_connection(self, name: str, reason: str) -> bool:
+        """Closes a connection; returns whether it was there."""
+
+    def disconnect_user(self, name: str, reason: str) -> int:
+        """Closes all connections of a user, links of containers too; returns how many."""
+
+    def detach_link(self, name: str, reason: str) -> bool:
+        """Detaches a link; returns whether it was there."""
+
+    def bind(self, requester: Requester, link: str, pattern: str) -> bool:
+        """Gives a topic subscriber one more pattern; returns whether it is new.
+
+        Args:
+            requester: Who asks.
+            link: The subscriber's link: its id, or its name on the requester's connection.
+            pattern: An address with wildcards, as in the source of a subscriber.
+
+        Raises:
+            ManagementError: There is no such link, it is no subscriber of that topic, or it is
+                somebody else's.
+        """
+
+    def unbind(self, requester: Requester, link: str, pattern: str) -> bool:
+        """Takes a pattern from a topic subscriber; returns whether it had it.
+
+        Args:
+            requester: Who asks.
+            link: As for `bind`.
+            pattern: As for `bind`.
+
+        Raises:
+            ManagementError: As for `bind`.
+        """
+
+    def note_report(self, report: Report) -> None:
+        """Keeps what a query elsewhere tells of itself, for a while."""
+
+    def forget_report(self, name: str) -> bool:
+        """Gives it up; returns whether it was there."""
+
+    def queue(self, address: str) -> ManagedQueue | None:
+        """Finds a queue; None where there is none yet."""
+
+    def declare_queue(self, address: str, options: Mapping[str, object]) -> bool:
+        """Makes a queue; returns False where it was there with these options.
+
+        Raises:
+            ManagementError: An option is wrong, the address is none of a queue, or the queue is
+                there with other options.
+        """
+
+    def delete_queue(self, address: str) -> bool:
+        """Gives up a queue with what it holds; returns False where this container has none.
+
+        Nor has it one by itself that the whole cluster has: `withdraw_queue` comes next.
+
+        Raises:
+            ManagementError: The queue is in use.
+        """
+
+    def withdraw_queue(self, address: str) -> Awaitable[bool]:
+        """Has the whole cluster give up a queue with what it holds; tells whether there was one.
+
+        Raises:
+            Unavailable: No majority of the cluster answers; the queue stays.
+            ConsensusError: It is not known whether it does.
+        """
+
+    def relocate_queue(
+        self, address: str, voters: Sequence[str], learners: Sequence[str]
+    ) -> Awaitable[None]:
+        """Declares that others are to hold a replicated queue; returns before they do.
+
+        Args:
+            address: Its address.
+            voters: Who is to hold it, the most senior first.
+            learners: Who is to have a copy that counts for nothing.
+
+        Raises:
+            ConsensusError: That cannot be done, or not now.
+            ManagementError: There is no such queue.
+            ValueError: These cannot hold it, or it is not replicated.
+        """
+
+    @property
+    def knows_declarations(self) -> bool:
+        """Whether it is known what the cluster has declared, or there is none."""
+
+    def demand_holders(self, names: Sequence[str]) -> None:
+        """Sees that containers which are to hold replicas are there, or were.
+
+        Raises:
+            ManagementError: Nobody has heard of one, or one is named twice.
+        """
+
+    def move_primaries(self, voters: Sequence[str]) -> Awaitable[None]:
+        """Declare that others are to hold what the cluster has declared; return before they do.
+
+        Args:
+            voters: Who is to hold it, the most senior first.
+
+        Raises:
+            ConsensusError: That cannot be done, or not now.
+            ValueError: These cannot hold it, or there is no cluster.
+        """
+
+    def forget_member(self, name: str) -> Awaitable[None]:
+        """Have the feature level no longer wait for a container that is gone for good.
+
+        Raises:
+            ConsensusError: That is not known, or not done.
+            ValueError: It is not gone, is a primary, or is not counted at all.
+        """
+
+    def set_identity(
+        self, kind: str, name: str, options: Mapping[str, object], *, is_new: bool
+    ) -> Awaitable[None]:
+        """Declare something for all containers, or change it.
+
+        Args:
+            kind: `user`, `permission`, `vhost` or `limit`.
+            name: Its name.
+            options: What it is to have; for one that is there, what it has stays otherwise.
+            is_new: Whether it must not be there yet; else it must be.
+
+        Raises:
+            ValueError: It cannot be; the text says why.
+            ConsensusError: It is not known whether it is, or it is not.
+        """
+
+    def remove_identity(self, kind: str, name: str) -> Awaitable[bool]:
+        """Take something back, in all containers; tell whether it was there.
+
+        Raises:
+            ValueError: This container is in no cluster, or it may not be taken back.
+            ConsensusError: It is there still, or that is not known.
+        """
+
+    def demand_rooms(self, options: Mapping[str, object]) -> Awaitable[None]:
+        """See that the containers which are to hold something new can do so.
+
+        Args:
+            options: Of a stream or a queue; `replicas` names the containers.
+
+        Raises:
+            ValueError: One cannot, or is in another cluster; the text says what to configure.
+        """
+
+    def demand_majority(self) -> Awaitable[None]:
+        """Waits a while until a majority of the cluster answers, if there is a cluster.
+
+        Raises:
+            Unavailable: None does; the text says who is missing.
+        """
+
+    def stream(self, address: str) -> ManagedStream | None:
+        """Finds a stream; None where there is none yet."""
+
+    def declare_stream(self, address: str, options: Mapping[str, object]) -> bool:
+        """Makes a stream; returns False where it was there with these options.
+
+        Raises:
+            ManagementError: An option is wrong, the address is none of a stream, or the stream is
+                there with other options.
+        """
+
+    def delete_stream(self, address: str) -> Awaitable[bool]:
+        """Gives up a stream with its records; tells whether it was there.
+
+        Raises:
+            ConsensusError: It is there still, or that is not known.
+            ManagementError: The stream is in use.
+        """
+
+    def abandon_stream(self, address: str) -> None:
+        """Lets a stream go that was just made and cannot be opened; it may be another's, too."""
+
+    def begin(self, work: Awaitable[T]) -> Pending[T]:
+        """Has something done that takes its time."""
+
+    def send(self, address: str, message: bytes, on_outcome: OnOutcome) -> bool:
+        """Sends a message from within.
+
+        Args:
+            address: Where to, as a client would name it.
+            message: Encoded.
+            on_outcome: Learns once, now or later, whether it was accepted.
+
+        Returns:
+            False where the address leads nowhere; then `on_outcome` is not called.
+        """
+
+
+class OnOutcome(Protocol):
+    """Learns what became of a message."""
+
+    def __call__(self, *, accepted: bool) -> None:
+        """Called once."""

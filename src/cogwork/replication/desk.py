@@ -1,0 +1,55 @@
+"""Where calls to streams are carried out, whoever makes them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cogwork.plugin.engine.errors import Unavailable
+from cogwork.replication.calls import Refused, failure_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from cogwork.replication.calls import Answer, Call
+    from cogwork.replication.served import Served
+    from cogwork.replication.stream import Stream
+
+__all__ = ("NO_REPLICA", "Desk")
+
+NO_REPLICA = "no replica of {} is here"
+"""What a container that is up answers where it does not hold the stream it is asked about."""
+
+
+class Desk:
+    """Passes calls to what is here: a replica, or a stream of another engine."""
+
+    def __init__(self, streams: Mapping[str, Stream]) -> None:
+        """Serves no stream of another engine yet.
+
+        Args:
+            streams: Those that are open here, by name; it sees what comes and goes.
+        """
+        self._streams = streams
+        self._served: dict[str, Served] = {}
+
+    def carry_out(self, call: Call, answer: Callable[[Answer], object]) -> None:
+        """Has a call carried out, and refuses what nothing here can answer."""
+        served = self._served.get(call.stream.name)
+        stream = self._streams.get(call.stream.name)
+        if served is not None:
+            served.call(call, answer)
+        elif stream is None or stream.member is None or stream.key != call.stream:
+            reason = NO_REPLICA.format(call.stream.name)
+            answer(Refused(call.number, failure_of(Unavailable(reason))))
+        else:
+            stream.member.call(call, answer)
+
+    def serve(self, name: str, served: Served) -> None:
+        """Has calls to a stream carried out that is no replicated one."""
+        self._served[name] = served
+
+    async def unserve(self, name: str) -> None:
+        """Has such calls refused from now on."""
+        served = self._served.pop(name, None)
+        if served is not None:
+            await served.close()
