@@ -40,9 +40,9 @@ if TYPE_CHECKING:
 
 
 @contextlib.asynccontextmanager
-async def limited(limits: str, more: str = "") -> AsyncIterator[Container]:
+async def limited(limits: str, more: str = "", top: str = "") -> AsyncIterator[Container]:
     """Runs a container with some limits."""
-    text = f'id = "north"\n[[listen]]\nport = 0\n{more}\n[limits]\n{limits}\n'
+    text = f'id = "north"\n{top}\n[[listen]]\nport = 0\n{more}\n[limits]\n{limits}\n'
     container = Container(parse(text, "test"))
     await container.start()
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from dataclasses import dataclass, field
@@ -164,10 +165,26 @@ class Attachments:
 
         It is done later where that depends on what the cluster has declared.
         """
-        decide = partial(self._decide, link, attach, client)
+        go_on = partial(self._take_in_turn, link, attach, client)
         if self.when_declared is not None and _lacks_stream(attach, client):
-            link.put_off(decide)
+            link.put_off(go_on)
             self.when_declared(partial(_answer, link))
+        else:
+            go_on()
+
+    def _take_in_turn(self, link: Link, attach: Attach, client: ClientContext) -> None:
+        """Decide over a link; later where one too many queues and streams are being made."""
+        wait_s = 0.0
+        if _makes_node(attach, client):
+            try:
+                wait_s = client.vhost.shares.wait_s(client.makers)
+            except Refused as refusal:
+                self._refuse(link, attach, refusal)
+                return
+        decide = partial(self._decide, link, attach, client)
+        if wait_s:
+            link.put_off(decide)
+            asyncio.get_running_loop().call_later(wait_s, _answer, link)
         else:
             decide()
 
@@ -178,10 +195,13 @@ class Attachments:
             else:
                 self._take_consumer(link, attach, client)
         except Refused as refusal:
-            self._note_refusal(link, attach, refusal)
-            link.refuse(refusal.condition, refusal.description)
+            self._refuse(link, attach, refusal)
         except FrameTooLarge as error:
             link.refuse(Condition.FRAME_SIZE_TOO_SMALL, str(error))
+
+    def _refuse(self, link: Link, attach: Attach, refusal: Refused) -> None:
+        self._note_refusal(link, attach, refusal)
+        link.refuse(refusal.condition, refusal.description)
 
     def _note_refusal(self, link: Link, attach: Attach, refusal: Refused) -> None:
         is_sender = attach.role is Role.SENDER
@@ -422,7 +442,8 @@ class Attachments:
             text = f"{name!r:.200}: only the connection that made it receives from it"
             raise Refused(text, Condition.RESOURCE_LOCKED)
         if rule.kind != "direct":
-            return Attachment(address, node=client.vhost.nodes.of(rule, name), rule=rule)
+            node = client.vhost.nodes.of(rule, name, client.makers)
+            return Attachment(address, node=node, rule=rule)
         if source.distribution_mode == COPY and rule.distribution is not Distribution.MULTICAST:
             raise Refused(f"{name!r} stores nothing, so there is nothing to browse")
         return Attachment(address, entry=client.vhost.entry_of(name), rule=rule)
@@ -554,12 +575,32 @@ class Attachments:
             self.kept.give_up(self.kept.find(key_of(link, client.vhost.name)))
 
 
-def _lacks_stream(attach: Attach, client: ClientContext) -> bool:
-    """Tell whether an attach is to a stream that is not declared, as far as is known here."""
+def _address_of(attach: Attach) -> str | None:
+    """Return the address that an attach names; None where it names none."""
     terminus = attach.target if attach.role is Role.SENDER else attach.source
     if isinstance(terminus, Coordinator | None) or terminus.dynamic:
+        return None
+    return terminus.address
+
+
+def _lacks_stream(attach: Attach, client: ClientContext) -> bool:
+    """Tell whether an attach is to a stream that is not declared, as far as is known here."""
+    address = _address_of(attach)
+    return address is not None and client.vhost.lacks_stream(address)
+
+
+def _makes_node(attach: Attach, client: ClientContext) -> bool:
+    """Tell whether an attach, if it is allowed, makes a queue or stream."""
+    address = _address_of(attach)
+    if address is None:
         return False
-    return terminus.address is not None and client.vhost.lacks_stream(terminus.address)
+    terminus = attach.target if attach.role is Role.SENDER else attach.source
+    assert isinstance(terminus, Source | Target)
+    try:
+        meant = address_meant(address, terminus.capabilities, client.vhost)
+        return client.vhost.lacks_node(*client.vhost.rule_of(meant))
+    except Refused:  # as the attach will be
+        return False
 
 
 def _answer(link: Link) -> None:
@@ -578,7 +619,7 @@ def _entry_for(address: str, target: Target, client: ClientContext) -> AddressEn
         client.vhost.demand_reply_address(address)
     if STREAM in target.capabilities and not _is_stream(address, client.vhost):
         raise Refused(f"{address!r:.200} is no stream", Condition.PRECONDITION_FAILED)
-    entry = client.vhost.entry_of(address)
+    entry = client.vhost.entry_of(address, client.makers)
     node = client.vhost.nodes.get(address.removeprefix("/"))
     if isinstance(node, StreamNode):
         node.demand_prospects()

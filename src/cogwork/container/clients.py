@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 from cogwork.amqp.errors import Condition
 from cogwork.container.gateways.inside import NoSocket
+from cogwork.container.node_shares import FROM_AFAR
 from cogwork.container.reply_addresses import is_reply_address
 from cogwork.container.shares import Holder
 from cogwork.io.networks import PeerName
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from cogwork.amqp.types import Symbol
     from cogwork.container.access import Permits
     from cogwork.container.gateways.inside import Inside
+    from cogwork.container.node_shares import Makers
     from cogwork.container.oauth.settings import OAuth
     from cogwork.container.permissions import Permissions
     from cogwork.container.settings import Listen, Right
@@ -94,6 +96,11 @@ class ClientContext:
     def shares(self) -> tuple[Holder, ...]:
         """For whom what it has is counted: those whom it is counted for, and itself."""
         return (*self.holders, Holder("connection", str(self.number)))
+
+    @property
+    def makers(self) -> Makers:
+        """For whom queues and streams are made that it needs."""
+        return self.holders or FROM_AFAR
 
     @property
     def source(self) -> Holder:

@@ -37,6 +37,7 @@ from cogwork.container.listeners import Listeners
 from cogwork.container.memory import Memory
 from cogwork.container.mesh.service import MeshService
 from cogwork.container.mesh.shards import shard_of
+from cogwork.container.node_shares import NodeShares
 from cogwork.container.outgoing import Outgoing
 from cogwork.container.overdue import detach_dear, detach_overdue
 from cogwork.container.peers import Peers
@@ -104,6 +105,7 @@ class Container:
         peers: Their connections.
         watermark: Whether memory is so short that publishers wait.
         attachments: Their links.
+        node_shares: Whose its queues and streams are.
         mesh: The other containers.
         identities: Its users, limits and more, those of the cluster among them.
         replication: Its replicas, and what it knows of the cluster.
@@ -136,6 +138,7 @@ class Container:
         self.security = SecurityLog(self.id, configuration.security_log)
         self._access = Access(configuration, self.security)
         prefix = replies_to(self.id, self.incarnation)
+        self.node_shares = NodeShares(self.limits)
         self.attachments = Attachments(self.limits, prefix, self.security)
         self.peers = Peers(
             self.core,
@@ -172,7 +175,6 @@ class Container:
         self.mesh = MeshService(
             self.core, self.id, self.incarnation, self.vhosts, configuration.mesh
         )
-        self.peers.mesh = self.mesh
         self.replication = Replication(self)
         self.identities = DeclaredIdentities(
             self.replication, lambda: self.configuration, self._take_declared
@@ -187,6 +189,7 @@ class Container:
     def _complete(self, worker: Worker | None) -> None:
         """Makes what needs the data directory to be open, which nobody else can use now."""
         configuration = self.configuration
+        self.peers.mesh = self.mesh
         secrets = _secrets_directory(configuration, worker)
         if secrets is not None:
             self._access.keep_secrets(secrets)
@@ -219,6 +222,7 @@ class Container:
             container_id=self.id,
             shard=shard_of(self.id, self.incarnation),
             run=self._effects.run,
+            shares=self.node_shares,
             engines=VhostEngines(self.engines, name),
             journals=VhostJournals(self.journals, self.queues, name),
             audits=self._audits.of(name),
@@ -325,6 +329,7 @@ class Container:
         self._limits = limits
         self.attachments.limit(limits)
         self.peers.limit(limits)
+        self.node_shares.limit(limits)
         self._limit_core()
 
     def _take_declared(self, configuration: Configuration) -> None:

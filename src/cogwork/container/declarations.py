@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import structs
 
+from cogwork.amqp.errors import Condition
 from cogwork.container.declared_options import check_options
 from cogwork.container.managed_queue import ManagedQueue
 from cogwork.container.settings import QueueOptions
 from cogwork.container.shape import keys_at
 from cogwork.nodes.queue import QueueNode
 from cogwork.nodes.queue.options import IN_DOUBT
-from cogwork.plugin.management import BAD_REQUEST, CONFLICT, NOT_FOUND, ManagementError
+from cogwork.plugin.management import BAD_REQUEST, CONFLICT, NOT_FOUND, TOO_MANY, ManagementError
 from cogwork.plugin.node import Refused
 from cogwork.router.addresses import AddressRule, AddressRuleError, Distribution
 from cogwork.router.patterns import is_pattern
@@ -27,9 +28,10 @@ from cogwork.router.patterns import is_pattern
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from cogwork.container.node_shares import Makers
     from cogwork.container.virtual_host import VirtualHost
 
-__all__ = ("Declarations",)
+__all__ = ("Declarations", "error_of")
 
 QUEUE = "queue"
 
@@ -83,12 +85,13 @@ class Declarations:
             raise ValueError(f"{name!r:.200} is not replicated: see its durability")
         await node.replica.relocate(voters, learners)
 
-    def declare(self, address: str, options: Mapping[str, object]) -> bool:
+    def declare(self, address: str, options: Mapping[str, object], makers: Makers = ()) -> bool:
         """Makes a queue; returns False where it was there with these options.
 
         Args:
             address: Its address.
             options: As in `[[queue]]`; what is left out is as the address's rule says.
+            makers: For whom it is made.
 
         Raises:
             ManagementError: An option is wrong, the address is none of a queue, or the queue is
@@ -102,11 +105,11 @@ class Declarations:
                 self._compare(name, rule)
                 return False
             self._make_way(name)
-            self._vhost.declare(name, rule)
+            self._vhost.declare(name, rule, makers)
         except AddressRuleError as error:
             raise ManagementError(BAD_REQUEST, str(error)) from error
         except Refused as refusal:
-            raise ManagementError(BAD_REQUEST, refusal.description) from refusal
+            raise error_of(refusal) from refusal
         return True
 
     def _make_way(self, name: str) -> None:
@@ -165,6 +168,12 @@ class Declarations:
             node.delete()
         self._vhost.remove_node(name)
         return True
+
+
+def error_of(refusal: Refused) -> ManagementError:
+    """Tell of a refusal in a reply of `$management`."""
+    is_limit = refusal.condition == Condition.RESOURCE_LIMIT_EXCEEDED
+    return ManagementError(TOO_MANY if is_limit else BAD_REQUEST, refusal.description)
 
 
 def _rule(name: str, inherited: AddressRule, given: dict[str, Any]) -> AddressRule:

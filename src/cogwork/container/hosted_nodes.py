@@ -24,6 +24,7 @@ from cogwork.router.rules import UNAVAILABLE, Distribution
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from cogwork.container.node_shares import Makers, NodeShares
     from cogwork.container.virtual_host import VirtualHost
     from cogwork.plugin.audits import Audits
     from cogwork.plugin.effects import Effect
@@ -51,6 +52,7 @@ class HostedNodes(dict[str, Node]):
         container_id: str,
         shard: int,
         emit: Emit,
+        shares: NodeShares,
         journals: Journals | None = None,
         audits: Audits | None = None,
     ) -> None:
@@ -61,6 +63,7 @@ class HostedNodes(dict[str, Node]):
             container_id: The container's.
             shard: Of this container's parts of queues.
             emit: Carries out what a node wants done.
+            shares: How many may be made, and by whom.
             journals: For the queues on disk.
             audits: For whoever follows the queues.
         """
@@ -75,6 +78,8 @@ class HostedNodes(dict[str, Node]):
         self._container_id = container_id
         self._shard = shard
         self._emit = emit
+        self._shares = shares
+        self._makers: dict[str, Makers] = {}
         self._journals = journals
         self._audits = audits
         self._subscriptions = _Subscriptions(vhost)
@@ -83,22 +88,41 @@ class HostedNodes(dict[str, Node]):
         self.changes += 1
         super().__setitem__(key, node)
 
-    def of(self, rule: AddressRule, address: str) -> Node:
+    def of(self, rule: AddressRule, address: str, makers: Makers = ()) -> Node:
         """Returns the node behind an address; makes it where it is new.
 
+        Args:
+            rule: The address's.
+            address: As normalised.
+            makers: For whom it is made, if it has to be.
+
         Raises:
-            Refused: No node of the rule's kind is there.
+            Refused: No node of the rule's kind is there, or a maker has too many.
         """
         is_prefix = rule.kind in PREFIX_KINDS and rule.prefix is not None
         key = rule.prefix if is_prefix and rule.prefix is not None else address
         node = self.get(key)
         if node is None:
+            self._shares.demand(rule.kind, makers)
             node = self._make(rule, key, is_prefix=is_prefix)
             if isinstance(node, StreamNode):
                 self._begin_capture(node)
             self[key] = node
             self.rules[key] = rule
+            self._makers[key] = makers
+            self._shares.take(rule.kind, makers)
         return node
+
+    def makers_of(self, key: str) -> Makers:
+        """Tells for whom a node was made."""
+        return self._makers.get(key, ())
+
+    def count_for(self, key: str, makers: Makers) -> None:
+        """Counts a node that is there for others than before."""
+        kind = self.kind_at(key)
+        self._shares.give_back(kind, self._makers[key])
+        self._makers[key] = makers
+        self._shares.take(kind, makers)
 
     def _begin_capture(self, node: StreamNode) -> None:
         try:
@@ -168,6 +192,8 @@ class HostedNodes(dict[str, Node]):
     def remove(self, key: str) -> None:
         """Gives up a node."""
         node = self.pop(key, None)
+        if node is not None:
+            self._shares.give_back(self.kind_at(key), self._makers.pop(key, ()))
         self.rules.pop(key, None)
         self._faults.pop(key, None)
         self.changes += 1

@@ -46,6 +46,17 @@ DYNAMIC_PER_HOLDER = 25_000
 DYNAMIC_PER_CONNECTION = 4_096
 """A client has one for its replies, or one for each request under way."""
 
+QUEUES = 100_000
+QUEUES_PER_HOLDER = 50_000
+"""Of a user, and of a source address. An empty queue takes 6 KiB, and no file of its own."""
+
+STREAMS = 10_000
+STREAMS_PER_HOLDER = 5_000
+"""A stream has its own files, once there is more in it than in the write-ahead log."""
+
+DECLARATION_RATE = 2_000.0
+"""As links are attached: a service that comes back attaches to its queues, which makes them."""
+
 LINKS_PER_SESSION = 4096
 """A service that subscribes to some thousands of topics on one session still fits."""
 
@@ -116,6 +127,14 @@ class Limits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         dynamic_addresses_per_source: At once, of one source address.
         dynamic_addresses_per_user: At once, of one user.
         dynamic_addresses_per_connection: At once.
+        queues: At once, over all virtual hosts, but for temporary ones.
+        queues_per_source: At once, made by clients of one source address.
+        queues_per_user: At once, made by one user.
+        streams: At once, over all virtual hosts.
+        streams_per_source: At once, made by clients of one source address.
+        streams_per_user: At once, made by one user.
+        declaration_rate_per_source: Queues and streams made each second, by clients of one source
+            address.
         links_per_session: At once; announced as handle-max.
         max_frame_size_bytes: The biggest frame a peer may send.
         max_message_size_bytes: The biggest message a peer may send; announced on each link.
@@ -151,6 +170,13 @@ class Limits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     dynamic_addresses_per_source: Count = DYNAMIC_PER_HOLDER
     dynamic_addresses_per_user: Count = DYNAMIC_PER_HOLDER
     dynamic_addresses_per_connection: Count = DYNAMIC_PER_CONNECTION
+    queues: Count = QUEUES
+    queues_per_source: Count = QUEUES_PER_HOLDER
+    queues_per_user: Count = QUEUES_PER_HOLDER
+    streams: Count = STREAMS
+    streams_per_source: Count = STREAMS_PER_HOLDER
+    streams_per_user: Count = STREAMS_PER_HOLDER
+    declaration_rate_per_source: Positive = DECLARATION_RATE
     links_per_session: Count = LINKS_PER_SESSION
     max_frame_size_bytes: Annotated[
         int, Meta(ge=FRAME_SIZE_BYTES_LEAST, le=FRAME_SIZE_BYTES_MOST)

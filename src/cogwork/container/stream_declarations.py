@@ -15,6 +15,7 @@ import msgspec
 
 from cogwork.container.captures import begin_capture, end_capture, is_everywhere
 from cogwork.container.cluster.orbs import HOME
+from cogwork.container.declarations import error_of
 from cogwork.container.declared_options import check_options, takes
 from cogwork.container.engines import CLUSTERED, ORB, RAFT
 from cogwork.container.rules import stream_options
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from cogwork.cluster.declarations import Declaration
+    from cogwork.container.node_shares import Makers
     from cogwork.container.virtual_host import VirtualHost
     from cogwork.router.addresses import AddressRule
 
@@ -79,7 +81,11 @@ class StreamDeclarations:
                 )
 
     def declare(
-        self, address: str, options: Mapping[str, object], cluster_of: str | None = None
+        self,
+        address: str,
+        options: Mapping[str, object],
+        cluster_of: str | None = None,
+        makers: Makers = (),
     ) -> bool:
         """Makes a stream; returns False where it was there with these options.
 
@@ -87,6 +93,7 @@ class StreamDeclarations:
             address: Its address.
             options: As in `[[stream]]`.
             cluster_of: The container that declares it for a whole cluster; None for itself alone.
+            makers: For whom it is made.
 
         Raises:
             ManagementError: An option is wrong, the address is none of a stream, or the stream is
@@ -109,9 +116,9 @@ class StreamDeclarations:
             if name in self._vhost.nodes:
                 self._compare(name, wanted)
                 return False
-            self._vhost.declare(name, _rule(name, inherited, wanted))
+            self._vhost.declare(name, _rule(name, inherited, wanted), makers)
         except Refused as refusal:
-            raise ManagementError(BAD_REQUEST, refusal.description) from refusal
+            raise error_of(refusal) from refusal
         return True
 
     def _compare(self, name: str, wanted: Mapping[str, object]) -> None:
@@ -182,9 +189,11 @@ class StreamDeclarations:
         """Open a stream anew: one whose records, or replica here, could not be had any more."""
         node = self.stream(address)
         if node is not None:
-            rule = self._vhost.nodes.rules[node.address]
+            nodes = self._vhost.nodes
+            rule, makers = nodes.rules[node.address], nodes.makers_of(node.address)
             self.drop(node, why)
             self._vhost.declare(node.address, rule)
+            nodes.count_for(node.address, makers)
 
     async def delete(self, address: str) -> bool:
         """Gives up a stream with all its records; returns whether it was there.

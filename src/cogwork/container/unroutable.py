@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from cogwork.amqp import codec
 from cogwork.amqp.errors import AmqpError, Condition
 from cogwork.amqp.outcomes import Rejected
+from cogwork.container.node_shares import FROM_AFAR
 from cogwork.plugin.node import Refused
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ class Refuser:
         try:
             name = _name_in(address)
             self._client.demand("send", name)
-            self._client.vhost.demand_reachable(name)
+            self._client.vhost.demand_reachable(name, self._client.makers)
         except Refused as refused:
             return rejection_of(refused)
         return None
@@ -84,7 +85,7 @@ def answer_from_elsewhere(
 ) -> None:
     """Answers for a message that another container has sent here; it has checked who may send."""
     try:
-        vhost.demand_reachable(_name_in(address))
+        vhost.demand_reachable(_name_in(address), FROM_AFAR)
     except Refused as refused:
         link.answer(token, rejection_of(refused))
     else:

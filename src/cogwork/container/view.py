@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from cogwork.container.container import Container
+    from cogwork.container.node_shares import Makers
     from cogwork.container.virtual_host import VirtualHost
     from cogwork.dataplane.connection import Connection
     from cogwork.dataplane.link import Link
@@ -252,11 +253,13 @@ class View:
         """Finds a queue; None where there is none yet."""
         return self._declarations.queue(address)
 
-    def declare_queue(self, address: str, options: Mapping[str, object]) -> bool:
+    def declare_queue(
+        self, address: str, options: Mapping[str, object], requester: Requester | None = None
+    ) -> bool:
         """Makes a queue; returns False where it was there with these options."""
         if not self._declarations.has(address):
             demand_known(self._container, options)
-        return self._declarations.declare(address, options)
+        return self._declarations.declare(address, options, _makers(requester))
 
     def delete_queue(self, address: str) -> bool:
         """Gives up a queue of this container's; returns whether there was one."""
@@ -326,7 +329,9 @@ class View:
         """Finds a stream; None where there is none yet."""
         return self._streams.stream(address)
 
-    def declare_stream(self, address: str, options: Mapping[str, object]) -> bool:
+    def declare_stream(
+        self, address: str, options: Mapping[str, object], requester: Requester | None = None
+    ) -> bool:
         """Makes a stream; returns False where it was there with these options."""
         if self.stream(address) is None:
             demand_known(self._container, options)
@@ -334,7 +339,8 @@ class View:
             self._streams.demand_alone(address)
             demand_topics(options)
         is_shared = self._container.replication.is_in_use
-        return self._streams.declare(address, options, self._container.id if is_shared else None)
+        home = self._container.id if is_shared else None
+        return self._streams.declare(address, options, home, _makers(requester))
 
     def delete_stream(self, address: str) -> Awaitable[bool]:
         """Gives up a stream with its records; tells whether it was there."""
@@ -368,6 +374,11 @@ class View:
     def send(self, address: str, message: bytes, on_outcome: OnOutcome) -> bool:
         """Sends a message from within; False where the address leads nowhere."""
         return self._container.outgoing.send(self._vhost, address, message, on_outcome)
+
+
+def _makers(requester: Requester | None) -> Makers:
+    """Tell for whom something is made that is asked for."""
+    return requester.client.makers if isinstance(requester, ClientRequester) else ()
 
 
 def _is_list(value: object) -> TypeGuard[Sequence[object]]:

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import time
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from cogwork.amqp.errors import Condition, ProtocolError
 from cogwork.container.exclusive import Holders
 from cogwork.container.hosted_nodes import HostedNodes, demand_visible
+from cogwork.container.node_shares import FROM_AFAR, LIMITED_KINDS
 from cogwork.container.reply_addresses import REPLY_PREFIX
 from cogwork.container.temporary import TemporaryNodes
 from cogwork.container.terminus_kinds import address_said
@@ -49,7 +50,9 @@ from cogwork.router.patterns import address_words
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from cogwork.container.clients import ClientContext
     from cogwork.container.mesh.reach import Reach
+    from cogwork.container.node_shares import Makers, NodeShares
     from cogwork.container.schemas.service import Schemas
     from cogwork.dataplane.core import Core
     from cogwork.plugin.audits import Audits
@@ -87,6 +90,7 @@ class VirtualHost:
         nodes: By address, or by prefix for those that serve one.
         view: The container, for the management node; None has no such node.
         schemas: What its publishers' messages are held to; None holds them to nothing.
+        shares: How many queues and streams may be made, and by whom.
         engines: What keeps the streams; None keeps none.
     """
 
@@ -99,6 +103,7 @@ class VirtualHost:
         container_id: str,
         shard: int,
         run: Callable[[VirtualHost, Iterable[Effect]], None],
+        shares: NodeShares,
         engines: Engines | None = None,
         journals: Journals | None = None,
         audits: Audits | None = None,
@@ -112,6 +117,7 @@ class VirtualHost:
             container_id: For the nodes.
             shard: Of this container's parts of queues.
             run: Carries out what a node wants done in this virtual host.
+            shares: How many queues and streams may be made, and by whom.
             engines: For the streams.
             journals: For the queues on disk.
             audits: For whoever follows the queues.
@@ -131,11 +137,13 @@ class VirtualHost:
         self._run = run
         self._burying: set[AddressEntry] = set()
         self.engines = engines
+        self.shares = shares
         self.nodes = HostedNodes(
             self,
             container_id=container_id,
             shard=shard,
             emit=lambda effects: run(self, effects),
+            shares=shares,
             journals=journals,
             audits=audits,
         )
@@ -216,24 +224,28 @@ class VirtualHost:
     def _rule_at(self, name: str) -> AddressRule:
         return self._declared.get(name) or self.table.resolve(name)
 
-    def entry_of(self, address: str) -> AddressEntry:
+    def entry_of(self, address: str, makers: Makers = ()) -> AddressEntry:
         """Returns the entry of an address; makes it where it is new.
 
+        Args:
+            address: Which one.
+            makers: For whom its node is made, if it has to be.
+
         Raises:
-            Refused: Nothing can be sent there.
+            Refused: Nothing can be sent there, or a maker has too many nodes.
         """
         name = _normalized(address)
         entry: AddressEntry | None = self.space.entries.get(name.encode())
-        return entry if entry is not None else self._add_entry(name)
+        return entry if entry is not None else self._add_entry(name, makers)
 
-    def _add_entry(self, name: str) -> AddressEntry:
+    def _add_entry(self, name: str, makers: Makers) -> AddressEntry:
         if len(self.space.entries) >= ADDRESSES_MAX:
             raise Refused(
                 f"{ADDRESSES_MAX} addresses are in use", Condition.RESOURCE_LIMIT_EXCEEDED
             )
         rule = self._rule_at(name)
         _demand_unreserved(name, rule)
-        entry = self._make_entry(name, rule)
+        entry = self._make_entry(name, rule, makers)
         self._bound_lives(entry, rule)
         self.space.entries[name.encode()] = entry
         near = self.near.entries.get(name.encode())
@@ -268,7 +280,7 @@ class VirtualHost:
             entry = AddressEntry(self.core, name, _CODES[rule.distribution])
             _set_acceptance(entry, rule)
         else:
-            shared = self.entry_of(name)
+            shared = self.entry_of(name, FROM_AFAR)
             queue = self.nodes.get(name)
             return queue.near_entry() if isinstance(queue, QueueNode) else shared
         self._bound_lives(entry, rule)
@@ -329,9 +341,9 @@ class VirtualHost:
             return to
         return entry.name
 
-    def _make_entry(self, name: str, rule: AddressRule) -> AddressEntry:
+    def _make_entry(self, name: str, rule: AddressRule, makers: Makers) -> AddressEntry:
         if rule.kind != "direct":
-            return self.nodes.of(rule, name).entry(name)
+            return self.nodes.of(rule, name, makers).entry(name)
         entry = AddressEntry(self.core, name, _CODES[rule.distribution])
         _set_acceptance(entry, rule)
         return entry
@@ -349,10 +361,28 @@ class VirtualHost:
             if is_anycast and rule.dead_letter is None:
                 entry = self.space.entries.get(name.encode())
             else:
-                entry = self.entry_of(name)
+                entry = self.entry_of(name, self._makers_of_message(name, rule))
             return None if entry is None else self._used(name, entry)
         except (Refused, UnicodeDecodeError):
             return None
+
+    def _makers_of_message(self, name: str, rule: AddressRule) -> Makers:
+        """Tell for whom a node is made that a message names which has just come.
+
+        Raises:
+            Refused: Whoever sent it makes too many a second.
+        """
+        link = None if self.space.asker is None else self.space.asker.owner
+        if link is None:
+            return ()
+        makers = cast("ClientContext", link.session.connection.context).makers
+        if self.lacks_node(name, rule):
+            self.shares.demand_turn(makers)
+        return makers
+
+    def lacks_node(self, name: str, rule: AddressRule) -> bool:
+        """Tell whether a queue or stream would have to be made at an address."""
+        return rule.kind in LIMITED_KINDS and name not in self.nodes
 
     def demand_reply_address(self, address: str) -> None:
         """Checks that a reply address is there, or may be at another container that is known.
@@ -367,8 +397,12 @@ class VirtualHost:
             text = f"{name!r:.200}: there is no such reply address, or none any more"
             raise Refused(text, Condition.NOT_FOUND)
 
-    def demand_reachable(self, address: str) -> None:
+    def demand_reachable(self, address: str, makers: Makers) -> None:
         """Checks that messages to an address could go somewhere, if perhaps not now.
+
+        Args:
+            address: Which one.
+            makers: For whom its node is made, if it has to be.
 
         Raises:
             Refused: They could not; a sender that attached there would be told the same.
@@ -376,7 +410,9 @@ class VirtualHost:
         name, rule = self.rule_of(address)
         is_anycast = rule.kind == "direct" and rule.distribution is not Distribution.MULTICAST
         if not is_anycast and not name.startswith(REPLY_PREFIX):
-            self.entry_of(name)
+            if self.lacks_node(name, rule):
+                self.shares.demand_turn(makers)
+            self.entry_of(name, makers)
 
     def is_served(self, address: str) -> bool:
         """Tells whether a node, or a receiver anywhere in the mesh, stands at an address."""
@@ -438,16 +474,22 @@ class VirtualHost:
 
     # -- nodes
 
-    def declare(self, address: str, rule: AddressRule) -> None:
+    def declare(self, address: str, rule: AddressRule, makers: Makers = ()) -> None:
         """Gives one address a rule of its own, and makes its node.
 
+        Args:
+            address: Which one.
+            rule: That is its own from now on.
+            makers: For whom the node is made.
+
         Raises:
-            Refused: There can be no such node.
+            Refused: There can be no such node, or a maker has too many.
         """
         demand_visible(address)
+        self.shares.demand_turn(makers)
         self._declared[address] = rule
         try:
-            self.entry_of(address)
+            self.entry_of(address, makers)
         except Refused:
             del self._declared[address]
             raise

@@ -39,12 +39,13 @@ T_co = TypeVar("T_co", covariant=True)
 Row = dict[str, object]
 """One entity: its attributes by name, as plain values; `name` is what it is asked for by."""
 
-BAD_REQUEST, UNAUTHORIZED, FORBIDDEN, NOT_FOUND, CONFLICT, NOT_IMPLEMENTED = (
+BAD_REQUEST, UNAUTHORIZED, FORBIDDEN, NOT_FOUND, CONFLICT, TOO_MANY, NOT_IMPLEMENTED = (
     400,
     401,
     403,
     404,
     409,
+    429,
     501,
 )
 """Status codes of replies: those of HTTP, as AMQP Management has them."""
@@ -295,12 +296,19 @@ class ContainerView(Protocol):
     def queue(self, address: str) -> ManagedQueue | None:
         """Finds a queue; None where there is none yet."""
 
-    def declare_queue(self, address: str, options: Mapping[str, object]) -> bool:
+    def declare_queue(
+        self, address: str, options: Mapping[str, object], requester: Requester | None = None
+    ) -> bool:
         """Makes a queue; returns False where it was there with these options.
 
+        Args:
+            address: Its address.
+            options: As in `[[queue]]`.
+            requester: For whom it is made; None is never refused for having too many.
+
         Raises:
-            ManagementError: An option is wrong, the address is none of a queue, or the queue is
-                there with other options.
+            ManagementError: An option is wrong, the address is none of a queue, the queue is there
+                with other options, or the requester has too many.
         """
 
     def delete_queue(self, address: str) -> bool:
@@ -410,12 +418,19 @@ class ContainerView(Protocol):
     def stream(self, address: str) -> ManagedStream | None:
         """Finds a stream; None where there is none yet."""
 
-    def declare_stream(self, address: str, options: Mapping[str, object]) -> bool:
+    def declare_stream(
+        self, address: str, options: Mapping[str, object], requester: Requester | None = None
+    ) -> bool:
         """Makes a stream; returns False where it was there with these options.
 
+        Args:
+            address: Its address.
+            options: As in `[[stream]]`.
+            requester: For whom it is made; None is never refused for having too many.
+
         Raises:
-            ManagementError: An option is wrong, the address is none of a stream, or the stream is
-                there with other options.
+            ManagementError: An option is wrong, the address is none of a stream, the stream is
+                there with other options, or the requester has too many.
         """
 
     def delete_stream(self, address: str) -> Awaitable[bool]:

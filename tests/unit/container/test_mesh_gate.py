@@ -73,7 +73,7 @@ class Here:
         return address, SimpleNamespace(kind=self._kind)
 
     def make(self, *what: object) -> object:
-        self.made.append(str(what[-1]))
+        self.made += [each for each in what if isinstance(each, str)]
         raise StopIteration  # it would be attached now
 
     entry_of = near_entry_of = make

@@ -187,7 +187,7 @@ class FakeContainer:
     def queue(self, address: str) -> Shelf | None:
         return self.queues.get(address)
 
-    def declare_queue(self, address: str, options: Mapping[str, object]) -> bool:
+    def declare_queue(self, address: str, options: Mapping[str, object], _for: object) -> bool:
         self.done.append(("declare", address, dict(options)))
         return address not in self.collections["queue"].names
 

@@ -15,7 +15,7 @@ from cogwork.nodes.management.streams import Streams
 from cogwork.plugin.management import ManagementError
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping
+    from collections.abc import Generator
 
     from cogwork.nodes.management.request import Reply
     from cogwork.plugin.management import ContainerView
@@ -36,7 +36,7 @@ class Box:
     def stream(self, _address: str) -> SimpleNamespace | None:
         return self.there
 
-    def declare_stream(self, _address: str, _options: Mapping[str, object]) -> bool:
+    def declare_stream(self, *_asked: object) -> bool:
         return True
 
     def delete_stream(self, address: str) -> None:
@@ -62,7 +62,7 @@ class Alone(Box):
 
 def test_what_cannot_be_opened_is_refused_though_it_is_no_more() -> None:
     box = Alone()
-    steps: Steps = Streams(cast("ContainerView", box))._create("stream/orders", {})
+    steps: Steps = Streams(cast("ContainerView", box))._create("stream/orders", {}, Asker())
     next(steps)
     box.own.state, box.own.problem = "failed", "it has no option 'a'"
     box.there = None
@@ -75,12 +75,12 @@ def test_what_was_there_and_is_given_up_meanwhile_is_said_to_be() -> None:
     box.there = None
     box.collections = {"stream": Table([])}
     with pytest.raises(ManagementError, match="was given up meanwhile"):
-        ended(Streams(cast("ContainerView", box))._create("stream/orders", {}))
+        ended(Streams(cast("ContainerView", box))._create("stream/orders", {}, Asker()))
 
 
 def test_what_another_container_declared_first_is_left_to_it() -> None:
     box = Box()
-    steps: Steps = Streams(cast("ContainerView", box))._create("stream/orders", {})
+    steps: Steps = Streams(cast("ContainerView", box))._create("stream/orders", {}, Asker())
     next(steps)
     box.own.state = "failed"  # it was closed, as it had to make way
     box.there = other = SimpleNamespace(state="opening", problem=None)

@@ -20,6 +20,7 @@ from cogwork.container.mesh.missed import let_go, read_missed
 from cogwork.container.mesh.move_intake import MoveIntake
 from cogwork.container.mesh.names import BORROWER, MISSED, MOVE, VHOST
 from cogwork.container.mesh.tunnels import origin_of
+from cogwork.container.node_shares import FROM_AFAR
 from cogwork.container.unroutable import answer_from_elsewhere
 from cogwork.dataplane.transport.incoming import IncomingLink
 from cogwork.dataplane.transport.outgoing import OutgoingLink
@@ -180,8 +181,8 @@ class Gate:
         if rule.kind != "queue":
             raise Refused(f"{name!r} is no queue: only items are moved")
         self._demand_known(vhost, name)
-        vhost.entry_of(name)
-        node = vhost.nodes.of(rule, name)
+        vhost.entry_of(name, FROM_AFAR)
+        node = vhost.nodes.of(rule, name, FROM_AFAR)
         assert isinstance(node, QueueNode)
         self._intake_of(vhost.name).take(link, attach, origin, node)
 
@@ -193,7 +194,7 @@ class Gate:
         if rule.kind != "queue":
             raise Refused(f"{name!r} is no queue: only items are lent")
         self._demand_known(vhost, name)
-        node = vhost.nodes.of(rule, name)
+        node = vhost.nodes.of(rule, name, FROM_AFAR)
         if isinstance(node, QueueNode) and node.replica is not None and node.replica.epoch is None:
             raise Refused(f"{name!r} is owned by another container", Condition.NOT_FOUND)
         filters = read_filters(source.filter, size_bytes_max=attach.max_message_size)

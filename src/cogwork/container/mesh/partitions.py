@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING
 
 from cogwork.container.mesh.absences import Absences
 from cogwork.container.mesh.elsewhere import Elsewhere
+from cogwork.container.node_shares import FROM_AFAR
 from cogwork.nodes.queue import QueueNode
 from cogwork.plugin.node import Refused
 from cogwork.router.mesh.messages import Interest, InterestKind
@@ -179,7 +180,7 @@ class Partitions:
                 name, rule = self._vhost.rule_of(address)
                 if rule.kind != "queue" or name in self._vhost.nodes:
                     continue
-                self._vhost.entry_of(name)
+                self._vhost.entry_of(name, FROM_AFAR)
             except Refused as refusal:
                 log.debug("cannot create queue %r of other containers: %s", address, refusal)
                 continue

@@ -17,7 +17,9 @@ cdef class AddressSpace:
     cdef public tuple topic_exceptions
     cdef public uint64_t unroutable
     cdef public object meaning
+    cdef readonly object asker
     cdef AddressEntry find(self, bytes address)
+    cdef AddressEntry find_for(self, bytes address, object asker)
 
     # Says whether a topic's root serves a subject: no rule of its own may hold for it.
     cdef inline bint is_of_root(self, const unsigned char* subject, uint32_t size):

@@ -13,6 +13,7 @@ class AddressSpace:
         topic_root: Takes the messages below `topic_prefix` whose senders name no target.
         meaning: Called with an address and whether its message says that it is a topic, or else a
             queue; returns the address that is meant. None heeds nothing of that.
+        asker: While the resolver is called for a link's message, that link; else None.
         topic_exceptions: First words of subjects for which other rules may hold; None for none, an
             empty word for any.
     """
@@ -33,6 +34,17 @@ class AddressSpace:
         entry: AddressEntry = self.entries.get(address)
         if entry is None or not entry.is_used:
             entry = self.resolver(address)
+        return entry
+
+    def find_for(self, address, asker):
+        """Finds an entry for a message that a client's link has taken, and says so if it is new."""
+        entry: AddressEntry = self.entries.get(address)
+        if entry is None or not entry.is_used:
+            self.asker = asker
+            try:
+                entry = self.resolver(address)
+            finally:
+                self.asker = None
         return entry
 
     def send(self, port, token: int, address: bytes, data: bytes, settled: bool) -> bool:

@@ -3,6 +3,7 @@ from collections.abc import Callable
 from cogwork.dataplane.addresses.entry import AddressEntry
 from cogwork.dataplane.addresses.port import Port
 from cogwork.dataplane.core import Core
+from cogwork.dataplane.transport.incoming import IncomingLink
 
 SOURCE_HASH: str
 
@@ -18,4 +19,6 @@ class AddressSpace:
     def __init__(self, core: Core, resolver: Callable[[bytes], AddressEntry | None]) -> None: ...
     @property
     def entries(self) -> dict[bytes, AddressEntry]: ...
+    @property
+    def asker(self) -> IncomingLink | None: ...
     def send(self, port: Port, token: int, address: bytes, data: bytes, settled: bool) -> bool: ...

@@ -355,7 +355,7 @@ class FragmentingEnd(CreditingEnd):
         address: bytes = self.meant(data, size, found, length)
         if self.permit is not None and not self.permit[address]:
             return None
-        return self.space.find(address)
+        return self.space.find_for(address, self)
 
     def meant(self, data, size, found, length):
         """Returns the address that a message means by its `to`, and what it says of that."""

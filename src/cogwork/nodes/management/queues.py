@@ -65,14 +65,14 @@ class Queues:
                     f"dead_letter is {name!r:.200}, the queue's own address: name another one",
                 )
             demand_right(requester, "send", dead_letter)
-        return self._create(name, options)
+        return self._create(name, options, requester)
 
-    def _create(self, name: str, options: Mapping[str, object]) -> Steps:
+    def _create(self, name: str, options: Mapping[str, object], requester: Requester) -> Steps:
         if options.get("durability") == "replicated" and self._container.queue(name) is None:
             yield from assured(self._container, name)
             if options.get("replicas"):
                 yield from finished(self._container, self._container.demand_rooms(options))
-        is_new = self._container.declare_queue(name, options)
+        is_new = self._container.declare_queue(name, options, requester)
         row = self._container.collections["queue"].find(name)
         return Reply(row, 201 if is_new else 200)
 

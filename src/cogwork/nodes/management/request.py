@@ -29,6 +29,7 @@ CONDITIONS = {
     403: Condition.UNAUTHORIZED_ACCESS,
     404: Condition.NOT_FOUND,
     409: Condition.PRECONDITION_FAILED,
+    429: Condition.RESOURCE_LIMIT_EXCEEDED,
     501: Condition.NOT_IMPLEMENTED,
 }
 """What a status is among the conditions of AMQP, for `errorCondition`."""

@@ -53,15 +53,15 @@ class Streams:
         captured = attributes.get("capture")
         for pattern in captured if isinstance(captured, list | tuple) else ():
             demand_right(requester, "receive", str(pattern))
-        return self._create(name, attributes)
+        return self._create(name, attributes, requester)
 
-    def _create(self, name: str, attributes: Mapping[str, object]) -> Steps:
+    def _create(self, name: str, attributes: Mapping[str, object], requester: Requester) -> Steps:
         yield from self._known(name)
         if self._container.stream(name) is None:
             yield from assured(self._container, name)
             if attributes.get("replicas"):
                 yield from finished(self._container, self._container.demand_rooms(attributes))
-        is_new = self._container.declare_stream(name, attributes)
+        is_new = self._container.declare_stream(name, attributes, requester)
         stream = self._container.stream(name)
         for _ in range(OPENING_TICKS):
             found = self._container.stream(name)
