@@ -2,9 +2,9 @@
 
     python bench/archive.py [--rows N] [--size BYTES] [--master local[2]] [--engine orb]
 
-A container in a process of its own gets the records; `cogwork.archive` reads them by Arrow, writes
-Parquet with the workers of a Spark session that has started, and commits. Neither the container's
-filling nor Spark's start count.
+A container in a process of its own gets the records; `cogwork.pipeline.archive` reads them by
+Arrow, writes Parquet with the workers of a Spark session that has started, and commits. Neither the
+container's filling nor Spark's start count.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import cogwork
-from cogwork.archive import Archive, Archiver, Settings
-from cogwork.archive.origin import Origin
-from cogwork.archive.upkeep import Upkeep, keep
-from cogwork.archive.workers import SparkWorkers, ThreadWorkers
 from cogwork.cli.servers.process import free_ports
 from cogwork.client import Retry
 from cogwork.client.management import manage
-from cogwork.spark.session import local_session
+from cogwork.pipeline.archive import Archive, Archiver, Settings
+from cogwork.pipeline.archive.origin import Origin
+from cogwork.pipeline.archive.upkeep import Upkeep, keep
+from cogwork.pipeline.archive.workers import SparkWorkers, ThreadWorkers
+from cogwork.pipeline.spark.session import local_session
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cogwork.archive.workers import Workers
+    from cogwork.pipeline.archive.workers import Workers
 
 STREAM, WARM = "bench", "warm"
 WARM_ROWS = 200_000

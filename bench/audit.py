@@ -26,8 +26,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from cogwork.audit.run import audit
-from cogwork.spark.session import local_session
+from cogwork.pipeline.audit.run import audit
+from cogwork.pipeline.spark.session import local_session
 
 MUST_S: Final = 60.0
 DRIVER_MEMORY: Final = "2g"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions
 
-from cogwork.archive import Archive
+from cogwork.pipeline.archive import Archive
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -19,10 +19,15 @@ if TYPE_CHECKING:
 __all__ = ("MOVED", "install")
 
 MOVED = {
+    "cogwork.analytics": "cogwork.pipeline.analytics",
+    "cogwork.archive": "cogwork.pipeline.archive",
+    "cogwork.arrow": "cogwork.pipeline.arrow",
+    "cogwork.audit": "cogwork.pipeline.audit",
     "cogwork.consensus": "cogwork.plugin.engine",
     "cogwork.consensus.conformance": "cogwork.plugin.conformance.engines",
     "cogwork.consensus.engine": "cogwork.plugin.engine.contract",
     "cogwork.consensus.shared": "cogwork.engines.shared",
+    "cogwork.spark": "cogwork.pipeline.spark",
     "cogwork.spi": "cogwork.plugin",
     "cogwork.spi.conformance": "cogwork.plugin.conformance.nodes",
 }

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from cogwork.spark.source import CogworkSource as DefaultSource
+from cogwork.pipeline.spark.source import CogworkSource as DefaultSource
 
 __all__ = ("DefaultSource",)

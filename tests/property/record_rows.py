@@ -1,4 +1,5 @@
-"""What a record's row is: the columns of `cogwork.arrow`, said once more, slowly and readably."""
+"""What a record's row is: the columns of `cogwork.pipeline.arrow`, said once more, slowly and
+readably."""
 
 from __future__ import annotations
 

@@ -17,19 +17,19 @@ import pyarrow.parquet as pq
 from pyiceberg.catalog.sql import SqlCatalog
 
 import cogwork
-from cogwork.archive import Archive, Archiver, Settings, work
-from cogwork.archive.origin import Origin
-from cogwork.archive.upkeep import Upkeep, keep
-from cogwork.archive.workers import ThreadWorkers
-from cogwork.arrow import ArrowClient
 from cogwork.client.management import manage
+from cogwork.pipeline.archive import Archive, Archiver, Settings, work
+from cogwork.pipeline.archive.origin import Origin
+from cogwork.pipeline.archive.upkeep import Upkeep, keep
+from cogwork.pipeline.archive.workers import ThreadWorkers
+from cogwork.pipeline.arrow import ArrowClient
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
     from multiprocessing.process import BaseProcess
 
-    from cogwork.archive.archiver import Outcome
-    from cogwork.archive.notice import Notice
+    from cogwork.pipeline.archive.archiver import Outcome
+    from cogwork.pipeline.archive.notice import Notice
 
 T = TypeVar("T")
 

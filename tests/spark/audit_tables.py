@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cogwork.arrow import schema_of
+from cogwork.pipeline.arrow import schema_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -57,7 +57,7 @@ def kept(tmp_path: Path) -> Iterator[Kept]:
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A quiet local session, with the source and the sink."""
     pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
-    from cogwork.spark.session import local_session  # noqa: PLC0415 # needs the extra
+    from cogwork.pipeline.spark.session import local_session  # noqa: PLC0415 # needs the extra
 
     # Spark's workers are processes of their own, and import what this one does.
     os.environ["PYTHONPATH"] = os.pathsep.join(

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.types import StructType
 
 import cogwork.sync
-from cogwork.spark.columns import SCHEMA
-from cogwork.spark.source import CogworkSource
+from cogwork.pipeline.spark.columns import SCHEMA
+from cogwork.pipeline.spark.source import CogworkSource
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyspark.sql.datasource import InputPartition
 
-    from cogwork.spark.stream_source import CogworkStreamReader
+    from cogwork.pipeline.spark.stream_source import CogworkStreamReader
 
 TWO = ("offset", "body")
 

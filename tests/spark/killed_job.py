@@ -10,9 +10,9 @@ from pathlib import Path
 
 from task_points import KillsAtOffsets, KillsAtSteps
 
-from cogwork.archive import Archive, Archiver, Settings
-from cogwork.archive.origin import Origin
-from cogwork.archive.workers import SparkWorkers
+from cogwork.pipeline.archive import Archive, Archiver, Settings
+from cogwork.pipeline.archive.origin import Origin
+from cogwork.pipeline.archive.workers import SparkWorkers
 
 place, chance, kills = Path(sys.argv[1]), random.Random(int(sys.argv[2])), int(sys.argv[3])
 STREAM, COLUMNS, COMMIT_ROWS = "in", "offset bigint, body binary", 1000

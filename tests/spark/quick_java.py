@@ -35,7 +35,7 @@ def make_archive() -> None:
     """
     from pyspark import SparkContext  # noqa: PLC0415 # an extra
 
-    from cogwork.spark.session import local_session  # noqa: PLC0415 # needs it
+    from cogwork.pipeline.spark.session import local_session  # noqa: PLC0415 # needs it
 
     made = ARCHIVE.with_suffix(".tmp")
     made.parent.mkdir(exist_ok=True)

@@ -4,7 +4,7 @@ import sys
 
 from quick_java import OPTIONS
 
-from cogwork.spark.session import local_session
+from cogwork.pipeline.spark.session import local_session
 
 url, checkpoint = sys.argv[1:]
 spark = local_session(

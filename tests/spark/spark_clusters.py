@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pyspark
 from quick_java import OPTIONS
 
-from cogwork.spark.java import find_java, quiet_home
+from cogwork.pipeline.spark.java import find_java, quiet_home
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

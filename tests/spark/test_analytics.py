@@ -10,16 +10,28 @@ import pytest
 from audit_tables import BEGAN_US, Directory, said
 from click.testing import CliRunner
 
-from cogwork.analytics.analysis import HOUR_US, INTERVALS_MAX, MINUTE_US, analyse, interval_of
-from cogwork.analytics.capacity import Run, capacities, limit_of, parse_bandwidth, tm_per_wd
-from cogwork.analytics.charts import charts_of
-from cogwork.analytics.errors import AnalyticsError
-from cogwork.analytics.heartbeats import TOLD_MAX, Heartbeats
-from cogwork.analytics.moves import Flow, moves_of
-from cogwork.analytics.page import page_of
 from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.pipelines.analytics import analytics as command
 from cogwork.container.telemetry.heartbeat import ADDRESSES_TOLD_MAX, PAIRS_TOLD_MAX
+from cogwork.pipeline.analytics.analysis import (
+    HOUR_US,
+    INTERVALS_MAX,
+    MINUTE_US,
+    analyse,
+    interval_of,
+)
+from cogwork.pipeline.analytics.capacity import (
+    Run,
+    capacities,
+    limit_of,
+    parse_bandwidth,
+    tm_per_wd,
+)
+from cogwork.pipeline.analytics.charts import charts_of
+from cogwork.pipeline.analytics.errors import AnalyticsError
+from cogwork.pipeline.analytics.heartbeats import TOLD_MAX, Heartbeats
+from cogwork.pipeline.analytics.moves import Flow, moves_of
+from cogwork.pipeline.analytics.page import page_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -209,8 +221,8 @@ def test_the_command_writes_page_and_plots(
         def stop(self) -> None:
             pass
 
-    monkeypatch.setattr("cogwork.archive.Archive.open", lambda _: nullcontext(mesh))
-    monkeypatch.setattr("cogwork.spark.session.open_session", lambda *_, **__: Kept())
+    monkeypatch.setattr("cogwork.pipeline.archive.Archive.open", lambda _: nullcontext(mesh))
+    monkeypatch.setattr("cogwork.pipeline.spark.session.open_session", lambda *_, **__: Kept())
     mesh.marks.pop("$telemetry")
     arguments = ["--archive", "x", "--html", str(tmp_path / "page.html"), "--png", str(tmp_path)]
     shown = CliRunner().invoke(command, arguments, standalone_mode=False)

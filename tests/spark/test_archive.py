@@ -22,9 +22,10 @@ from rich.console import Console
 
 import cogwork.sync
 import cogwork.testing
-from cogwork.archive import Archive, layout
-from cogwork.archive.catalog import open_catalog
-from cogwork.archive.errors import (
+from cogwork.cli.pipelines.bars import Bars
+from cogwork.pipeline.archive import Archive, layout
+from cogwork.pipeline.archive.catalog import open_catalog
+from cogwork.pipeline.archive.errors import (
     ArchiveMissing,
     CatalogError,
     DataLost,
@@ -33,15 +34,14 @@ from cogwork.archive.errors import (
     StreamMadeAnew,
     TableMissing,
 )
-from cogwork.archive.notice import Notice
-from cogwork.archive.origin import Origin
-from cogwork.archive.reading import offset_at, read
-from cogwork.archive.upkeep import Upkeep, compact, expire, keep, sweep
-from cogwork.archive.work import DAY_US, Job, _days_of, _Files
-from cogwork.arrow import ArrowClient, UnknownStream, schema_of
-from cogwork.audit.reading import parts_of
-from cogwork.audit.reading import read as read_part
-from cogwork.cli.pipelines.bars import Bars
+from cogwork.pipeline.archive.notice import Notice
+from cogwork.pipeline.archive.origin import Origin
+from cogwork.pipeline.archive.reading import offset_at, read
+from cogwork.pipeline.archive.upkeep import Upkeep, compact, expire, keep, sweep
+from cogwork.pipeline.archive.work import DAY_US, Job, _days_of, _Files
+from cogwork.pipeline.arrow import ArrowClient, UnknownStream, schema_of
+from cogwork.pipeline.audit.reading import parts_of
+from cogwork.pipeline.audit.reading import read as read_part
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,13 +14,13 @@ import archives
 from archives import STREAM, archived, assert_no_orphan, assert_whole
 
 import cogwork.testing
-from cogwork.archive import Archive, work
-from cogwork.archive.upkeep import compact, keep
+from cogwork.pipeline.archive import Archive, work
+from cogwork.pipeline.archive.upkeep import compact, keep
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cogwork.archive.notice import Notice
+    from cogwork.pipeline.archive.notice import Notice
 
 RECORDS = 600
 COMMIT_ROWS = 100

@@ -18,15 +18,15 @@ from quick_java import OPTIONS
 from system.served import COGWORK, READY_TIMEOUT_S, within
 
 import cogwork.testing
-from cogwork.archive import Archive
 from cogwork.cli.main import run
 from cogwork.cli.servers.process import free_ports
+from cogwork.pipeline.archive import Archive
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from cogwork.archive.notice import Notice
+    from cogwork.pipeline.archive.notice import Notice
 
 RECORDS = 400
 

@@ -12,17 +12,17 @@ pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
 from archives import STREAM, DieOnce, append, assert_no_orphan, assert_whole, create
 
 import cogwork.testing
-from cogwork.archive import Archive, ArchiveError, Archiver, Settings
-from cogwork.archive.origin import Origin
-from cogwork.archive.work import Job
-from cogwork.archive.workers import SparkWorkers
+from cogwork.pipeline.archive import Archive, ArchiveError, Archiver, Settings
+from cogwork.pipeline.archive.origin import Origin
+from cogwork.pipeline.archive.work import Job
+from cogwork.pipeline.archive.workers import SparkWorkers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyspark.sql import SparkSession
 
-    from cogwork.archive.archiver import Outcome
+    from cogwork.pipeline.archive.archiver import Outcome
 
 RECORDS = 400
 

@@ -25,24 +25,24 @@ from audit_tables import (
 from click.testing import CliRunner
 from rich.console import Console
 
-from cogwork.audit.errors import AuditError
-from cogwork.audit.heartbeats import depths_of
-from cogwork.audit.page import page_of
-from cogwork.audit.queues import check_queues
-from cogwork.audit.run import audit
-from cogwork.audit.source import Records
-from cogwork.audit.witness import Witness
 from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.pipelines.audit import audit as command
 from cogwork.cli.pipelines.looking import EVERY_S, looking
-from cogwork.spark.job import explaining
+from cogwork.pipeline.audit.errors import AuditError
+from cogwork.pipeline.audit.heartbeats import depths_of
+from cogwork.pipeline.audit.page import page_of
+from cogwork.pipeline.audit.queues import check_queues
+from cogwork.pipeline.audit.run import audit
+from cogwork.pipeline.audit.source import Records
+from cogwork.pipeline.audit.witness import Witness
+from cogwork.pipeline.spark.job import explaining
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
 
-    from cogwork.audit.report import Check, Report
+    from cogwork.pipeline.audit.report import Check, Report
 
 ITEMS = range(1, 9)
 QUIET = [said("nothing")] * 70
@@ -99,7 +99,7 @@ def test_what_is_in_order_passes(spark: SparkSession, tmp_path: Path) -> None:
 def files_read(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who reads the archive's files: Spark does where they are not at hand."""
     if request.param == "by Spark":
-        monkeypatch.setattr("cogwork.audit.source.parts_of", lambda _: None)
+        monkeypatch.setattr("cogwork.pipeline.audit.source.parts_of", lambda _: None)
 
 
 @pytest.mark.usefixtures("files_read")
@@ -221,8 +221,8 @@ def test_the_command_tells_by_its_exit_code(
 ) -> None:
     archive = Directory(tmp_path / "tables")
     archive.put("flights", of_producer([0, 2, 1]))
-    monkeypatch.setattr("cogwork.archive.Archive.open", lambda _: nullcontext(archive))
-    monkeypatch.setattr("cogwork.spark.session.open_session", lambda *_, **__: Kept(spark))
+    monkeypatch.setattr("cogwork.pipeline.archive.Archive.open", lambda _: nullcontext(archive))
+    monkeypatch.setattr("cogwork.pipeline.spark.session.open_session", lambda *_, **__: Kept(spark))
     page = tmp_path / "audit.html"
     arguments = ["--archive", "x", "--html", str(page)]
     shown = CliRunner().invoke(command, arguments, standalone_mode=False)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from cogwork.audit.hashing import add_column, row_hashes
+from cogwork.pipeline.audit.hashing import add_column, row_hashes
 
 if TYPE_CHECKING:
     from collections.abc import Callable

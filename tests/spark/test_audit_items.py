@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import Row
 
-from cogwork.audit.books import Books, keep_books
-from cogwork.audit.events import GIVEN_BACK, LAST
-from cogwork.audit.gathering import Division, find, gather
-from cogwork.audit.judging import Settings, judge
 from cogwork.dataplane.queue.disorder import Disorder
+from cogwork.pipeline.audit.books import Books, keep_books
+from cogwork.pipeline.audit.events import GIVEN_BACK, LAST
+from cogwork.pipeline.audit.gathering import Division, find, gather
+from cogwork.pipeline.audit.judging import Settings, judge
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -142,10 +142,12 @@ def test_items_are_judged_alike_however_they_are_divided(
 ) -> None:
     for seed in SEEDS:
         stage = random.Random(seed)
-        monkeypatch.setattr("cogwork.audit.gathering.EVENTS_MAX", stage.choice((1, 20, 1000)))
-        monkeypatch.setattr("cogwork.audit.items.PIECE_ITEMS", stage.choice((1, 7, 1000)))
-        monkeypatch.setattr("cogwork.audit.judging.CHUNK_ITEMS", chunk)
-        monkeypatch.setattr("cogwork.audit.books.MERGED_ITEMS", stage.choice((1, 5, 1000)))
+        monkeypatch.setattr(
+            "cogwork.pipeline.audit.gathering.EVENTS_MAX", stage.choice((1, 20, 1000))
+        )
+        monkeypatch.setattr("cogwork.pipeline.audit.items.PIECE_ITEMS", stage.choice((1, 7, 1000)))
+        monkeypatch.setattr("cogwork.pipeline.audit.judging.CHUNK_ITEMS", chunk)
+        monkeypatch.setattr("cogwork.pipeline.audit.books.MERGED_ITEMS", stage.choice((1, 5, 1000)))
         events = history(stage)
         books = books_of(events, stage, parts=stage.choice((1, 2, 13)))
         counts, suspects, greatest = expected(events)

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cogwork.arrow import COLUMNS, schema_of
-from cogwork.audit.reading import BATCH_BYTES, parts_of, read
+from cogwork.pipeline.arrow import COLUMNS, schema_of
+from cogwork.pipeline.audit.reading import BATCH_BYTES, parts_of, read
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,7 +35,7 @@ def put(place: Path, files: int, group: int) -> list[str]:
 def test_each_row_is_read_once_in_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part_rows: int, scheme: str
 ) -> None:
-    monkeypatch.setattr("cogwork.audit.reading.PART_ROWS", part_rows)
+    monkeypatch.setattr("cogwork.pipeline.audit.reading.PART_ROWS", part_rows)
     files = put(tmp_path, 3, 150)
     parts = parts_of([scheme + each for each in files])
     assert parts is not None

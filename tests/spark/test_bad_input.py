@@ -15,12 +15,12 @@ pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
 
 import cogwork.sync
 import cogwork.testing
-from cogwork.archive import Archive
-from cogwork.arrow import ArrowClient
 from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.main import run
-from cogwork.spark.errors import JobFailed
-from cogwork.spark.job import run_job
+from cogwork.pipeline.archive import Archive
+from cogwork.pipeline.arrow import ArrowClient
+from cogwork.pipeline.spark.errors import JobFailed
+from cogwork.pipeline.spark.job import run_job
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -261,7 +261,7 @@ def test_what_a_report_lacks_is_told_before_spark_starts(
     def open_session(*_: object, **__: object) -> None:
         pytest.fail("there is no need for Spark")
 
-    monkeypatch.setattr("cogwork.spark.session.open_session", open_session)
+    monkeypatch.setattr("cogwork.pipeline.spark.session.open_session", open_session)
     Archive.open(str(tmp_path / "archive"), make=True).close()
     words = ["pipeline", command, "--archive", str(tmp_path / "archive")]
     assert run([*words, "--html", str(tmp_path / "no" / "page.html")]) == ExitCode.USAGE

@@ -23,14 +23,14 @@ from rest_catalog import TOKEN, rest_catalog
 from system.served import within
 
 import cogwork.testing
-from cogwork.archive import Archive, Archiver, Settings
-from cogwork.archive.errors import CatalogError
-from cogwork.archive.origin import Origin
-from cogwork.archive.upkeep import keep
-from cogwork.archive.workers import ThreadWorkers
 from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.main import run
 from cogwork.cli.servers.process import free_ports
+from cogwork.pipeline.archive import Archive, Archiver, Settings
+from cogwork.pipeline.archive.errors import CatalogError
+from cogwork.pipeline.archive.origin import Origin
+from cogwork.pipeline.archive.upkeep import keep
+from cogwork.pipeline.archive.workers import ThreadWorkers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -27,15 +27,15 @@ from pyiceberg.types import (
 )
 
 import cogwork.testing
-from cogwork.archive import Archive
-from cogwork.archive.errors import ArchiveError
-from cogwork.archive.upkeep import compact, keep
+from cogwork.pipeline.archive import Archive
+from cogwork.pipeline.archive.errors import ArchiveError
+from cogwork.pipeline.archive.upkeep import compact, keep
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from cogwork.archive.table import ArchiveTable
+    from cogwork.pipeline.archive.table import ArchiveTable
 
 RUNS = 4
 ROWS = 100

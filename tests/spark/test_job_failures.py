@@ -11,10 +11,10 @@ pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
 
 from pyspark.errors import StreamingQueryException
 
-from cogwork.spark.errors import JobFailed
-from cogwork.spark.job import run_job
-from cogwork.spark.listener import listen, unlisten
-from cogwork.spark.query_runs import QueryRuns
+from cogwork.pipeline.spark.errors import JobFailed
+from cogwork.pipeline.spark.job import run_job
+from cogwork.pipeline.spark.listener import listen, unlisten
+from cogwork.pipeline.spark.query_runs import QueryRuns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from cogwork.spark.listener import PositionListener
+    from cogwork.pipeline.spark.listener import PositionListener
 
 TRACEBACK = """py4j.Py4JException: An exception was raised by the Python Proxy. Return Message: \
 Traceback (most recent call last):

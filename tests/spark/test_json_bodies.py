@@ -11,11 +11,11 @@ pytest.importorskip("pyarrow", reason="the extra [arrow] is not installed")
 
 import pyarrow as pa
 
-from cogwork.spark.json_bodies import parsed
-from cogwork.spark.json_times import zone_of
+from cogwork.pipeline.spark.json_bodies import parsed
+from cogwork.pipeline.spark.json_times import zone_of
 
 if TYPE_CHECKING:
-    from cogwork.spark.json_times import Zone
+    from cogwork.pipeline.spark.json_times import Zone
 
 STRUCT = pa.struct([("a", pa.int64())])
 LISTS = pa.list_(STRUCT)

@@ -16,8 +16,8 @@ from pyspark.sql.functions import expr, from_json
 from pyspark.sql.types import DataType, StructType
 
 import cogwork.testing
-from cogwork.spark.columns import SCHEMA
-from cogwork.spark.errors import OptionError
+from cogwork.pipeline.spark.columns import SCHEMA
+from cogwork.pipeline.spark.errors import OptionError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cogwork.spark import process_tree
+from cogwork.pipeline.spark import process_tree
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,7 +12,7 @@ pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
 from kept_container import AWAY_S, Kept
 
 import cogwork.sync
-from cogwork.arrow import ArrowClient
+from cogwork.pipeline.arrow import ArrowClient
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,14 +17,14 @@ from click.testing import CliRunner
 
 import cogwork.sync
 import cogwork.testing
-from cogwork.arrow.loop_thread import loop_thread
 from cogwork.cli.main import cogwork as command
 from cogwork.cli.manager import Manager
 from cogwork.client.errors import LinkRefused
 from cogwork.client.mesh import Mesh
 from cogwork.container.reported import EXPIRY_S, REPORTS_MAX, Reported
+from cogwork.pipeline.arrow.loop_thread import loop_thread
+from cogwork.pipeline.spark.listener import PositionListener, listen, positions_of
 from cogwork.plugin.management import Report
-from cogwork.spark.listener import PositionListener, listen, positions_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -154,7 +154,7 @@ def test_queries_that_are_reported_at_once_share_a_connection(
         made.append(Mesh(*given, **more))
         return made[-1]
 
-    monkeypatch.setattr("cogwork.spark.listener.Mesh", mesh)
+    monkeypatch.setattr("cogwork.pipeline.spark.listener.Mesh", mesh)
     with cogwork.testing.container() as url:
         listener = PositionListener(url)
         for query in ("one", "two"):

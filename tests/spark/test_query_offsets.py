@@ -14,10 +14,10 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 import cogwork.sync
 import cogwork.testing
-from cogwork.spark.errors import DataLoss
-from cogwork.spark.lines import line_of_spark
-from cogwork.spark.query_offsets import STARTS, offset_of, positions_in, starts_in
-from cogwork.spark.ranges import Range
+from cogwork.pipeline.spark.errors import DataLoss
+from cogwork.pipeline.spark.lines import line_of_spark
+from cogwork.pipeline.spark.query_offsets import STARTS, offset_of, positions_in, starts_in
+from cogwork.pipeline.spark.ranges import Range
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from cogwork.spark.query_offsets import Offset
+    from cogwork.pipeline.spark.query_offsets import Offset
 
 ALL = ReadAllAvailable()
 

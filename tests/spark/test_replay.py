@@ -21,15 +21,15 @@ import cogwork
 import cogwork.sync
 import cogwork.testing
 from cogwork.amqp.extensions import OUT_OF_SEQUENCE
-from cogwork.archive import Archive
-from cogwork.archive import replay as replaying
-from cogwork.archive.errors import BadPlace, NothingThere
-from cogwork.archive.replay import Replayed, plan_of, replay, sent_before
-from cogwork.arrow import ArrowClient
 from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.main import run
 from cogwork.client.errors import Released
 from cogwork.client.outcome import Outcome, OutcomeState
+from cogwork.pipeline.archive import Archive
+from cogwork.pipeline.archive import replay as replaying
+from cogwork.pipeline.archive.errors import BadPlace, NothingThere
+from cogwork.pipeline.archive.replay import Replayed, plan_of, replay, sent_before
+from cogwork.pipeline.arrow import ArrowClient
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

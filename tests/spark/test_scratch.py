@@ -13,14 +13,14 @@ from quick_java import OPTIONS
 
 pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
 
-from cogwork.spark.scratch import AGE_S_MIN, PREFIX, sweep
+from cogwork.pipeline.spark.scratch import AGE_S_MIN, PREFIX, sweep
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 SESSION = """
 import sys
-from cogwork.spark.session import local_session
+from cogwork.pipeline.spark.session import local_session
 spark = local_session("litter", "local[1]", {"spark.driver.extraJavaOptions": sys.argv[1]})
 spark.range(10).repartition(2).count()
 print(flush=True)
@@ -66,7 +66,9 @@ def test_a_session_leaves_nothing_and_one_that_was_killed_is_cleared_away(tmp_pa
 
 
 def test_what_a_living_process_has_is_left_alone(tmp_path: Path) -> None:
-    program = "from cogwork.spark.scratch import scratch; print(scratch(), flush=True); input()"
+    program = (
+        "from cogwork.pipeline.spark.scratch import scratch; print(scratch(), flush=True); input()"
+    )
     process = subprocess.Popen(
         [sys.executable, "-c", program],
         env={**os.environ, "TMPDIR": str(tmp_path)},

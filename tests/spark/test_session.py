@@ -18,10 +18,10 @@ from quick_java import OPTIONS
 from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.main import run
 from cogwork.cli.servers.process import free_ports
-from cogwork.spark import java, session
-from cogwork.spark.errors import JobFailed, SessionError
-from cogwork.spark.job import check_job, run_job
-from cogwork.spark.lines import line_of_spark
+from cogwork.pipeline.spark import java, session
+from cogwork.pipeline.spark.errors import JobFailed, SessionError
+from cogwork.pipeline.spark.job import check_job, run_job
+from cogwork.pipeline.spark.lines import line_of_spark
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -91,7 +91,7 @@ def test_a_java_starts_without_the_module_that_some_lack(tmp_path: Path) -> None
 OTHER_PYTHON = """
 import sys
 import cogwork.testing
-from cogwork.spark.session import local_session
+from cogwork.pipeline.spark.session import local_session
 
 with cogwork.testing.container('[[stream]]\\naddress = "stream/s"\\n') as url:
     spark = local_session("other", "local[1]", {"spark.driver.extraJavaOptions": sys.argv[1]})
@@ -162,7 +162,7 @@ def test_the_line_in_what_spark_says() -> None:
     text = (
         "An exception was thrown.\nTraceback (most recent call last):\n"
         '  File "worker.py", line 3\n'
-        "cogwork.spark.errors.DataLoss: stream s: gone\n\tat java.base/x"
+        "cogwork.pipeline.spark.errors.DataLoss: stream s: gone\n\tat java.base/x"
     )
     assert line_of_spark(RuntimeError(text)) == "stream s: gone"
     assert line_of_spark(RuntimeError("  ValueError: of the user\n at x")) == (

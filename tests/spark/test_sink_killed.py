@@ -17,7 +17,7 @@ pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
 
 import cogwork.sync
 import cogwork.testing
-from cogwork.arrow import ArrowClient
+from cogwork.pipeline.arrow import ArrowClient
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -22,9 +22,9 @@ from pyspark.sql.types import (
 from cogwork.amqp.errors import EncodeError
 from cogwork.amqp.types import Symbol
 from cogwork.dataplane.message.messages import Message
-from cogwork.spark.errors import OptionError
-from cogwork.spark.row_messages import FIELDS, encoded
-from cogwork.spark.write_options import write_options
+from cogwork.pipeline.spark.errors import OptionError
+from cogwork.pipeline.spark.row_messages import FIELDS, encoded
+from cogwork.pipeline.spark.write_options import write_options
 
 TEXTS = [None, "", "a", "ü€𝄞", "x" * 255, "y" * 256, "z" * 70_000]
 

@@ -10,8 +10,8 @@ pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
 
 import cogwork.sync
 import cogwork.testing
-from cogwork.arrow import ArrowClient
-from cogwork.spark.lines import line_of_spark
+from cogwork.pipeline.arrow import ArrowClient
+from cogwork.pipeline.spark.lines import line_of_spark
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

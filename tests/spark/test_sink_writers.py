@@ -20,11 +20,11 @@ from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 import cogwork.sync
 import cogwork.testing
-from cogwork.spark.errors import OptionError, SinkError
-from cogwork.spark.lookback import Lookback
-from cogwork.spark.sink import producer_of, publish
-from cogwork.spark.source import CogworkSource
-from cogwork.spark.write_options import WriteOptions, write_options
+from cogwork.pipeline.spark.errors import OptionError, SinkError
+from cogwork.pipeline.spark.lookback import Lookback
+from cogwork.pipeline.spark.sink import producer_of, publish
+from cogwork.pipeline.spark.source import CogworkSource
+from cogwork.pipeline.spark.write_options import WriteOptions, write_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -146,7 +146,7 @@ def test_rows_that_are_taken_slowly_are_waited_for(url: str) -> None:
 
 
 def test_a_producer_that_the_stream_does_not_know_any_more_fails(url: str) -> None:
-    from cogwork.arrow.loop_thread import loop_thread  # noqa: PLC0415  # with Spark
+    from cogwork.pipeline.arrow.loop_thread import loop_thread  # noqa: PLC0415  # with Spark
 
     async def run() -> None:
         async with cogwork.connect(url) as mesh:
@@ -252,7 +252,7 @@ def in_partitions(url: str, name: str, *parts: pa.RecordBatch) -> list[int | str
     writer = pickle.dumps(CogworkSource(options).writer(ROWS, overwrite=False))
     told: list[int | str] = []
     for number, rows in enumerate(parts):
-        with patch("cogwork.spark.sink._partition", return_value=number):
+        with patch("cogwork.pipeline.spark.sink._partition", return_value=number):
             try:
                 halves = [rows[: rows.num_rows // 2], rows[rows.num_rows // 2 :]]
                 told.append(pickle.loads(writer).write(iter(halves)).rows)

@@ -15,16 +15,16 @@ from kept_container import AWAY_S, Kept
 from pyspark.sql.types import StructType
 
 import cogwork.sync
-from cogwork.arrow import ArrowClient
 from cogwork.cli.servers.process import free_ports
 from cogwork.client.errors import LinkRefused
 from cogwork.client.link_end import LinkEnd
-from cogwork.spark.columns import SCHEMA
-from cogwork.spark.errors import SinkError, SourceError
-from cogwork.spark.row_publisher import RowPublisher
-from cogwork.spark.sink import publish
-from cogwork.spark.source import CogworkSource
-from cogwork.spark.write_options import WriteOptions
+from cogwork.pipeline.arrow import ArrowClient
+from cogwork.pipeline.spark.columns import SCHEMA
+from cogwork.pipeline.spark.errors import SinkError, SourceError
+from cogwork.pipeline.spark.row_publisher import RowPublisher
+from cogwork.pipeline.spark.sink import publish
+from cogwork.pipeline.spark.source import CogworkSource
+from cogwork.pipeline.spark.write_options import WriteOptions
 
 ROWS = 40_000
 

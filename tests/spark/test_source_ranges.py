@@ -12,10 +12,10 @@ from itertools import pairwise
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from cogwork.spark.errors import OptionError
-from cogwork.spark.ranges import GRAIN, ROWS_MAX, Range, cut_all, shares
-from cogwork.spark.read_options import read_options
-from cogwork.spark.words import EARLIEST, LATEST
+from cogwork.pipeline.spark.errors import OptionError
+from cogwork.pipeline.spark.ranges import GRAIN, ROWS_MAX, Range, cut_all, shares
+from cogwork.pipeline.spark.read_options import read_options
+from cogwork.pipeline.spark.words import EARLIEST, LATEST
 
 URL = {"url": "amqp://localhost"}
 

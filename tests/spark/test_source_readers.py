@@ -16,10 +16,10 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 import cogwork.sync
 import cogwork.testing
-from cogwork.spark.columns import SCHEMA
-from cogwork.spark.errors import DataLoss, OptionError, SourceError
-from cogwork.spark.query_offsets import STARTS, beginning_at
-from cogwork.spark.read_options import read_options
+from cogwork.pipeline.spark.columns import SCHEMA
+from cogwork.pipeline.spark.errors import DataLoss, OptionError, SourceError
+from cogwork.pipeline.spark.query_offsets import STARTS, beginning_at
+from cogwork.pipeline.spark.read_options import read_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -86,7 +86,7 @@ def test_a_query_goes_on_where_its_checkpoint_says(
 
 
 def test_what_goes_wrong_is_one_line_in_spark_too(spark: SparkSession, url: str) -> None:
-    from cogwork.spark.lines import line_of_spark  # noqa: PLC0415 # not before it is needed
+    from cogwork.pipeline.spark.lines import line_of_spark  # noqa: PLC0415 # not before it is needed
 
     with pytest.raises(Exception, match="no stream nowhere") as caught:
         spark.read.format("cogwork").option("url", url).load("nowhere").count()

@@ -13,16 +13,16 @@ from archives import digest
 
 import cogwork.sync
 import cogwork.testing
-from cogwork.archive import Archive
-from cogwork.arrow import ArrowClient
 from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.main import run
 from cogwork.client.certificates import Certificates
 from cogwork.container.users import hash_password
-from cogwork.spark.errors import JobFailed, OptionError
-from cogwork.spark.job import explaining, run_job
-from cogwork.spark.lines import line_of_spark
-from cogwork.spark.source import CogworkSource
+from cogwork.pipeline.archive import Archive
+from cogwork.pipeline.arrow import ArrowClient
+from cogwork.pipeline.spark.errors import JobFailed, OptionError
+from cogwork.pipeline.spark.job import explaining, run_job
+from cogwork.pipeline.spark.lines import line_of_spark
+from cogwork.pipeline.spark.source import CogworkSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,7 +14,7 @@ from spark_clusters import JOB_S, cluster, run_job
 
 import cogwork.sync
 import cogwork.testing
-from cogwork.arrow import ArrowClient
+from cogwork.pipeline.arrow import ArrowClient
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -37,7 +37,7 @@ read -r answer < <(launch)
 
 INTERRUPTED_WITHIN = """
 import os, signal
-from cogwork.spark.starting import given_up_together
+from cogwork.pipeline.spark.starting import given_up_together
 from pyspark import java_gateway
 
 told = os.dup(1)

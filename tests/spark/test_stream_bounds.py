@@ -17,11 +17,11 @@ from pyspark.sql.streaming.datasource import ReadMaxRows
 
 import cogwork.sync
 import cogwork.testing
-from cogwork.arrow import ArrowClient, Bounds
-from cogwork.spark.bounds import FRESH_S, StreamBounds
-from cogwork.spark.query_offsets import beginning_at
-from cogwork.spark.ranges import Range
-from cogwork.spark.read_options import read_options
+from cogwork.pipeline.arrow import ArrowClient, Bounds
+from cogwork.pipeline.spark.bounds import FRESH_S, StreamBounds
+from cogwork.pipeline.spark.query_offsets import beginning_at
+from cogwork.pipeline.spark.ranges import Range
+from cogwork.pipeline.spark.read_options import read_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -48,7 +48,7 @@ def let_grow(url: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     seconds = count()
     hurried = partial(StreamBounds, monotonic_s=lambda: float(next(seconds)))
     for module in ("source", "stream_source"):
-        monkeypatch.setattr(f"cogwork.spark.{module}.StreamBounds", hurried)
+        monkeypatch.setattr(f"cogwork.pipeline.spark.{module}.StreamBounds", hurried)
     return asked
 
 
@@ -114,7 +114,7 @@ def test_no_trigger_is_planned_beyond_a_streams_end(
     def generous(lags: Mapping[str, int], limit: int) -> dict[str, int]:
         return {name: lag + limit for name, lag in lags.items()}
 
-    monkeypatch.setattr("cogwork.spark.stream_source.shares", generous)
+    monkeypatch.setattr("cogwork.pipeline.spark.stream_source.shares", generous)
     reader = stream_reader(url, stream="belt", startingOffsets="earliest")
     assert reader.latestOffset(reader.initialOffset(), ReadMaxRows(1))["belt"] == 2
     reader.stop()

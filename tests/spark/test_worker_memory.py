@@ -10,8 +10,8 @@ import pytest
 
 pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
 
-from cogwork.spark import worker
-from cogwork.spark.worker import keep_loaded
+from cogwork.pipeline.spark import worker
+from cogwork.pipeline.spark.worker import keep_loaded
 
 
 def test_outside_of_a_worker_nothing_is_kept_from_the_collector() -> None:

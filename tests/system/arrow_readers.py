@@ -11,8 +11,8 @@ import pytest
 import cogwork
 from cogwork import sync
 from cogwork.amqp.types import UInt
-from cogwork.arrow import session as sessions
 from cogwork.client import Message
+from cogwork.pipeline.arrow import session as sessions
 
 from .clusters import command
 from .meshes import Member, meshed

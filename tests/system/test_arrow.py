@@ -12,9 +12,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cogwork.arrow import ArrowClient, ArrowError, BeyondEnd, StreamTruncated, UnknownStream
-from cogwork.arrow import session as sessions
 from cogwork.cli.servers.process import free_ports
+from cogwork.pipeline.arrow import (
+    ArrowClient,
+    ArrowError,
+    BeyondEnd,
+    StreamTruncated,
+    UnknownStream,
+)
+from cogwork.pipeline.arrow import session as sessions
 
 from .arrow_readers import (
     BODY,

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from cogwork import sync
-from cogwork.arrow import ArrowClient
 from cogwork.cli.loadgen.usage import ProcessUsage
+from cogwork.pipeline.arrow import ArrowClient
 
 from .arrow_readers import RECORDS, offsets, readers_of, readers_only, same, stocked
 from .served import READY_TIMEOUT_S, within

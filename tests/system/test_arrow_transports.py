@@ -13,10 +13,10 @@ import trustme
 from issuers import AUDIENCE, ISSUER, Issuer
 
 from cogwork import sync
-from cogwork.arrow import ArrowClient, ArrowError
 from cogwork.cli.servers.process import free_ports
 from cogwork.container.users import hash_password
 from cogwork.io.tls import client_context
+from cogwork.pipeline.arrow import ArrowClient, ArrowError
 
 from .arrow_readers import WithoutReaders, readers_only
 from .processes import children_of

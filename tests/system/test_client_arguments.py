@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import cogwork
-from cogwork.arrow import ArrowClient
+from cogwork.pipeline.arrow import ArrowClient
 from cogwork.testing import container
 
 from .stories import story

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import cogwork
-from cogwork.arrow import ArrowClient
+from cogwork.pipeline.arrow import ArrowClient
 
 from .meshes import Member, linked, meshed
 from .served import done, ran

@@ -36,9 +36,9 @@ from cogwork.log.directory import DIRECTORY_MODE
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cogwork.arrow.serving.crew import Crew
     from cogwork.container.config import Warn
     from cogwork.container.settings import Configuration
+    from cogwork.pipeline.arrow.serving.crew import Crew
 
     Read = Callable[[], Configuration]
 
@@ -222,8 +222,8 @@ def _make(data_dir: str) -> None:
 
 def _read_for(job_json: str, configuration: Configuration, read: Read) -> ExitCode:
     """Runs a reader of a container."""
-    from cogwork.arrow.serving.job import ReaderJob  # noqa: PLC0415  # most have no readers
-    from cogwork.arrow.serving.reader import run  # noqa: PLC0415  # needs pyarrow
+    from cogwork.pipeline.arrow.serving.job import ReaderJob  # noqa: PLC0415  # most have no readers
+    from cogwork.pipeline.arrow.serving.reader import run  # noqa: PLC0415  # needs pyarrow
 
     job = msgspec.json.decode(job_json, type=ReaderJob)
     start_log(f"{job.container} reader {job.number}")
@@ -238,7 +238,7 @@ def _crew_of(
     """Makes the crew of readers that a container is to have."""
     if not container.configuration.arrow.readers:
         return None
-    from cogwork.arrow.serving.crew import Crew  # noqa: PLC0415  # most containers have none
+    from cogwork.pipeline.arrow.serving.crew import Crew  # noqa: PLC0415  # most containers have none
 
     told = [] if worker_json is None else ["--worker", worker_json]
     command = (*COMMAND, "serve", *options, *told, "--arrow-reader")

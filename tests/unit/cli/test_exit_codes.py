@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from cogwork.audit.errors import AuditError
 from cogwork.cli.exit_codes import ExitCode, code_of
 from cogwork.log.errors import ForeignFile
+from cogwork.pipeline.audit.errors import AuditError
 
 
 def test_what_an_audit_does_not_find_is_not_there() -> None:

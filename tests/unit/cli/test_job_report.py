@@ -13,9 +13,9 @@ pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
 
 from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.pipelines.job_report import told_as_json
-from cogwork.spark import job, listener, session
-from cogwork.spark.errors import JobFailed, OptionError
-from cogwork.spark.query_runs import QueryRuns
+from cogwork.pipeline.spark import job, listener, session
+from cogwork.pipeline.spark.errors import JobFailed, OptionError
+from cogwork.pipeline.spark.query_runs import QueryRuns
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,7 +13,7 @@ pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
 
 from cogwork.cli.pipelines import session as module
 from cogwork.cli.pipelines.session import leave, spark_session
-from cogwork.spark import session as sessions
+from cogwork.pipeline.spark import session as sessions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

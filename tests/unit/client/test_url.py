@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cogwork import broadcast, connect
-from cogwork.arrow import ArrowClient
 from cogwork.client.errors import InvalidUrlError
 from cogwork.client.url import Endpoint, endpoints_of, parse_url
+from cogwork.pipeline.arrow import ArrowClient
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

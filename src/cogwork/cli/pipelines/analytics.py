@@ -22,7 +22,7 @@ from cogwork.cli.pipelines.spark_options import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cogwork.analytics.analysis import Analysis
+    from cogwork.pipeline.analytics.analysis import Analysis
 
 __all__ = ("analytics",)
 
@@ -71,11 +71,11 @@ def analytics(
     """
     where_spark_runs(master, remote)
     with needs_the_extra():
-        from cogwork.analytics.analysis import analyse
-        from cogwork.analytics.capacity import parse_bandwidth
-        from cogwork.analytics.errors import AnalyticsError
-        from cogwork.archive import Archive
-        from cogwork.archive.catalog import shown
+        from cogwork.pipeline.analytics.analysis import analyse
+        from cogwork.pipeline.analytics.capacity import parse_bandwidth
+        from cogwork.pipeline.analytics.errors import AnalyticsError
+        from cogwork.pipeline.archive import Archive
+        from cogwork.pipeline.archive.catalog import shown
     try:
         bandwidth_bit_s = parse_bandwidth(bandwidth)
     except AnalyticsError as error:
@@ -102,8 +102,8 @@ def analytics(
 
 def _draw(analysis: Analysis, html: Path | None, png: Path | None) -> None:
     with needs_the_extra():
-        from cogwork.analytics.charts import charts_of
-        from cogwork.analytics.page import page_of
+        from cogwork.pipeline.analytics.charts import charts_of
+        from cogwork.pipeline.analytics.page import page_of
     charts = charts_of(analysis)
     if png is not None:
         for chart in charts.values():
@@ -113,7 +113,7 @@ def _draw(analysis: Analysis, html: Path | None, png: Path | None) -> None:
 
 
 def _show(analysis: Analysis) -> None:
-    from cogwork.analytics.sums import by_key, latencies_of
+    from cogwork.pipeline.analytics.sums import by_key, latencies_of
 
     for each in analysis.streams:
         click.echo(f"stream/{each['stream']}: {each['records']:,} records, {each['bytes']:,} bytes")

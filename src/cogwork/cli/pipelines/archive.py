@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
 
-    from cogwork.archive import Archive, Archiver
-    from cogwork.archive.archiver import Outcome
-    from cogwork.archive.origin import Origin
-    from cogwork.archive.upkeep import Kept
-    from cogwork.archive.workers import Workers
     from cogwork.client import Mesh
+    from cogwork.pipeline.archive import Archive, Archiver
+    from cogwork.pipeline.archive.archiver import Outcome
+    from cogwork.pipeline.archive.origin import Origin
+    from cogwork.pipeline.archive.upkeep import Kept
+    from cogwork.pipeline.archive.workers import Workers
 
 __all__ = ("archive",)
 
@@ -135,8 +135,8 @@ def archive(
     certificates = certificates_of(ca_file, cert_file, key_file)
     url = with_password(url)
     with needs_the_extra():
-        from cogwork.archive import Archive, Archiver, Settings
-        from cogwork.archive.origin import Origin
+        from cogwork.pipeline.archive import Archive, Archiver, Settings
+        from cogwork.pipeline.archive.origin import Origin
     way = _Way(streams, None if once else every or EVERY_S, not no_upkeep, as_json)
     settings = Settings(commit_rows, fail_on_data_loss, trim_after, adopt)
     with (
@@ -175,7 +175,7 @@ def _go_on(archiver: Archiver, tables: Archive, origin: Origin, way: _Way, bars:
 
 
 def _keep(tables: Archive, stream: str, bars: Bars) -> Kept:
-    from cogwork.archive.upkeep import keep
+    from cogwork.pipeline.archive.upkeep import keep
 
     return keep(tables.table(stream), on_notice=bars.on_notice)
 
@@ -229,7 +229,7 @@ def _pair(text: str) -> tuple[str, str]:
 def workers_of(master: str | None, remote: str | None) -> Iterator[Workers]:
     """Opens the workers that the user wants, for the length of a `with`."""
     with needs_the_extra():
-        from cogwork.archive.workers import SparkWorkers, ThreadWorkers
+        from cogwork.pipeline.archive.workers import SparkWorkers, ThreadWorkers
     if master == WITHOUT_SPARK:
         yield ThreadWorkers()
         return

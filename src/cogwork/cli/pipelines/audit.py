@@ -23,7 +23,7 @@ from cogwork.cli.quantities import Finite
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cogwork.audit.report import Check, Report
+    from cogwork.pipeline.audit.report import Check, Report
 
 __all__ = ("audit",)
 
@@ -75,10 +75,10 @@ def audit(
     """
     where_spark_runs(master, remote)
     with needs_the_extra():
-        from cogwork.archive import Archive
-        from cogwork.archive.catalog import shown
-        from cogwork.audit.run import audit as look
-        from cogwork.audit.run import chosen_streams
+        from cogwork.pipeline.archive import Archive
+        from cogwork.pipeline.archive.catalog import shown
+        from cogwork.pipeline.audit.run import audit as look
+        from cogwork.pipeline.audit.run import chosen_streams
     with Archive.open(place) as tables:
         chosen_streams(tables.tables(), streams, is_about_queues=bool(queues))  # before Spark
         opened = spark_session("cogwork pipeline audit", master=master, remote=remote)
@@ -94,7 +94,7 @@ def audit(
             )
     if html is not None:
         with needs_the_extra():
-            from cogwork.audit.page import page_of
+            from cogwork.pipeline.audit.page import page_of
         html.write_text(page_of(report), encoding="utf-8")
     if as_json:
         click.echo(json.dumps(report.as_dict(), ensure_ascii=False, default=str))

@@ -20,7 +20,7 @@ from cogwork.client.closing import Closing
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
-    from cogwork.archive.notice import Notice
+    from cogwork.pipeline.archive.notice import Notice
 
 __all__ = ("Bars",)
 

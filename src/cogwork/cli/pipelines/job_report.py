@@ -17,7 +17,7 @@ from cogwork.cli.exit_codes import ExitCode, code_of, line_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cogwork.spark.query_runs import QueryRuns
+    from cogwork.pipeline.spark.query_runs import QueryRuns
 
 __all__ = ("JobReport", "told_as_json")
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from rich.console import Console
 
-    from cogwork.spark.task_counts import TaskCount
+    from cogwork.pipeline.spark.task_counts import TaskCount
 
 __all__ = ("looking",)
 
@@ -35,7 +35,7 @@ def looking(
         if not bars.is_drawn:
             yield lambda text: bars.warn(f"looking at {text}")
             return
-        from cogwork.spark.task_counts import task_counter
+        from cogwork.pipeline.spark.task_counts import task_counter
 
         drawn = _Drawn(bars, task_counter(session))
         try:

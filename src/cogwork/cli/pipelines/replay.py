@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Iterator
 
-    from cogwork.archive.replay import Plan, Replayed
-    from cogwork.archive.table import ArchiveTable
     from cogwork.client import Mesh
+    from cogwork.pipeline.archive.replay import Plan, Replayed
+    from cogwork.pipeline.archive.table import ArchiveTable
 
 __all__ = ("replay",)
 
@@ -108,9 +108,9 @@ def replay(
     tls = certificates_of(ca_file, cert_file, key_file).context()
     url = with_password(url)
     with needs_the_extra():
-        from cogwork.archive import Archive
-        from cogwork.archive.errors import BadPlace
-        from cogwork.archive.replay import plan_of
+        from cogwork.pipeline.archive import Archive
+        from cogwork.pipeline.archive.errors import BadPlace
+        from cogwork.pipeline.archive.replay import plan_of
     with Archive.open(place) as archive, Bars(quiet=as_json) as bars:
         table = archive.table(stream.removeprefix("/").removeprefix(PREFIX))
         try:
@@ -148,9 +148,9 @@ def _replay(
     bars: Bars,
 ) -> tuple[Replayed, bool]:
     """Sends it; returns what became of it, and whether that is all."""
-    from cogwork.archive.replay import replay as send
-    from cogwork.archive.replay import sent_before
-    from cogwork.arrow import ArrowClient
+    from cogwork.pipeline.archive.replay import replay as send
+    from cogwork.pipeline.archive.replay import sent_before
+    from cogwork.pipeline.arrow import ArrowClient
 
     total = plan.end - plan.start
 

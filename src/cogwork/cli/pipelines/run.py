@@ -74,8 +74,8 @@ def run(
     with ExitStack() as stack:
         report = stack.enter_context(told_as_json(file)) if as_json else None
         with needs_the_extra():
-            from cogwork.spark.job import check_job, run_job
-            from cogwork.spark.listener import listen, unlisten
+            from cogwork.pipeline.spark.job import check_job, run_job
+            from cogwork.pipeline.spark.listener import listen, unlisten
         check_job(file)
         certificates.context()  # what is wrong with them is said before Spark starts
         spark = stack.enter_context(

@@ -58,7 +58,7 @@ def spark_session(
         SessionError: None can be made.
         KeyboardInterrupt: SIGTERM came.
     """
-    from cogwork.spark.session import is_remote, open_session
+    from cogwork.pipeline.spark.session import is_remote, open_session
 
     server = _Server()
     with ExitStack() as stack:
@@ -87,7 +87,7 @@ def leave(spark: SparkSession, step: Callable[[], object]) -> None:
         spark: The session; its JVM, or its server, may have gone before.
         step: What to do.
     """
-    from cogwork.spark.session import is_remote
+    from cogwork.pipeline.spark.session import is_remote
 
     def take() -> None:
         with suppress(Exception):

@@ -47,7 +47,7 @@ explain_option = click.option(
 
 def explained(session: SparkSession, *, is_wanted: bool) -> AbstractContextManager[None]:
     """Shows on stderr what Spark makes of each action, for the length of a `with`."""
-    from cogwork.spark.job import explaining
+    from cogwork.pipeline.spark.job import explaining
 
     if not is_wanted:
         return nullcontext()

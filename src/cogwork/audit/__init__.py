@@ -1,8 +1,0 @@
-"""Audits: proofs from an archive that nothing was lost, doubled or out of order.
-
-`Witness` is for subscribers, and needs nothing but a client; all else needs the extra `spark`.
-"""
-
-from cogwork.audit.witness import Witness
-
-__all__ = ("Witness",)

@@ -1,0 +1,168 @@
+"""The books of queues: what became of their items, and in which order these went out.
+
+Theory of operation. Runs in Spark's workers, over what was made of the parts of all items
+(`cogwork.pipeline.audit.judging`), sorted by shard, and the chunks of a shard by their first items.
+These are as many sorted rows of places as there are parts; they are merged as they come, and go
+through the same `Disorder` as in a container. Its memory is bounded, and so is what waits to be
+merged: about a chunk of each part.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+import numpy as np
+import pyarrow as pa
+
+from cogwork.dataplane.queue.disorder import Disorder
+from cogwork.pipeline.audit.items import NEVER
+from cogwork.pipeline.audit.judging import COUNTED, COUNTS, PLACED, Settings
+from cogwork.pipeline.spark.worker import keep_loaded
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from numpy.typing import NDArray
+    from pyspark.sql import Row
+
+    Table = NDArray[np.int64]
+
+__all__ = ("SCHEMA", "Books", "keep_books")
+
+ORDER = ("sample", "measured", "disorder_p50", "disorder_p99", "disorder_max")
+"""What is told of a shard besides counts; `sample` is the offset of one of its records."""
+
+COLUMNS = ("shard", "hash", *COUNTS, *ORDER)
+
+SCHEMA = ", ".join(f"{name} bigint" for name in COLUMNS)
+"""A suspect is a row with its `hash`; the counts of a shard are a row without."""
+
+MERGED_ITEMS = 1 << 18
+"""Items whose places are merged at a time, at least."""
+
+
+class Shard:
+    """What is counted of the items of one shard."""
+
+    def __init__(self, shard: int, suspects_max: int) -> None:
+        self.shard = shard
+        self.suspects_max = suspects_max
+        self.sample: tuple[int, ...] = (NEVER,)
+        self.counts = np.zeros(len(COUNTS), np.int64)
+        self.suspects: dict[int, list[int]] = {}
+        self.disorder = Disorder()
+        self.measured = 0
+        self._waiting: list[Table] = []
+        self._waiting_items = 0
+        self._room_items = MERGED_ITEMS
+
+    def add(self, kind: int, first: int, numbers: Table) -> None:
+        """Adds what was made of a part of the items; places in the order of their first one."""
+        if kind == COUNTED:
+            self.counts += numbers[: len(COUNTS)]
+            self.sample = min(self.sample, tuple(numbers[len(COUNTS) :].tolist()))
+        elif kind == PLACED:
+            if self._waiting_items >= self._room_items:
+                self._merge(first)
+            self._waiting.append(numbers.reshape(2, -1))
+            self._waiting_items += len(numbers) // 2
+        else:
+            found = self.suspects.setdefault(kind, [])
+            found += numbers.tolist()[: self.suspects_max - len(found)]
+
+    def _merge(self, before: int) -> None:
+        """Takes the items that went out before one that comes next."""
+        places = np.concatenate(self._waiting, axis=1)
+        places = places[:, np.argsort(places[0], kind="stable")]
+        end = int(np.searchsorted(places[0], before))
+        self.disorder.take_all(np.ascontiguousarray(places[1][:end]))
+        self.measured += end
+        self._waiting = [places[:, end:]]
+        self._waiting_items = places.shape[1] - end
+        self._room_items = max(MERGED_ITEMS, 2 * self._waiting_items)
+
+    def rows(self) -> list[dict[str, int | None]]:
+        """Returns the counts and the suspects as rows of `SCHEMA`."""
+        if self._waiting:
+            self._merge(NEVER)
+        histogram = self.disorder.histogram
+        order = (
+            self.sample[-1],
+            self.measured,
+            histogram.quantile(50) if self.measured else 0,
+            histogram.quantile(99) if self.measured else 0,
+            histogram.maximum if self.measured else 0,
+        )
+        counts = zip(COUNTS, self.counts.tolist(), strict=True)
+        counted = {"shard": self.shard, **dict(counts), **dict(zip(ORDER, order, strict=True))}
+        hashes = dict.fromkeys(each for found in self.suspects.values() for each in found)
+        rows: list[dict[str, int | None]] = [{**counted}]
+        return rows + [{"shard": self.shard, "hash": each} for each in hashes]
+
+
+def keep_books(
+    settings: Settings,
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Makes the function that adds up rows of `JUDGED`, sorted by shard and first item.
+
+    Args:
+        settings: What is counted as lost, and how much is kept.
+    """
+    return partial(_keep_books, settings)
+
+
+def _keep_books(settings: Settings, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    keep_loaded()
+    shard: Shard | None = None
+    for batch in batches:
+        numbers = [batch.column(name).to_pylist() for name in ("shard", "kind", "first")]
+        for number, kind, first, octets in zip(*numbers, batch.column("numbers"), strict=True):
+            if shard is None or shard.shard != number:
+                if shard is not None:
+                    yield _batch_of(shard.rows())
+                shard = Shard(number, settings.suspects_max)
+            shard.add(kind, first, np.frombuffer(octets.as_buffer(), np.int64))
+    if shard is not None:
+        yield _batch_of(shard.rows())
+
+
+def _batch_of(rows: list[dict[str, int | None]]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pydict(
+        {name: pa.array([row.get(name) for row in rows], pa.int64()) for name in COLUMNS}
+    )
+
+
+class Books(NamedTuple):
+    """The counts of some shards together.
+
+    Attributes:
+        shards: The counts of each, by its hash.
+        suspects: The hashes of items that need a second look.
+    """
+
+    shards: dict[int, dict[str, int]]
+    suspects: list[int]
+
+    @classmethod
+    def from_rows(cls, rows: Iterable[Row]) -> Self:
+        """Takes what the workers said."""
+        shards, suspects = dict[int, dict[str, int]](), list[int]()
+        for row in rows:
+            if row["hash"] is None:
+                shards[row["shard"]] = row.asDict()
+            else:
+                suspects.append(row["hash"])
+        return cls(shards, suspects)
+
+    def of(self, shards: Iterable[int]) -> Books:
+        """Returns those of some shards."""
+        return Books({each: self.shards[each] for each in shards}, [])
+
+    def total(self, name: str) -> int:
+        """Adds up one of the counts."""
+        return sum(each[name] for each in self.shards.values())
+
+    def greatest(self, name: str) -> int:
+        """Returns the greatest value of one of the measures of order."""
+        return max((each[name] for each in self.shards.values()), default=0)
