@@ -41,6 +41,7 @@ from cogwork.container.node_shares import NodeShares
 from cogwork.container.outgoing import Outgoing
 from cogwork.container.overdue import detach_dear, detach_overdue
 from cogwork.container.peers import Peers
+from cogwork.container.queue_memory import QueueMemory
 from cogwork.container.reply_addresses import replies_to
 from cogwork.container.room import detach_unfinished, make_room
 from cogwork.container.schemas.service import CheckThreads, Schemas
@@ -190,6 +191,7 @@ class Container:
         """Makes what needs the data directory to be open, which nobody else can use now."""
         configuration = self.configuration
         self.peers.mesh = self.mesh
+        self._queue_memory = QueueMemory()
         secrets = _secrets_directory(configuration, worker)
         if secrets is not None:
             self._access.keep_secrets(secrets)
@@ -508,6 +510,7 @@ class Container:
         self._effects.tick(now_s)
         self.core.expire_held()
         detach_overdue(self.core)
+        self._queue_memory.look(self._virtual_hosts, self.limits)
         self._detach_dear()
         self.peers.beat(now_s)
         self._audits.tick()

@@ -81,6 +81,10 @@ HELD_BYTES = 256 * 1024 * 1024
 MEMORY_WATERMARK = 0.8
 """Of what there is: the rest is for what consumers need, and for the system."""
 
+QUEUE_MEMORY = 0.6
+QUEUE_MEMORY_PER_USER = 0.4
+"""Of what there is: what queues hold of messages takes a little more than their bytes."""
+
 DELIVERY_TIMEOUT_S = 300.0
 """The biggest message that is allowed by default, over 4 MBit/s."""
 
@@ -101,6 +105,7 @@ FRAME_SIZE_BYTES_MOST = 1024 * 1024
 
 Count = Annotated[int, Meta(ge=1, le=2**31 - 1)]
 Positive = Annotated[float, Meta(gt=0)]
+Share = Annotated[float, Meta(gt=0, lt=1)]
 
 
 class Limits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -144,6 +149,8 @@ class Limits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         held_bytes: For all connections together, messages that wait for receivers outside queues,
             those that have come in part, and what peers have not taken.
         memory_watermark: Share of the memory there is, above which publishers wait.
+        queue_memory: Share of the memory there is that all queues together may hold.
+        queue_memory_per_user: Share that the queues may hold which one user has made.
         delivery_timeout_s: From a delivery's first frame to its last.
         authentication_timeout_s: From accept to open.
         idle_timeout_s: Silence after which a peer is gone; announced to it.
@@ -186,7 +193,9 @@ class Limits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     link_credit: Count = LINK_CREDIT
     unsent_bytes: Count = UNSENT_BYTES
     held_bytes: Annotated[int, Meta(ge=1, le=2**63 - 1)] = HELD_BYTES
-    memory_watermark: Annotated[float, Meta(gt=0, lt=1)] = MEMORY_WATERMARK
+    memory_watermark: Share = MEMORY_WATERMARK
+    queue_memory: Share = QUEUE_MEMORY
+    queue_memory_per_user: Share = QUEUE_MEMORY_PER_USER
     delivery_timeout_s: Positive = DELIVERY_TIMEOUT_S
     authentication_timeout_s: Positive = AUTHENTICATION_TIMEOUT_S
     idle_timeout_s: Annotated[float, Meta(gt=0, lt=IDLE_TIMEOUT_S_MAX)] = IDLE_TIMEOUT_S

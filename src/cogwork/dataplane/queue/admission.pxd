@@ -33,6 +33,7 @@ cdef enum:
 cdef class Admission(Ledger):
     cdef Dispatcher dispatcher
     cdef int full_policy
+    cdef public uint64_t ceiling_bytes
     cdef int wants
     cdef uint8_t[256] levels
     cdef Letters letters
@@ -49,6 +50,8 @@ cdef class Admission(Ledger):
     cdef bint is_owed
     @cython.final
     cdef bint is_kept_waiting(self) noexcept
+    @cython.final
+    cdef bint is_above_ceiling(self) noexcept
     @cython.final
     cdef bint cannot_write(self, Shipment* s) except -1
     @cython.final

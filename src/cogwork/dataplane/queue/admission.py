@@ -41,9 +41,12 @@ from cogwork.dataplane.queue.refusals import (
     too_large,
 )
 
-__all__ = ("SOURCE_HASH", "Admission")
+__all__ = ("NO_CEILING", "SOURCE_HASH", "Admission")
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
+
+NO_CEILING = 0xFFFFFFFFFFFFFFFF
+"""The `ceiling_bytes` of a store that has none."""
 
 LARGE_BYTES = cython.declare(uint64_t, 1 << 20)
 """What a message is taken to have before any has come."""
@@ -52,7 +55,11 @@ _POLICIES = ("block", "drop-oldest", "reject")
 
 
 class Admission(Ledger):
-    """What a store does with each message that comes; `Store` is the whole."""
+    """What a store does with each message that comes; `Store` is the whole.
+
+    Attributes:
+        ceiling_bytes: Takes nothing once its items have so many, whatever its own bounds say.
+    """
 
     def _begin_admission(
         self,
@@ -63,6 +70,7 @@ class Admission(Ledger):
         deduplication_count: int,
     ):
         """Sets what is looked for in a message; the arguments are those of `Store`."""
+        self.ceiling_bytes = NO_CEILING
         self._set_levels(priorities)
         self.letters = Letters()
         self.wants = WANTS_LETTER_ID | (WANTS_DELAY if delays else 0)
@@ -101,6 +109,8 @@ class Admission(Ledger):
 
     def is_ready(self):
         is_kept_waiting: cython.bint = self.journal is not None and self.is_kept_waiting()
+        if self.is_above_ceiling() and self.full_policy != FULL_REJECTS:
+            is_kept_waiting = True
         if is_kept_waiting or (self.full_policy == FULL_BLOCKS and is_full(self)):
             self.has_refused = True
             return False
@@ -139,6 +149,14 @@ class Admission(Ledger):
         if journal.is_failed or self.full_policy == FULL_REJECTS:
             return False
         return not journal.is_open or journal.is_low or is_choked(self)
+
+    def is_above_ceiling(self):
+        return self.shelf.size_bytes + self.shelf.aside_bytes >= self.ceiling_bytes
+
+    @property
+    def is_held_up(self) -> bool:
+        """Whether it takes nothing because those who made it have too much in memory."""
+        return self.is_above_ceiling()
 
     def take(self, s):
         return self.reply(s, ACCEPTED, None) if self.receive(s) else 0
@@ -221,7 +239,7 @@ class Admission(Ledger):
             if is_known and not e.is_moved:
                 self.duplicates += 1
                 return 1
-        if self.full_policy != FULL_BLOCKS and is_full(self):
+        if self.full_policy != FULL_BLOCKS and (is_full(self) or self.is_above_ceiling()):
             if self.full_policy == FULL_REJECTS:
                 self.refused += 1
                 return self.reply(s, REJECTED, FULL_STATE)

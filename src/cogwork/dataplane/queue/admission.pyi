@@ -4,8 +4,13 @@ from cogwork.dataplane.queue.ledger import Ledger
 
 SOURCE_HASH: str
 
+NO_CEILING: int
+
 class Admission(Ledger):
     policy: str
+    ceiling_bytes: int
+    @property
+    def is_held_up(self) -> bool: ...
     on_durable: Callable[[], object] | None
     @property
     def durable_in_memory(self) -> int: ...

@@ -246,6 +246,8 @@ class QueueNode:
             return "there is no room on its disk: it takes and gives nothing"
         if journal is not None and journal.is_low:
             return "its disk is full: it takes no messages until there is space"
+        if self.store.is_held_up:
+            return "those who made it have too much in their queues (queue_memory in [limits])"
         return self._fullness()
 
     def _fullness(self) -> str | None:

@@ -1,0 +1,100 @@
+"""Who fills its queues beyond its share of the memory waits; others go on."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+import cogwork
+from cogwork.container.queue_memory import limit_of_each
+from cogwork.container.shares import Holder
+from cogwork.nodes.queue import QueueNode
+
+from .stories import eventually, story
+from .test_shares import limited, told_users
+
+if TYPE_CHECKING:
+    from cogwork.container.container import Container
+
+MIB = 1 << 20
+COUNT, BODY = 1000, b"\x00" * (MIB // 4)
+ANN, BOB, EVE = (Holder("user", name) for name in ("ann", "bob", "eve"))
+
+
+def test_a_share_is_less_where_all_hold_too_much_together() -> None:
+    assert limit_of_each({ANN: 40, BOB: 10}, 60, 40) == 40
+    assert limit_of_each({ANN: 40, BOB: 30, EVE: 5}, 60, 50) == 20
+    assert limit_of_each({ANN: 60, BOB: 0}, 60, 50) == 50
+    assert limit_of_each({}, 0, 0) == 0
+
+
+def queue(container: Container, address: str) -> QueueNode:
+    node = container.vhosts[""].nodes[address]
+    assert isinstance(node, QueueNode)
+    return node
+
+
+def size_bytes(container: Container, address: str) -> int:
+    return queue(container, address).store.shelf.size_bytes
+
+
+@story
+async def test_a_user_that_fills_its_queues_waits_and_another_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("cogwork.container.queue_memory.available_bytes", lambda: 200 * MIB)
+    limits = "queue_memory = 0.5\nqueue_memory_per_user = 0.1\nmemory_watermark = 0.99"
+    async with limited(limits, told_users(monkeypatch)) as container:
+        ann, bob = (container.endpoints[0].replace("://", f"://{it}:pw@") for it in ("ann", "bob"))
+        async with cogwork.connect(ann) as hers, cogwork.connect(bob) as his:
+            async with hers.publisher("queue/ann") as publisher:
+                sent = [asyncio.create_task(publisher.send(BODY)) for _ in range(COUNT)]
+                await eventually(
+                    lambda: (
+                        "queue/ann" in container.vhosts[""].nodes
+                        and queue(container, "queue/ann").store.is_held_up
+                    ),
+                    "her queue is held up",
+                )
+                assert "too much in their queues" in (queue(container, "queue/ann").problem or "")
+                for number in range(20):
+                    await his.publish("queue/bob", number)
+                stored = size_bytes(container, "queue/ann")
+                await asyncio.sleep(0.5)
+                assert size_bytes(container, "queue/ann") == stored
+                assert stored < COUNT * len(BODY) // 2
+                assert not all(each.done() for each in sent)
+                async with his.consume("queue/bob") as items:
+                    assert (await anext(aiter(items))).body == 0
+                relayed = asyncio.create_task(his.publish("queue/ann", b"by the relay"))
+                taken = 0
+                async with hers.consume("queue/ann") as items:
+                    async for item in items:
+                        await item.accept()
+                        taken += 1
+                        if taken == COUNT + 1:
+                            break
+                await asyncio.gather(*sent, relayed)
+            await eventually(
+                lambda: not queue(container, "queue/ann").store.is_held_up, "there is room again"
+            )
+
+
+@story
+async def test_a_queue_that_nobody_made_has_a_share_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("cogwork.container.queue_memory.available_bytes", lambda: 200 * MIB)
+    limits = "queue_memory = 0.5\nqueue_memory_per_user = 0.1"
+    told = '[[queue]]\naddress = "queue/all"\nmaximum_length_policy = "reject"'
+    async with (
+        limited(limits, told) as container,
+        cogwork.connect(container.endpoints[0]) as client,
+    ):
+        async with client.publisher("queue/all") as publisher:
+            with pytest.raises(cogwork.Rejected, match="the queue is full"):
+                await asyncio.gather(*(publisher.send(BODY) for _ in range(COUNT)))
+        assert size_bytes(container, "queue/all") < COUNT * len(BODY) // 2
+        await client.publish("queue/other", b"x")
