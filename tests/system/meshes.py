@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
+from forked import forked
+
 from cogwork.cli.servers.process import free_ports
 
 from .served import COGWORK, READY_TIMEOUT_S, Served, within
@@ -83,12 +85,13 @@ class Member:
         self.lives += 1
         self.was_killed = False
         with (self.folder / f"{self.id}.{self.lives}.log").open("wb") as output:
-            self.process = subprocess.Popen(
-                [*self.wrapper, *COGWORK, "serve", "--config", str(file)],
-                stdout=output,
-                stderr=output,
-                env={**os.environ, **self.environment},
-            )
+            words = ("serve", "--config", str(file))
+            env = {**os.environ, **self.environment}
+            if self.wrapper:
+                command = [*self.wrapper, *COGWORK, *words]
+                self.process = subprocess.Popen(command, stdout=output, stderr=output, env=env)
+            else:
+                self.process = forked(*words, stdout=output, stderr=output, env=env)
 
     def signal(self, number: int) -> None:
         """Sends a signal."""

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from forked import forked, forked_speaking
+
 from cogwork.cli.loadgen.usage import ProcessUsage
 from cogwork.cli.main import run
 from cogwork.cli.servers.process import free_ports
@@ -135,11 +137,7 @@ def done(*words: str) -> subprocess.CompletedProcess[str]:
 @contextlib.contextmanager
 def started(*arguments: str) -> Iterator[subprocess.Popen[str]]:
     """Runs a command beside the test."""
-    pipe = subprocess.PIPE
-    process = subprocess.Popen(
-        [*COGWORK, *arguments], stdin=pipe, stdout=pipe, stderr=pipe, text=True
-    )
-    with process:
+    with forked_speaking(*arguments) as process:
         try:
             yield process
         finally:
@@ -159,9 +157,7 @@ def served(folder: Path, configuration: str = "", *, head: str = "") -> Iterator
     file, log = folder / "cogwork.toml", folder / "cogwork.log"
     file.write_text(f"{head}[[listen]]\nport = {port}\n\n{configuration}")
     with log.open("wb") as output:
-        process = subprocess.Popen(
-            [*COGWORK, "serve", "--config", str(file)], stdout=output, stderr=subprocess.STDOUT
-        )
+        process = forked("serve", "--config", str(file), stdout=output, stderr=output)
     try:
         within(READY_TIMEOUT_S, lambda: listens(process, log), "the container listens")
         yield Served(f"amqp://127.0.0.1:{port}", process)
