@@ -232,20 +232,7 @@ def test_a_burst_of_attaches_lets_others_in_between(running: Stalls) -> None:
     """All of them come, in order."""
     count = 1000
     with undisturbed(running), Raw(running) as raw:
-        raw.send(
-            b"".join(
-                raw.frame(
-                    Attach(
-                        name=f"r{each}",
-                        handle=each,
-                        role=Role.RECEIVER,
-                        source=Source(address=f"queue/{each}"),
-                        target=Target(),
-                    )
-                )
-                for each in range(count)
-            )
-        )
+        raw.send(attaches(raw, count))
 
         def attached() -> list[str]:
             names = [link.name for link in list(running.container.links.values())]
@@ -257,12 +244,52 @@ def test_a_burst_of_attaches_lets_others_in_between(running: Stalls) -> None:
         assert attached() == [f"r{each}" for each in range(count)]
 
 
+def attaches(raw: Raw, count: int) -> bytes:
+    """Returns frames that attach receivers, each at a queue of its own."""
+    return b"".join(
+        raw.frame(
+            Attach(
+                name=f"r{each}",
+                handle=each,
+                role=Role.RECEIVER,
+                source=Source(address=f"queue/{each}"),
+                target=Target(),
+            )
+        )
+        for each in range(count)
+    )
+
+
+def test_who_comes_late_does_not_wait_for_all_that_another_source_has_sent(
+    running: Stalls,
+) -> None:
+    """What is left to later turns is left to each source by itself."""
+    crowd, count = 30, 300
+
+    def attached() -> int:
+        return sum(link.name.startswith("r") for link in list(running.container.links.values()))
+
+    async def come() -> None:
+        async with cogwork.connect(running.url) as client, client.publisher("queue/late"):
+            pass
+
+    with contextlib.ExitStack() as stack:
+        for _ in range(crowd):
+            raw = stack.enter_context(Raw(running, "127.0.0.2"))
+            raw.send(attaches(raw, count))
+        deadline_s = time.monotonic() + WAIT_S
+        while attached() < crowd and time.monotonic() < deadline_s:
+            time.sleep(0.001)
+        asyncio.run(come())
+        assert crowd <= attached() < crowd * count // 2
+
+
 class Raw:
     """A peer that writes frames itself, and reads nothing."""
 
-    def __init__(self, running: Stalls) -> None:
+    def __init__(self, running: Stalls, host: str = "127.0.0.1") -> None:
         port = int(running.url.rpartition(":")[2])
-        self._socket = socket.create_connection(("127.0.0.1", port), timeout=10)
+        self._socket = socket.create_connection(("127.0.0.1", port), 10, (host, 0))
 
     def __enter__(self) -> Raw:
         window = 1 << 30

@@ -222,6 +222,7 @@ class Peers(ListeningSide):
         connection = Connection(self._core, self, self._settings, fd)
         client = self._enter(connection, listen, mechanisms, sock)
         client.peer = peer
+        connection.wire.source = peer.source
         client.excess = excess
         if holders:
             self._count(client, *holders)

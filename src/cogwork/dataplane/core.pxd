@@ -51,7 +51,8 @@ cdef class Core:
     cdef public object on_ticket
     # What took long since the last turn, and who has more of it to do.
     cdef double scanned_s
-    cdef list unscanned
+    # Queues by whose work it is; the first one is the next to get its turn.
+    cdef dict unscanned
     cdef public object on_unscanned
     cdef bint is_turn_awaited
     cdef bint is_share_used
@@ -66,6 +67,7 @@ cdef class Core:
     cdef int note_scan(self, double took_s) except -1
     cdef int postpone(self, Due due) except -1
     cdef int _await_turn(self) except -1
+    cdef Due _next_unscanned(self)
     cdef int _run_ports(self) except -1
     cdef int _write_sessions(self) except -1
     cdef int _send_wires(self) except -1

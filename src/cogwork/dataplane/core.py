@@ -1,5 +1,7 @@
 """What one event loop's wires share, and what happens when a batch ends."""
 
+from collections import deque
+
 import cython
 from cython.cimports.cogwork.dataplane.due import Totals
 from cython.cimports.cogwork.dataplane.system import clock_s
@@ -49,7 +51,7 @@ class Core:
         self.holding = []
         self.congested_at_bytes = CONGESTED_AT_BYTES
         self.held_wires = []
-        self.unscanned = []
+        self.unscanned = {}
         self.open_ticket = 1
         self.on_error = on_error
         self.now = clock_s()
@@ -229,31 +231,46 @@ class Core:
         return 0
 
     def postpone(self, due):
-        """Has `scan_on` called in a later turn, where somebody calls it; once, in the order asked."""
+        """Has `scan_on` called in a later turn, where somebody calls it; once.
+
+        Sources take turns, so that nobody waits for all that another one has brought; what is of
+        one source goes in the order asked.
+        """
+        source: object
+        waiting: object
         if self.on_unscanned is None or due.unscanned:
             return 0
         due.unscanned = True
-        self.unscanned.append(due)
+        source = due.source_of_work()
+        waiting = self.unscanned.get(source)
+        if waiting is None:
+            self.unscanned[source] = deque((due,))
+        else:
+            waiting.append(due)
         return self._await_turn()
+
+    def _next_unscanned(self):
+        """Takes out who is the next to go on; the source that it is of is the last from now on."""
+        source: object = next(iter(self.unscanned))
+        waiting: object = self.unscanned.pop(source)
+        due: Due = waiting.popleft()
+        if waiting:
+            self.unscanned[source] = waiting
+        due.unscanned = False
+        return due
 
     def go_on(self) -> None:
         """Goes on with what was postponed; called once a turn after `on_unscanned` was.
 
         Who does not get its turn this time is the first the next time.
         """
-        dues: list = self.unscanned
-        due: Due
-        done: cython.Py_ssize_t = 0
-        self.unscanned = []
+        left: cython.Py_ssize_t = sum([len(waiting) for waiting in self.unscanned.values()])
         self.scanned_s = 0.0
         self.is_turn_awaited = self.is_share_used = False
-        while done < len(dues) and not self.is_share_used:
-            due = dues[done]
-            done += 1
-            due.unscanned = False
-            due.scan_on()
-        if done < len(dues):
-            self.unscanned = dues[done:] + self.unscanned
+        while left and not self.is_share_used:
+            left -= 1
+            self._next_unscanned().scan_on()
+        if self.unscanned:
             self._await_turn()
         self.flush_all()
 

@@ -19,4 +19,5 @@ cdef class Due:
     cdef int end_batch(self) except -1
     cdef int relieve(self) except -1
     cdef int scan_on(self) except -1
+    cdef object source_of_work(self)
     cdef int add_to(self, Totals* totals) except -1

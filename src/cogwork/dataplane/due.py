@@ -24,6 +24,10 @@ class Due:
         """Goes on with a scan that took its share of an earlier turn."""
         return 0
 
+    def source_of_work(self):
+        """Returns the name of who causes the work that is put off, and has a share of each turn."""
+        return
+
     def add_to(self, totals):
         """Adds what this holds to what others hold."""
         return 0

@@ -271,6 +271,9 @@ class OutgoingLink(SendingEnd):
     def scan_on(self):
         return 0 if self.detached else self.became_ready()
 
+    def source_of_work(self):
+        return self.session.wire.source
+
     def pump_run(self):
         """Sends deliveries of one frame and one source from the queue's head in one go.
 

@@ -33,6 +33,8 @@ cdef class Wire(Output):
     cdef bint framing
     cdef bint paused
     cdef public bint relays
+    # Who its peer is, where sources share what the event loop has time for.
+    cdef public str source
     cdef readonly double last_received_s
     # What is kept of deliveries that came by it, whole or not.
     cdef readonly int64_t held_bytes

@@ -399,6 +399,9 @@ class Wire(Output):
             self._consume_tail(self.core.buffer)
         return 0
 
+    def source_of_work(self):
+        return self.source
+
     def _consume_tail(self, buffer):
         size: int64_t = self.tail_size
         self.paused = False

@@ -18,6 +18,7 @@ class Channel(Due):
 
 class Wire(Output):
     relays: bool
+    source: str | None
     def __init__(self, core: Core, owner: WireOwner, max_frame_in: int, fd: int = -1) -> None: ...
     @property
     def origin(self) -> int: ...
