@@ -22,7 +22,7 @@ COLD = {
     "addresses/space",
     "client/claims",
     "queue/journal_image",
-    "queue/letters",
+    "queue/dead_letter_dedup",
     "queue/restoration",
 }
 """Modules with no work for an ordinary message: optimised less, they compile in half the time."""

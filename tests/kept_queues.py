@@ -23,7 +23,7 @@ class KeptQueue:
     Attributes:
         records: What went to the log, turn by turn.
         dead: What died.
-        letters: What the store said of it.
+        dead_dead_letters: What the store said of it.
         accepts_dead: Whether dead letters are accepted at once.
         redelivers: Whether what is in doubt is delivered again.
     """
@@ -41,7 +41,7 @@ class KeptQueue:
         **options: Any,
     ) -> None:
         self.dead: list[str] = []
-        self.letters: list[tuple[int, str, bytes, bytes | None, int, int]] = []
+        self.dead_letters: list[tuple[int, str, bytes, bytes | None, int, int]] = []
         self.accepts_dead = accepts_dead
         self.core = core or Core()
         self.options = options
@@ -80,11 +80,11 @@ class KeptQueue:
             self.publisher.send(self.link, self.message(text, **sections))
 
     def on_batch(self, store: Store) -> None:
-        letters = store.take_dead(1000)
-        self.letters += letters
-        self.dead += [text_of(message) for _, _, message, *_ in letters]
+        dead_letters = store.take_dead(1000)
+        self.dead_letters += dead_letters
+        self.dead += [text_of(message) for _, _, message, *_ in dead_letters]
         if self.accepts_dead:
-            store.moved([number for number, *_ in letters])
+            store.moved([number for number, *_ in dead_letters])
 
     def commit(self) -> None:
         """Ends a turn, and has it durable at once."""

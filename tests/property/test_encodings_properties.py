@@ -85,7 +85,7 @@ thorough = settings(max_examples=4 * settings().max_examples, deadline=None)
 
 DELAY, TIME = Symbol("x-opt-delivery-delay"), Symbol("x-opt-delivery-time")
 PRODUCER, SEQUENCE, SNAPSHOT = map(Symbol, ("x-opt-producer", "x-opt-sequence", "x-opt-snapshot"))
-LETTER_ID = Symbol("x-opt-dead-letter-id")
+DEAD_LETTER_ID = Symbol("x-opt-dead-letter-id")
 
 RANDOMS = st.randoms(use_true_random=False)
 HOUR_MS = 3_600_000
@@ -137,7 +137,7 @@ APPLICATION = st.none() | st.fixed_dictionaries(
 MESSAGES = st.builds(
     Sections,
     header=HEADERS,
-    delivery_annotations=st.sampled_from([None, {LETTER_ID: bytes(16)}, {Symbol("x"): 1}]),
+    delivery_annotations=st.sampled_from([None, {DEAD_LETTER_ID: bytes(16)}, {Symbol("x"): 1}]),
     message_annotations=MARKS,
     properties=PROPERTIES,
     application_properties=APPLICATION,
@@ -266,9 +266,9 @@ class Queue:
         self.sent = 0
 
     def on_batch(self, store: Store) -> None:
-        letters = store.take_dead(1000)
-        self.dead += [reason for _, reason, *_ in letters]
-        store.moved([number for number, *_ in letters])
+        dead_letters = store.take_dead(1000)
+        self.dead += [reason for _, reason, *_ in dead_letters]
+        store.moved([number for number, *_ in dead_letters])
 
     def send(self, message: bytes) -> None:
         if self.encoder is not None:
@@ -363,7 +363,7 @@ def test_a_dead_letter_is_known_again(random: Random) -> None:
     bare = encode_sections(Sections(properties=Properties(subject="s"), body=Data([b"b"])))
     front = [
         encode_sections(Sections(header=Header(durable=True))),
-        encode_sections(Sections(delivery_annotations={LETTER_ID: b"l" * 16})),
+        encode_sections(Sections(delivery_annotations={DEAD_LETTER_ID: b"l" * 16})),
         encode_sections(Sections(message_annotations={Symbol("x-opt-dead-letter-source"): "q"})),
     ]
     queue = Queue(None)

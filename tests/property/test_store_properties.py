@@ -187,7 +187,7 @@ class StoreMachine(RuleBasedStateMachine):
         if found := self.some_out(data):
             worker, item, arrival = found
             del worker.out[item.name]
-            self.bury(item)
+            self.dead_letter(item)
             worker.peer.settle(arrival, Rejected())
             self.collect()
 
@@ -324,7 +324,7 @@ class StoreMachine(RuleBasedStateMachine):
                     self.fail(self.items[name])
                 elif self.store.keeps_dead:
                     del self.in_doubt[name]
-                    self.bury(self.items[name])
+                    self.dead_letter(self.items[name])
                 else:
                     self.left_in_doubt.add(name)
         self.core.flush()
@@ -352,7 +352,7 @@ class StoreMachine(RuleBasedStateMachine):
             if self.store.redelivers_doubtful:
                 self.fail(self.items[name])
             elif self.store.keeps_dead:
-                self.bury(self.items[name])
+                self.dead_letter(self.items[name])
             else:
                 self.in_doubt[name] = self.items[name].attempts
                 self.left_in_doubt.add(name)
@@ -361,14 +361,14 @@ class StoreMachine(RuleBasedStateMachine):
         assert item.name not in self.confirmed | self.gone
         self.confirmed.add(item.name)
 
-    def bury(self, item: Item) -> None:
+    def dead_letter(self, item: Item) -> None:
         assert item.name not in self.confirmed | self.gone
         self.gone.add(item.name)
 
     def fail(self, item: Item) -> None:
         item.failures += 1
         if self.store.maximum_delivery_count and item.failures >= self.store.maximum_delivery_count:
-            self.bury(item)
+            self.dead_letter(item)
 
     def on_batch(self, store: Store) -> None:
         for _, message, _, failures in store.take_exceptions():

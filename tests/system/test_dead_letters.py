@@ -59,15 +59,15 @@ async def reject_all(url: str) -> None:
                 await item.reject(f"no {item.body}")
 
 
-async def take_letters(url: str) -> list[cogwork.Message]:
-    letters: list[cogwork.Message] = []
+async def take_dead_letters(url: str) -> list[cogwork.Message]:
+    dead_letters: list[cogwork.Message] = []
     async with cogwork.connect(url) as mesh, mesh.consume(DEAD, credit=ROOM) as items:
         async with asyncio.timeout(30):
-            while len(letters) < ITEMS:
+            while len(dead_letters) < ITEMS:
                 item = await anext(items)
-                letters.append(item)
+                dead_letters.append(item)
                 await item.accept()
-    return letters
+    return dead_letters
 
 
 def full_and_killed(tmp_path: Path, policy: str, kills: int) -> None:
@@ -86,10 +86,10 @@ def full_and_killed(tmp_path: Path, policy: str, kills: int) -> None:
             )
             assert row(box, QUEUE)["depth"] == 0
             restart(box)
-        letters = asyncio.run(take_letters(box.url))
-        bodies = sorted(int(str(each.body)) for each in letters)
+        dead_letters = asyncio.run(take_dead_letters(box.url))
+        bodies = sorted(int(str(each.body)) for each in dead_letters)
         assert bodies == list(range(ITEMS)), "each of them once"
-        for each in letters:
+        for each in dead_letters:
             said = each.annotations
             assert said["x-opt-dead-letter-reason"] == "rejected"
             assert str(said["x-opt-dead-letter-error"]).endswith(f"no {each.body}")
@@ -99,11 +99,11 @@ def full_and_killed(tmp_path: Path, policy: str, kills: int) -> None:
         assert row(box, DEAD)["depth"] == 0
 
 
-def test_letters_that_wait_for_room_outlive_kills(tmp_path: Path) -> None:
+def test_dead_letters_that_wait_for_room_outlive_kills(tmp_path: Path) -> None:
     full_and_killed(tmp_path, "block", kills=2)
 
 
-def test_letters_that_are_refused_are_sent_again(tmp_path: Path) -> None:
+def test_dead_letters_that_are_refused_are_sent_again(tmp_path: Path) -> None:
     full_and_killed(tmp_path, "reject", kills=1)
 
 
@@ -190,7 +190,7 @@ async def go_round(box: Member) -> None:
 
 
 def has_turned(box: Member) -> bool:
-    """Says whether each queue has had far more letters than both have room for."""
+    """Says whether each queue has had far more dead letters than both have room for."""
     return all(row(box, address)["expired"] > ITEMS for address in ("queue/a", "queue/b"))
 
 

@@ -53,7 +53,7 @@ async def die(members: dict[str, Member]) -> datetime:
     return alive
 
 
-async def last_letter(url: str) -> cogwork.Message:
+async def last_dead_letter(url: str) -> cogwork.Message:
     async with cogwork.connect(url) as mesh, mesh.consume(GRAVE) as items:
         async with asyncio.timeout(60):
             item = await anext(items)
@@ -62,13 +62,13 @@ async def last_letter(url: str) -> cogwork.Message:
 
 
 @pytest.mark.parametrize("durability", ["memory", "disk", "replicated"])
-def test_a_letter_tells_its_first_death_and_its_last(tmp_path: Path, durability: str) -> None:
+def test_a_dead_letter_tells_its_first_death_and_its_last(tmp_path: Path, durability: str) -> None:
     def head(name: str) -> str:
         kept = f'data_dir = "{tmp_path}/{name}"\n' if durability != "memory" else ""
         voters = '[cluster]\nvoters = ["a", "b", "c"]\n' if durability == "replicated" else ""
         return kept + voters
 
-    # Long enough to kill whoever has the letter while it waits.
+    # Long enough to kill whoever has the dead letter while it waits.
     ttl_s = 0.3 if durability == "memory" else 6.0
     configuration = CONFIGURATION % {"durability": durability, "ttl_s": ttl_s}
     edges = ["ab", "bc", "ca"]
@@ -82,7 +82,7 @@ def test_a_letter_tells_its_first_death_and_its_last(tmp_path: Path, durability:
             for member in members.values():
                 member.start()
             linked(members.values())
-        said = asyncio.run(last_letter(members["b"].url)).annotations
+        said = asyncio.run(last_dead_letter(members["b"].url)).annotations
         dead_twice = datetime.now(UTC)
     assert (said["x-opt-dead-letter-source"], said["x-opt-dead-letter-reason"]) == (
         LATER,
@@ -97,7 +97,7 @@ def test_a_letter_tells_its_first_death_and_its_last(tmp_path: Path, durability:
 
 
 def waits(members: dict[str, Member]) -> bool:
-    """Tells whether the letter is in the queue that it waits in, and nowhere else."""
+    """Tells whether the dead letter is in the queue that it waits in, and nowhere else."""
     rows = [row for member in members.values() for row in member.served.status()["queues"]]
     kept = [row["depth"] for row in rows if row["address"] == LATER]
     return sum(kept) == 1 and not any(r["leaving"] for r in rows if r["address"] == WORK)

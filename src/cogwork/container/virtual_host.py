@@ -135,7 +135,7 @@ class VirtualHost:
         self._declared: dict[str, AddressRule] = {}
         self._idle_since: dict[bytes, tuple[float, int]] = {}
         self._run = run
-        self._burying: set[AddressEntry] = set()
+        self._dead_lettering: set[AddressEntry] = set()
         self.engines = engines
         self.shares = shares
         self.nodes = HostedNodes(
@@ -306,26 +306,28 @@ class VirtualHost:
         entry.ttl_s = rule.ttl_s or 0.0
         address = (rule.dead_letter or "").removeprefix("/")
         is_elsewhere = address not in {"", entry.name}
-        entry.dead_letter = partial(self._bury, address) if is_elsewhere else None
+        entry.dead_letter = partial(self._send_dead_letter, address) if is_elsewhere else None
 
-    def _bury(self, address: str, entry: AddressEntry, message: bytes, reason: str) -> bool:
+    def _send_dead_letter(
+        self, address: str, entry: AddressEntry, message: bytes, reason: str
+    ) -> bool:
         """Sends a dead letter; tells whether it has not come back to where it is from.
 
-        Addresses may be each other's, and nobody be at any of them: then the letter is none, and
-        whoever sent the message is told so.
+        Addresses may be each other's, and nobody be at any of them: then the dead letter is none,
+        and whoever sent the message is told so.
         """
-        if entry in self._burying:
-            self._burying.clear()
+        if entry in self._dead_lettering:
+            self._dead_lettering.clear()
             return False
-        self._burying.add(entry)
+        self._dead_lettering.add(entry)
         source = self._source_of(entry, message)
         try:
             died_ms = time.time_ns() // 1_000_000
-            letter = dead_letter(message, source, reason, None, 0, died_ms=died_ms)
-            self._run(self, [Send(address, letter)])
-            return entry in self._burying
+            made = dead_letter(message, source, reason, None, 0, died_ms=died_ms)
+            self._run(self, [Send(address, made)])
+            return entry in self._dead_lettering
         finally:
-            self._burying.discard(entry)
+            self._dead_lettering.discard(entry)
 
     def _source_of(self, entry: AddressEntry, message: bytes) -> str:
         """Returns where a message was sent: what it says itself counts as far as that is here.

@@ -23,15 +23,15 @@ class Mailbox(Generic[T]):
 
     def __init__(self) -> None:
         """Is empty and open."""
-        self._letters: deque[T] = deque()
+        self._messages: deque[T] = deque()
         self._guard = original("threading").Lock()
         self._waiters: deque[Waiter] = deque()
         self._is_shut = False
 
-    def put(self, letters: Iterable[T]) -> None:
+    def put(self, messages: Iterable[T]) -> None:
         """Adds what has arrived."""
         with self._guard:
-            self._letters.extend(letters)
+            self._messages.extend(messages)
             waiter = self._waiters.popleft() if self._waiters else None
         if waiter is not None:
             waiter.wake()
@@ -39,8 +39,8 @@ class Mailbox(Generic[T]):
     def take(self, timeout_s: float | None) -> T | None:
         """Returns the next letter; None where none comes in time, or once it is shut and empty."""
         with self._guard:
-            if self._letters:
-                return self._letters.popleft()
+            if self._messages:
+                return self._messages.popleft()
             if self._is_shut:
                 return None
             waiter = new_waiter()
@@ -53,7 +53,7 @@ class Mailbox(Generic[T]):
                     self._waiters.remove(waiter)
             waiter.close()
         with self._guard:
-            return self._letters.popleft() if self._letters else None
+            return self._messages.popleft() if self._messages else None
 
     def shut(self) -> None:
         """Has nobody wait any more; what is there can still be taken."""
@@ -66,5 +66,5 @@ class Mailbox(Generic[T]):
     def empty(self) -> list[T]:
         """Takes out all that is there."""
         with self._guard:
-            letters, self._letters = list(self._letters), deque()
-        return letters
+            messages, self._messages = list(self._messages), deque()
+        return messages

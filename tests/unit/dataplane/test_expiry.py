@@ -23,17 +23,17 @@ def pass_time(broker: Broker, seconds: float = SHORT_S * 1.5) -> None:
     broker.settle_down()
 
 
-def burials(broker: Broker) -> list[tuple[bytes, str]]:
+def dead_letters_from(broker: Broker) -> list[tuple[bytes, str]]:
     """Returns what becomes dead letters from now on, each with the reason."""
-    buried: list[tuple[bytes, str]] = []
+    dead_lettered: list[tuple[bytes, str]] = []
     entry = broker.entry("one/a")
 
-    def bury(_entry: object, message: bytes, reason: str) -> bool:
-        buried.append((message, reason))
+    def dead_letter(_entry: object, message: bytes, reason: str) -> bool:
+        dead_lettered.append((message, reason))
         return True
 
-    entry.dead_letter = bury
-    return buried
+    entry.dead_letter = dead_letter
+    return dead_lettered
 
 
 def test_a_message_held_longer_than_its_ttl_is_released() -> None:
@@ -60,13 +60,13 @@ def test_a_message_held_longer_than_its_ttl_is_released() -> None:
 @pytest.mark.parametrize("pieces", [1, 2, 3, 30])
 def test_how_many_transfers_a_message_has_makes_no_difference(pieces: int) -> None:
     broker = Broker()
-    buried = burials(broker)
+    dead_lettered = dead_letters_from(broker)
     consumer = broker.peer().consumer("one/a", credit=1)
     publisher = broker.peer().publisher("one/a")
     publisher.send(b"taken", settled=True)
     publisher.send(with_ttl(b"x" * 100, 20), pieces=pieces)
     pass_time(broker)
-    assert buried == [(with_ttl(b"x" * 100, 20), "expired")]
+    assert dead_lettered == [(with_ttl(b"x" * 100, 20), "expired")]
     consumer.flow(10)
     assert consumer.bodies == [b"taken"]
 
@@ -103,28 +103,28 @@ def test_an_address_bounds_the_life_of_every_message(own_ttl_ms: int | None) -> 
 def test_the_dead_letter_address_gets_what_expired_whole_and_with_the_reason() -> None:
     broker = Broker()
     consumer = broker.peer().consumer("one/a", credit=1)
-    buried = burials(broker)
+    dead_lettered = dead_letters_from(broker)
     publisher = broker.peer().publisher("one/a")
     publisher.send(settled=True)
     message = with_ttl(b"x" * 200, 20)
     expired = publisher.send(message)
     pass_time(broker)
-    assert buried == [(message, "expired")]
+    assert dead_lettered == [(message, "expired")]
     assert publisher.outcomes == {expired: Accepted()}
     consumer.accept_all()
     broker.assert_clean()
 
 
-def test_what_the_last_consumer_leaves_behind_is_buried_whole() -> None:
+def test_what_the_last_consumer_leaves_behind_is_dead_lettered_whole() -> None:
     broker = Broker()
     consumer = broker.peer().consumer("one/a", credit=1)
-    buried = burials(broker)
+    dead_lettered = dead_letters_from(broker)
     publisher = broker.peer().publisher("one/a")
     publisher.send(settled=True)
     publisher.send(b"held" * 1000, pieces=4)
     publisher.send(b"settled" * 100, settled=True)
     consumer.detach()
-    assert buried == [(b"held" * 1000, "unroutable"), (b"settled" * 100, "unroutable")]
+    assert dead_lettered == [(b"held" * 1000, "unroutable"), (b"settled" * 100, "unroutable")]
     broker.assert_clean()
 
 
@@ -182,19 +182,19 @@ def test_a_dead_letter_that_cannot_be_made_keeps_no_other_message() -> None:
     consumer = broker.peer().consumer("one/a", credit=1)
     publisher = broker.peer().publisher("one/a")
     publisher.send(b"taken", settled=True)
-    buried: list[bytes] = []
+    dead_lettered: list[bytes] = []
 
-    def bury(_entry: object, message: bytes, _reason: str) -> bool:
+    def dead_letter(_entry: object, message: bytes, _reason: str) -> bool:
         if message.endswith(b"first"):
             raise RuntimeError("broken")
-        buried.append(message)
+        dead_lettered.append(message)
         return True
 
-    broker.entry("one/a").dead_letter = bury
+    broker.entry("one/a").dead_letter = dead_letter
     first = publisher.send(with_ttl(b"first", 20))
     second = publisher.send(with_ttl(b"second", 20))
     pass_time(broker)
-    assert buried == [with_ttl(b"second", 20)]
+    assert dead_lettered == [with_ttl(b"second", 20)]
     assert publisher.outcomes == {first: Released(), second: Accepted()}
     assert [str(each) for each in faults] == ["broken"]
     consumer.accept_all()
@@ -227,12 +227,12 @@ def test_what_comes_back_to_where_it_expired_is_looked_at_once_a_round() -> None
     publisher.send(b"taken", settled=True)
     rounds: list[bytes] = []
 
-    def bury(_entry: object, message: bytes, _reason: str) -> bool:
+    def dead_letter(_entry: object, message: bytes, _reason: str) -> bool:
         rounds.append(message)
         again.send(message, settled=True)
         return True
 
-    broker.entry("one/a").dead_letter = bury
+    broker.entry("one/a").dead_letter = dead_letter
     publisher.send(with_ttl(b"round", 20), settled=True)
     for count in range(1, 6):
         pass_time(broker)

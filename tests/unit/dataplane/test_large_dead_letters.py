@@ -6,17 +6,17 @@ from wires import Broker, Consumer, Publisher
 from cogwork.amqp.outcomes import Accepted, Released
 
 
-class Grave:
+class DeadLetterHandler:
     """What becomes dead letters, until it takes no more."""
 
     def __init__(self, broker: Broker, address: str) -> None:
-        self.letters: list[tuple[bytes, str]] = []
+        self.dead_letters: list[tuple[bytes, str]] = []
         self.is_open = True
-        broker.entry(address).dead_letter = self.bury
+        broker.entry(address).dead_letter = self.dead_letter
 
-    def bury(self, _entry: object, message: bytes, reason: str) -> bool:
+    def dead_letter(self, _entry: object, message: bytes, reason: str) -> bool:
         if self.is_open:
-            self.letters.append((message, reason))
+            self.dead_letters.append((message, reason))
         return self.is_open
 
 
@@ -40,15 +40,15 @@ def abandoned(broker: Broker) -> Publisher:
 @pytest.mark.parametrize("settled", [False, True])
 @pytest.mark.parametrize("address", ["one/a", "all/a"])
 @pytest.mark.parametrize("pieces", [1, 2, 30])
-def test_the_letter_is_the_same_for_any_number_of_transfers(
+def test_the_dead_letter_is_the_same_for_any_number_of_transfers(
     address: str, pieces: int, settled: bool
 ) -> None:
     broker = Broker()
-    grave = Grave(broker, address)
+    handler = DeadLetterHandler(broker, address)
     publisher, consumer = meet(broker, address)
     consumer.detach()
     sent = publisher.send(b"x" * 100, pieces=pieces, settled=settled)
-    assert grave.letters == [(b"x" * 100, "unroutable")]
+    assert handler.dead_letters == [(b"x" * 100, "unroutable")]
     assert publisher.outcomes == ({} if settled else {sent: Accepted()})
     assert broker.entry(address).received_bytes == 100
     broker.assert_clean()
@@ -57,22 +57,22 @@ def test_the_letter_is_the_same_for_any_number_of_transfers(
 @pytest.mark.parametrize("pieces", [1, 2, 30])
 def test_who_wants_none_of_its_own_connection_is_nobody_for_it(pieces: int) -> None:
     broker = Broker()
-    grave = Grave(broker, "all/a")
+    handler = DeadLetterHandler(broker, "all/a")
     broker.no_local = True
     peer = broker.peer()
     consumer = peer.consumer("all/a", credit=5)
     publisher = peer.publisher("all/a")
     sent = publisher.send(b"x" * 100, pieces=pieces)
     assert consumer.bodies == []
-    assert grave.letters == [(b"x" * 100, "unroutable")]
+    assert handler.dead_letters == [(b"x" * 100, "unroutable")]
     assert publisher.outcomes == {sent: Accepted()}
     broker.assert_clean()
 
 
-def test_whose_letter_cannot_be_made_is_the_senders_again() -> None:
+def test_whose_dead_letter_cannot_be_made_is_the_senders_again() -> None:
     broker = Broker()
-    grave = Grave(broker, "one/a")
-    grave.is_open = False
+    handler = DeadLetterHandler(broker, "one/a")
+    handler.is_open = False
     publisher, consumer = meet(broker)
     consumer.detach()
     sent = [publisher.send(b"x" * 100, pieces=pieces) for pieces in (1, 2)]
@@ -83,14 +83,14 @@ def test_whose_letter_cannot_be_made_is_the_senders_again() -> None:
 @pytest.mark.parametrize("settled", [False, True])
 def test_the_last_consumer_goes_in_the_middle(settled: bool) -> None:
     broker = Broker()
-    grave = Grave(broker, "one/a")
+    handler = DeadLetterHandler(broker, "one/a")
     publisher, consumer = meet(broker)
     sent = publisher.start(b"large ", settled=settled)
     publisher.more(b"and ")
     consumer.detach()
-    assert (grave.letters, broker.core.held_bytes) == ([], len(b"large and "))
+    assert (handler.dead_letters, broker.core.held_bytes) == ([], len(b"large and "))
     publisher.more(b"dead", more=False)
-    assert grave.letters == [(b"large and dead", "unroutable")]
+    assert handler.dead_letters == [(b"large and dead", "unroutable")]
     assert publisher.outcomes == ({} if settled else {sent: Accepted()})
     entry = broker.entry("one/a")
     assert (entry.received, entry.received_bytes) == (2, len(b"large and dead"))
@@ -99,11 +99,11 @@ def test_the_last_consumer_goes_in_the_middle(settled: bool) -> None:
 
 def test_another_consumer_gets_what_the_last_one_left_in_the_middle() -> None:
     broker = Broker()
-    grave = Grave(broker, "one/a")
+    handler = DeadLetterHandler(broker, "one/a")
     publisher = abandoned(broker)
     second = broker.peer().consumer("one/a", credit=1)
     publisher.more(b"rest", more=False)
-    assert (second.bodies, grave.letters) == ([b"large rest"], [])
+    assert (second.bodies, handler.dead_letters) == ([b"large rest"], [])
     second.accept_all()
     assert publisher.outcomes == dict.fromkeys(publisher.sent, Accepted())
     broker.assert_clean()
@@ -111,7 +111,7 @@ def test_another_consumer_gets_what_the_last_one_left_in_the_middle() -> None:
 
 def test_who_gives_up_after_the_last_consumer_has_gone_leaves_nothing() -> None:
     broker = Broker()
-    grave = Grave(broker, "one/a")
+    handler = DeadLetterHandler(broker, "one/a")
     abandoned(broker).abort()
-    assert grave.letters == []
+    assert handler.dead_letters == []
     broker.assert_clean()

@@ -1,4 +1,4 @@
-"""Items that leave a queue: they are there until their letter is accepted, or they have arrived."""
+"""Items that leave a queue stay there until their dead letter is accepted or they have arrived."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def queue() -> KeptQueue:
     return KeptQueue()
 
 
-def test_a_dead_item_is_there_until_its_letter_was_accepted() -> None:
+def test_a_dead_item_is_there_until_its_dead_letter_was_accepted() -> None:
     queue = KeptQueue(accepts_dead=False)
     queue.send("a", header=Header(ttl=UInt(1)))
     queue.commit()
@@ -31,7 +31,7 @@ def test_a_dead_item_is_there_until_its_letter_was_accepted() -> None:
     assert queue.dead == ["a"]
     queue.commit()
     assert queue.restarted(flushes=False).count("leaving") == 1
-    queue.store.moved([number for number, *_ in queue.letters])
+    queue.store.moved([number for number, *_ in queue.dead_letters])
     queue.commit()
     again = queue.restarted(flushes=False)
     assert (again.count("leaving"), again.store.depth) == (0, 0)
@@ -67,7 +67,7 @@ def reject(queue: KeptQueue, reason: str) -> None:
     queue.core.flush()
 
 
-def test_a_dead_item_is_dead_after_every_restart_until_its_letter_is_accepted() -> None:
+def test_a_dead_item_is_dead_after_every_restart_until_its_dead_letter_is_accepted() -> None:
     queue = KeptQueue(accepts_dead=False)
     queue.send("a", "b")
     reject(queue, "it is green")
@@ -75,8 +75,8 @@ def test_a_dead_item_is_dead_after_every_restart_until_its_letter_is_accepted() 
     assert again.texts() == ["b", "a"]  # who looks sees it, behind those that wait
     assert (again.store.depth, again.count("leaving")) == (1, 1)
     again.core.flush()
-    ((number, why, message, error, failures, died_ms),) = again.letters
-    assert died_ms == queue.letters[0][5], "since when it is dead"
+    ((number, why, message, error, failures, died_ms),) = again.dead_letters
+    assert died_ms == queue.dead_letters[0][5], "since when it is dead"
     assert (why, text_of(message), failures) == ("rejected", "a", 0)
     assert error is not None
     assert b"it is green" in error
@@ -107,12 +107,12 @@ def test_a_queue_takes_no_more_while_as_many_dead_wait_as_it_may_hold(policy: st
     else:
         assert states == []
     assert queue.store.depth == 0
-    queue.store.moved([number for number, *_ in queue.letters])
+    queue.store.moved([number for number, *_ in queue.dead_letters])
     queue.core.flush()
     assert queue.store.depth == (0 if policy == "reject" else 1)
 
 
-def test_what_finds_no_room_is_kept_until_its_letter_is_accepted() -> None:
+def test_what_finds_no_room_is_kept_until_its_dead_letter_is_accepted() -> None:
     queue = KeptQueue(accepts_dead=False)
     queue.store.policy = "drop-oldest"
     queue.store.maximum_length = 1
@@ -121,7 +121,7 @@ def test_what_finds_no_room_is_kept_until_its_letter_is_accepted() -> None:
     again = queue.restarted()
     assert (again.store.depth, again.count("leaving")) == (1, 1)
     again.core.flush()
-    ((_, why, message, *_),) = again.letters
+    ((_, why, message, *_),) = again.dead_letters
     assert (why, text_of(message)) == ("maximum-length", "dropped")
 
 
@@ -324,7 +324,7 @@ def test_failed_attempts_count_where_an_item_goes(queue: KeptQueue, is_restarted
     assert other.count("ready") == 1
     header = fail(other)
     assert (header.delivery_count, header.first_acquirer) == (7, False)
-    assert (other.dead, other.letters[0][4]) == (["a"], 3)
+    assert (other.dead, other.dead_letters[0][4]) == (["a"], 3)
     assert other.count("redelivered") == 1
 
 
@@ -392,7 +392,7 @@ def test_a_full_queue_that_drops_its_oldest_goes_on_when_its_dead_have_gone() ->
     queue.send(*"abcdef")
     queue.core.flush()
     assert (queue.texts()[:2], queue.dead, queue.entry.held) == (["c", "d"], ["a", "b"], 2)
-    queue.store.moved([number for number, *_ in queue.letters])
+    queue.store.moved([number for number, *_ in queue.dead_letters])
     queue.core.flush()
     assert (queue.texts()[:2], queue.dead[2:], queue.entry.held) == (["e", "f"], ["c", "d"], 0)
 

@@ -117,10 +117,10 @@ def test_an_item_has_them_that_dies_of_its_last_attempt() -> None:
     queue.core.flush()
     again = queue.restarted()
     again.core.flush()
-    for _, why, message, _, failures, _ in (*queue.letters, *again.letters):
+    for _, why, message, _, failures, _ in (*queue.dead_letters, *again.dead_letters):
         assert (why, failures) == ("delivery-count-exceeded", 1)
         assert decode_sections(message).message_annotations == MERGED
-    assert (len(queue.letters), len(again.letters)) == (1, 1)
+    assert (len(queue.dead_letters), len(again.dead_letters)) == (1, 1)
 
 
 def test_an_item_in_doubt_gets_them_by_its_claim(queue: KeptQueue) -> None:

@@ -138,7 +138,7 @@ def test_a_death_that_an_earlier_version_wrote_is_read() -> None:
     before_ms = time.time_ns() // 1_000_000 - 1
     again = queue.restarted()
     again.core.flush()
-    ((same, why, message, said, failures, died_ms),) = again.letters
+    ((same, why, message, said, failures, died_ms),) = again.dead_letters
     assert (same, why, text_of(message), said, failures) == (number, "rejected", "a", error, 3)
     assert before_ms <= died_ms <= time.time_ns() // 1_000_000 + 1, "it says since now"
     assert again.checkpointed().image().items[number].died_ms == died_ms

@@ -186,7 +186,7 @@ def test_acquisitions_count_after_a_restart(queue: KeptQueue, is_checkpointed: b
     assert len(other.take()) == 1
     other.end(again.store, link)
     assert again.dead == ["a"]
-    assert again.letters[0][1] == "acquisitions-exceeded"
+    assert again.dead_letters[0][1] == "acquisitions-exceeded"
 
 
 def test_a_released_item_is_not_in_doubt(queue: KeptQueue) -> None:
@@ -392,7 +392,7 @@ def test_what_may_have_been_settled_where_it_is_lost_is_parked_or_marked(
     once_more = again.checkpointed().restarted()
     if not redelivers:
         assert sorted(again.dead) == ["out", "ready"]
-        assert {reason for _, reason, *_ in again.letters} == {"in-doubt"}
+        assert {reason for _, reason, *_ in again.dead_letters} == {"in-doubt"}
         assert once_more.texts() == ["later"]
         return
     assert once_more.texts() == ["out", "ready", "later"]

@@ -143,7 +143,7 @@ def test_what_another_queue_had_no_room_for_dies_for_good(
     assert died == (["a"] if reason == "maximum-length" else ["letter", "a"])
 
 
-def test_a_letter_dies_for_good_that_no_room_can_be_made_for() -> None:
+def test_a_dead_letter_dies_for_good_that_no_room_can_be_made_for() -> None:
     queue = Queue()
     queue.store.maximum_length = 1
     queue.store.policy = "drop-oldest"

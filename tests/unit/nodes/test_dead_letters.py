@@ -28,7 +28,7 @@ from cogwork.nodes.queue.dead_letters import (
     REASON,
     SOURCE,
     as_moved,
-    letter_id,
+    dead_letter_id,
     origin_of,
     revived,
 )
@@ -61,17 +61,17 @@ def test_a_dead_letter_says_why_and_from_where() -> None:
     assert letter.endswith(BARE)
 
 
-def test_a_letter_that_may_be_sent_again_says_which_it_is() -> None:
-    letter = dead_letter(BARE, "work/a", "rejected", None, 0, letter=letter_id("work/a", 7, 8))
+def test_a_dead_letter_that_may_be_sent_again_says_which_it_is() -> None:
+    letter = dead_letter(BARE, "work/a", "rejected", None, 0, letter=dead_letter_id("work/a", 7, 8))
     assert decode_sections(letter).delivery_annotations == {
-        "x-opt-dead-letter-id": letter_id("work/a", 7, 8)
+        "x-opt-dead-letter-id": dead_letter_id("work/a", 7, 8)
     }
     assert letter.endswith(BARE)
 
 
-def test_letters_of_others_are_others() -> None:
+def test_dead_letters_of_others_are_others() -> None:
     items = [("work/a", 7, 8), ("work/a", 7, 9), ("work/a", 6, 8), ("work/b", 7, 8)]
-    assert len({letter_id(*each) for each in items}) == len(items)
+    assert len({dead_letter_id(*each) for each in items}) == len(items)
 
 
 def test_it_says_how_often_it_has_died() -> None:
@@ -100,7 +100,7 @@ def test_the_first_death_stays_beside_the_last() -> None:
     assert annotations_of(as_moved(letter))[FIRST_TIME] == DIED
 
 
-def test_a_letter_of_an_earlier_version_says_the_death_that_it_knows() -> None:
+def test_a_dead_letter_of_an_earlier_version_says_the_death_that_it_knows() -> None:
     known: dict[Symbol | ULong, object] = {SOURCE: "work/a", REASON: "rejected", COUNT: UInt(1)}
     letter = encode_sections(Sections(message_annotations=known, body=Data([b"x"])))
     said = annotations_of(dead_letter(letter, "queue/later", "expired", None, 0))

@@ -84,16 +84,16 @@ class MoveIntake:
             )
         key = (origin, incarnation, node.address)
         clock_s = self._clock(origin, incarnation, properties.get(PAST))
-        letters = _Letters(self._core, self, key, node, clock_s)
-        end = IncomingLink(link.session.end, link.handle, letters.entry, None, WINDOW)
-        link.context = letters
+        receiver = _MoveReceiver(self._core, self, key, node, clock_s)
+        end = IncomingLink(link.session.end, link.handle, receiver.entry, None, WINDOW)
+        link.context = receiver
         link.attach(
             source=attach.source or Source(),
             target=Target(address=node.address),
             properties={PAST: True},
         )
         link.carry(end)
-        letters.entry.add_source(end)
+        receiver.entry.add_source(end)
         end.open_credit()
 
     def _clock(self, origin: str, incarnation: int, ticks: object) -> float:
@@ -196,7 +196,7 @@ class _Numbers:
             self._ranges.append(range(number, number + 1))
 
 
-class _Letters:
+class _MoveReceiver:
     """What comes by one link."""
 
     def __init__(

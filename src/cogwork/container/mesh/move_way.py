@@ -90,7 +90,7 @@ class MovedItem(NamedTuple):
     original: bytes
     past: tuple[float, float, int, int]
 
-    def letter(self, number: int, *, with_past: bool) -> bytes:
+    def encoded(self, number: int, *, with_past: bool) -> bytes:
         """Returns what is sent of it."""
         head = ITEM.pack(number, self.format)
         if not with_past:
@@ -168,10 +168,11 @@ class MoveWay:
         Raises:
             MoveError: The way is broken, or the items are not taken now.
         """
-        letters = {
-            number: item.letter(number, with_past=self.takes_past) for number, item in batch.items()
+        messages = {
+            number: item.encoded(number, with_past=self.takes_past)
+            for number, item in batch.items()
         }
-        outcomes = await self._send(letters, deadline_s)
+        outcomes = await self._send(messages, deadline_s)
         if any(code == RELEASED for code, _ in outcomes.values()):
             raise MoveError(f"container {self._target} does not take the items")
         return {number: why for number, (code, why) in outcomes.items() if code == REJECTED}
@@ -199,17 +200,17 @@ class MoveWay:
 
     async def _are_taken(self, numbers: Iterable[int], deadline_s: float) -> bool:
         """Has items activated; tells whether all of them are."""
-        letter = ACTIVATE + b"".join(map(NUMBER.pack, numbers))
-        ((code, _),) = (await self._send({0: letter}, deadline_s)).values()
+        message = ACTIVATE + b"".join(map(NUMBER.pack, numbers))
+        ((code, _),) = (await self._send({0: message}, deadline_s)).values()
         if code == REJECTED:
             raise ForgottenError(f"container {self._target} has been started anew")
         return code == ACCEPTED
 
     async def _send(
-        self, letters: Mapping[int, bytes], deadline_s: float
+        self, messages: Mapping[int, bytes], deadline_s: float
     ) -> dict[int, tuple[int, str]]:
         futures = []
-        for token, data in letters.items():
+        for token, data in messages.items():
             self._outcomes[token] = asyncio.get_running_loop().create_future()
             futures.append(self._outcomes[token])
             while not self._end.send(self._port, token, data, False):
@@ -221,7 +222,7 @@ class MoveWay:
         outcomes = await self._wait(asyncio.gather(*futures), deadline_s)
         if any(code not in (ACCEPTED, REJECTED, RELEASED) for code, _ in outcomes):
             raise MoveError(f"the way to container {self._target} is broken")
-        return dict(zip(letters, outcomes, strict=True))
+        return dict(zip(messages, outcomes, strict=True))
 
     async def _wait(self, what: Awaitable[T], deadline_s: float) -> T:
         loop = asyncio.get_running_loop()

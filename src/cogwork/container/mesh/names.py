@@ -71,7 +71,7 @@ DURABILITY: Final = Symbol("cogwork:durability")
 
 PAST: Final = Symbol("cogwork:past")
 """In attach, beside `MOVE`: the monotonic clock of the container that leaves, in microseconds; when
-its items came and are due is said by it. In the answer: true, where letters may say so."""
+its items came and are due is said by it. In the answer: true, where dead letters may say so."""
 
 MISSED: Final = Symbol("cogwork:missed")
 """In attach: what went by while the container that attaches had given the other one up: a map from

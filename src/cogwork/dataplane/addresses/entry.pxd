@@ -44,7 +44,7 @@ cdef class AddressEntry(CopyingEntry):
     cdef Terminus _exempting(self, Shipment* s)
     cdef int serve_held(self) except -1
     cdef bint _may_take_whole(self) except -1
-    cdef int serve_letters(self) except -1
+    cdef int serve_dead_letters(self) except -1
     cdef object _offer(self)
     cdef uint32_t ration(self, ReceivingEnd link) except? 0xffffffff
     cdef int _pass_credit_on(self) except -1

@@ -459,7 +459,7 @@ class AddressEntry(CopyingEntry):
                 return True
         return False
 
-    def serve_letters(self):
+    def serve_dead_letters(self):
         """Gives the dead letters among what is held to an outlet that makes way for them."""
         outlet: Terminus
         s: Shipment

@@ -44,5 +44,5 @@ cdef class HoldingEntry(Terminus):
     cdef int watch_life(self, Delivery* d) except -1
     cdef int give_up(self, Delivery* d, bint is_expired) except -1
     cdef int expire(self, Shipment* s) except -1
-    cdef bint _bury(self, Shipment* s, str reason) except -1
+    cdef bint _send_dead_letter(self, Shipment* s, str reason) except -1
     cdef int _answer(self, Shipment* s, int code) except -1

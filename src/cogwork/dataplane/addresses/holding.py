@@ -30,7 +30,7 @@ class HoldingEntry(Terminus):
         """Answers for a message that nobody is there to take."""
         accepted: cython.bint = self.distribution == MULTICAST and not self.release_unmatched
         if self.dead_letter is not None:
-            accepted = self._bury(s, "unroutable")
+            accepted = self._send_dead_letter(s, "unroutable")
         if accepted:
             self.unmatched += 1
         elif s.settled:
@@ -44,9 +44,9 @@ class HoldingEntry(Terminus):
         self.expired += 1
         if self.dead_letter is None:
             return self._answer(s, RELEASED)
-        return self._answer(s, ACCEPTED if self._bury(s, "expired") else RELEASED)
+        return self._answer(s, ACCEPTED if self._send_dead_letter(s, "expired") else RELEASED)
 
-    def _bury(self, s, reason):
+    def _send_dead_letter(self, s, reason):
         """Makes a dead letter of a message; one that cannot be made leaves it its sender's."""
         try:
             made: cython.bint = self.dead_letter(self, bytes_from(s.data, s.size), reason)

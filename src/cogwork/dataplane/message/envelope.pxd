@@ -13,7 +13,7 @@ cdef enum:
 
 # What a dead letter's id takes.
 cdef enum:
-    LETTER_ID_BYTES = 16
+    DEAD_LETTER_ID_BYTES = 16
 
 # What in a message is not understood; the fields of the header come first, in their order.
 cdef enum:
@@ -37,9 +37,9 @@ cdef struct Envelope:
     uint32_t message_id_size
     octets group_id
     uint32_t group_id_size
-    octets letter_id
-    uint32_t letter_start
-    uint32_t letter_end
+    octets dead_letter_id
+    uint32_t id_section_start
+    uint32_t id_section_end
     bint is_moved
     bint is_dead_letter
     bint is_overflow

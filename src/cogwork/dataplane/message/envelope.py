@@ -35,7 +35,7 @@ def clear_envelope(e):
     """Makes an envelope what a message means that says nothing."""
     clear_header(cython.address(e.header))
     e.delay_ms = e.delivery_time_ms = -1
-    e.message_id = e.group_id = e.letter_id = cython.NULL
+    e.message_id = e.group_id = e.dead_letter_id = cython.NULL
     e.message_id_size = e.group_id_size = 0
     e.is_moved = e.is_dead_letter = e.is_overflow = False
     e.odd = NOTHING_ODD
@@ -85,9 +85,9 @@ def read_envelope(p, size, wants, e):
                 return -1
             e.header.size_bytes = cython.cast(uint32_t, at)
         elif code == 0x71 and wants & WANTS_LETTER_ID:
-            at = _read_letter_id(p, at, size, e)
-            e.letter_start = cython.cast(uint32_t, start)
-            e.letter_end = cython.cast(uint32_t, at)
+            at = _read_dead_letter_id(p, at, size, e)
+            e.id_section_start = cython.cast(uint32_t, start)
+            e.id_section_end = cython.cast(uint32_t, at)
         elif code == 0x72 and wants & (WANTS_DELAY | WANTS_MESSAGE_ID):
             at = _read_annotations(p, at, size, wants, e)
         elif code == 0x73:
@@ -102,7 +102,9 @@ def read_envelope(p, size, wants, e):
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _read_letter_id(p: octets, at: int64_t, end: int64_t, e: cython.pointer(Envelope)) -> int64_t:
+def _read_dead_letter_id(
+    p: octets, at: int64_t, end: int64_t, e: cython.pointer(Envelope)
+) -> int64_t:
     """Looks for the id of a dead letter among the delivery annotations."""
     pairs_end: int64_t = 0
     key: octets
@@ -122,9 +124,9 @@ def _read_letter_id(p: octets, at: int64_t, end: int64_t, e: cython.pointer(Enve
             and memcmp(key, b"x-opt-dead-letter-id", 20) == 0
             and read_octets(p, at, pairs_end, cython.address(found), cython.address(found_size))
             == 0xA0
-            and found_size == LETTER_ID_BYTES
+            and found_size == DEAD_LETTER_ID_BYTES
         ):
-            e.letter_id = found
+            e.dead_letter_id = found
         at = skip_value(p, at, pairs_end)
         if at < 0:
             return -1

@@ -5,7 +5,7 @@ from cogwork.dataplane.queue.dispatcher cimport Dispatcher
 from cogwork.dataplane.message.envelope cimport Envelope
 from cogwork.dataplane.queue.journal cimport Journal
 from cogwork.dataplane.queue.ledger cimport Ledger
-from cogwork.dataplane.queue.letters cimport Letters
+from cogwork.dataplane.queue.dead_letter_dedup cimport DeadLetterDedup
 from cogwork.dataplane.queue.recent cimport RecentIds
 from cogwork.dataplane.transport.shipment cimport Piece, Shipment, Verdict
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
@@ -36,7 +36,7 @@ cdef class Admission(Ledger):
     cdef public uint64_t ceiling_bytes
     cdef int wants
     cdef uint8_t[256] levels
-    cdef Letters letters
+    cdef DeadLetterDedup dead_letter_dedup
     cdef RecentIds recent
     cdef tuple recent_limits
     cdef tuple past

@@ -17,7 +17,11 @@ from cython.cimports.cogwork.dataplane.message.envelope import (
     clear_envelope,
     read_envelope,
 )
-from cython.cimports.cogwork.dataplane.queue.letters import Letters, letter_of, opened
+from cython.cimports.cogwork.dataplane.queue.dead_letter_dedup import (
+    DeadLetterDedup,
+    dead_letter_key,
+    without_dead_letter_id,
+)
 from cython.cimports.cogwork.dataplane.queue.past import is_over, recall
 from cython.cimports.cogwork.dataplane.queue.recent import cogwork_hash
 from cython.cimports.cogwork.dataplane.queue.stock import is_choked, is_full, is_shut
@@ -72,7 +76,7 @@ class Admission(Ledger):
         """Sets what is looked for in a message; the arguments are those of `Store`."""
         self.ceiling_bytes = NO_CEILING
         self._set_levels(priorities)
-        self.letters = Letters()
+        self.dead_letter_dedup = DeadLetterDedup()
         self.wants = WANTS_LETTER_ID | (WANTS_DELAY if delays else 0)
         if is_ordered:
             self.wants |= WANTS_GROUP_ID
@@ -82,8 +86,8 @@ class Admission(Ledger):
             self.recent = RecentIds(deduplication_window_s, deduplication_count)
 
     def _forget_arrivals(self):
-        """Forgets which letters and message-ids have come."""
-        self.letters = Letters()
+        """Forgets which dead letters and message-ids have come."""
+        self.dead_letter_dedup = DeadLetterDedup()
         if self.recent is not None:
             self.recent = RecentIds(*self.recent_limits)
 
@@ -231,7 +235,9 @@ class Admission(Ledger):
                 self.is_owed = True
         elif e.header.durable:
             self.note_durable()
-        if e.letter_id != cython.NULL and self.letters.knows(letter_of(s, cython.address(e))):
+        if e.dead_letter_id != cython.NULL and self.dead_letter_dedup.knows(
+            dead_letter_key(s, cython.address(e))
+        ):
             self.duplicates += 1
             return 1
         if e.message_id != cython.NULL:
@@ -285,7 +291,7 @@ class Admission(Ledger):
 
     def admit(self, s, e):
         """Makes an item of a message, and offers it to the consumers."""
-        letter: bytes
+        key: bytes
         item: cython.pointer(Item) = self.make(s, e)
         item.format = s.format
         item.origin = s.origin
@@ -301,9 +307,9 @@ class Admission(Ledger):
         self.place(item, e)
         if self.journal is not None:
             self.journal.put(item)
-            if e.letter_id != cython.NULL:
-                letter = letter_of(s, e)
-                self.journal.letter(octets_of(letter))
+            if e.dead_letter_id != cython.NULL:
+                key = dead_letter_key(s, e)
+                self.journal.dead_letter_taken(octets_of(key))
         if self.trail is not None:
             self.trail.accepted(item)
         if self.past is not None and is_over(self, item):
@@ -313,10 +319,10 @@ class Admission(Ledger):
     def make(self, s, e):
         """Makes an item of a message, and remembers which dead letter it is."""
         kept: bytes
-        if e.letter_id == cython.NULL:
+        if e.dead_letter_id == cython.NULL:
             return self.shelf.make(s.data, s.size)
-        self.letters.remember(letter_of(s, e))
-        kept = opened(s, e)
+        self.dead_letter_dedup.remember(dead_letter_key(s, e))
+        kept = without_dead_letter_id(s, e)
         return self.shelf.make(octets_of(kept), cython.cast(uint32_t, len(kept)))
 
     def place(self, item, e):

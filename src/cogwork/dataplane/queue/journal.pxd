@@ -90,7 +90,7 @@ cdef class Journal:
     cdef int put(self, Item* item) except -1
     cdef int put_again(self, Item* item) except -1
     cdef int _put(self, Item* item, uint8_t marks) except -1
-    cdef int letter(self, octets letter) except -1
+    cdef int dead_letter_taken(self, octets key) except -1
     cdef int out(self, Item* item) except -1
     cdef int done(self, uint64_t number) except -1
     cdef int dead(self, Item* item, bytes reason, bytes error, uint64_t died_ms) except -1

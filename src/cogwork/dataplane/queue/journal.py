@@ -16,7 +16,7 @@ from collections import deque
 
 import cython
 from cython.cimports.cogwork.dataplane.encoding.octets import bytes_from, store_u32, store_u64
-from cython.cimports.cogwork.dataplane.message.envelope import LETTER_ID_BYTES
+from cython.cimports.cogwork.dataplane.message.envelope import DEAD_LETTER_ID_BYTES
 from cython.cimports.cogwork.dataplane.queue.stored import AGES, ASIDE, DELAYED, number_of
 from cython.cimports.cogwork.dataplane.transport.fragments import FragmentingEnd
 from cython.cimports.cogwork.dataplane.transport.sending import SendingEnd
@@ -137,11 +137,11 @@ class Journal:
         memcpy(p + PUT_BYTES, item.data, item.size)
         return 0
 
-    def letter(self, letter):
+    def dead_letter_taken(self, key):
         """Writes which dead letter it was that was put last: in the same record, or neither is."""
         p: cython.pointer(uint8_t) = self.extend(LETTER_BYTES)
         p[0] = LETTER
-        memcpy(p + 1, letter, LETTER_ID_BYTES)
+        memcpy(p + 1, key, DEAD_LETTER_ID_BYTES)
         return 0
 
     def out(self, item):

@@ -2,7 +2,7 @@ cimport cython
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from cogwork.dataplane.queue.commits cimport Commits
-from cogwork.dataplane.queue.letters cimport Letters
+from cogwork.dataplane.queue.dead_letter_dedup cimport DeadLetterDedup
 from cogwork.dataplane.encoding.octets cimport octets
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
 
@@ -33,7 +33,7 @@ cdef class KeptItem:
 cdef class JournalImage:
     cdef readonly dict items
     cdef readonly Commits commits
-    cdef readonly Letters letters
+    cdef readonly DeadLetterDedup dead_letter_dedup
     cdef dict sightings
     cdef Py_ssize_t seen_max
     cdef public uint32_t birth_base
@@ -52,6 +52,6 @@ cdef class JournalImage:
     cdef int64_t _apply_mark(self, octets p, int64_t size) except -1
     cdef int _recover(self, uint64_t at_ms) except -1
     cdef int _put(self, octets p, uint32_t size) except -1
-    cdef int64_t _bury(self, octets p, int64_t head, int64_t size) except -1
+    cdef int64_t _read_dead(self, octets p, int64_t head, int64_t size) except -1
     cdef int _note_seen(self, KeptItem item) except -1
     cdef int _saw(self, uint64_t seen_ms, bytes message_id) except -1

@@ -11,12 +11,13 @@ from cython.cimports.cogwork.dataplane.encoding.octets import (
     octets_of,
 )
 from cython.cimports.cogwork.dataplane.message.envelope import (
-    LETTER_ID_BYTES,
+    DEAD_LETTER_ID_BYTES,
     WANTS_MESSAGE_ID,
     Envelope,
     read_envelope,
 )
 from cython.cimports.cogwork.dataplane.queue.commits import Commits
+from cython.cimports.cogwork.dataplane.queue.dead_letter_dedup import DeadLetterDedup
 from cython.cimports.cogwork.dataplane.queue.journal import (
     ACQUIRED_AGAIN,
     ACQUIRED_BYTES,
@@ -55,7 +56,6 @@ from cython.cimports.cogwork.dataplane.queue.journal import (
     TOLD,
     TOLD_BYTES,
 )
-from cython.cimports.cogwork.dataplane.queue.letters import Letters
 from cython.cimports.cogwork.dataplane.queue.stock import RECOVERY_JUMP
 from cython.cimports.cogwork.dataplane.queue.trail import SAID_ACCEPTED, SAID_NOTHING, said_of
 
@@ -98,7 +98,7 @@ class JournalImage:
     Attributes:
         items: By number.
         commits: What was confirmed last; at 0 where an earlier version did not say when.
-        letters: The dead letters of other queues that were taken last.
+        dead_letter_dedup: The dead letters of other queues that were taken last.
         birth_base: Above what any item's number was made of.
         sequence_max: The highest place in the queue.
         held_partitions: Those of a queue that containers share which were held here, as bits.
@@ -116,7 +116,7 @@ class JournalImage:
         """
         self.items = {}
         self.commits = Commits()
-        self.letters = Letters()
+        self.dead_letter_dedup = DeadLetterDedup()
         self.sightings = {}
         self.seen_max = seen_max
         self.untold = []
@@ -203,17 +203,17 @@ class JournalImage:
             self.attempt_base = max(self.attempt_base, load_u32(p + 1))
             return ATTEMPTS_BYTES
         if kind == LETTER and size >= LETTER_BYTES:
-            self.letters.remember(bytes_from(p + 1, LETTER_ID_BYTES))
+            self.dead_letter_dedup.remember(bytes_from(p + 1, DEAD_LETTER_ID_BYTES))
             return LETTER_BYTES
         if kind == DIED and size >= DIED_BYTES:
-            return self._bury(p, DIED_BYTES, size)
+            return self._read_dead(p, DIED_BYTES, size)
         if kind == ACQUIRED_AGAIN and size >= ACQUIRED_BYTES:
             item = self.items.get(load_u64(p + 1))
             if item is not None:
                 item.acquisitions = load_u32(p + 9)
             return ACQUIRED_BYTES
         if kind == DEAD and size >= DEAD_BYTES:
-            return self._bury(p, DEAD_BYTES, size)
+            return self._read_dead(p, DEAD_BYTES, size)
         if kind == RECOVERED and size >= RECOVERED_BYTES:
             self._recover(load_u64(p + 1))
             return RECOVERED_BYTES
@@ -269,7 +269,7 @@ class JournalImage:
         self.marks = {each: left - at for each, left in self.marks.items() if each > mark}
         return 0
 
-    def _bury(self, p, head, size):
+    def _read_dead(self, p, head, size):
         """Applies that an item is dead: of an earlier version without when it died."""
         why: int64_t = p[13]
         error_size: int64_t = load_u32(p + 14)

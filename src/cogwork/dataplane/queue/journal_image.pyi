@@ -1,5 +1,5 @@
 from cogwork.dataplane.queue.commits import Commits
-from cogwork.dataplane.queue.letters import Letters
+from cogwork.dataplane.queue.dead_letter_dedup import DeadLetterDedup
 
 SOURCE_HASH: str
 
@@ -49,7 +49,7 @@ class JournalImage:
     @property
     def commits(self) -> Commits: ...
     @property
-    def letters(self) -> Letters: ...
+    def dead_letter_dedup(self) -> DeadLetterDedup: ...
     @property
     def seen(self) -> list[tuple[int, bytes]]: ...
     @property

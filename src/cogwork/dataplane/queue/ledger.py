@@ -1,7 +1,7 @@
 """What becomes of the items that are out: claims, failed attempts, doubts.
 
-Theory of operation. Each time an item goes out is an attempt. An accept is a claim: the first one of
-the newest attempt is committed and frees the item. Where a consumer vanishes, an item that its
+Theory of operation. Each time an item goes out is an attempt. An accept is a claim: the first one
+of the newest attempt is committed and frees the item. Where a consumer vanishes, an item that its
 application has is in doubt: it waits for that attempt's claim by another way, then the policy
 decides. While nobody else has been given it since, the attempt still counts.
 
@@ -86,8 +86,8 @@ class Ledger(Stock):
         """Say what is known of an attempt that is not open and not to go on.
 
         Returns SETTLE where it was confirmed, REFUSE where another one was or is later, UNKNOWN. A
-        later number proves nothing where nobody was given it: as after a recovery, and while an item
-        is on its way to another container, or has come back from there.
+        later number proves nothing where nobody was given it: as after a recovery, and while an
+        item is on its way to another container, or has come back from there.
         """
         item: cython.pointer(Item) = self.shelf.slots.find(number)
         confirmed: uint32_t
@@ -131,7 +131,7 @@ class Ledger(Stock):
             self.modify(item, verdict)
         elif verdict.code == REJECTED:
             self.rejected += 1
-            self.bury(item, REJECTED_BY_CONSUMER, state_of(verdict))
+            self.dead_letter(item, REJECTED_BY_CONSUMER, state_of(verdict))
         elif verdict.code == LOST:
             self.lose(item)
         else:
@@ -284,7 +284,7 @@ class Ledger(Stock):
         if self.redelivers_doubtful:
             return self.fail(item)
         if self.keeps_dead:
-            return self.bury(item, ABANDONED, None)
+            return self.dead_letter(item, ABANDONED, None)
         # With nowhere to park it the item stays in doubt, as in `end_doubt`.
         self.shelf.doubt(item)
         item.due_s = 0.0
@@ -325,17 +325,17 @@ class Ledger(Stock):
             return self.fail(item)
         self.parked += 1
         if self.keeps_dead:
-            return self.bury(item, IN_DOUBT, None)
+            return self.dead_letter(item, IN_DOUBT, None)
         # With nowhere to park it the item stays in doubt: it may be claimed yet, and is not lost.
         self.shelf.loosen(item)
         return self.ring()  # the others of its group go on
 
     def is_at_rest(self):
-        """Says whether nothing here waits for a time, or for being put in order or buried."""
+        """Says whether nothing here waits for a time, or for being put in order or dead-lettered."""
         shelf: Shelf = self.shelf
         if shelf.expiries.count or shelf.delays.count or self.deadlines.count:
             return False
-        if shelf.is_stirred() or self.exceptions or self.graves:
+        if shelf.is_stirred() or self.exceptions or self.pending_dead_letters:
             return False
         if has_values(shelf.disorder.histogram):
             return False

@@ -17,7 +17,7 @@ cdef class Restoration:
     cdef list recovered
     cdef int _number_on(self, JournalImage image) except -1
     cdef int _restore(self, KeptItem kept, bint is_delayed) except -1
-    cdef int _bury(self, Item* item, KeptItem kept) except -1
+    cdef int _restore_dead(self, Item* item, KeptItem kept) except -1
     cdef int _doubt(self) except -1
     cdef int _end_recovered(self) except -1
     cdef int _stand_back(self) except -1

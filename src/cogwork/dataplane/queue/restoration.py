@@ -6,8 +6,8 @@ long as they still were. New items get numbers that no item has had before, so t
 a new item.
 
 A checkpoint first writes what is known of items that are no more, then goes through the items slot
-by slot, some in each turn, while the queue goes on: what comes into being or changes behind it is in
-the records of the turns since it began.
+by slot, some in each turn, while the queue goes on: what comes into being or changes behind it is
+in the records of the turns since it began.
 """
 
 from collections import deque
@@ -107,8 +107,8 @@ class Restoration:
         now: uint32_t = cython.cast(uint32_t, now_ms // 1000)
         for number, attempt, at_s in image.commits.remembered(0):
             store.commits.add(number, attempt, min(at_s, now) or now)
-        for letter in image.letters.remembered():
-            store.letters.remember(letter)
+        for key in image.dead_letter_dedup.remembered():
+            store.dead_letter_dedup.remember(key)
         if store.recent is not None:
             for seen_ms, message_id in image.seen:
                 seen_s: cython.double = min(self._at(seen_ms), self.now_s)
@@ -155,7 +155,7 @@ class Restoration:
             if e.group_id_size:
                 item.group_key = cogwork_hash(e.group_id, e.group_id_size) | 1
         if kept.reason is not None:
-            return self._bury(item, kept)
+            return self._restore_dead(item, kept)
         if kept.expires_ms:
             store.shelf.expire_at(item, self._when(kept, kept.expires_ms))
         if is_delayed:
@@ -176,7 +176,7 @@ class Restoration:
                 self.recovered.append(kept.number)
         return 0
 
-    def _bury(self, item, kept):
+    def _restore_dead(self, item, kept):
         """Puts an item aside again whose dead letter has not been accepted.
 
         Where the dead have no address any more, nobody would ever accept it: then it is no more.
@@ -191,7 +191,7 @@ class Restoration:
         died_ms: uint64_t = kept.died_ms or cython.cast(
             uint64_t, (self.now_s + self.wall_offset_s) * 1000.0
         )
-        return store.lay_out(item, kept.reason, kept.error or None, died_ms)
+        return store.add_pending(item, kept.reason, kept.error or None, died_ms)
 
     def _doubt(self):
         """Puts into doubt what was out at somebody."""
@@ -266,8 +266,8 @@ class Checkpoint:
         self.seen = list(store.journal.seen or ())
         for number, attempt, at_s in store.commits.remembered(store.wall_s()):
             self.scratch.committed(number, attempt, at_s)
-        for letter in store.letters.remembered():
-            self.scratch.letter(octets_of(letter))
+        for key in store.dead_letter_dedup.remembered():
+            self.scratch.dead_letter_taken(octets_of(key))
         if store.trail is not None:
             self.scratch.gathered(0)
             for number, attempt, outcome in store.trail.untold():
@@ -313,7 +313,9 @@ class Checkpoint:
 
     def _write(self, item):
         """Writes an item, and what is behind it."""
-        grave: object = self.store.graves.get(number_of(item)) if item.state == ASIDE else None
+        pending: object = (
+            self.store.pending_dead_letters.get(number_of(item)) if item.state == ASIDE else None
+        )
         is_delayed: cython.bint = item.state == DELAYED or (
             item.state == ASIDE and item.due_s != 0.0
         )
@@ -326,6 +328,6 @@ class Checkpoint:
             self.scratch.acquired(item)
         if is_away(item) and (item.state != ASIDE or item.flags & HANDED):
             self.scratch.out(item)
-        if grave is not None:
-            self.scratch.dead(item, cython.cast(str, grave[0]).encode(), grave[1], grave[2])
+        if pending is not None:
+            self.scratch.dead(item, cython.cast(str, pending[0]).encode(), pending[1], pending[2])
         return 0

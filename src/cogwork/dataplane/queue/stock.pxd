@@ -43,9 +43,10 @@ cdef class Stock(Terminus):
     cdef double ticked_s
     cdef list exceptions
     cdef dict unsent
-    cdef dict graves
+    cdef dict pending_dead_letters
     cdef dict exclusions
-    # Items whose newest attempt was given to no consumer: it was made for a way to another container.
+    # Items whose newest attempt was given to no consumer: it was made for a way to another
+    # container.
     cdef set unproven
     cdef bint has_refused
     cdef public bint waits_for_all
@@ -69,10 +70,10 @@ cdef class Stock(Terminus):
     cdef int drop_one(self, Item* item) except -1
     cdef int expire(self, double now_s) except -1
     cdef int expire_one(self, Item* item) except -1
-    cdef int bury(self, Item* item, str reason, bytes error) except -1
-    cdef int lay_out(self, Item* item, str reason, bytes error, uint64_t died_ms) except -1
+    cdef int dead_letter(self, Item* item, str reason, bytes error) except -1
+    cdef int add_pending(self, Item* item, str reason, bytes error, uint64_t died_ms) except -1
     cdef Item* put_aside_as(self, uint64_t number) noexcept
-    cdef int mourn(self, str reason, octets data, uint32_t size, bytes error, uint32_t failures) except -1
+    cdef int add_exception(self, str reason, octets data, uint32_t size, bytes error, uint32_t failures) except -1
     cdef int remove(self, Item* item) except -1
     cdef int forget(self, Item* item) except -1
     cdef int discard(self, Item* item) except -1

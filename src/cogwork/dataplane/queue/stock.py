@@ -67,7 +67,7 @@ class Stock(Terminus):
         self.packer = Packer()
         self.exceptions = []
         self.unsent = {}
-        self.graves = {}
+        self.pending_dead_letters = {}
         self.exclusions = {}
         self.unproven = set()
         self.waits_for_all = True
@@ -103,7 +103,7 @@ class Stock(Terminus):
         """
         if not is_choked(self) or self.journal is None or not can_write(self.journal):
             return False
-        return not (is_full(self) or is_crammed(self)) and is_letter(s)
+        return not (is_full(self) or is_crammed(self)) and is_dead_letter(s)
 
     def make_room(self):
         """Drops the oldest ready items of the lowest priority until one more fits.
@@ -127,9 +127,9 @@ class Stock(Terminus):
         """
         self.dropped += 1
         if not is_overflow(item.data, item.size, item.format):
-            return self.bury(item, DROPPED, None)
+            return self.dead_letter(item, DROPPED, None)
         if self.trail is not None:
-            self.trail.buried(item, DROPPED)
+            self.trail.dead_lettered(item, DROPPED)
         return self.forget(item)
 
     def do_without(self, data, size, format):
@@ -139,7 +139,7 @@ class Stock(Terminus):
         if is_overflow(data, size, format):
             return 0
         if self.journal is None or not self.keeps_dead:
-            return self.mourn(DROPPED, data, size, None, 0)
+            return self.add_exception(DROPPED, data, size, None, 0)
         item = self.shelf.make(data, size)
         item.format = format
         item.stored_s = self.now()
@@ -147,7 +147,7 @@ class Stock(Terminus):
         self.journal.put(item)
         if self.trail is not None:
             self.trail.accepted(item)
-        return self.bury(item, DROPPED, None)
+        return self.dead_letter(item, DROPPED, None)
 
     def expire(self, now_s):
         left: uint32_t = EXPIRE_MAX
@@ -162,7 +162,7 @@ class Stock(Terminus):
 
     def expire_one(self, item):
         self.expired += 1
-        return self.bury(item, EXPIRED, None)
+        return self.dead_letter(item, EXPIRED, None)
 
     # -- going back, or away
 
@@ -171,7 +171,7 @@ class Stock(Terminus):
         item.failures += 1
         if self.maximum_delivery_count and item.failures >= self.maximum_delivery_count:
             self.exceeded += 1
-            return self.bury(item, EXCEEDED, None)
+            return self.dead_letter(item, EXCEEDED, None)
         return self.give_back(item)
 
     def release(self, item):
@@ -179,7 +179,7 @@ class Stock(Terminus):
         item.acquisitions += 1
         if self.maximum_acquisitions and item.acquisitions >= self.maximum_acquisitions:
             self.overacquired += 1
-            return self.bury(item, OVERACQUIRED, None)
+            return self.dead_letter(item, OVERACQUIRED, None)
         if self.journal is not None and self.maximum_acquisitions:
             self.journal.acquired(item)
         return self.give_back(item)
@@ -199,26 +199,26 @@ class Stock(Terminus):
         self.exclusions.setdefault(number_of(item), set()).add(item.consumer)
         return 0
 
-    def bury(self, item, reason, error):
+    def dead_letter(self, item, reason, error):
         """Gives up an item that will not be delivered, and keeps it for the handler."""
         if self.trail is not None:
-            self.trail.buried(item, reason)
+            self.trail.dead_lettered(item, reason)
         if self.journal is None or not self.keeps_dead:
-            self.mourn(reason, item.data, item.size, error, item.failures)
+            self.add_exception(reason, item.data, item.size, error, item.failures)
             return self.forget(item)
         died_ms: uint64_t = self.journal.wall_ms(self.now())
         self.journal.dead(item, cython.cast(str, reason).encode(), error, died_ms)
         self.shelf.put_aside(item)
-        return self.lay_out(item, reason, error, died_ms)
+        return self.add_pending(item, reason, error, died_ms)
 
-    def lay_out(self, item, reason, error, died_ms):
+    def add_pending(self, item, reason, error, died_ms):
         """Has the handler find an item that is dead and was put aside."""
         number: uint64_t = number_of(item)
-        self.graves[number] = (reason, error, died_ms)
+        self.pending_dead_letters[number] = (reason, error, died_ms)
         self.unsent[number] = None
         return self.ring()
 
-    def mourn(self, reason, data, size, error, failures):
+    def add_exception(self, reason, data, size, error, failures):
         if self.keeps_dead:
             self.exceptions.append((reason, bytes_from(data, size), error, failures))
             self.ring()
@@ -240,8 +240,8 @@ class Stock(Terminus):
             number = next(iter(self.unsent))
             del self.unsent[number]
             item = self.shelf.slots.find(number)
-            if item != cython.NULL and number in self.graves:
-                reason, error, died_ms = self.graves[number]
+            if item != cython.NULL and number in self.pending_dead_letters:
+                reason, error, died_ms = self.pending_dead_letters[number]
                 message = bytes_from(item.data, item.size)
                 taken.append((number, reason, message, error, item.failures, died_ms))
         return taken
@@ -252,7 +252,7 @@ class Stock(Terminus):
         What has been forgotten meanwhile is none of it, nor is what was made again and waits.
         """
         for number in numbers:
-            if number in self.graves:
+            if number in self.pending_dead_letters:
                 self.unsent[number] = None
 
     def remove(self, item):
@@ -292,7 +292,7 @@ class Stock(Terminus):
         self.shelf.forget_times()
         self.exceptions = []
         self.unsent.clear()
-        self.graves.clear()
+        self.pending_dead_letters.clear()
         return 0
 
     def take_exceptions(self) -> list:
@@ -413,7 +413,7 @@ class Stock(Terminus):
             if item != cython.NULL:
                 if self.journal is not None:
                     self.journal.done(number)
-                if self.graves.pop(number, None) is None:
+                if self.pending_dead_letters.pop(number, None) is None:
                     self.remove(item)
                 self.discard(item)
 
@@ -490,7 +490,7 @@ class Stock(Terminus):
 @cython.cfunc
 @cython.inline
 @cython.exceptval(check=False)
-def is_letter(s: cython.pointer(Shipment)) -> cython.bint:
+def is_dead_letter(s: cython.pointer(Shipment)) -> cython.bint:
     """Says whether a message is some queue's dead letter."""
     e: Envelope
     if s.format != 0:

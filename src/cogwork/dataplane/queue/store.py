@@ -241,9 +241,9 @@ class Store(Admission):
             self.dispatcher.is_unfinished = False
             self.ring()
         if self.has_refused and is_choked(self):
-            self.inlet.serve_letters()
+            self.inlet.serve_dead_letters()
             if self.near_inlet is not None:
-                self.near_inlet.serve_letters()
+                self.near_inlet.serve_dead_letters()
 
     @property
     def is_idle(self) -> bool:

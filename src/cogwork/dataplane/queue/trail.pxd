@@ -76,7 +76,7 @@ cdef class Trail:
     cdef int accepted(self, Item* item) except -1
     cdef int handed(self, Item* item) except -1
     cdef int settled(self, Item* item, int outcome) except -1
-    cdef int buried(self, Item* item, str reason) except -1
+    cdef int dead_lettered(self, Item* item, str reason) except -1
     cdef int clear(self) except -1
     cdef int recall(self, object untold) except -1
     cdef list untold(self)

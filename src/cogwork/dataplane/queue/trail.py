@@ -151,7 +151,7 @@ class Trail:
             self.places[item.slot] = 0
         return 0
 
-    def buried(self, item, reason):
+    def dead_lettered(self, item, reason):
         """Notes that an item is dead, and why."""
         return self.settled(item, said_of(reason))
 

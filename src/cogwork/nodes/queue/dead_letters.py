@@ -24,18 +24,18 @@ if TYPE_CHECKING:
 
 __all__ = (
     "COUNT",
+    "DEAD_LETTER_ID",
     "ERROR",
     "FAILURES",
     "FIRST_REASON",
     "FIRST_SOURCE",
     "FIRST_TIME",
-    "LETTER_ID",
     "MOVED",
     "REASON",
     "SOURCE",
     "as_moved",
     "dead_letter",
-    "letter_id",
+    "dead_letter_id",
     "origin_of",
     "revived",
 )
@@ -57,8 +57,8 @@ FIRST_REASON = Symbol("x-opt-first-dead-letter-reason")
 FIRST_TIME = Symbol("x-opt-first-dead-letter-time")
 """Where, why and when the message died first: later deaths leave that as it is."""
 
-LETTER_ID = Symbol("x-opt-dead-letter-id")
-"""Which letter it is: a delivery annotation, as a letter may come more than once."""
+DEAD_LETTER_ID = Symbol("x-opt-dead-letter-id")
+"""Which dead letter it is: a delivery annotation, as a dead letter may come more than once."""
 _ITEM = struct.Struct(">IQ")
 
 MOVED = Symbol("x-opt-moved")
@@ -91,7 +91,7 @@ class _Front:
     rest: bytes = b""
 
 
-def letter_id(source: str, shard: int, number: int) -> bytes:
+def dead_letter_id(source: str, shard: int, number: int) -> bytes:
     """Names a dead letter, alike however often it is sent.
 
     Args:
@@ -124,7 +124,7 @@ def dead_letter(
         error: The encoded outcome of who rejected it; None where nobody did.
         failures: How many attempts had failed.
         died_ms: When it died, in milliseconds since 1970.
-        letter: Which letter it is, where it may be sent again.
+        letter: Which dead letter it is, where it may be sent again.
 
     Returns:
         The message with its annotations; as it was, where it is no message of AMQP 1.0.
@@ -144,7 +144,7 @@ def dead_letter(
     if said is not None:
         facts[ERROR] = said
     if letter is not None:
-        ids: dict[object, object] = {LETTER_ID: letter}
+        ids: dict[object, object] = {DEAD_LETTER_ID: letter}
         front.delivery_annotations = encode(Described(ULong(_DELIVERY_ANNOTATIONS), ids))
     return _with_facts(front, facts)
 
@@ -189,7 +189,7 @@ def _deaths(front: _Front) -> int:
 def _first_death(front: _Front) -> dict[object, object]:
     """Reads what a message says of its first death; empty where it has not died.
 
-    The letter of a version that told the last death alone says that one, without its time.
+    The dead letter of a version that told the last death alone says that one, without its time.
     """
     said = front.annotations
     source, reason, time = (said.get(key) for key in (FIRST_SOURCE, FIRST_REASON, FIRST_TIME))

@@ -22,7 +22,7 @@ from cogwork.dataplane.addresses.partitions import PartitionedInlet
 from cogwork.dataplane.default_outcome import outcome_of
 from cogwork.dataplane.queue.store import KEEP_CODE, SETTLE_CODE, STALE_CODE, Store
 from cogwork.dataplane.transport.credit import CreditingEnd
-from cogwork.nodes.queue.burial import Burial
+from cogwork.nodes.queue.dead_letter_sender import DeadLetterSender
 from cogwork.nodes.queue.dead_letters import dead_letter
 from cogwork.nodes.queue.options import ACQUISITIONS_MAX, QueueOptions
 from cogwork.plugin.effects import Detach, Send
@@ -87,9 +87,9 @@ class QueueNode:
         self._watch = None
         if context.audits is not None:
             self._watch = context.audits.watch(self.address, self.store, self.when_durable)
-        self._burial: Burial | None = None
+        self._dead_letter_sender: DeadLetterSender | None = None
         if self._dead_letter is not None:
-            self._burial = Burial(self, self._dead_letter, self._emit)
+            self._dead_letter_sender = DeadLetterSender(self, self._dead_letter, self._emit)
         self._entry = AddressEntry(context.core, context.address, CLOSEST_CODE)
         self._entry.add_outlet(self.store)
         self.store.inlet = self._entry
@@ -203,9 +203,9 @@ class QueueNode:
         """Lets items expire, ripen and cease to be in doubt."""
         self.store.tick(now_s)
         self._forget_cut_off()
-        effects = self._bury(self.store)
-        if self._burial is not None:
-            self._burial.tick(now_s)
+        effects = self._dead_letters_of(self.store)
+        if self._dead_letter_sender is not None:
+            self._dead_letter_sender.tick(now_s)
         return effects
 
     def _forget_cut_off(self) -> None:
@@ -303,11 +303,11 @@ class QueueNode:
 
     def on_batch(self, store: Store) -> None:
         """Sends the dead to the dead-letter address."""
-        self._emit(self._bury(store))
-        if self._burial is not None:
-            self._burial.send()
+        self._emit(self._dead_letters_of(store))
+        if self._dead_letter_sender is not None:
+            self._dead_letter_sender.send()
 
-    def _bury(self, store: Store) -> list[Effect]:
+    def _dead_letters_of(self, store: Store) -> list[Effect]:
         target = self._dead_letter
         dead = store.take_exceptions()
         if target is None:

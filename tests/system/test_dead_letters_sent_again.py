@@ -51,7 +51,9 @@ def restarted(member: Member) -> None:
 
 
 @pytest.mark.timeout(240)
-def test_each_letter_is_there_once_however_often_its_container_is_killed(tmp_path: Path) -> None:
+def test_each_dead_letter_arrives_once_however_often_its_container_is_killed(
+    tmp_path: Path,
+) -> None:
     chance = chance_of(sys.stdout)
     head = f'data_dir = "{tmp_path}/data"\n'
     with meshed(tmp_path, ["box"], [], CONFIGURATION, head=lambda _name: head) as members:
@@ -66,8 +68,8 @@ def test_each_letter_is_there_once_however_often_its_container_is_killed(tmp_pat
         within(TIMEOUT_S, lambda: left(member) == 0, "all letters are accepted")
         depth = str(row(member.served, DEAD)["depth"])
         printed = member.served.run("receive", member.url, DEAD, "--count", depth, "--json")
-    letters = collections.Counter(json.loads(line)["body"] for line in printed.splitlines())
+    dead_letters = collections.Counter(json.loads(line)["body"] for line in printed.splitlines())
     sys.stdout.write(f"{len(said['accepted'])} accepted, {len(said['doubt'])} in doubt\n")
-    assert twice(letters) == [], "buried twice"
-    assert said["accepted"] - letters.keys() == set(), "lost"
-    assert letters.keys() <= said["accepted"] | said["doubt"], "invented"
+    assert twice(dead_letters) == [], "dead-lettered twice"
+    assert said["accepted"] - dead_letters.keys() == set(), "lost"
+    assert dead_letters.keys() <= said["accepted"] | said["doubt"], "invented"

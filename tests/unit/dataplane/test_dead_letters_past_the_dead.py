@@ -13,7 +13,7 @@ from cogwork.amqp.types import Symbol, UInt
 from cogwork.dataplane.addresses.entry import CLOSEST_CODE, AddressEntry
 from cogwork.dataplane.addresses.partitions import PartitionedInlet
 
-LETTER = {
+DEAD_LETTER = {
     Symbol("x-opt-dead-letter-reason"): "expired",
     Symbol("x-opt-dead-letter-source"): "queue/b",
 }
@@ -35,18 +35,18 @@ def die(queue: KeptQueue, texts: str, after_s: float = 1.0, **sections: object) 
     queue.commit()
 
 
-def test_a_letter_goes_past_what_waits() -> None:
+def test_a_dead_letter_goes_past_what_waits() -> None:
     queue = choked()
     queue.send("new")
-    queue.send("letter", message_annotations=LETTER)
+    queue.send("letter", message_annotations=DEAD_LETTER)
     assert (queue.texts()[:1], queue.entry.held) == (["letter"], 1)
 
 
-def test_a_letter_that_waits_goes_past_the_others_as_soon_as_it_may() -> None:
+def test_a_dead_letter_that_waits_goes_past_the_others_as_soon_as_it_may() -> None:
     queue = choked()
-    queue.send("c", "d", message_annotations=LETTER)
+    queue.send("c", "d", message_annotations=DEAD_LETTER)
     queue.send("new")
-    queue.send("letter", message_annotations=LETTER)
+    queue.send("letter", message_annotations=DEAD_LETTER)
     assert (queue.texts()[:2], queue.entry.held) == (["c", "d"], 2)
     queue.store.purge()
     queue.core.flush()
@@ -56,32 +56,32 @@ def test_a_letter_that_waits_goes_past_the_others_as_soon_as_it_may() -> None:
 
 def test_there_is_no_more_than_three_times_the_room() -> None:
     queue = choked()
-    die(queue, "cd", after_s=2.0, message_annotations=LETTER)
-    die(queue, "ef", after_s=3.0, message_annotations=LETTER)
+    die(queue, "cd", after_s=2.0, message_annotations=DEAD_LETTER)
+    die(queue, "ef", after_s=3.0, message_annotations=DEAD_LETTER)
     assert queue.count("leaving") == 3 * ROOM
-    queue.send("letter", message_annotations=LETTER)
+    queue.send("letter", message_annotations=DEAD_LETTER)
     assert (queue.count("depth"), queue.entry.held) == (0, 1)
-    queue.store.moved([queue.letters[0][0]])
+    queue.store.moved([queue.dead_letters[0][0]])
     queue.store.tick(time.monotonic() + 3.0)
     assert (queue.count("depth"), queue.entry.held) == (1, 0)
 
 
-def test_a_letter_is_taken_where_others_are_rejected() -> None:
+def test_a_dead_letter_is_taken_where_others_are_rejected() -> None:
     queue = choked()
     queue.store.policy = "reject"
     queue.send("new")
-    queue.send("letter", message_annotations=LETTER)
+    queue.send("letter", message_annotations=DEAD_LETTER)
     assert (queue.texts()[:1], queue.count("refused")) == (["letter"], 1)
 
 
 @pytest.mark.parametrize("problem", ["is_low", "is_failed", "is_shut"])
-def test_no_letter_is_taken_that_cannot_be_written_down(problem: str) -> None:
+def test_no_dead_letter_is_taken_that_cannot_be_written_down(problem: str) -> None:
     queue = choked()
     if problem == "is_shut":
         queue.journal.is_open = False
     else:
         setattr(queue.journal, problem, True)
-    queue.send("letter", message_annotations=LETTER)
+    queue.send("letter", message_annotations=DEAD_LETTER)
     assert queue.count("depth") == 0
 
 
@@ -95,10 +95,10 @@ def test_an_inlet_makes_way_where_its_store_does() -> None:
     queue.store.near_inlet = near
     inlet.set_owners([queue.store])
     queue.send("new")
-    queue.send("letter", message_annotations=LETTER)
+    queue.send("letter", message_annotations=DEAD_LETTER)
     assert (queue.texts()[:1], queue.entry.held) == (["letter"], 1)
     other = queue.peer()
     link = other.publisher(near)
     other.send(link, queue.message("new"))
-    other.send(link, queue.message("far", message_annotations=LETTER))
+    other.send(link, queue.message("far", message_annotations=DEAD_LETTER))
     assert (queue.texts()[:2], near.held) == (["letter", "far"], 1)

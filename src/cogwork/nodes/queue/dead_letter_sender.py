@@ -1,11 +1,11 @@
 """Dead letters of a queue on disk, on their way to the dead-letter address.
 
-Theory of operation. A letter is sent once it is durable that its item is dead: another owner of the
-queue must not find the item alive, and have a consumer confirm it. A dead item stays on disk until
-its dead letter has been accepted, and that is durable, however long it takes: the dead-letter queue
-may be full, or the container that has it away. A letter that is not accepted is sent again after a
-while. Few are under way at once; the others wait in the store, which takes no more messages once as
-many wait as the queue may hold items.
+Theory of operation. A dead letter is sent once it is durable that its item is dead: another owner
+of the queue must not find the item alive, and have a consumer confirm it. A dead item stays on disk
+until its dead letter has been accepted, and that is durable, however long it takes: the dead-letter
+queue may be full, or the container that has it away. A dead letter that is not accepted is sent
+again after a while. Few are under way at once; the others wait in the store, which takes no more
+messages once as many wait as the queue may hold items.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from cogwork.nodes.queue.dead_letters import dead_letter, letter_id
+from cogwork.nodes.queue.dead_letters import dead_letter, dead_letter_id
 from cogwork.plugin.effects import Report, Send
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cogwork.dataplane.queue.store import Store
     from cogwork.plugin.effects import Effect
 
-__all__ = ("Burial",)
+__all__ = ("DeadLetterSender",)
 
 Dead = tuple[int, str, bytes, bytes | None, int, int]
 """An item that is dead: its number, the reason, the message, the error, how often it failed, and
@@ -34,7 +34,7 @@ WINDOW = 100
 RETRY_S = 1.0
 
 
-class Mourner(Protocol):
+class DeadLetterSource(Protocol):
     """A queue, as far as its dead are concerned."""
 
     address: str
@@ -47,11 +47,11 @@ class Mourner(Protocol):
         """Gives up an item that was put aside and accepted elsewhere, once that is durable."""
 
 
-class Burial:
+class DeadLetterSender:
     """Sends the dead letters of one queue."""
 
     def __init__(
-        self, queue: Mourner, target: str, emit: Callable[[Iterable[Effect]], None]
+        self, queue: DeadLetterSource, target: str, emit: Callable[[Iterable[Effect]], None]
     ) -> None:
         """Has nothing to send yet.
 
@@ -69,7 +69,7 @@ class Burial:
         self._is_stuck = False
 
     def send(self) -> None:
-        """Sends the letters that may be under way, too, once it is durable that they are due."""
+        """Send the dead letters that fit into the window, once their deaths are durable."""
         dead = self._queue.store.take_dead(WINDOW - self._under_way - len(self._returned))
         if dead:
             self._under_way += len(dead)
@@ -77,15 +77,15 @@ class Burial:
 
     def _send(self, dead: list[Dead], is_durable: bool) -> None:
         if is_durable:
-            self._emit(map(self._letter, dead))
+            self._emit(map(self._send_effect, dead))
         else:
             self._under_way -= len(dead)
             self._queue.store.leave_dead([number for number, *_ in dead])
 
-    def _letter(self, dead: Dead) -> Effect:
+    def _send_effect(self, dead: Dead) -> Effect:
         number, reason, message, error, failures, died_ms = dead
         source = self._queue.address
-        name = letter_id(source, self._queue.store.shard, number)
+        name = dead_letter_id(source, self._queue.store.shard, number)
         letter = dead_letter(message, source, reason, error, failures, died_ms=died_ms, letter=name)
         return Send(self._target, letter, partial(self._answered, number))
 
@@ -107,7 +107,7 @@ class Burial:
             self._keep(number)
 
     def _keep(self, number: int) -> None:
-        """Has a letter sent again in a while."""
+        """Has a dead letter sent again in a while."""
         if not self._returned:
             self._retry_s = self._now_s + RETRY_S
         self._returned.append(number)
