@@ -109,9 +109,24 @@ async def test_what_stays_as_it_was_is_named(caplog: pytest.LogCaptureFixture) -
 
 
 @story
-async def test_linked_containers_do_not_know_a_new_virtual_host(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+async def test_linked_containers_carry_a_new_virtual_host_at_once() -> None:
+    """Whichever of them has it first, and whatever was subscribed to in it by then."""
+    blue = '[[vhost]]\nname = "blue"'
     async with linked("a-b") as mesh:
-        reconfigure(mesh.containers["a"], '[[vhost]]\nname = "blue"')
-        assert "virtual host 'blue': linked containers learn of it after a restart" in caplog.text
+        default = await mesh.client("b")
+        reconfigure(mesh.containers["a"], blue)
+        here = await mesh.client("a", "blue")
+        async with here.subscribe("topic/x") as mine, default.subscribe("topic/x") as others:
+            await mesh.settle()
+            reconfigure(mesh.containers["b"], blue)
+            there = await mesh.client("b", "blue")
+            await mesh.settle()
+            await there.publish("topic/x", "to blue")
+            await default.publish("topic/x", "to all others")
+            assert (await anext(aiter(mine))).body == "to blue"
+            assert (await anext(aiter(others))).body == "to all others"
+            async with there.consume("queue/y") as items:
+                await mesh.settle()
+                await here.publish("queue/y", 1)
+                assert (await anext(items)).body == 1
+        assert all(len(each.mesh.pairs) == 1 for each in mesh.containers.values())

@@ -356,7 +356,11 @@ class Container:
             self._end_vhost(name)
         if wanted == self.vhosts.keys():
             return []
-        fresh = self._virtual_hosts.take(plans_of(configuration))
+        return self._add_vhosts(plans_of(configuration))
+
+    def _add_vhosts(self, plans: Mapping[str, Plan]) -> list[str]:
+        """Makes the virtual hosts that are new, for linked containers, too; returns their names."""
+        fresh = self._virtual_hosts.take(plans)
         for name in fresh:
             self.mesh.add_vhost(self.vhosts[name])
             log.info("virtual host %r was added", name)
@@ -372,12 +376,8 @@ class Container:
         self.mesh.remove_vhost(name)
 
     def _take_vhosts(self, plans: Mapping[str, Plan]) -> None:
-        fresh = self._virtual_hosts.take(plans)
-        if fresh:
+        if self._add_vhosts(plans):
             self._virtual_hosts.start_schemas()
-        if self.mesh.pairs or self.mesh.diallers:
-            for name in fresh:
-                log.warning("virtual host %r: linked containers learn of it after a restart", name)
 
     @property
     def descriptors(self) -> dict[str, int]:
