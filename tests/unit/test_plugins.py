@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
 
 import pytest
 
-from cogwork.plugins import PluginError, load
+from cogwork.plugins import BUILT_IN, PluginError, load
 
-if TYPE_CHECKING:
-    from pathlib import Path
+PROJECT = Path(__file__).parents[2] / "pyproject.toml"
 
 METADATA = """\
 Metadata-Version: 2.1
@@ -55,3 +57,17 @@ def test_what_no_extra_mends_is_told_as_it_is(name: str, says: str) -> None:
     with pytest.raises(PluginError) as caught:
         load("cogwork.engines", name, "engine")
     assert caught.value.lack == says
+
+
+def test_ours_are_the_entry_points_of_the_project() -> None:
+    groups = tomllib.loads(PROJECT.read_text())["project"]["entry-points"]
+    assert {name: each for name, each in groups.items() if name.startswith("cogwork.")} == BUILT_IN
+
+
+def test_ours_are_loaded_without_reading_what_is_installed() -> None:
+    program = (
+        "import sys; from cogwork.plugins import load; "
+        "assert load('cogwork.nodes', 'queue', 'node kind').__name__ == 'QueueNode'; "
+        "sys.exit('importlib.metadata' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
