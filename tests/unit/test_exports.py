@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -26,3 +27,8 @@ def test_the_stub_names_what_is_there() -> None:
     stub = (PACKAGE / "__init__.pyi").read_text()
     imported = set(re.findall(r"^from \S+ import (\w+) as \1$", stub, re.MULTILINE))
     assert imported | {"__version__"} == set(dir(cogwork))
+
+
+def test_the_version_is_that_of_the_project() -> None:
+    project = tomllib.loads((PACKAGE.parents[1] / "pyproject.toml").read_text())["project"]
+    assert project["version"] == cogwork.__version__

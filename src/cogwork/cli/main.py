@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cogwork import __version__
 from cogwork.cli.escapes import escape_what_cannot_be_written
 from cogwork.cli.exit_codes import ExitCode, code_of, innermost, line_of
 from cogwork.cli.lazy import Entry, LazyGroup, ReaderLeftError
@@ -73,7 +74,7 @@ COMMANDS = {
 
 
 @click.group(cls=LazyGroup, entries=COMMANDS, invoke_without_command=True)
-@click.version_option(package_name="cogwork", prog_name="cogwork", message="%(prog)s %(version)s")
+@click.version_option(__version__, prog_name="cogwork", message="%(prog)s %(version)s")
 @click.pass_context
 def cogwork(ctx: click.Context) -> None:
     """A distributed message broker that speaks AMQP 1.0."""
