@@ -56,7 +56,14 @@ _SECURITY = [
         "sasl_mechanisms",
         default="",
         help="Mechanisms that may be used, with blanks between: SCRAM-SHA-512, SCRAM-SHA-256 (each "
-        "with -PLUS, too), PLAIN, EXTERNAL, ANONYMOUS; empty for the strongest that suits.",
+        "with -PLUS, too), PLAIN, OAUTHBEARER, EXTERNAL, ANONYMOUS; empty for the strongest that "
+        "suits.",
+    ),
+    cfg.StrOpt(
+        "sasl_token_file",
+        default="",
+        help="New: file with a token to log in by (SASL OAUTHBEARER), read for each connection; in "
+        "place of a password in the URL.",
     ),
     cfg.StrOpt("sasl_config_dir", default="", help="Has no meaning any more."),
     cfg.StrOpt("sasl_config_name", default="", help="Has no meaning any more."),

@@ -11,7 +11,9 @@ from oslo_messaging._drivers.common import ConfigOptsProxy
 from oslo_messaging.exceptions import ConfigurationError
 
 from cogwork.client.options import Options, Retry
+from cogwork.client.tokens import TokenFile
 from cogwork.client.url import Endpoint
+from cogwork.io.secret_file import SecretFileError
 from cogwork.io.tls import TlsFilesError, client_context
 from cogwork.oslo.addresses import AddressOptions
 from cogwork.oslo.options import GROUP, OPTIONS
@@ -187,6 +189,7 @@ def _client_options(group: Any, url: Any) -> Options:  # noqa: ANN401  # untyped
     return Options(
         **given,
         tls=_tls(group) if group.ssl else None,
+        token=_token(group, url),
         sasl=_mechanisms(group, has_user=has_user),
         idle_timeout_s=float(group.idle_timeout),
         retry=StepRetry(
@@ -214,13 +217,30 @@ def _tls(group: Any) -> ssl.SSLContext:  # noqa: ANN401  # an untyped library's 
         raise ConfigurationError(f"[{GROUP}] {names}: {error}") from error
 
 
+def _token(group: Any, url: Any) -> TokenFile | None:  # noqa: ANN401  # untyped libraries' objects
+    """Returns what reads the token for each connection; None where there is none."""
+    if not group.sasl_token_file:
+        return None
+    option = f"[{GROUP}] sasl_token_file"
+    if any(host.password for host in url.hosts):
+        raise ConfigurationError(f"{option} and a password in the transport_url: use one of them")
+    token = TokenFile(group.sasl_token_file)
+    try:
+        token()
+    except SecretFileError as error:
+        raise ConfigurationError(f"{option}: {error}") from error
+    return token
+
+
 def _mechanisms(group: Any, *, has_user: bool) -> tuple[MechanismName, ...] | None:  # noqa: ANN401  # an untyped library's object
     """Lists those of the allowed mechanisms that can be used; None leaves it to the client."""
     allowed = group.sasl_mechanisms.upper().split()
     if not allowed:
         return None
     wanted: tuple[MechanismName, ...] = ("EXTERNAL", "ANONYMOUS")
-    if has_user:
+    if group.sasl_token_file:
+        wanted = ("OAUTHBEARER",)
+    elif has_user:
         wanted = (*BY_PASSWORD, "PLAIN")
     elif not group.ssl_cert_file and "ANONYMOUS" in allowed:
         wanted = ("ANONYMOUS",)
@@ -228,6 +248,8 @@ def _mechanisms(group: Any, *, has_user: bool) -> tuple[MechanismName, ...] | No
     if usable:
         return usable if has_user else usable[:1]
     who = "with a user in the URL it needs" if has_user else "without a user in the URL it needs"
+    if group.sasl_token_file:
+        who = "with sasl_token_file it needs"
     raise ConfigurationError(
         f"[{GROUP}] sasl_mechanisms = {group.sasl_mechanisms}: {who} {' or '.join(wanted)}"
     )
