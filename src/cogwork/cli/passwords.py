@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 import click
 
+from cogwork.cli.secret_files import SecretFileOption
 from cogwork.client.url import BETWEEN, Endpoint, endpoints_of, parse_url
 from cogwork.io.secret_file import SECRET_BYTES_MAX, SecretFileError, one_secret
 
@@ -38,24 +39,16 @@ PASSWORD = "COGWORK_PASSWORD"  # the name of a variable
 
 STDIN = "-"
 
-_KEPT = "cogwork.password_file"
+_FILE = SecretFileOption(
+    "--password-file",
+    "Password of the user in URL: the first line of FILE; - prompts, or reads stdin. "
+    f"Default: the environment variable {PASSWORD}.",
+)
 
 
 def password_option(command: C) -> C:
     """Adds `--password-file` to a command: whatever connects it takes the password."""
-    return click.option(
-        "--password-file",
-        metavar="FILE",
-        help=f"Password of the user in URL: the first line of FILE; - prompts, or reads stdin. "
-        f"Default: the environment variable {PASSWORD}.",
-        expose_value=False,
-        callback=_keep,
-    )(command)
-
-
-def _keep(ctx: click.Context, _parameter: click.Parameter, file: str | None) -> None:
-    if file is not None:
-        ctx.meta[_KEPT] = file
+    return _FILE.add_to(command)
 
 
 def with_passwords(urls: str) -> list[Endpoint]:
@@ -103,8 +96,7 @@ def _written(url: str, password: str) -> str:
 
 def _given_for(endpoints: list[Endpoint]) -> str | None:
     """Return the password that users without one get; None where there is none."""
-    context = click.get_current_context(silent=True)
-    file = None if context is None else context.meta.get(_KEPT)
+    context, file = _FILE.given()
     is_wanted = any(map(_lacks, endpoints))
     if file is None:
         return os.environ.get(PASSWORD) or None if is_wanted else None
@@ -114,7 +106,7 @@ def _given_for(endpoints: list[Endpoint]) -> str | None:
             context,
         )
     assert context is not None
-    kept = f"{_KEPT}.{file}"
+    kept = f"{_FILE.key}.{file}"
     if kept not in context.meta:  # stdin is read once
         context.meta[kept] = read_password(file, context)
     password: str = context.meta[kept]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from cogwork.client.tokens import is_token
-from cogwork.io.secret_file import SecretFileError, read_secret
+from cogwork.cli.secret_files import SecretFileOption
+from cogwork.client.tokens import TokenFile, is_token
+from cogwork.io.secret_file import SecretFileError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,24 +23,16 @@ C = TypeVar("C", bound="Callable[..., Any]")
 TOKEN = "COGWORK_TOKEN"  # the name of a variable
 """The environment variable."""
 
-_KEPT = "cogwork.token_file"
+_FILE = SecretFileOption(
+    "--token-file",
+    "Token to log in by (SASL OAUTHBEARER): FILE is read for each connection. "
+    f"Default: the environment variable {TOKEN}.",
+)
 
 
 def token_option(command: C) -> C:
     """Adds `--token-file` to a command: whatever connects it takes the token."""
-    return click.option(
-        "--token-file",
-        metavar="FILE",
-        help="Token to log in by (SASL OAUTHBEARER): FILE is read for each connection. "
-        f"Default: the environment variable {TOKEN}.",
-        expose_value=False,
-        callback=_keep,
-    )(command)
-
-
-def _keep(ctx: click.Context, _parameter: click.Parameter, file: str | None) -> None:
-    if file is not None:
-        ctx.meta[_KEPT] = file
+    return _FILE.add_to(command)
 
 
 def given_token() -> Token | None:
@@ -49,19 +41,15 @@ def given_token() -> Token | None:
     Raises:
         click.UsageError: It is none, or cannot be read.
     """
-    context = click.get_current_context(silent=True)
-    file = None if context is None else context.meta.get(_KEPT)
+    context, file = _FILE.given()
     if file is None:
         text = os.environ.get(TOKEN)
         if text and not is_token(text):
             raise click.UsageError(f"{TOKEN} holds no token", context)
         return text or None
-    path = Path(file)
+    token = TokenFile(file)
     try:
-        first = read_secret(path).text
+        token()
     except SecretFileError as error:
-        raise click.BadParameter(str(error), context, param_hint="--token-file") from error
-    if not is_token(first):
-        text = f"'{file}' holds no token"
-        raise click.BadParameter(text, context, param_hint="--token-file")
-    return lambda: read_secret(path).text
+        raise click.BadParameter(str(error), context, param_hint=_FILE.flag) from error
+    return token
