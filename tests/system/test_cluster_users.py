@@ -221,10 +221,26 @@ def check_limits(a: Member, b: Member, c: Member) -> None:
     (row,) = [each for each in rows if each["origin"] == "cluster"]
     assert (row["name"], row["value"]) == ("connections_per_user", 7)
     assert row["configured"] == before["connections_per_user"]
+    check_limit_of_user(a, c)
     done("limit", "remove", c.url, "connections_per_user")
     within(READY_TIMEOUT_S, lambda: limits_of(b) == before, "the file's holds again")
     gone = ran("limit", "remove", a.url, "connections_per_user")
     assert gone.returncode == ExitCode.NOT_FOUND, gone
+
+
+def check_limit_of_user(a: Member, c: Member) -> None:
+    """Sets a limit of one user, which another member tells of."""
+    done("user", "add", a.url, "ann", "--no-password")
+    refused = ran("limit", "set", a.url, "--user", "ann", "connections_per_user", "7")
+    assert "unknown limit 'connections_per_user' (expected one of connections," in refused.stderr
+    done("limit", "set", a.url, "--user", "ann", "connections", "7")
+    within(
+        READY_TIMEOUT_S,
+        lambda: "user/ann/connections" in done("limit", "list", c.url, "--json").stdout,
+        "another member knows it",
+    )
+    done("limit", "remove", c.url, "--user", "ann", "connections")
+    done("user", "remove", a.url, "ann")
 
 
 def limits_of(member: Member) -> dict[str, Any]:

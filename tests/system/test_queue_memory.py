@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import cogwork
-from cogwork.container.queue_memory import limit_of_each
+from cogwork.container.queue_memory import equal_part
 from cogwork.container.shares import Holder
 from cogwork.nodes.queue import QueueNode
 
@@ -24,10 +24,10 @@ ANN, BOB, EVE = (Holder("user", name) for name in ("ann", "bob", "eve"))
 
 
 def test_a_share_is_less_where_all_hold_too_much_together() -> None:
-    assert limit_of_each({ANN: 40, BOB: 10}, 60, 40) == 40
-    assert limit_of_each({ANN: 40, BOB: 30, EVE: 5}, 60, 50) == 20
-    assert limit_of_each({ANN: 60, BOB: 0}, 60, 50) == 50
-    assert limit_of_each({}, 0, 0) == 0
+    assert equal_part({ANN: 40, BOB: 10}, 60) == 60
+    assert equal_part({ANN: 40, BOB: 30, EVE: 5}, 60) == 20
+    assert equal_part({ANN: 60, BOB: 0}, 60) == 60
+    assert equal_part({}, 0) == 0
 
 
 def queue(container: Container, address: str) -> QueueNode:

@@ -32,6 +32,7 @@ COLUMNS = {
     "since": "since (UTC)",
     "sessions": "sessions",
     "links": "links",
+    "held_bytes": "held bytes",
     "messages_in": "messages in",
     "messages_out": "messages out",
 }

@@ -314,10 +314,8 @@ class Access:
             login.is_counted = True
             wait_s = self._wait_of(step.identity)
             if wait_s is None:
-                rate = self._configuration.limits.login_rate_per_user
-                reason = (
-                    f"the user logs in too often (limits.login_rate_per_user = {rate:g} a second)"
-                )
+                rate = self._login_rate_of(step.identity)
+                reason = f"the user logs in too often (login_rate_per_user = {rate:g} a second)"
                 log.info("refused a login as %.80r: %s", step.identity, reason)
                 step = Failure(reason, login.user, is_temporary=True)
             elif wait_s:
@@ -348,6 +346,12 @@ class Access:
             )
         connection.sasl_done(SaslCode.SYS_TEMP if is_temporary else SaslCode.AUTH)
 
+    def _login_rate_of(self, name: str | None) -> float:
+        found = (user.limits for user in self._configuration.users if user.name == name)
+        own = next(found, None)
+        rate = None if own is None else own.login_rate
+        return self._configuration.limits.login_rate_per_user if rate is None else rate
+
     def _wait_of(self, user: str | None) -> float | None:
         """Return how long a user that has proved itself waits; None where it is refused.
 
@@ -355,7 +359,7 @@ class Access:
         """
         if user is None or self.is_container(user):
             return 0.0
-        per_s = self._configuration.limits.login_rate_per_user
+        per_s = self._login_rate_of(user)
         return self._rate.wait_s(Holder("user", user), time.monotonic(), per_s, LOGIN_WAIT_S)
 
     async def _go_on_after(

@@ -28,7 +28,7 @@ from cogwork.container.kept_links import (
 )
 from cogwork.container.overdue import POLICY_CODES
 from cogwork.container.reply_addresses import REPLY_PREFIX, is_reply_address, new_address
-from cogwork.container.shares import Tally
+from cogwork.container.shares import NOBODYS, Tally
 from cogwork.container.source_terms import demand_kept, demand_known_mode, expiry_of, mode_of
 from cogwork.container.temporary import do_nothing, goes_with_its_link
 from cogwork.container.terminus_kinds import address_meant
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from cogwork.container.clients import ClientContext
     from cogwork.container.security.log import SecurityLog
     from cogwork.container.settings import Limits, Right
+    from cogwork.container.shares import OwnLimits
     from cogwork.container.virtual_host import VirtualHost
     from cogwork.dataplane.addresses.entry import AddressEntry
     from cogwork.dataplane.connection import Connection
@@ -117,6 +118,7 @@ class Attachments:
 
     Attributes:
         limits: Window, message size.
+        dynamic: Who has how many dynamic addresses.
         when_declared: Calls once all is known here that the cluster has declared by now; None where
             there is no cluster.
         links: Those that stand, by link id.
@@ -131,7 +133,7 @@ class Attachments:
             reply_prefix: What dynamic addresses start with.
             security: Is told of what is refused, and of what is taken back.
         """
-        self._dynamic = Tally("dynamic addresses")
+        self.dynamic = Tally("dynamic addresses")
         self._are_blocked = False
         self.limit(limits)
         self._reply_prefix = reply_prefix
@@ -142,10 +144,10 @@ class Attachments:
         self._makers: dict[str, Connection] = {}
         self._link_count = 0
 
-    def limit(self, limits: Limits) -> None:
-        """Take over limits, for what is attached from now on."""
+    def limit(self, limits: Limits, own: OwnLimits = NOBODYS) -> None:
+        """Take over limits, for what is attached from now on; `own` are those of single users."""
         self.limits = limits
-        self._dynamic.limit(limits)
+        self.dynamic.limit(limits, own)
 
     def _count_dynamic(self, client: ClientContext) -> Callable[[], None]:
         """Count a dynamic address; return what counts it no longer.
@@ -154,11 +156,17 @@ class Attachments:
             Refused: There are too many.
         """
         shares = client.shares
-        excess = self._dynamic.excess(shares)
+        excess = self.dynamic.excess(shares)
         if excess is not None:
             raise Refused(str(excess), Condition.RESOURCE_LIMIT_EXCEEDED)
-        self._dynamic.take(shares)
-        return partial(self._dynamic.give_back, shares)
+        self.dynamic.take(shares)
+        client.dynamic_addresses += 1
+
+        def give_back() -> None:
+            client.dynamic_addresses -= 1
+            self.dynamic.give_back(shares)
+
+        return give_back
 
     def take(self, link: Link, attach: Attach, client: ClientContext) -> None:
         """Decide over a link that the peer attaches.

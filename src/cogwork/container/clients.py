@@ -57,6 +57,7 @@ class ClientContext:
         excess: Which limit it is beyond, and only kept to be told so; None while it is beyond none.
         holders: For whom it is counted.
         sessions: How many it has begun and not ended, as far as they count.
+        dynamic_addresses: How many it has.
         closing_since_s: Since when it owes us the answer to our close, by the monotonic clock.
         permits: What its messages may be sent to that name their address; None until one is sent.
         name_of_certificate: Tells whom its client certificate names; None without TLS.
@@ -79,6 +80,7 @@ class ClientContext:
     excess: Excess | None = None
     holders: tuple[Holder, ...] = ()
     sessions: int = 0
+    dynamic_addresses: int = 0
     closing_since_s: float | None = None
     permits: Permits | None = None
     name_of_certificate: Callable[[], str | None] | None = None

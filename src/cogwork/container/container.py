@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from cogwork.container.limits import Limits
     from cogwork.container.mesh.settings import Link as LinkSettings
     from cogwork.container.settings import Configuration
+    from cogwork.container.shares import OwnLimits, Use
     from cogwork.container.virtual_hosts import Plan
     from cogwork.container.workers import Worker
     from cogwork.dataplane.link import Link
@@ -192,6 +193,7 @@ class Container:
         configuration = self.configuration
         self.peers.mesh = self.mesh
         self._queue_memory = QueueMemory()
+        self._take_limits(configuration)
         secrets = _secrets_directory(configuration, worker)
         if secrets is not None:
             self._access.keep_secrets(secrets)
@@ -316,7 +318,7 @@ class Container:
         self.configuration = structs.replace(configuration, listeners=listeners)
         for text in clear_passwords(self.configuration):
             log.warning("%s", text)
-        self._take_limits(merged.limits)
+        self._take_limits(merged)
         self._balance.set_margin(configuration.mesh.redirect_margin)
         self._balance.advertise(tuple(self.advertised))
         self._take_vhosts(plans)
@@ -327,18 +329,24 @@ class Container:
         revoked = self._access.replace(configuration)
         self.peers.permit_anew(revoked)
 
-    def _take_limits(self, limits: Limits) -> None:
-        self._limits = limits
-        self.attachments.limit(limits)
-        self.peers.limit(limits)
-        self.node_shares.limit(limits)
+    def _take_limits(self, configuration: Configuration) -> None:
+        self._limits = limits = configuration.limits
+        self._own_limits = own = _own_limits(configuration)
+        self.attachments.limit(limits, own)
+        self.peers.limit(limits, own)
+        self.node_shares.limit(limits, own)
         self._limit_core()
+
+    def uses(self) -> dict[str, Use]:
+        """Tells who has most of what is limited, by the limit."""
+        found = (*self.peers.uses(), *self.attachments.dynamic.uses(), *self.node_shares.uses())
+        return {each.key: each for each in found}
 
     def _take_declared(self, configuration: Configuration) -> None:
         """Has what the cluster has set hold from now on, and what it has taken back no longer."""
         self._take_users(configuration)
-        if configuration.limits != self._limits:
-            self._take_limits(configuration.limits)
+        if (configuration.limits, _own_limits(configuration)) != (self._limits, self._own_limits):
+            self._take_limits(configuration)
         fresh = self._take_declared_vhosts(configuration)
         if fresh:
             self._virtual_hosts.start_schemas()
@@ -510,7 +518,7 @@ class Container:
         self._effects.tick(now_s)
         self.core.expire_held()
         detach_overdue(self.core)
-        self._queue_memory.look(self._virtual_hosts, self.limits)
+        self._queue_memory.look(self._virtual_hosts, self.limits, self._own_limits)
         self._detach_dear()
         self.peers.beat(now_s)
         self._audits.tick()
@@ -583,3 +591,8 @@ def _secrets_directory(configuration: Configuration, worker: Worker | None) -> P
         own = Path(configuration.data_dir)
         return own if worker is None else own.parent
     return None if worker is None else Path(worker.directory)
+
+
+def _own_limits(configuration: Configuration) -> OwnLimits:
+    """Returns the limits of single users, by their names."""
+    return {each.name: each.limits for each in configuration.users if each.limits is not None}

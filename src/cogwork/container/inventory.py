@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sized
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
@@ -91,7 +92,7 @@ def collections_of(container: Container, vhost: VirtualHost) -> Mapping[str, Col
         USER: _identities(rows.USER, container, DeclaredIdentities.users),
         PERMISSION: _identities(rows.PERMISSION, container, DeclaredIdentities.permissions),
         VHOST: _vhosts(container),
-        LIMIT: _identities(rows.LIMIT, container, DeclaredIdentities.limits),
+        LIMIT: _identities(rows.LIMIT, container, partial(_limits, container)),
     }
     return {
         "container": _containers(container),
@@ -121,6 +122,15 @@ def _identities(
         lambda it: it,
         lambda name: next((each for each in members() if each["name"] == name), None),
     )
+
+
+def _limits(container: Container, identities: DeclaredIdentities) -> Iterator[Row]:
+    """Yields the limits, each with who has most of it, and how much."""
+    uses = container.uses()
+    for row in identities.limits():
+        use = uses.get(str(row["name"]))
+        most, holder = (None, None) if use is None else (use.has, use.holder.name)
+        yield {**row, "most": most, "holder": holder}
 
 
 def _vhosts(container: Container) -> Entities[str]:

@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 
 from cogwork.dataplane.connection_settings import IDLE_TIMEOUT_S_MAX
 
-__all__ = ("Limits",)
+__all__ = ("Limits", "UserLimits")
 
 CONNECTIONS = 10_000
 """At 16 KiB for an idle connection, 160 MiB; more need the system's limit of open files raised."""
@@ -200,3 +200,27 @@ class Limits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     authentication_timeout_s: Positive = AUTHENTICATION_TIMEOUT_S
     idle_timeout_s: Annotated[float, Meta(gt=0, lt=IDLE_TIMEOUT_S_MAX)] = IDLE_TIMEOUT_S
     drain_timeout_s: Annotated[float, Meta(ge=0)] = DRAIN_TIMEOUT_S
+
+
+class UserLimits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[user.limits]`: what one user may have, in the place of what `[limits]` says for each.
+
+    Attributes:
+        connections: In the place of `connections_per_user`.
+        sessions: In the place of `sessions_per_user`.
+        links: In the place of `links_per_user`.
+        dynamic_addresses: In the place of `dynamic_addresses_per_user`.
+        queues: In the place of `queues_per_user`.
+        streams: In the place of `streams_per_user`.
+        login_rate: In the place of `login_rate_per_user`.
+        queue_memory: In the place of `queue_memory_per_user`.
+    """
+
+    connections: Count | None = None
+    sessions: Count | None = None
+    links: Count | None = None
+    dynamic_addresses: Count | None = None
+    queues: Count | None = None
+    streams: Count | None = None
+    login_rate: Positive | None = None
+    queue_memory: Share | None = None

@@ -13,11 +13,14 @@ import time
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import Condition
-from cogwork.container.shares import ALL, Holder, Rate, Tally
+from cogwork.container.shares import ALL, NOBODYS, Holder, Rate, Tally
 from cogwork.plugin.node import Refused
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from cogwork.container.limits import Limits
+    from cogwork.container.shares import OwnLimits, Use
 
 __all__ = ("FROM_AFAR", "LIMITED_KINDS", "Makers", "NodeShares")
 
@@ -46,11 +49,11 @@ class NodeShares:
         self._rate = Rate()
         self.limit(limits)
 
-    def limit(self, limits: Limits) -> None:
-        """Take over limits, for what is made from now on."""
+    def limit(self, limits: Limits, own: OwnLimits = NOBODYS) -> None:
+        """Take over limits, for what is made from now on; `own` are those of single users."""
         self._per_s = limits.declaration_rate_per_source
         for tally in self._tallies.values():
-            tally.limit(limits)
+            tally.limit(limits, own)
 
     def wait_s(self, makers: Makers) -> float:
         """Count one more that is made; return how long that has to wait.
@@ -91,6 +94,11 @@ class NodeShares:
         excess = None if tally is None else tally.excess(makers)
         if excess is not None:
             raise Refused(str(excess), Condition.RESOURCE_LIMIT_EXCEEDED)
+
+    def uses(self) -> Iterator[Use]:
+        """Yield who has most, for each limit."""
+        for tally in self._tallies.values():
+            yield from tally.uses()
 
     def count_of(self, kind: str, holder: Holder) -> int:
         """Return how many of a kind a holder has."""

@@ -36,7 +36,7 @@ from cogwork.container.mesh.connection import TRACE
 from cogwork.container.newcomers import Newcomers
 from cogwork.container.redirect import Newcomer
 from cogwork.container.revocation import login_ended, why_expired, why_misnamed
-from cogwork.container.shares import ALL, Holder, Rate, Tally
+from cogwork.container.shares import ALL, NOBODYS, Holder, Rate, Tally
 from cogwork.dataplane.connection import Connection
 from cogwork.dataplane.connection_settings import ConnectionSettings
 from cogwork.dataplane.host import ListeningSide
@@ -46,7 +46,7 @@ from cogwork.sasl.mechanisms import MECHANISMS
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from cogwork.amqp.redirect import Redirect
     from cogwork.container.access import Access
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from cogwork.container.link_desk import LinkDesk
     from cogwork.container.mesh.service import MeshService
     from cogwork.container.settings import Listen
-    from cogwork.container.shares import Excess
+    from cogwork.container.shares import Excess, OwnLimits, Use
     from cogwork.container.virtual_host import VirtualHost
     from cogwork.container.workers import LinkSocket
     from cogwork.dataplane.core import Core
@@ -160,11 +160,11 @@ class Peers(ListeningSide):
         """Return the silence after which a peer counts as gone."""
         return self._limits.idle_timeout_s
 
-    def limit(self, limits: Limits) -> None:
-        """Takes over limits, for connections made from now on."""
+    def limit(self, limits: Limits, own: OwnLimits = NOBODYS) -> None:
+        """Takes over limits, for connections made from now on; `own` are those of single users."""
         self._limits = limits
         for tally in (self._connected, self._sessions, self._links):
-            tally.limit(limits)
+            tally.limit(limits, own)
         self._newcomers.most = limits.unauthenticated
         self._newcomers.most_of_source = limits.unauthenticated_per_source
         run_bytes = RUN_FRAMES * limits.max_frame_size_bytes
@@ -177,6 +177,11 @@ class Peers(ListeningSide):
             session_window_frames=limits.session_window_frames,
             idle_timeout_s=limits.idle_timeout_s,
         )
+
+    def uses(self) -> Iterator[Use]:
+        """Yields who has most connections, sessions and links, for each limit."""
+        for tally in (self._connected, self._sessions, self._links):
+            yield from tally.uses()
 
     def offer(self, capability: Symbol, told: object) -> None:
         """Tells peers that open from now on of one more thing that there is for them.

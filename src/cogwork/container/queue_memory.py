@@ -18,8 +18,9 @@ from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from cogwork.container.clients import ClientContext
+from cogwork.container.limits import Limits
 from cogwork.container.memory import resident_bytes
-from cogwork.container.shares import Holder
+from cogwork.container.shares import NOBODYS, Holder
 from cogwork.container.watermark import RELEASE_SHARE, available_bytes
 from cogwork.dataplane.queue.admission import NO_CEILING
 from cogwork.nodes.queue import QueueNode
@@ -27,11 +28,11 @@ from cogwork.nodes.queue import QueueNode
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from cogwork.container.limits import Limits
     from cogwork.container.node_shares import Makers
+    from cogwork.container.shares import OwnLimits
     from cogwork.container.virtual_host import VirtualHost
 
-__all__ = ("QueueMemory", "limit_of_each")
+__all__ = ("QueueMemory", "equal_part")
 
 MANY = 5_000
 """Of so many queues sums are made once a second: that takes some milliseconds."""
@@ -62,40 +63,49 @@ class QueueMemory:
         """Nobody waits."""
         self.held: Counter[Holder] = Counter()
         self._waiting: set[Holder] = set()
+        self._limits = Limits()
+        self._own: dict[Holder, float] = {}
         self._has_ceilings = False
         self._available_bytes = available_bytes()
         self._left_out = 0
 
-    def look(self, vhosts: Iterable[VirtualHost], limits: Limits) -> None:
+    def look(self, vhosts: Iterable[VirtualHost], limits: Limits, own: OwnLimits = NOBODYS) -> None:
         """Compare, ten times a second.
 
         Args:
             vhosts: Where the queues are.
             limits: How much of the memory they may take.
+            own: Those of single users, by their names.
         """
-        most_bytes = int(self._available_bytes * limits.queue_memory)
-        share_bytes = int(self._available_bytes * limits.queue_memory_per_user)
-        if not self._has_ceilings and 2 * resident_bytes() < min(most_bytes, share_bytes):
+        self._limits = limits
+        self._own = {
+            Holder("user", name): each.queue_memory
+            for name, each in own.items()
+            if each.queue_memory is not None
+        }
+        least = min(limits.queue_memory, limits.queue_memory_per_user, *self._own.values())
+        if not self._has_ceilings and 2 * resident_bytes() < self._available_bytes * least:
             self.held.clear()
         elif self._left_out:
             self._left_out -= 1
         else:
-            self._compare([each for vhost in vhosts for each in _queues_of(vhost)], limits)
+            self._compare([each for vhost in vhosts for each in _queues_of(vhost)])
 
-    def _compare(self, queues: list[_Queue], limits: Limits) -> None:
+    def _compare(self, queues: list[_Queue]) -> None:
         self._left_out = 9 if len(queues) > MANY else 0
         self.held.clear()
         for holder, node in queues:
             self.held[holder] += _size_bytes(node)
-        share_bytes = limit_of_each(
-            self.held,
-            int(self._available_bytes * limits.queue_memory),
-            int(self._available_bytes * limits.queue_memory_per_user),
-        )
+        part_bytes = equal_part(self.held, int(self._available_bytes * self._limits.queue_memory))
+        shares = {each: min(part_bytes, self._share_of(each)) for each in self.held}
         self._has_ceilings = False
         for holder, node in queues:
-            self._bound(node, share_bytes, self.held[holder])
-        self._tell(share_bytes)
+            self._bound(node, shares[holder], self.held[holder])
+        self._tell(shares)
+
+    def _share_of(self, holder: Holder) -> int:
+        share = self._own.get(holder, self._limits.queue_memory_per_user)
+        return int(self._available_bytes * share)
 
     def _bound(self, node: QueueNode, share_bytes: int, held_bytes: int) -> None:
         """Say how much a queue may grow; it matters before its holder has its whole share."""
@@ -108,8 +118,9 @@ class QueueMemory:
         if before and not store.is_held_up:
             store.reopen()
 
-    def _tell(self, share_bytes: int) -> None:
+    def _tell(self, shares: Mapping[Holder, int]) -> None:
         for each, held_bytes in self.held.items():
+            share_bytes = shares[each]
             if held_bytes >= share_bytes and each not in self._waiting:
                 self._waiting.add(each)
                 log.warning(
@@ -119,22 +130,23 @@ class QueueMemory:
                     held_bytes,
                     share_bytes,
                 )
-        for each in [it for it in self._waiting if self.held[it] < RELEASE_SHARE * share_bytes]:
+        for each in list(self._waiting):
+            if self.held[each] >= RELEASE_SHARE * shares.get(each, 1):
+                continue
             self._waiting.remove(each)
             log.warning("the queues of %s take messages again", each)
 
 
-def limit_of_each(held: Mapping[Holder, int], most_bytes: int, share_bytes: int) -> int:
-    """Return how much each may have: less than its share where all have too much together.
+def equal_part(held: Mapping[Holder, int], most_bytes: int) -> int:
+    """Return how much each may have: an equal part where all have too much together.
 
     Args:
         held: How much each has.
         most_bytes: What all may have together.
-        share_bytes: What one may have.
     """
     if sum(held.values()) < most_bytes:
-        return share_bytes
-    return min(share_bytes, most_bytes // max(1, sum(map(bool, held.values()))))
+        return most_bytes
+    return most_bytes // max(1, sum(map(bool, held.values())))
 
 
 def _size_bytes(node: QueueNode) -> int:

@@ -60,7 +60,9 @@ def login_ended(why: str) -> AmqpError:
 
 def _login_of(user: User) -> User:
     """Return what of a user is about who it is, and not about what it may do."""
-    return structs.replace(user, permissions=[], deny=[], groups=[], mesh=False, containers=None)
+    return structs.replace(
+        user, permissions=[], deny=[], groups=[], mesh=False, containers=None, limits=None
+    )
 
 
 def _why(name: str, *, is_gone: bool) -> str:

@@ -79,6 +79,7 @@ CONNECTION = (
     *("name", "container", "user", "peer", "listener", "vhost", "product", "since", "is_open"),
     *("sessions", "links", "bytes_in", "bytes_out", "frames_in", "frames_out"),
     *("unsent_bytes", "is_congested", "messages_in", "messages_out"),
+    *("dynamic_addresses", "held_bytes"),
 )
 SESSION = (
     *("name", "connection", "channel", "links", "unsettled"),
@@ -133,7 +134,7 @@ NODE = ("name", "address", "vhost", "kind", "status")
 USER = ("name", "origin", "login", "groups", "mesh", "problem")
 PERMISSION = ("name", "origin", "user", "group", "vhost", "address", "rights", "deny")
 VHOST = ("name", "origin", "connections", "addresses")
-LIMIT = ("name", "origin", "value", "configured")
+LIMIT = ("name", "origin", "value", "configured", "most", "holder")
 
 _DISTRIBUTIONS = {MULTICAST_CODE: "multicast", CLOSEST_CODE: "closest", BALANCED_CODE: "balanced"}
 
@@ -236,6 +237,8 @@ def connection_row(connection: Connection) -> Row:
         "is_congested": bool(wire.congested),
         "messages_in": _deliveries(connection, Role.RECEIVER),
         "messages_out": _deliveries(connection, Role.SENDER),
+        "dynamic_addresses": client.dynamic_addresses,
+        "held_bytes": wire.held_bytes,
     }
 
 

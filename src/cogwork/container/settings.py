@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct, field, structs
 
 from cogwork.amqp.redirect import Host
-from cogwork.container.limits import Count, Limits, Positive
+from cogwork.container.limits import Count, Limits, Positive, UserLimits
 from cogwork.container.mesh.settings import Link, MeshOptions
 from cogwork.container.oauth.settings import OAuth
 from cogwork.container.security.settings import SecurityLogOptions
@@ -236,6 +236,7 @@ class User(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         mesh: Whether it may be another container.
         containers: Which ones it may be, by their ids; nobody else may be those. None is any that
             is nobody else's.
+        limits: What it may have, in the place of what `[limits]` says for each user.
     """
 
     name: Text
@@ -248,6 +249,7 @@ class User(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     groups: list[Text] = []
     mesh: bool = False
     containers: Annotated[list[Text], Meta(min_length=1)] | None = None
+    limits: UserLimits | None = None
 
     def __repr__(self) -> str:
         """Shows who, never the secret: reprs end in logs."""

@@ -10,14 +10,17 @@ something is made and given up, never for a message.
 from __future__ import annotations
 
 from collections import Counter
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
-    from cogwork.container.limits import Limits
+    from cogwork.container.limits import Limits, UserLimits
 
-__all__ = ("ALL", "Bound", "Excess", "Holder", "Rate", "Tally")
+    OwnLimits = Mapping[str, UserLimits]
+
+__all__ = ("ALL", "NOBODYS", "Bound", "Excess", "Holder", "Rate", "Tally", "Use", "own_limit_name")
 
 KINDS = ("user", "source", "connection")
 """Who has a share, besides the container as a whole."""
@@ -27,6 +30,15 @@ BURST_S = 2.0
 
 QUIET_MAX = 4096
 """Above so many holders those are forgotten that have their whole burst again."""
+
+
+NOBODYS: OwnLimits = MappingProxyType({})
+"""No user has limits of its own."""
+
+
+def own_limit_name(user: str, key: str) -> str:
+    """Return what a limit of one user is called among those of the cluster."""
+    return f"user/{user}/{key}"
 
 
 class Holder(NamedTuple):
@@ -53,11 +65,27 @@ class Bound(NamedTuple):
 
     Attributes:
         most: So much.
-        key: The key of `[limits]` that says so.
+        key: The key that says so.
+        table: The table of the configuration that it is in.
     """
 
     most: int
     key: str
+    table: str = "limits"
+
+
+class Use(NamedTuple):
+    """Of those whom one limit is for, the one that has most.
+
+    Attributes:
+        key: The limit, as `cogwork limit list` names it.
+        holder: Who.
+        has: How much it has.
+    """
+
+    key: str
+    holder: Holder
+    has: int
 
 
 class Excess(NamedTuple):
@@ -79,7 +107,7 @@ class Excess(NamedTuple):
         """Say it with the limit, its value and its key."""
         return (
             f"{self.holder} has {self.has} {self.what}, which is the limit "
-            f"(limits.{self.bound.key} = {self.bound.most})"
+            f"({self.bound.table}.{self.bound.key} = {self.bound.most})"
         )
 
 
@@ -98,17 +126,28 @@ class Tally:
                 those of users, source addresses and connections begin with.
         """
         self.bounds: Mapping[str, Bound] = {}
+        self._own: Mapping[Holder, Bound] = {}
         self._what = what
         self._counts: Counter[Holder] = Counter()
 
-    def limit(self, limits: Limits) -> None:
-        """Take over the limits of what is counted."""
+    def limit(self, limits: Limits, own: OwnLimits = NOBODYS) -> None:
+        """Take over the limits of what is counted.
+
+        Args:
+            limits: Of all.
+            own: Those of single users, by their names.
+        """
         key = self._what.replace(" ", "_")
         keys = {"container": key, **{kind: f"{key}_per_{kind}" for kind in KINDS}}
         self.bounds = {
             kind: Bound(getattr(limits, key), key)
             for kind, key in keys.items()
             if hasattr(limits, key)
+        }
+        self._own = {
+            Holder("user", name): Bound(most, key, "user.limits")
+            for name, each in own.items()
+            if (most := getattr(each, key)) is not None
         }
 
     def count_of(self, holder: Holder) -> int:
@@ -120,7 +159,8 @@ class Tally:
         full = [
             Excess(each, self._what, self._counts[each], bound)
             for each in holders
-            if (bound := self.bounds.get(each.kind)) and self._counts[each] >= bound.most
+            if (bound := self._own.get(each) or self.bounds.get(each.kind))
+            and self._counts[each] >= bound.most
         ]
         return max(full, key=lambda each: each.has - each.bound.most, default=None)
 
@@ -135,6 +175,14 @@ class Tally:
             self._counts[each] -= amount
             if self._counts[each] <= 0:
                 del self._counts[each]
+
+    def uses(self) -> Iterator[Use]:
+        """Yield who has most of it, for each limit that there is for it."""
+        for kind, bound in self.bounds.items():
+            if (holder := self.largest(kind)) is not None:
+                yield Use(bound.key, holder, self._counts[holder])
+        for holder, bound in self._own.items():
+            yield Use(own_limit_name(holder.name, bound.key), holder, self._counts[holder])
 
     def largest(self, kind: str) -> Holder | None:
         """Return the holder of a kind that has most; None where none has anything."""

@@ -11,7 +11,7 @@ import pytest
 
 from cogwork.container import settings
 from cogwork.container.config import parse
-from cogwork.container.limits import Limits
+from cogwork.container.limits import Limits, UserLimits
 from cogwork.container.shape import describe
 from cogwork.router.addresses import DEFAULT_RULES
 
@@ -26,6 +26,7 @@ SECTIONS: dict[str, type[msgspec.Struct]] = {
     "`[mesh]`": settings.MeshOptions,
     "`[cluster]`": settings.Cluster,
     "`[[user]]`": settings.User,
+    "`[user.limits]`": UserLimits,
     "`[[user.permissions]]`, `[[anonymous.permissions]]`": settings.Permission,
     "`[[group]]`": settings.Group,
     "`[oauth]`": settings.OAuth,

@@ -27,6 +27,7 @@ from cogwork.cluster.declarations import (
 from cogwork.container.cluster.declared_limits import problem_of_limit
 from cogwork.container.cluster.identities import check, merged, permission_name
 from cogwork.container.cluster.kept_vhosts import KeptVhosts
+from cogwork.container.limits import UserLimits
 from cogwork.container.permissions import permissions_of
 from cogwork.container.settings import Configuration, Limits, Queue, User, Vhost
 from cogwork.container.users import hash_password
@@ -258,3 +259,19 @@ def test_a_limit_is_held_to_what_the_configuration_takes(
 ) -> None:
     assert told in problem_of_limit(name, value)
     assert bool(told) == bool(problem_of_limit(name, value))
+
+
+def test_a_users_limits_hold_for_those_of_the_file_and_what_is_not_known_is_left_aside() -> None:
+    state = raised(4)
+    add(state, LIMIT, "user/a/b/connections", {"value": 7})
+    add(state, LIMIT, "user/a/b/of-a-later-version", {"value": 7})
+    add(state, LIMIT, "user/nobody/connections", {"value": 7})
+    own = UserLimits(connections=3, queues=5)
+    configuration = Configuration(users=[User(name="a/b", limits=own), User(name="c")])
+    (first, second) = merged(configuration, state).configuration.users
+    assert first.limits == UserLimits(connections=7, queues=5)
+    assert second.limits is None
+    assert problem_of_limit("user/a/b/connections", 7) == ""
+    assert "connections cannot be 0" in problem_of_limit("user/a/b/connections", 0)
+    assert "unknown limit 'conections'" in problem_of_limit("user/a/conections", 7)
+    assert "unknown limit 'user/a'" in problem_of_limit("user/a", 7)

@@ -14,9 +14,15 @@ from typing import TYPE_CHECKING, cast
 from msgspec import structs
 
 from cogwork.cluster.declarations import LIMIT, PERMISSION, USER, VHOST
-from cogwork.container.cluster.declared_limits import declared_limits, problem_of_limit
+from cogwork.container.cluster.declared_limits import (
+    declared_limits,
+    declared_user_limits,
+    problem_of_limit,
+)
 from cogwork.container.cluster.identities import merged, permission_name, with_vhosts
 from cogwork.container.cluster.kept_vhosts import KeptVhosts
+from cogwork.container.limits import UserLimits
+from cogwork.container.shares import own_limit_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -203,6 +209,23 @@ class DeclaredIdentities:
                 "value": declared.get(name, configured),
                 "configured": configured,
             }
+        yield from self._user_limits()
+
+    def _user_limits(self) -> Iterator[Row]:
+        """Yield the limits of single users."""
+        declared = declared_user_limits(self._replication.cluster.declarations)
+        own = {each.name: each.limits for each in self._configuration().users}
+        for user in self.merge(self._configuration()).users:
+            file = own.get(user.name)
+            for key in UserLimits.__struct_fields__:
+                value = getattr(user.limits, key, None)
+                if value is not None:
+                    yield {
+                        "name": own_limit_name(user.name, key),
+                        "origin": "cluster" if key in declared.get(user.name, ()) else "file",
+                        "value": value,
+                        "configured": getattr(file, key, None),
+                    }
 
     def origin_of_vhost(self, name: str) -> str:
         """Return where a virtual host was declared: `file` or `cluster`."""

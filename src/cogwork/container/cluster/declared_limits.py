@@ -13,14 +13,23 @@ import msgspec
 from msgspec import structs
 
 from cogwork.cluster.declarations import LIMIT
-from cogwork.container.limits import Limits
+from cogwork.container.limits import Limits, UserLimits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from cogwork.cluster.declarations import Declarations, Value
+    from cogwork.container.settings import User
 
-__all__ = ("VALUE_MAX", "declared_limits", "problem_of_limit", "problem_of_value", "with_limits")
+__all__ = (
+    "VALUE_MAX",
+    "declared_limits",
+    "declared_user_limits",
+    "problem_of_limit",
+    "problem_of_value",
+    "with_limits",
+    "with_user_limits",
+)
 
 VALUE_MAX = 2.0**63
 
@@ -37,16 +46,29 @@ def problem_of_limit(name: str, value: object) -> str:
     """Say what is wrong with a limit, as this version knows them; empty where nothing is.
 
     Args:
-        name: Its key in `[limits]`.
+        name: Its key in `[limits]`, or `user/NAME/KEY` for one of a single user.
         value: What it is to be.
     """
-    known = Limits.__struct_fields__
+    user, key = _parted(name)
+    return _problem(key, value, Limits if user is None else UserLimits)
+
+
+def _parted(name: str) -> tuple[str | None, str]:
+    """Return the user whose limit a name is, if it is one's, and the key of the limit."""
+    if not name.startswith("user/") or name.count("/") < 2:
+        return None, name
+    user, _, key = name.removeprefix("user/").rpartition("/")
+    return user, key
+
+
+def _problem(name: str, value: object, table: type[Limits | UserLimits]) -> str:
+    known = table.__struct_fields__
     if name not in known:
         close = difflib.get_close_matches(name, known, n=1)
         hint = f"; did you mean {close[0]}?" if close else ""
         return f"unknown limit {name!r:.80} (expected one of {', '.join(known)}{hint})"
     try:
-        msgspec.convert({name: value}, Limits)
+        msgspec.convert({name: value}, table)
     except msgspec.ValidationError as error:
         return f"{name} cannot be {value!r:.80}: {error}"
     return ""
@@ -55,7 +77,26 @@ def problem_of_limit(name: str, value: object) -> str:
 def declared_limits(declarations: Declarations) -> dict[str, Value]:
     """Return the limits that the cluster has declared, and that this version can take."""
     values = {each.name: each.options.get("value") for each in declarations.all(LIMIT)}
-    return {name: value for name, value in values.items() if not problem_of_limit(name, value)}
+    return {name: value for name, value in values.items() if not _problem(name, value, Limits)}
+
+
+def declared_user_limits(declarations: Declarations) -> dict[str, dict[str, Value]]:
+    """Return those of single users: by the user's name, and then by key."""
+    found: dict[str, dict[str, Value]] = {}
+    for each in declarations.all(LIMIT):
+        user, key = _parted(each.name)
+        value = each.options.get("value")
+        if user is not None and value is not None and not _problem(key, value, UserLimits):
+            found.setdefault(user, {})[key] = value
+    return found
+
+
+def with_user_limits(user: User, declared: Mapping[str, Value] | None) -> User:
+    """Return a user with the limits that the cluster has declared for it."""
+    if not declared:
+        return user
+    own = {} if user.limits is None else structs.asdict(user.limits)
+    return structs.replace(user, limits=msgspec.convert({**own, **declared}, UserLimits))
 
 
 def with_limits(limits: Limits, declared: Mapping[str, Value]) -> Limits:

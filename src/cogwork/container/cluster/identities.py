@@ -16,8 +16,10 @@ from cogwork.cluster.declarations import LIMIT, PERMISSION, USER, VHOST
 from cogwork.container.checks import problem_of_permission, problem_of_user, problem_of_vhost
 from cogwork.container.cluster.declared_limits import (
     declared_limits,
+    declared_user_limits,
     problem_of_value,
     with_limits,
+    with_user_limits,
 )
 from cogwork.container.permissions import permissions_of_anonymous
 from cogwork.container.settings import Group, Permission, User, Vhost
@@ -156,7 +158,8 @@ def merged(configuration: Configuration, declarations: Declarations) -> Merged:
     configuration = structs.replace(configuration, limits=limits)
     own = {user.name for user in configuration.users}
     declared = declarations.all(USER)
-    if not declared and not declarations.all(PERMISSION):
+    limited = declared_user_limits(declarations)
+    if not declared and not declarations.all(PERMISSION) and not limited:
         return Merged(configuration, [])
     users = [*configuration.users]
     users += [_user(each.name, each.options) for each in declared if each.name not in own]
@@ -170,7 +173,9 @@ def merged(configuration: Configuration, declarations: Declarations) -> Merged:
     )
     made = structs.replace(
         configuration,
-        users=[_with(user, "user", granted) for user in users],
+        users=[
+            with_user_limits(_with(user, "user", granted), limited.get(user.name)) for user in users
+        ],
         groups=[_with(group, "group", granted) for group in groups.values()],
         anonymous=anonymous,
     )
