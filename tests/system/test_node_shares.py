@@ -5,6 +5,7 @@ The attackers come from other addresses of the loopback network than the honest 
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,8 +19,6 @@ from .stories import eventually, story
 from .test_shares import limited, told_users
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from cogwork.container.container import Container
 
 SOURCE_QUEUES = "source '127.0.0.2' has 3 queues, which is the limit (limits.queues_per_source = 3)"
@@ -165,6 +164,34 @@ async def test_requests_and_messages_that_make_too_many_a_second_are_refused() -
         with pytest.raises(cogwork.LinkRefused, match="makes too many queues and streams"):
             await client.publish("queue/b", b"x")
         await client.publish("queue/a", b"x")
+
+
+@story
+async def test_queues_on_disk_take_no_descriptors_until_a_share_ends(tmp_path: Path) -> None:
+    """Nor do streams: they share the write-ahead log."""
+    limits = "queues_per_source = 40\nstreams_per_source = 20"
+    async with (
+        limited(limits, top=f'data_dir = "{tmp_path}"') as container,
+        undisturbed(container.endpoints[0]),
+        cogwork.connect(container.endpoints[0]) as client,
+    ):
+        await create(client, "queue/first", durability="disk")
+        await create(client, "stream/first")
+        before = open_files()
+        for number in range(39):
+            await create(client, f"queue/{number}", durability="disk")
+            await client.publish(f"queue/{number}", b"x")
+        for number in range(19):
+            await create(client, f"stream/{number}")
+            await client.publish(f"stream/{number}", b"x")
+        for kind in ("queue", "stream"):
+            with pytest.raises(cogwork.LinkRefused, match=f"limits.{kind}s_per_source"):
+                await create(client, f"{kind}/one-more")
+        assert open_files() - before < 10
+
+
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 async def create(client: cogwork.Mesh, *names: str, **options: object) -> None:
