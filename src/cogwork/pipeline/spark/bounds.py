@@ -78,7 +78,9 @@ class StreamBounds:
 
     def _made_client(self) -> ArrowClient:
         tls = self._options.certificates.context()
-        return ArrowClient(self._options.url, timeout_s=self._timeout_s, tls=tls)
+        return ArrowClient(
+            self._options.url, timeout_s=self._timeout_s, tls=tls, token=self._options.token
+        )
 
     def _ask(self) -> dict[str, Bounds]:
         pattern = self._options.pattern

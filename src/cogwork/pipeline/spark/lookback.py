@@ -82,7 +82,9 @@ class Lookback:
         try:
             options = self._options
             tls = options.certificates.context()
-            with ArrowClient(options.url, timeout_s=options.timeout_s, tls=tls) as client:
+            with ArrowClient(
+                options.url, timeout_s=options.timeout_s, tls=tls, token=options.token
+            ) as client:
                 end = client.bounds(stream).next
                 start = min(end, client.offset_at(stream, max(0, since_us)))
                 while start < end:

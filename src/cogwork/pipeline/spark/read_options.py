@@ -12,6 +12,7 @@ from cogwork.pipeline.spark.words import (
     CERTIFICATES,
     EARLIEST,
     LATEST,
+    TOKEN_FILE,
     certificates_in,
     count_in,
     known_only,
@@ -20,12 +21,14 @@ from cogwork.pipeline.spark.words import (
     size_in,
     stream_name,
     time_us_in,
+    token_in,
     truth_in,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from cogwork.client.tokens import TokenFile
     from cogwork.pipeline.spark.json_times import Zone
 
 __all__ = ("Place", "ReadOptions", "read_options")
@@ -46,6 +49,7 @@ KNOWN = (
     "pushdown",
     "timeZone",
     *CERTIFICATES,
+    TOKEN_FILE,
 )
 
 TIMEOUT_S = 120
@@ -89,6 +93,7 @@ class ReadOptions:
         pushes_down: Whether filters narrow what is read.
         zone: The time zone of timestamps in JSON that name none.
         certificates: For TLS; the files are read wherever a connection is made.
+        token: Reads the token to log in by, wherever a connection is made; None without.
     """
 
     url: str = field(repr=False)  # may have a password in it
@@ -104,6 +109,7 @@ class ReadOptions:
     pushes_down: bool = False
     zone: Zone = 0
     certificates: Certificates = NONE
+    token: TokenFile | None = None
 
 
 def read_options(options: Mapping[str, str], *, is_streaming: bool) -> ReadOptions:
@@ -143,6 +149,7 @@ def read_options(options: Mapping[str, str], *, is_streaming: bool) -> ReadOptio
         pushes_down=truth_in(given, "pushdown", default=False),
         zone=_zone_in(given),
         certificates=certificates_in(given),
+        token=token_in(given),
     )
 
 

@@ -206,7 +206,7 @@ class RowPublisher:
         until_s = asyncio.get_running_loop().time() + self._options.timeout_s
         tls = self._options.certificates.context()
         while self._mesh is None:
-            mesh = Mesh([self._options.url], Options(tls=tls))
+            mesh = Mesh([self._options.url], Options(tls=tls, token=self._options.token))
             try:
                 self._mesh = await mesh.__aenter__()
             except AuthenticationError:

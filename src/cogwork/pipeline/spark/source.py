@@ -169,7 +169,9 @@ def read_range(
     keep_loaded()
     wanted = partition.range
     tls = options.certificates.context()
-    with ArrowClient(options.url, timeout_s=options.timeout_s, tls=tls) as client:
+    with ArrowClient(
+        options.url, timeout_s=options.timeout_s, tls=tls, token=options.token
+    ) as client:
         while wanted.start < wanted.end:
             try:
                 for batch in client.read(*wanted, columns):

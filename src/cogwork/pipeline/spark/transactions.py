@@ -171,7 +171,7 @@ def earlier_of(
     since_us = max(0, int((now_s() - options.lookback_s) * 1e6))
     try:
         timeout_s = min(FIRST_TIMEOUT_S, options.timeout_s)
-        with ArrowClient(options.url, timeout_s=timeout_s, tls=tls) as client:
+        with ArrowClient(options.url, timeout_s=timeout_s, tls=tls, token=options.token) as client:
             found = dict(_rows_of(client, stream, since_us, numbers))
     except UnknownStream:  # each task will say so
         return None

@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from cogwork.client.certificates import Certificates
+from cogwork.client.tokens import TokenFile
+from cogwork.client.url import endpoints_of
 from cogwork.pipeline.spark.errors import OptionError
 
 if TYPE_CHECKING:
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = (
     "CERTIFICATES",
+    "TOKEN_FILE",
     "certificates_in",
     "count_in",
     "known_only",
@@ -23,6 +26,7 @@ __all__ = (
     "size_in",
     "stream_name",
     "time_us_in",
+    "token_in",
     "truth_in",
 )
 
@@ -31,6 +35,7 @@ LATEST = -1
 """What Kafka's connector writes for them in JSON."""
 
 CERTIFICATES = ("tlsCaFile", "tlsCertFile", "tlsKeyFile")
+TOKEN_FILE = "tokenFile"  # the name of an option
 
 NUMBER_MAX = 2**63 - 1
 """What Spark's longs hold, and so an offset."""
@@ -70,6 +75,22 @@ def certificates_in(options: Mapping[str, str]) -> Certificates:
     if found.key_file is not None and found.cert_file is None:
         raise OptionError("tlsKeyFile needs tlsCertFile, the certificate that the key is of")
     return found
+
+
+def token_in(options: Mapping[str, str]) -> TokenFile | None:
+    """Reads which file holds the token to log in by; it is opened where a connection is made.
+
+    Raises:
+        OptionError: There is no name in it, or a password beside it.
+    """
+    name = options.get(TOKEN_FILE)
+    if name is None:
+        return None
+    if not name:
+        raise OptionError(f"{TOKEN_FILE} names no file")
+    if any(each.password for each in endpoints_of(options.get("url", ""))):
+        raise OptionError(f"{TOKEN_FILE} and a password in the url: use one of them")
+    return TokenFile(name)
 
 
 def count_in(options: Mapping[str, str], name: str) -> int | None:

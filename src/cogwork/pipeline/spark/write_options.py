@@ -10,16 +10,20 @@ from cogwork.pipeline.spark.errors import OptionError
 from cogwork.pipeline.spark.words import (
     CERTIFICATES,
     STREAMS,
+    TOKEN_FILE,
     certificates_in,
     count_in,
     known_only,
     names_in,
+    token_in,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pyspark.sql.types import StructType
+
+    from cogwork.client.tokens import TokenFile
 
 __all__ = ("COLUMNS", "STREAMS", "WriteOptions", "check_rows", "is_stream", "write_options")
 
@@ -28,6 +32,7 @@ KNOWN = (
     "timeoutSeconds",
     "queryName",
     *CERTIFICATES,
+    TOKEN_FILE,
 )
 
 COLUMNS = {
@@ -61,6 +66,7 @@ class WriteOptions:
         lookback_s: How far back to look for rows that are there.
         timeout_s: How long to go on trying where rows are not taken.
         certificates: For TLS; the files are read wherever a connection is made.
+        token: Reads the token to log in by, wherever a connection is made; None without.
     """
 
     url: str = field(repr=False)  # may have a password in it
@@ -71,6 +77,7 @@ class WriteOptions:
     lookback_s: int = LOOKBACK_S
     timeout_s: int = TIMEOUT_S
     certificates: Certificates = NONE
+    token: TokenFile | None = None
 
 
 def write_options(
@@ -98,6 +105,7 @@ def write_options(
         lookback_s=count_in(options, "idempotencySeconds") or LOOKBACK_S,
         timeout_s=count_in(options, "timeoutSeconds") or TIMEOUT_S,
         certificates=certificates_in(options),
+        token=token_in(options),
     )
     check_rows(found, {field.name: field.dataType.simpleString() for field in schema.fields})
     _check_identity(found, is_streaming=is_streaming)
