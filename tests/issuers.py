@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from jwt import algorithms
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Callable, Iterator
 
 ISSUER = "https://login.example.org/"
@@ -63,7 +64,7 @@ class JwksServer:
         answer: Writes the answer.
     """
 
-    def __init__(self, document: bytes) -> None:
+    def __init__(self, document: bytes, tls: ssl.SSLContext | None = None) -> None:
         self.asked = 0
         self.answer: Callable[[BaseHTTPRequestHandler], None] = saying(document)
         outer = self
@@ -77,7 +78,10 @@ class JwksServer:
                 pass
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}/jwks.json"
+        scheme = "http" if tls is None else "https"
+        if tls is not None:
+            self.server.socket = tls.wrap_socket(self.server.socket, server_side=True)
+        self.url = f"{scheme}://127.0.0.1:{self.server.server_port}/jwks.json"
 
 
 def saying(
@@ -96,9 +100,9 @@ def saying(
 
 
 @contextmanager
-def jwks_server(document: bytes) -> Iterator[JwksServer]:
-    """Runs a server in a thread."""
-    made = JwksServer(document)
+def jwks_server(document: bytes, tls: ssl.SSLContext | None = None) -> Iterator[JwksServer]:
+    """Runs a server in a thread; by https with a context."""
+    made = JwksServer(document, tls)
     thread = threading.Thread(target=made.server.serve_forever, args=(0.05,), daemon=True)
     thread.start()
     try:

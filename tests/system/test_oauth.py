@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 import time
 from contextlib import asynccontextmanager
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import trustme
 from issuers import AUDIENCE, ISSUER, Issuer, JwksServer, jwks_server, saying
 
 import cogwork
@@ -229,6 +231,34 @@ async def test_keys_that_are_away_let_nobody_in_but_those_that_are_in(
         async with cogwork.connect(url) as root:
             await root.publish("queue/a", 1)
         assert stage.server.asked == 1
+
+
+@story
+async def test_keys_come_by_https_from_whom_an_own_authority_vouches_for(
+    issuer: Issuer, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    authority, other = trustme.CA(), trustme.CA()
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    other.cert_pem.write_to_path(tmp_path / "other.pem")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    with jwks_server(issuer.jwks(), context) as server:
+        async with linked() as mesh:
+            stage = Stage(mesh, issuer, server)
+            await mesh.start("a", configuration=stage.rules(ca=f'"{tmp_path / "ca.pem"}"'))
+            ann = await stage.client(issuer.token(scope=WRITE))
+            await ann.publish("queue/ann", 1)
+            assert server.asked == 1
+            for name, more in (("b", {"ca": f'"{tmp_path / "other.pem"}"'}), ("c", {})):
+                caplog.clear()
+                await mesh.start(name, configuration=stage.rules(**more))
+                url = mesh.containers[name].endpoints[0]
+                with pytest.raises(cogwork.ConnectError, match="it cannot check now; try again"):
+                    await cogwork.connect(url, token=issuer.token()).__aenter__()
+                assert "certificate" in caplog.text
+                assert "no token can be checked" in caplog.text
+            assert server.asked == 1
+            assert ann.connections == 1
 
 
 @story
