@@ -33,21 +33,28 @@ def available_bytes(root: Path = CGROUP, own: Path = Path("/proc/self/cgroup")) 
     """Return how much memory the process may have: the machine's, or less by its control groups.
 
     Args:
-        root: Where control groups are mounted, of version 2.
-        own: Names the one of this process.
+        root: Where control groups are mounted, of version 2 or of version 1.
+        own: Names those of this process.
     """
     found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     try:
         lines = own.read_text().splitlines()
     except OSError:
         return found
-    path = next((line[3:] for line in lines if line.startswith("0::")), "/").lstrip("/")
-    group = root / path
-    for each in (group, *group.parents):
-        try:
-            found = min(found, int((each / "memory.max").read_text()))
-        except (OSError, ValueError):  # no such file, or no limit there: `max`
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if not controllers:
+            group, name = root, "memory.max"
+        elif "memory" in controllers.split(","):
+            group, name = root / "memory", "memory.limit_in_bytes"
+        else:
             continue
+        below = group / path.lstrip("/")
+        for each in (below, *below.parents):
+            try:
+                found = min(found, int((each / name).read_text()))
+            except (OSError, ValueError):  # no such file, or no limit there: `max`
+                continue
     return found
 
 

@@ -29,6 +29,16 @@ def test_the_least_limit_of_the_control_groups_holds(
     assert available_bytes(tmp_path, own) == expected * MIB
 
 
+@pytest.mark.parametrize("controllers", ["memory", "cpu,memory"])
+def test_control_groups_of_version_1_have_limits_too(tmp_path: Path, controllers: str) -> None:
+    (tmp_path / "memory" / "a" / "b").mkdir(parents=True)
+    (tmp_path / "memory" / "memory.limit_in_bytes").write_text(f"{2**63 - 4096}\n")
+    (tmp_path / "memory" / "a" / "memory.limit_in_bytes").write_text(f"{200 * MIB}\n")
+    own = tmp_path / "cgroup"
+    own.write_text(f"5:cpuset:/x\n4:{controllers}:/a/b\n1:name=systemd:/x:y\n0::/z\n")
+    assert available_bytes(tmp_path, own) == 200 * MIB
+
+
 def test_the_machines_memory_holds_where_there_is_no_control_group(tmp_path: Path) -> None:
     assert available_bytes(tmp_path, tmp_path / "none") > 64 * MIB
 
