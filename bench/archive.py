@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import cogwork
-from cogwork.cli.servers.process import free_ports
+from cogwork.bench.servers.process import free_ports
 from cogwork.client import Retry
 from cogwork.client.management import manage
 from cogwork.pipeline.archive import Archive, Archiver, Settings

@@ -25,7 +25,7 @@ from parties import children, tree_cpu_s
 
 import cogwork
 from cogwork import sync
-from cogwork.cli.loadgen.usage import ProcessUsage
+from cogwork.bench.usage import ProcessUsage
 from cogwork.client import Message
 from cogwork.io.time_slice import set_time_slice
 from cogwork.pipeline.arrow import ArrowClient

@@ -31,9 +31,9 @@ from cogwork.amqp.frames import AMQP_HEADER
 from cogwork.amqp.performatives import Attach, Begin, Flow, Open, Role, encode_performative
 from cogwork.amqp.terminus import Source, Target
 from cogwork.amqp.types import Symbol
-from cogwork.cli.loadgen.usage import ProcessUsage
-from cogwork.cli.manager import Manager
-from cogwork.cli.servers.process import free_ports
+from cogwork.bench.servers.process import free_ports
+from cogwork.bench.usage import ProcessUsage
+from cogwork.cli.management.manager import Manager
 from cogwork.dataplane.encoding.codec import encode
 
 if TYPE_CHECKING:

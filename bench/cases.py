@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, Final
 from routes import RawRelay, TlsRelay
 from server import Server
 
-from cogwork.cli.loadgen.scenarios import Load, run_scenario
+from cogwork.bench.scenarios import Load, run_scenario
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
-    from cogwork.cli.loadgen.measure import Result
+    from cogwork.bench.measure import Result
 
 __all__ = ("CASES", "CPU", "P50_RATIO", "Case", "Figure", "Sample", "cpu_of", "sample_of")
 

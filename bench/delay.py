@@ -37,12 +37,12 @@ from replicated import BURST, LATENCY_RATE, STREAM, delayed, spread
 from voters import served
 
 import cogwork
-from cogwork.cli.servers.process import Missing
+from cogwork.bench.servers.process import Missing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from cogwork.cli.servers.etcd import EtcdServer
+    from cogwork.bench.servers.etcd import EtcdServer
 
 QUORUM = Path(__file__).parent / "build" / "quorum"
 SIZE_BYTES = 100

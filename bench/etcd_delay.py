@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 import grpc
 
-from cogwork.cli.servers.etcd import EtcdServer
+from cogwork.bench.servers.etcd import EtcdServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

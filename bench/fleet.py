@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from server import ServerError
 
-from cogwork.cli.loadgen.measure import Broker
-from cogwork.cli.loadgen.usage import ProcessUsage
-from cogwork.cli.manager import Manager
-from cogwork.cli.servers.process import free_ports
+from cogwork.bench.measure import Broker
+from cogwork.bench.servers.process import free_ports
+from cogwork.bench.usage import ProcessUsage
+from cogwork.cli.management.manager import Manager
 from cogwork.client import ClientError, Retry, connect
 
 if TYPE_CHECKING:

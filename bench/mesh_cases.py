@@ -21,9 +21,9 @@ from mesh_stall import FASTER, HELD, stall
 from routes import RawRelay
 from server import DEFAULT_COMMAND, Server
 
-from cogwork.cli.loadgen.jobs import ConsumerJob, ProducerJob
-from cogwork.cli.loadgen.measure import Broker, Result, Transit, measure
-from cogwork.cli.loadgen.scenarios import Load, run_scenario
+from cogwork.bench.jobs import ConsumerJob, ProducerJob
+from cogwork.bench.measure import Broker, Result, Transit, measure
+from cogwork.bench.scenarios import Load, run_scenario
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

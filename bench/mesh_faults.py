@@ -9,7 +9,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 import cogwork
-from cogwork.cli.loadgen.url import PeerError
+from cogwork.bench.url import PeerError
 from cogwork.client import ClientError
 
 if TYPE_CHECKING:

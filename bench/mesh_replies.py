@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 import cogwork
 from cogwork.amqp.performatives import Flow, Transfer
-from cogwork.cli.loadgen.peer import WINDOW, Link, Peer, dial
-from cogwork.cli.loadgen.url import Url
+from cogwork.bench.peer import WINDOW, Link, Peer, dial
+from cogwork.bench.url import Url
 
 if TYPE_CHECKING:
     from fleet import Fleet

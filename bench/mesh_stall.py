@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final
 
-from cogwork.cli.loadgen.crew import Crew, Worker
-from cogwork.cli.loadgen.jobs import ConsumerJob, ProducerJob
+from cogwork.bench.crew import Crew, Worker
+from cogwork.bench.jobs import ConsumerJob, ProducerJob
 
 if TYPE_CHECKING:
     from fleet import Fleet

@@ -17,7 +17,7 @@ from typing import Final
 import click
 from server import DEFAULT_COMMAND, Server
 
-from cogwork.cli.loadgen.scenarios import Load, run_scenario
+from cogwork.bench.scenarios import Load, run_scenario
 
 _MUST: Final = 200_000
 _MILLION: Final = 1_000_000

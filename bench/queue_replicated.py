@@ -22,10 +22,10 @@ import click
 from voters import NAMES, served
 
 import cogwork
-from cogwork.cli.loadgen.measure import Broker
-from cogwork.cli.loadgen.scenarios import Load, run_scenario
-from cogwork.cli.loadgen.usage import ProcessUsage
-from cogwork.cli.manager import Manager
+from cogwork.bench.measure import Broker
+from cogwork.bench.scenarios import Load, run_scenario
+from cogwork.bench.usage import ProcessUsage
+from cogwork.cli.management.manager import Manager
 
 _MUST: Final = 100_000
 _MILLION: Final = 1_000_000

@@ -45,8 +45,8 @@ from typing import TYPE_CHECKING, Any
 from voters import LOOKED_S, NAMES, Subscribers, served
 
 import cogwork
-from cogwork.cli.loadgen.crew import Crew
-from cogwork.cli.loadgen.jobs import ConsumerJob, ProducerJob
+from cogwork.bench.crew import Crew
+from cogwork.bench.jobs import ConsumerJob, ProducerJob
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

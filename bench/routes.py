@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from cogwork.cli.loadgen.url import PeerError
-from cogwork.cli.loadgen.usage import ProcessUsage
+from cogwork.bench.url import PeerError
+from cogwork.bench.usage import ProcessUsage
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from bench_proton import proton_client, proton_service
 
 import cogwork
-from cogwork.cli.loadgen.usage import ProcessUsage
+from cogwork.bench.usage import ProcessUsage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -21,7 +21,7 @@ from mesh_cases import MESH_CASES
 from report import Line, Measured, Table, write_table
 from server import DEFAULT_COMMAND, ServerError
 
-from cogwork.cli.loadgen.url import PeerError
+from cogwork.bench.url import PeerError
 from cogwork.client import ClientError
 
 _PAGE: Final = Path(__file__).parent.parent / "docs" / "performance.md"

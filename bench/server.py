@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final, Self
 
 import trustme
 
-from cogwork.cli.loadgen.measure import Broker
-from cogwork.cli.loadgen.usage import ProcessUsage
-from cogwork.cli.servers.process import free_ports
+from cogwork.bench.measure import Broker
+from cogwork.bench.servers.process import free_ports
+from cogwork.bench.usage import ProcessUsage
 
 if TYPE_CHECKING:
     from types import TracebackType

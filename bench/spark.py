@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 
 from parties import children, own_cpu_s, since, tree_cpu_s
 
-from cogwork.cli.servers.process import free_ports
+from cogwork.bench.servers.process import free_ports
 from cogwork.pipeline.spark.session import local_session
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import cogwork
 from cogwork.amqp.performatives import Role, SenderSettleMode
 from cogwork.amqp.terminus import Source, Target
-from cogwork.cli.servers.process import free_ports
+from cogwork.bench.servers.process import free_ports
 from cogwork.client.link_end import LinkEnd
 from cogwork.client.stream_start import start_filters, start_of
 from cogwork.dataplane.addresses.drain import Drain

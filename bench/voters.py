@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import cogwork
-from cogwork.cli.loadgen.usage import ProcessUsage
-from cogwork.cli.servers.process import free_ports
+from cogwork.bench.servers.process import free_ports
+from cogwork.bench.usage import ProcessUsage
 from cogwork.log.errors import LogError
 from cogwork.log.file_header import HEADER_BYTES, FileHeader
 from cogwork.log.mark import LOG_GROUP

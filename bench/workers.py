@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 import click
 import msgspec
 
-from cogwork.cli.loadgen.measure import Broker
-from cogwork.cli.loadgen.scenarios import Load, run_scenario
-from cogwork.cli.loadgen.usage import ProcessUsage
+from cogwork.bench.measure import Broker
+from cogwork.bench.scenarios import Load, run_scenario
+from cogwork.bench.usage import ProcessUsage
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import zmq
 
-from cogwork.cli.loadgen.usage import ProcessUsage
+from cogwork.bench.usage import ProcessUsage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

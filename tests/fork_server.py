@@ -21,7 +21,11 @@ from typing import Any
 
 from cogwork.cli.main import main as run
 
-MODULES = ("cogwork.cli.serve", "cogwork.cli.receive", "cogwork.cli.send")
+MODULES = (
+    "cogwork.cli.commands.serve",
+    "cogwork.cli.commands.receive",
+    "cogwork.cli.commands.send",
+)
 
 REQUEST_BYTES_MAX = 1 << 18
 STANDARD = 3

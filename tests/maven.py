@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from alone import alone
 
-from cogwork.cli.servers.process import Missing, program
+from cogwork.bench.servers.process import Missing, program
 
 if TYPE_CHECKING:
     from pathlib import Path

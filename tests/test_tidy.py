@@ -37,6 +37,7 @@ LAYERS = (
     "nodes",
     "io",
     "container",
+    "bench",
     "cli",
 )
 """Lower ones first: a declaration file takes declarations from its own layer or a lower one."""

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from plan import NOTIFICATIONS
 
+from cogwork.bench.servers.process import free_ports
 from cogwork.cli.main import run
-from cogwork.cli.servers.process import free_ports
 
 NAMES = ("north", "south", "west")
 READY_S = 60.0

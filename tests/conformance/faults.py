@@ -20,7 +20,7 @@ from cogwork.plugin.engine.errors import Busy, Unavailable, Unknown
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from cogwork.cli.servers.process import Server
+    from cogwork.bench.servers.process import Server
     from cogwork.plugin.engine.contract import Engine, EngineHost
 
 

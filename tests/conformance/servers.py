@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 import pytest
 
-from cogwork.cli.servers.process import Missing, Server
+from cogwork.bench.servers.process import Missing, Server
 from cogwork.plugin.engine.contract import EngineContext
 
 from .faults import survive_the_leader

@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("aiohttp", reason="the extra [etcd] is not installed")
 
-from cogwork.cli.servers.etcd import EtcdServer
+from cogwork.bench.servers.etcd import EtcdServer
 from cogwork.engines.etcd import EtcdHost
 from cogwork.plugin.conformance.engines import EngineConformance
 from cogwork.plugin.engine.durability import Durability

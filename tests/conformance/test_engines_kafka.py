@@ -15,7 +15,7 @@ pytest.importorskip("confluent_kafka", reason="the extra [kafka] is not installe
 
 from confluent_kafka import Producer
 
-from cogwork.cli.servers.kafka import KafkaServer
+from cogwork.bench.servers.kafka import KafkaServer
 from cogwork.engines.kafka.host import KafkaHost
 from cogwork.plugin.conformance.engines import EngineConformance
 from cogwork.plugin.engine.batch import Batch

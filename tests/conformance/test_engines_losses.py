@@ -13,9 +13,9 @@ pytest.importorskip("redis", reason="the extra [redis] is not installed")
 
 from redis.asyncio import Redis
 
-from cogwork.cli.servers.nats import NatsServer
-from cogwork.cli.servers.process import Missing, Server
-from cogwork.cli.servers.redis import RedisServer
+from cogwork.bench.servers.nats import NatsServer
+from cogwork.bench.servers.process import Missing, Server
+from cogwork.bench.servers.redis import RedisServer
 from cogwork.engines.nats import NatsHost
 from cogwork.engines.redis import RedisHost
 from cogwork.plugin.engine.batch import Batch

@@ -12,7 +12,7 @@ pytest.importorskip("nats", reason="the extra [nats] is not installed")
 
 import nats
 
-from cogwork.cli.servers.nats import NatsServer
+from cogwork.bench.servers.nats import NatsServer
 from cogwork.engines.nats import NatsHost
 from cogwork.engines.shared.server import Gone
 from cogwork.plugin.conformance.engines import EngineConformance

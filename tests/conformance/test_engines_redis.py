@@ -11,7 +11,7 @@ pytest.importorskip("redis", reason="the extra [redis] is not installed")
 
 from redis.asyncio import Redis
 
-from cogwork.cli.servers.redis import RedisServer
+from cogwork.bench.servers.redis import RedisServer
 from cogwork.engines.redis import RedisHost
 from cogwork.plugin.conformance.engines import EngineConformance
 from cogwork.plugin.engine.batch import Batch

@@ -11,7 +11,7 @@ pytest.importorskip("redis", reason="the extra [redis] is not installed")
 
 from redis.asyncio import Redis
 
-from cogwork.cli.servers.redis import RedisServer
+from cogwork.bench.servers.redis import RedisServer
 from cogwork.engines.redis.reader import RedisReader
 from cogwork.engines.shared.entry import Kind, pack_batches
 from cogwork.engines.shared.head import Head

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import trustme
 
-from cogwork.cli.servers.process import free_ports
+from cogwork.bench.servers.process import free_ports
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

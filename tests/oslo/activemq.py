@@ -6,7 +6,7 @@ from pathlib import Path
 
 from maven import resolved
 
-from cogwork.cli.servers.process import Server, program
+from cogwork.bench.servers.process import Server, program
 
 VERSION = "6.1.6"
 """Runs on Java 17 and newer."""

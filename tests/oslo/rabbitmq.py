@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 from typing import ClassVar
 
-from cogwork.cli.servers.process import Missing, Server
+from cogwork.bench.servers.process import Missing, Server
 
 SCRIPT = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
 """Debian's own wrapper would change the user, and take none of the variables."""

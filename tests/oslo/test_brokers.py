@@ -21,12 +21,12 @@ from test_upstream import SKIPPED
 from upstream_shares import Share, run
 
 import cogwork
-from cogwork.cli.servers.process import Missing
+from cogwork.bench.servers.process import Missing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cogwork.cli.servers.process import Server
+    from cogwork.bench.servers.process import Server
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of its executors
 

@@ -21,7 +21,7 @@ from oslo_messaging.exceptions import ConfigurationError
 from system.meshes import Member, linked, meshed
 from system.served import within
 
-from cogwork.cli.servers.process import free_ports
+from cogwork.bench.servers.process import free_ports
 from cogwork.oslo.driver import Driver
 from cogwork.oslo.errors import CallInterrupted, NotDelivered
 

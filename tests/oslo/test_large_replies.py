@@ -10,7 +10,7 @@ import pytest
 from helpers import client, rpc
 from system.meshes import Member
 
-from cogwork.cli.servers.process import free_ports
+from cogwork.bench.servers.process import free_ports
 
 if TYPE_CHECKING:
     from pathlib import Path

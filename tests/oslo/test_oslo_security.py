@@ -12,7 +12,7 @@ import trustme
 from cryptography.hazmat.primitives import serialization
 from helpers import client, rpc
 
-from cogwork.cli.servers.process import free_ports
+from cogwork.bench.servers.process import free_ports
 from cogwork.container.users import hash_password
 from cogwork.sasl.verifier import make_verifier
 from cogwork.testing import TestContainer

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-from cogwork.cli.servers.process import free_ports
+from cogwork.bench.servers.process import free_ports
 
 if TYPE_CHECKING:
     from pathlib import Path

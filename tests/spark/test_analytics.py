@@ -10,8 +10,8 @@ import pytest
 from audit_tables import BEGAN_US, Directory, said
 from click.testing import CliRunner
 
+from cogwork.cli.commands.pipelines.analytics import analytics as command
 from cogwork.cli.exit_codes import ExitCode
-from cogwork.cli.pipelines.analytics import analytics as command
 from cogwork.container.telemetry.heartbeat import ADDRESSES_TOLD_MAX, PAIRS_TOLD_MAX
 from cogwork.pipeline.analytics.analysis import (
     HOUR_US,

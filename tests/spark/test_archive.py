@@ -22,7 +22,7 @@ from rich.console import Console
 
 import cogwork.sync
 import cogwork.testing
-from cogwork.cli.pipelines.bars import Bars
+from cogwork.cli.commands.pipelines.bars import Bars
 from cogwork.pipeline.archive import Archive, layout
 from cogwork.pipeline.archive.catalog import open_catalog
 from cogwork.pipeline.archive.errors import (

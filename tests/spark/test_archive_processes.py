@@ -18,8 +18,8 @@ from quick_java import OPTIONS
 from system.served import COGWORK, READY_TIMEOUT_S, within
 
 import cogwork.testing
+from cogwork.bench.servers.process import free_ports
 from cogwork.cli.main import run
-from cogwork.cli.servers.process import free_ports
 from cogwork.pipeline.archive import Archive
 
 if TYPE_CHECKING:

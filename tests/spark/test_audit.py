@@ -25,9 +25,9 @@ from audit_tables import (
 from click.testing import CliRunner
 from rich.console import Console
 
+from cogwork.cli.commands.pipelines.audit import audit as command
+from cogwork.cli.commands.pipelines.looking import EVERY_S, looking
 from cogwork.cli.exit_codes import ExitCode
-from cogwork.cli.pipelines.audit import audit as command
-from cogwork.cli.pipelines.looking import EVERY_S, looking
 from cogwork.pipeline.audit.errors import AuditError
 from cogwork.pipeline.audit.heartbeats import depths_of
 from cogwork.pipeline.audit.page import page_of

@@ -23,9 +23,9 @@ from rest_catalog import TOKEN, rest_catalog
 from system.served import within
 
 import cogwork.testing
+from cogwork.bench.servers.process import free_ports
 from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.main import run
-from cogwork.cli.servers.process import free_ports
 from cogwork.pipeline.archive import Archive, Archiver, Settings
 from cogwork.pipeline.archive.errors import CatalogError
 from cogwork.pipeline.archive.origin import Origin

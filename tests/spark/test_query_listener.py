@@ -18,7 +18,7 @@ from click.testing import CliRunner
 import cogwork.sync
 import cogwork.testing
 from cogwork.cli.main import cogwork as command
-from cogwork.cli.manager import Manager
+from cogwork.cli.management.manager import Manager
 from cogwork.client.errors import LinkRefused
 from cogwork.client.mesh import Mesh
 from cogwork.container.reported import EXPIRY_S, REPORTS_MAX, Reported

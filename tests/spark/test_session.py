@@ -15,9 +15,9 @@ pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
 
 from quick_java import OPTIONS
 
+from cogwork.bench.servers.process import free_ports
 from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.main import run
-from cogwork.cli.servers.process import free_ports
 from cogwork.pipeline.spark import java, session
 from cogwork.pipeline.spark.errors import JobFailed, SessionError
 from cogwork.pipeline.spark.job import check_job, run_job

@@ -15,7 +15,7 @@ from kept_container import AWAY_S, Kept
 from pyspark.sql.types import StructType
 
 import cogwork.sync
-from cogwork.cli.servers.process import free_ports
+from cogwork.bench.servers.process import free_ports
 from cogwork.client.errors import LinkRefused
 from cogwork.client.link_end import LinkEnd
 from cogwork.pipeline.arrow import ArrowClient

@@ -22,7 +22,7 @@ from spark_clusters import HERE, command, connect_server, environment
 import cogwork.sync
 import cogwork.testing
 from cogwork.cli.exit_codes import ExitCode
-from cogwork.cli.manager import Manager
+from cogwork.cli.management.manager import Manager
 from cogwork.pipeline.arrow.loop_thread import loop_thread
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cogwork.cli.servers.process import Missing
-from cogwork.cli.servers.redis import RedisServer
+from cogwork.bench.servers.process import Missing
+from cogwork.bench.servers.redis import RedisServer
 from cogwork.testing import container
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from forked import forked
 
-from cogwork.cli.servers.process import free_ports
+from cogwork.bench.servers.process import free_ports
 
 from .served import COGWORK, READY_TIMEOUT_S, Served, within
 

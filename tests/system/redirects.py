@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.redirect import FORCE, REDIRECTS, Host, Redirect, host_of
-from cogwork.cli.servers.process import free_ports
+from cogwork.bench.servers.process import free_ports
 from cogwork.container.config import defaults, parse, with_options
 from cogwork.container.container import Container
 

@@ -15,9 +15,9 @@ from urllib.parse import urlsplit
 
 from forked import forked, forked_speaking
 
-from cogwork.cli.loadgen.usage import ProcessUsage
+from cogwork.bench.servers.process import free_ports
+from cogwork.bench.usage import ProcessUsage
 from cogwork.cli.main import run
-from cogwork.cli.servers.process import free_ports
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

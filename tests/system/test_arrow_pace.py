@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from cogwork import sync
-from cogwork.cli.loadgen.usage import ProcessUsage
+from cogwork.bench.usage import ProcessUsage
 from cogwork.pipeline.arrow import ArrowClient
 
 from .arrow_readers import RECORDS, offsets, readers_of, readers_only, same, stocked

@@ -13,7 +13,7 @@ import trustme
 from issuers import AUDIENCE, ISSUER, Issuer
 
 from cogwork import sync
-from cogwork.cli.servers.process import free_ports
+from cogwork.bench.servers.process import free_ports
 from cogwork.container.users import hash_password
 from cogwork.io.tls import client_context
 from cogwork.pipeline.arrow import ArrowClient, ArrowError

@@ -9,7 +9,7 @@ import pytest
 import trustme
 
 import cogwork
-from cogwork.cli.servers.process import free_ports
+from cogwork.bench.servers.process import free_ports
 from cogwork.container.users import hash_password
 from cogwork.io.tls import client_context
 from cogwork.testing import TestContainer

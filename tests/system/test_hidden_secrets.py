@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cogwork.cli.servers.process import free_ports
+from cogwork.bench.servers.process import free_ports
 from cogwork.container.users import hash_password
 
 from .served import COGWORK, done, served, within

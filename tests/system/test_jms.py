@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from maven import resolved
 
-from cogwork.cli.servers.process import Missing
+from cogwork.bench.servers.process import Missing
 from cogwork.container.users import hash_password
 from cogwork.sasl.verifier import HASHES, make_verifier
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cogwork.cli.servers.process import free_ports
+from cogwork.bench.servers.process import free_ports
 from cogwork.log.wal import LEAST_BYTES
 
 from .meshes import Member

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cogwork.cli.servers.process import free_ports
+from cogwork.bench.servers.process import free_ports
 from system.served import COGWORK, done
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def test_a_container_goes_on_whatever_the_reader_of_its_log_does(
 def test_the_log_says_how_much_of_it_was_dropped() -> None:
     program = (
         "import logging, sys, time\n"
-        "from cogwork.cli.log_lines import start_log\n"
+        "from cogwork.cli.process.log_lines import start_log\n"
         "start_log()\n"
         "for number in range(30_000):\n"
         "    logging.getLogger('cogwork').info('%d %s', number, 'x' * 500)\n"

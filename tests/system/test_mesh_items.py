@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import cogwork
-from cogwork.cli.servers.process import free_ports
+from cogwork.bench.servers.process import free_ports
 from cogwork.client.receiver import Receiver
 from cogwork.container.config import parse
 from cogwork.container.container import Container

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import trustme
 
-from cogwork.cli.servers.process import free_ports
+from cogwork.bench.servers.process import free_ports
 
 from .meshes import Member
 from .served import OPEN, within

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from cogwork.bench.servers.process import free_ports
 from cogwork.cli.exit_codes import ExitCode
-from cogwork.cli.servers.process import free_ports
 
 from .meshes import Member, linked, meshed
 from .served import COGWORK, READY_TIMEOUT_S, done, ran, served, within

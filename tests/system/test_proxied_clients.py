@@ -11,7 +11,7 @@ import pytest
 from certificates import Authority
 from proxy_headers import LOCAL, TLV, of_ipv4, of_ipv6
 
-from cogwork.cli.servers.process import free_ports
+from cogwork.bench.servers.process import free_ports
 
 from .served import served, within
 

@@ -11,8 +11,8 @@ import trustme
 
 import cogwork
 from cogwork.amqp.performatives import Role
+from cogwork.bench.servers.process import free_ports
 from cogwork.cli.exit_codes import ExitCode
-from cogwork.cli.servers.process import free_ports
 from cogwork.container.config import parse
 from cogwork.container.users import hash_password
 from cogwork.io.tls import client_context

@@ -11,8 +11,8 @@ from proton import Message
 from proton.reactor import AtMostOnce
 from proton.utils import BlockingConnection, BlockingReceiver, LinkDetached
 
+from cogwork.bench.servers.process import free_ports
 from cogwork.cli.exit_codes import ExitCode
-from cogwork.cli.servers.process import free_ports
 
 from .served import COGWORK, READY_TIMEOUT_S, Served, listens, within
 

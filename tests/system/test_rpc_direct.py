@@ -11,7 +11,7 @@ import pytest
 import trustme
 
 import cogwork
-from cogwork.cli.servers.process import free_ports
+from cogwork.bench.servers.process import free_ports
 from cogwork.client.rpc.direct.meeting import here, matchmaker
 from cogwork.client.rpc.direct.options import Direct
 from cogwork.io.tls import TlsFiles, client_context, server_context

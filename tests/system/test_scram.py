@@ -24,7 +24,7 @@ from cogwork.amqp.sasl import (
     encode_sasl,
 )
 from cogwork.amqp.types import Symbol
-from cogwork.cli.servers.process import free_ports
+from cogwork.bench.servers.process import free_ports
 from cogwork.client.url import parse_url
 from cogwork.container.users import hash_password
 from cogwork.io.login import ClientLogin

@@ -20,8 +20,8 @@ import trustme
 from proton import ConnectionException, Message, Timeout
 from proton.utils import BlockingConnection
 
+from cogwork.bench.servers.process import free_ports
 from cogwork.cli.exit_codes import ExitCode
-from cogwork.cli.servers.process import free_ports
 from cogwork.container.users import hash_password
 from cogwork.io.wakefulness import DEVICE
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterator
     from pathlib import Path
 
-    from cogwork.cli.servers.redis import RedisServer
+    from cogwork.bench.servers.redis import RedisServer
 
 IDS = ("a", "b", "c", "d")
 EDGES = (("a", "b"), ("b", "c"), ("c", "a"), ("d", "a"))

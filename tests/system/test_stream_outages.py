@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import cogwork
+from cogwork.bench.servers.process import free_ports
 from cogwork.cli.exit_codes import ExitCode
-from cogwork.cli.servers.process import free_ports
 from cogwork.testing import container
 
 from .meshes import linked, meshed
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from cogwork.cli.servers.redis import RedisServer
+    from cogwork.bench.servers.redis import RedisServer
 
     from .meshes import Member
 

@@ -99,7 +99,7 @@ def test_sigterm_ends_what_was_started_and_says_no_more_than_ctrl_c() -> None:
 
 def test_a_worker_whose_parent_was_killed_says_nothing() -> None:
     with subprocess.Popen(
-        [sys.executable, "-m", "cogwork.cli.loadgen.worker"],
+        [sys.executable, "-m", "cogwork.bench.worker"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -10,8 +10,8 @@ from certificates import Authority
 from proton import Message, SSLDomain
 from proton.utils import BlockingConnection
 
+from cogwork.bench.servers.process import free_ports
 from cogwork.cli.exit_codes import ExitCode
-from cogwork.cli.servers.process import free_ports
 
 from .served import done, ran, served, within
 

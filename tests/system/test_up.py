@@ -16,9 +16,9 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from cogwork.cli.commands.up import primaries_of
 from cogwork.cli.exit_codes import ExitCode
-from cogwork.cli.fleet import Fleet
-from cogwork.cli.up import primaries_of
+from cogwork.cli.process.fleet import Fleet
 
 from .processes import children_of
 from .served import COGWORK, done, within

@@ -21,8 +21,8 @@ import cogwork
 from cogwork.amqp.errors import Condition
 from cogwork.amqp.frames import AMQP_HEADER, FrameReader, encode_frame
 from cogwork.amqp.performatives import Close, Open, decode_performative, encode_performative
+from cogwork.bench.servers.process import free_ports
 from cogwork.cli.exit_codes import ExitCode
-from cogwork.cli.servers.process import free_ports
 from cogwork.client.errors import Released
 
 from .meshes import Member

@@ -1,1 +1,6 @@
-"""The command line."""
+"""The command line.
+
+`main` finds the command and turns errors into one line and an exit code. The commands lie in
+`commands`; what they share in `options`, `management`, `terminal` and `process`. Nothing else in
+the package imports from here.
+"""

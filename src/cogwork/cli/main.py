@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 import click
 
 from cogwork import __version__
-from cogwork.cli.escapes import escape_what_cannot_be_written
 from cogwork.cli.exit_codes import ExitCode, code_of, innermost, line_of
 from cogwork.cli.lazy import Entry, LazyGroup, ReaderLeftError
-from cogwork.cli.visible import visible
+from cogwork.cli.terminal.escapes import escape_what_cannot_be_written
+from cogwork.cli.terminal.visible import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,42 +33,55 @@ Where a text says how a URL is written, nothing is to be hidden.
 """
 
 COMMANDS = {
-    "serve": Entry("cogwork.cli.serve", "Run a container."),
-    "up": Entry("cogwork.cli.up", "Run a cluster of linked containers on this machine."),
-    "send": Entry("cogwork.cli.send", "Send messages to an address."),
-    "receive": Entry("cogwork.cli.receive", "Receive messages from an address and print them."),
-    "call": Entry("cogwork.cli.call", "Send a request and print the reply."),
-    "rpc": Entry("cogwork.cli.rpc", "Call a method of a service."),
-    "status": Entry("cogwork.cli.status", "Show connections, addresses, queues and streams."),
+    "serve": Entry("cogwork.cli.commands.serve", "Run a container."),
+    "up": Entry("cogwork.cli.commands.up", "Run a cluster of linked containers on this machine."),
+    "send": Entry("cogwork.cli.commands.send", "Send messages to an address."),
+    "receive": Entry(
+        "cogwork.cli.commands.receive", "Receive messages from an address and print them."
+    ),
+    "call": Entry("cogwork.cli.commands.call", "Send a request and print the reply."),
+    "rpc": Entry("cogwork.cli.commands.rpc", "Call a method of a service."),
+    "status": Entry(
+        "cogwork.cli.commands.status", "Show connections, addresses, queues and streams."
+    ),
     "connection": Entry(
-        "cogwork.cli.connection", "Manage the connections of a container: list, close."
+        "cogwork.cli.commands.connection", "Manage the connections of a container: list, close."
     ),
     "permission": Entry(
-        "cogwork.cli.permission", "Manage permissions of a cluster: add, remove, list."
+        "cogwork.cli.commands.permission", "Manage permissions of a cluster: add, remove, list."
     ),
-    "vhost": Entry("cogwork.cli.vhost", "Manage virtual hosts: add, remove, list."),
-    "limit": Entry("cogwork.cli.limit", "Manage the limits of a cluster: set, remove, list."),
-    "user": Entry("cogwork.cli.user", "Manage users: add, set, remove, list, disconnect."),
-    "queue": Entry("cogwork.cli.queue", "Manage queues: list, declare, peek, purge, move, delete."),
+    "vhost": Entry("cogwork.cli.commands.vhost", "Manage virtual hosts: add, remove, list."),
+    "limit": Entry(
+        "cogwork.cli.commands.limit", "Manage the limits of a cluster: set, remove, list."
+    ),
+    "user": Entry("cogwork.cli.commands.user", "Manage users: add, set, remove, list, disconnect."),
+    "queue": Entry(
+        "cogwork.cli.commands.queue", "Manage queues: list, declare, peek, purge, move, delete."
+    ),
     "stream": Entry(
-        "cogwork.cli.stream", "Manage streams: create, list, show, move, trim, delete."
+        "cogwork.cli.commands.stream", "Manage streams: create, list, show, move, trim, delete."
     ),
     "schema": Entry(
-        "cogwork.cli.schema", "Manage the schemas of addresses: register, list, show, check."
+        "cogwork.cli.commands.schema",
+        "Manage the schemas of addresses: register, list, show, check.",
     ),
     "pipeline": Entry(
-        "cogwork.cli.pipeline", "Run Spark jobs over streams, and the built-in pipelines."
+        "cogwork.cli.commands.pipeline", "Run Spark jobs over streams, and the built-in pipelines."
     ),
-    "link": Entry("cogwork.cli.link", "Manage links to other containers: add, remove, list."),
-    "mesh": Entry("cogwork.cli.mesh", "List containers, links and routes."),
+    "link": Entry(
+        "cogwork.cli.commands.link", "Manage links to other containers: add, remove, list."
+    ),
+    "mesh": Entry("cogwork.cli.commands.mesh", "List containers, links and routes."),
     "leave": Entry(
-        "cogwork.cli.leave", "Remove a container from the mesh permanently and stop it."
+        "cogwork.cli.commands.leave", "Remove a container from the mesh permanently and stop it."
     ),
-    "cluster": Entry("cogwork.cli.cluster", "Begin, move, recover a cluster; forget a member."),
-    "log": Entry("cogwork.cli.log", "Inspect, verify and dump log files."),
-    "bench": Entry("cogwork.cli.bench", "Measure the broker at URL."),
-    "engine": Entry("cogwork.cli.engine", "List the stream engines."),
-    "passwd": Entry("cogwork.cli.passwd", "Hash a password for the configuration file."),
+    "cluster": Entry(
+        "cogwork.cli.commands.cluster", "Begin, move, recover a cluster; forget a member."
+    ),
+    "log": Entry("cogwork.cli.commands.log", "Inspect, verify and dump log files."),
+    "bench": Entry("cogwork.cli.commands.bench", "Measure the broker at URL."),
+    "engine": Entry("cogwork.cli.commands.engine", "List the stream engines."),
+    "passwd": Entry("cogwork.cli.commands.passwd", "Hash a password for the configuration file."),
 }
 """Each command is the function of its own name in its module."""
 

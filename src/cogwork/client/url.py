@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = (
     "BETWEEN",
+    "PASSWORD_VARIABLE",
     "SCHEMES",
     "UNIX",
     "Endpoint",
@@ -36,6 +37,9 @@ SCHEMES = {"amqp": 5672, "amqps": 5671, "ws": 80, "wss": 443}
 
 UNIX = "unix"
 """The scheme of Unix-domain sockets, which have a path in the place of host and port."""
+
+PASSWORD_VARIABLE = "COGWORK_PASSWORD"
+"""The environment variable with the password of command lines' URLs that name a user alone."""
 
 BETWEEN = re.compile(r",\s*(?=[a-z]+://)")
 """A comma in a password separates nothing: the next URL begins with its scheme."""

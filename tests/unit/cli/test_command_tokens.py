@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 from click.testing import CliRunner
 
-from cogwork.cli.tokens import given_token, token_option
+from cogwork.cli.options.tokens import given_token, token_option
 
 if TYPE_CHECKING:
     from pathlib import Path

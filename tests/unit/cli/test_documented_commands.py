@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 import pytest
 
-from cogwork.cli import bench_engines, bench_switching
+from cogwork.cli.commands import bench_engines, bench_switching
 from cogwork.cli.main import cogwork
 
 ROOT = Path(__file__).parents[3]

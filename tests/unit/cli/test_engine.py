@@ -11,12 +11,12 @@ from typing import Any
 import click
 import pytest
 
-from cogwork.cli import bench_engines
-from cogwork.cli.engine import ABILITIES, declared
+from cogwork.bench.measured import load, save
+from cogwork.bench.streams import Figures, measure
+from cogwork.cli.commands import bench_engines
+from cogwork.cli.commands.engine import ABILITIES, declared
 from cogwork.cli.exit_codes import ExitCode
-from cogwork.cli.loadgen.streams import Figures, measure
 from cogwork.cli.main import main
-from cogwork.cli.measured import load, save
 from cogwork.engines.orb import OrbHost
 from cogwork.engines.registry import factory_of
 from cogwork.plugins import PluginError
@@ -91,7 +91,7 @@ def test_an_engine_that_is_not_installed_says_which_extra_brings_it(
     def missing(_name: str) -> None:
         raise PluginError("engine 'etcd'", "needs aiohttp, which is missing: cogwork[etcd] has it")
 
-    monkeypatch.setattr("cogwork.cli.engine.declared", missing)
+    monkeypatch.setattr("cogwork.cli.commands.engine.declared", missing)
     file = tmp_path / "engines.json"
     save(file, {"orb/0": FIGURES})
     assert run("engine", "list", "--file", str(file)) == 0
@@ -180,7 +180,7 @@ def test_an_engine_that_is_not_to_be_had_is_an_error_where_it_was_asked_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("KAFKA_BOOTSTRAP", raising=False)
-    monkeypatch.setattr("cogwork.cli.bench_engines.MEASURED", ("orb", "kafka"))
+    monkeypatch.setattr("cogwork.cli.commands.bench_engines.MEASURED", ("orb", "kafka"))
     words = ("bench", "engines", "--seconds", "0.1", "--file", str(tmp_path / "engines.json"))
     assert run(*words) == 0
     assert "cogwork: kafka: not measured: " in capsys.readouterr().err

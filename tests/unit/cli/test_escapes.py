@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from cogwork.cli.escapes import escape_what_cannot_be_written
+from cogwork.cli.terminal.escapes import escape_what_cannot_be_written
 
 
 @pytest.mark.parametrize("errors", ["strict", "surrogateescape"])

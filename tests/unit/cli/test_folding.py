@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from cogwork.cli.folding import Folding
-from cogwork.cli.graph import graph_of
-from cogwork.cli.pictures import as_dot, as_svg
+from cogwork.cli.management.folding import Folding
+from cogwork.cli.terminal.graph import graph_of
+from cogwork.cli.terminal.pictures import as_dot, as_svg
 
 
 def container(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cogwork.cli import bench_engines, bench_switching
+from cogwork.cli.commands import bench_engines, bench_switching
 from cogwork.cli.main import cogwork
 
 if TYPE_CHECKING:

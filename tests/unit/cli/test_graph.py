@@ -10,9 +10,9 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from cogwork.cli.graph import Graph, graph_of, natural
-from cogwork.cli.pictures import BOX_HEIGHT, BOX_WIDTH, as_dot, as_svg
-from cogwork.cli.topologies import Topology, topology_of
+from cogwork.cli.process.topologies import Topology, topology_of
+from cogwork.cli.terminal.graph import Graph, graph_of, natural
+from cogwork.cli.terminal.pictures import BOX_HEIGHT, BOX_WIDTH, as_dot, as_svg
 
 SVG = "{http://www.w3.org/2000/svg}"
 

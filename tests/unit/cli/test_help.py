@@ -9,7 +9,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from cogwork.cli import bench_engines, bench_switching
+from cogwork.cli.commands import bench_engines, bench_switching
 from cogwork.cli.main import cogwork
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ import pytest
 
 pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
 
+from cogwork.cli.commands.pipelines.job_report import told_as_json
 from cogwork.cli.exit_codes import ExitCode
-from cogwork.cli.pipelines.job_report import told_as_json
 from cogwork.pipeline.spark import job, listener, session
 from cogwork.pipeline.spark.errors import JobFailed, OptionError
 from cogwork.pipeline.spark.query_runs import QueryRuns

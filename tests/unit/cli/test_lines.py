@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import pytest
 
-from cogwork.cli.lines import READ_BYTES, Lines
+from cogwork.cli.terminal.lines import READ_BYTES, Lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

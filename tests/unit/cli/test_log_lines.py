@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import logging
 
-from cogwork.cli.log_lines import Lines
+from cogwork.cli.process.log_lines import Lines
 
 FORGED = "bye\n2026-01-01 00:00:00,000 ERROR all is lost\x1b[2J"
 SHOWN = "bye\\n2026-01-01 00:00:00,000 ERROR all is lost\\x1b[2J"

@@ -9,10 +9,10 @@ import click
 import pytest
 from rich.console import Console
 
-from cogwork.cli import moving
+from cogwork.cli.management import moving
 
 if TYPE_CHECKING:
-    from cogwork.cli.manager import Manager
+    from cogwork.cli.management.manager import Manager
 
 HELD: dict[str, Any] = {
     "address": "stream/orders",

@@ -19,10 +19,10 @@ import pytest
 from cogwork.amqp.errors import CogworkError, Condition, ProtocolError
 from cogwork.cli import exit_codes, main
 from cogwork.cli.__main__ import INTERRUPTED
+from cogwork.cli.commands.serve import _make
 from cogwork.cli.exit_codes import ExitCode, code_of, line_of
 from cogwork.cli.lazy import LazyGroup
 from cogwork.cli.main import COMMANDS, cogwork, run
-from cogwork.cli.serve import _make
 from cogwork.container.errors import ConfigurationError
 from cogwork.io.tls import TlsFilesError
 from cogwork.io.websocket import WebSocketError

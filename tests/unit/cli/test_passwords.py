@@ -10,14 +10,14 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from cogwork.cli.passwords import (
+from cogwork.cli.commands.serve import _kept_out
+from cogwork.cli.options.passwords import (
     hide,
     password_option,
     read_password,
     with_password,
     with_passwords,
 )
-from cogwork.cli.serve import _kept_out
 from cogwork.client import InvalidUrlError
 from cogwork.client.url import endpoints_of, with_login
 

@@ -7,8 +7,8 @@ import json
 import click
 import pytest
 
-from cogwork.cli import stream
-from cogwork.cli.queue import parse_options
+from cogwork.cli.commands import stream
+from cogwork.cli.commands.queue import parse_options
 
 TOO_DEEP = "[" * 5000
 """More arrays than Python reads in each other."""

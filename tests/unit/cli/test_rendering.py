@@ -13,10 +13,10 @@ from rich.console import Console
 
 from cogwork.amqp.message import Data, Header, Properties, Sections, Sequence, Value
 from cogwork.amqp.types import Array, Char, Described, Symbol, Timestamp, UInt, ULong
+from cogwork.cli.commands.stream import show_row as show_stream
 from cogwork.cli.main import run
-from cogwork.cli.rendering import jsonable, message_as_json, message_as_text
-from cogwork.cli.stream import show_row as show_stream
-from cogwork.cli.tables import console, table
+from cogwork.cli.terminal.rendering import jsonable, message_as_json, message_as_text
+from cogwork.cli.terminal.tables import console, table
 from cogwork.testing import container
 
 ID = uuid.UUID("12345678-1234-5678-1234-567812345678")

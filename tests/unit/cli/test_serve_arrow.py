@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cogwork.cli import serve
+from cogwork.cli.commands import serve
 from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.main import run
 

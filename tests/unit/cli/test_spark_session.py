@@ -11,8 +11,8 @@ import pytest
 
 pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
 
-from cogwork.cli.pipelines import session as module
-from cogwork.cli.pipelines.session import leave, spark_session
+from cogwork.cli.commands.pipelines import session as module
+from cogwork.cli.commands.pipelines.session import leave, spark_session
 from cogwork.pipeline.spark import session as sessions
 
 if TYPE_CHECKING:

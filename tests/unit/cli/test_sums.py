@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cogwork.cli.sums import added_up
+from cogwork.cli.management.sums import added_up
 
 
 def test_counts_are_added_up_and_ways_to_keep_a_queue_are_told_apart() -> None:

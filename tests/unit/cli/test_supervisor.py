@@ -10,9 +10,9 @@ import signal
 import sys
 from typing import TYPE_CHECKING
 
-from cogwork.cli.children import LEFT
 from cogwork.cli.exit_codes import ExitCode
-from cogwork.cli.supervisor import Supervisor, Timing, WorkerProcess
+from cogwork.cli.process.children import LEFT
+from cogwork.cli.process.supervisor import Supervisor, Timing, WorkerProcess
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -265,7 +265,7 @@ def test_workers_notice_that_their_supervisor_has_gone(tmp_path: Path) -> None:
     mark = tmp_path / "ended"
     text = (
         "import asyncio, json, os, signal, sys\n"
-        "from cogwork.cli.supervisor import Supervisor\n"
+        "from cogwork.cli.process.supervisor import Supervisor\n"
         "def announce(workers): os.kill(os.getpid(), signal.SIGKILL)\n"
         "commands = {'n.0': json.loads(sys.argv[1])}\n"
         "asyncio.run(Supervisor(commands).run(announce))\n"

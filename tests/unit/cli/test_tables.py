@@ -9,9 +9,9 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from cogwork.cli.queue import COLUMNS as QUEUE_COLUMNS
-from cogwork.cli.status import COLUMNS as STATUS_COLUMNS
-from cogwork.cli.tables import console, table, widened
+from cogwork.cli.commands.queue import COLUMNS as QUEUE_COLUMNS
+from cogwork.cli.commands.status import COLUMNS as STATUS_COLUMNS
+from cogwork.cli.terminal.tables import console, table, widened
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cogwork.cli.topologies import NAMED, TopologyError, topology_of
+from cogwork.cli.process.topologies import NAMED, TopologyError, topology_of
 
 if TYPE_CHECKING:
     from pathlib import Path
