@@ -66,6 +66,7 @@ bench: setup bench/build/relay bench/build/quorum
 	$(BIN)/python bench/oslo.py
 	$(BIN)/python bench/attached.py
 	$(BIN)/python bench/zeromq.py
+	$(BIN)/python bench/attacks.py
 
 soak: setup
 	COGWORK_EXAMPLES=2000 $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --timeout 3600 tests/property tests/fuzz tests/unit
@@ -79,6 +80,7 @@ soak: setup
 	COGWORK_STREAM_RECORDS=300000 COGWORK_STREAM_KILLS=5 $(BIN)/python -m pytest -s tests/system/test_replicated_streams.py
 	COGWORK_KILLS=6 $(BIN)/python -m pytest -s -m soak --timeout 1200 tests/spark
 	$(BIN)/python -m pytest -s -m soak --timeout 600 tests/oslo tests/system/test_stream_outages.py
+	$(BIN)/python -m pytest -s -m soak tests/system/test_attacks.py
 	COGWORK_ZEROMQ_CLIENTS=10000 $(BIN)/python -m pytest -s -m soak tests/system/test_zeromq_waves.py
 	COGWORK_AWAY_S=60 $(BIN)/python -m pytest -s --timeout 600 tests/spark/test_source_faults.py tests/spark/test_query_faults.py
 	COGWORK_CHURN_CYCLES=1000 $(BIN)/python -m pytest -s --timeout 1200 tests/system/test_churn.py

@@ -81,9 +81,13 @@ class Figures(NamedTuple):
         """What the attack made of the latency."""
         return self.attacked_p99_s / self.quiet_p99_s
 
-    def check(self) -> None:
-        """Raise `AssertionError` if the attack was to be noticed; print what was measured."""
-        most_s = max(RATIO_MAX * self.quiet_p99_s, FLOOR_S)
+    def check(self, floor_s: float) -> None:
+        """Raise `AssertionError` if the attack was to be noticed; print what was measured.
+
+        Args:
+            floor_s: What is allowed in any case.
+        """
+        most_s = max(RATIO_MAX * self.quiet_p99_s, floor_s)
         sys.stdout.write(
             f"honest client: p99 {1000 * self.quiet_p99_s:.2f} ms quiet, "
             f"{1000 * self.attacked_p99_s:.2f} ms under attack ({self.trips} round trips), "
@@ -139,7 +143,7 @@ class Honest:
 
 
 @contextlib.contextmanager
-def beside(url: str, kind: str = "messages") -> Iterator[None]:
+def beside(url: str, kind: str = "messages", *, floor_s: float = FLOOR_S) -> Iterator[None]:
     """Have an honest client go on beside a block, and check that it did not notice."""
     honest = Honest(url, kind)
     try:
@@ -147,7 +151,7 @@ def beside(url: str, kind: str = "messages") -> Iterator[None]:
     except BaseException:
         honest.kill()
         raise
-    honest.end().check()
+    honest.end().check(floor_s)
 
 
 @contextlib.asynccontextmanager
@@ -159,7 +163,7 @@ async def undisturbed(url: str, kind: str = "messages") -> AsyncIterator[None]:
     except BaseException:
         honest.kill()
         raise
-    (await asyncio.to_thread(honest.end)).check()
+    (await asyncio.to_thread(honest.end)).check(FLOOR_S)
 
 
 def gateway_url(endpoint: str, keys: tuple[bytes, bytes, bytes]) -> str:
