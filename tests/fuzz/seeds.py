@@ -38,6 +38,7 @@ from cogwork.amqp.performatives import (
 from cogwork.amqp.sasl import SaslInit, SaslResponse, encode_sasl
 from cogwork.amqp.terminus import COPY, Coordinator, Source, Target
 from cogwork.amqp.types import Described, Symbol, ULong
+from cogwork.container.mesh.datagrams import Datagram
 from cogwork.container.mesh.names import (
     BORROWER,
     CONTROL,
@@ -54,7 +55,6 @@ from cogwork.container.mesh.names import (
     TO,
     VHOST,
 )
-from cogwork.container.mesh.parcels import Parcel
 from cogwork.raft import wire as raft_wire
 from cogwork.raft.messages import Append, Vote, VoteReply
 from cogwork.replication import calls
@@ -219,7 +219,7 @@ IS_CONTROL, IS_DATA = (codec.encode({MESH: kind})[3:] for kind in (CONTROL, DATA
 
 def control(*messages: bytes) -> tuple[bytes, ...]:
     """Opens a connection for control, says hello twice, and then what is given."""
-    to_mesh, to_parcels = (
+    to_mesh, to_datagrams = (
         frame(
             Attach(
                 name=name, handle=handle, role=Role.SENDER, source=Source(),
@@ -232,7 +232,7 @@ def control(*messages: bytes) -> tuple[bytes, ...]:
     hello = protocol(Hello(heard=HOST_LIFE, **HELLO))
     said = map(_placed, (protocol(Hello(**HELLO)), hello, *messages))
     transfers = (transfer(at, number, body, settled=True) for number, (at, body) in enumerate(said))
-    return (*mesh_opening(CONTROL), begin(), to_mesh, to_parcels, *transfers)
+    return (*mesh_opening(CONTROL), begin(), to_mesh, to_datagrams, *transfers)
 
 
 HELLO: dict[str, Any] = {
@@ -251,9 +251,9 @@ def data_section(data: bytes) -> bytes:
     return b"\x00\x53\x75\xb0" + len(data).to_bytes(4, "big") + data
 
 
-def parcel(to: str, octets: bytes) -> bytes:
+def datagram(to: str, octets: bytes) -> bytes:
     """Encodes a datagram of the mesh, as calls of replicas travel in."""
-    return data_section(Parcel.label(to, NEIGHBOUR) + octets)
+    return data_section(Datagram.label(to, NEIGHBOUR) + octets)
 
 
 def _placed(body: bytes) -> tuple[int, bytes]:
@@ -406,7 +406,7 @@ def conversations() -> dict[str, tuple[bytes, ...]]:
         ),
         "mesh_calls": control(
             *(
-                parcel("hosted", b"\x01" + calls.encode(call))
+                datagram("hosted", b"\x01" + calls.encode(call))
                 for call in (
                     calls.GetIdentity(1, STREAM), calls.GetRoom(2, STREAM, ["a", "b"]),
                     calls.GetBounds(3, STREAM), calls.Read(4, STREAM, 0, 1000, 50),
@@ -416,7 +416,7 @@ def conversations() -> dict[str, tuple[bytes, ...]]:
                 )
             ),
             *(
-                parcel("hosted", b"\x01" + calls.encode(answer))
+                datagram("hosted", b"\x01" + calls.encode(answer))
                 for answer in (
                     calls.Results(1, [calls.Place(1, 2, False), calls.Failed("no", [1]), 3]),
                     calls.Records(2, [b"chunk"], 9), calls.Bounded(3, 0, 9, 100),
@@ -425,13 +425,13 @@ def conversations() -> dict[str, tuple[bytes, ...]]:
         ),
         "mesh_raft": control(
             *(
-                parcel("hosted", b"\x00\x01" + b"".join(raft_wire.encode(1, message)))
+                datagram("hosted", b"\x00\x01" + b"".join(raft_wire.encode(1, message)))
                 for message in (
                     Vote(2, 3, 1, is_pre=True), VoteReply(2, True), Append(2, 3, 1, 3, []),
                 )
             ),
-            parcel("further", b"x" * 40), parcel(NEIGHBOUR, b"back"), parcel("hosted", b""),
-            parcel("hosted", b"\x00\x02no frame"), parcel("hosted", b"\x01no call"),
+            datagram("further", b"x" * 40), datagram(NEIGHBOUR, b"back"), datagram("hosted", b""),
+            datagram("hosted", b"\x00\x02no frame"), datagram("hosted", b"\x01no call"),
         ),
         "mesh_tunnels": (
             *mesh_opening(DATA),

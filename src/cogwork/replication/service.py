@@ -293,7 +293,7 @@ class RaftService:
         )
 
     def receive(self, origin: str, data: bytes | memoryview) -> None:
-        """Takes a parcel of another container."""
+        """Takes a datagram of another container."""
         view = memoryview(data)
         kind = view[0] if data else None
         try:
@@ -305,7 +305,7 @@ class RaftService:
                 self._switchboard.take(origin, calls.decode(view[1:]))
                 self.turn_soon()
             else:
-                raise Malformed("a parcel", "its first octet says nothing")
+                raise Malformed("a datagram", "its first octet says nothing")
         except (Malformed, MalformedFrame) as error:
             self.report(f"container {origin} sent a malformed datagram: {error}")
         self._turns.soon_if_ready()
@@ -454,10 +454,10 @@ def _has_lost_none(_group: int) -> bool:
     return False
 
 
-def is_identity(parcel: memoryview) -> bool:
-    """Tell whether a parcel asks for a cluster's identity, or is the answer to that."""
-    is_call = parcel[:1] == CALL
-    return is_call and isinstance(calls.decode(parcel[1:]), GetIdentity | IdentityIs)
+def is_identity(datagram: memoryview) -> bool:
+    """Tell whether a datagram asks for a cluster's identity, or is the answer to that."""
+    is_call = datagram[:1] == CALL
+    return is_call and isinstance(calls.decode(datagram[1:]), GetIdentity | IdentityIs)
 
 
 def _ignore(_stream: str) -> None:

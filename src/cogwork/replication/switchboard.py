@@ -26,7 +26,7 @@ __all__ = ("Carrier", "Switchboard")
 A = TypeVar("A", bound="Answer")
 
 CALL = b"\x01"
-"""The first octet of a parcel with a call or an answer."""
+"""The first octet of a datagram with a call or an answer."""
 
 NUMBER_BITS = 62
 """Of the place where numbers begin: they stay integers that MessagePack has."""

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ("FRAME", "Turns")
 
 FRAME = b"\x00"
-"""The first octet of a parcel with a frame of consensus."""
+"""The first octet of a datagram with a frame of consensus."""
 
 GATHER_BYTES = 256 << 10
 """With more on its way to the disk, a turn waits for what the next round of readers brings: what

@@ -42,8 +42,8 @@ def names(text: str) -> tuple[str, ...]:
     return () if text == DASH else tuple(text.split(", "))
 
 
-def test_a_parcel_is_known_by_its_first_octet() -> None:
-    octets = [int(row[0]) for row in table("parcels")]
+def test_a_datagram_is_known_by_its_first_octet() -> None:
+    octets = [int(row[0]) for row in table("datagrams")]
     assert octets == [turns.FRAME[0], switchboard.CALL[0]]
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from cogwork.cluster.declarations import Declaration
     from cogwork.cluster.levels import NotUnderstood
     from cogwork.container.container import Container
-    from cogwork.container.mesh.parcels import Parcels
+    from cogwork.container.mesh.datagrams import Datagrams
     from cogwork.dataplane.core import Core
     from cogwork.log.directory import Directory
     from cogwork.log.errors import LogFailed
@@ -45,17 +45,17 @@ log = logging.getLogger("cogwork")
 
 
 class Carrier:
-    """Parcels between containers, as consensus sees them.
+    """Datagrams between containers, as consensus sees them.
 
     Attributes:
         send: Sends octets, given in parts; returns False where they are dropped at once.
         flush: Has what was sent leave now.
     """
 
-    def __init__(self, core: Core, parcels: Parcels) -> None:
-        self.send: Callable[..., bool] = parcels.send
+    def __init__(self, core: Core, datagrams: Datagrams) -> None:
+        self.send: Callable[..., bool] = datagrams.send
         self.flush = core.flush
-        self._send = parcels.send
+        self._send = datagrams.send
         self._refused: set[str] = set()
 
     def refuse(self, containers: set[str]) -> None:
@@ -104,7 +104,7 @@ class Replication:
         self._queues = container.queues
         self._vhosts = container.vhosts
         self.is_in_use = self.storage is not None or voters is not None
-        carrier = Carrier(container.core, container.mesh.parcels)
+        carrier = Carrier(container.core, container.mesh.datagrams)
         storage = self.storage
         self.service = RaftService(
             own,
@@ -142,7 +142,7 @@ class Replication:
             storage.on_full = self._take_space
             storage.on_failure = self._take_failure
         container.mesh.on_neighbour_down = self.service.lost
-        container.mesh.parcels.take = self.service.receive
+        container.mesh.datagrams.take = self.service.receive
         if self.is_in_use:
             container.mesh.readiness.conditions.append(lambda: self.cluster.is_current)
             container.attachments.when_declared = self._catch_up.when_known

@@ -90,8 +90,8 @@ class Owner(Protocol):
     def on_message(self, connection: ControlConnection, data: bytes) -> None:
         """A message of the protocol has come."""
 
-    def on_parcel(self, connection: ControlConnection, data: memoryview) -> None:
-        """A parcel has come."""
+    def on_datagram(self, connection: ControlConnection, data: memoryview) -> None:
+        """A datagram has come."""
 
     def on_lost(self, connection: MeshConnection, error: AmqpError | None) -> None:
         """A connection is over."""

@@ -1,7 +1,7 @@
 """The connection on which two neighbours tell each other what they know.
 
 Theory of operation. It has two AMQP links in each direction, one for the protocol's messages and
-one for parcels; each message is a data section.
+one for datagrams; each message is a data section.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 __all__ = ("ControlConnection",)
 
 CONTROL_ADDRESS = "$mesh"
-PARCELS_ADDRESS = "$parcels"
+DATAGRAMS_ADDRESS = "$parcels"
 """What the targets on a control connection name."""
 
 CONTROL_WINDOW = 256
 """Messages of the protocol on their way; it paces itself long before."""
 
-PARCELS_WINDOW = 1_024
-"""Parcels on their way to a neighbour."""
+DATAGRAMS_WINDOW = 1_024
+"""Datagrams on their way to a neighbour."""
 
 WAITING_MAX = 10_000
 """Messages that may wait for a neighbour: it would have been silent long before."""
@@ -43,8 +43,8 @@ class ControlConnection(MeshConnection):
     """The connection on which two neighbours tell each other what they know.
 
     Attributes:
-        send_parcel: Sends a parcel, given in parts; returns False where it is dropped, as too much
-            waits already.
+        send_datagram: Sends a datagram, given in parts; returns False where it is dropped, as too
+            much waits already.
     """
 
     role = CONTROL
@@ -55,10 +55,12 @@ class ControlConnection(MeshConnection):
         self._protocol = Channel(
             owner.core, CONTROL_ADDRESS, CONTROL_WINDOW, self._on_message, blame
         )
-        on_parcel = partial(owner.on_parcel, self)
-        self._parcels = Channel(owner.core, PARCELS_ADDRESS, PARCELS_WINDOW, on_parcel, blame)
-        self.send_parcel = self._parcels.send
-        self._channels = {each.address: each for each in (self._protocol, self._parcels)}
+        on_datagram = partial(owner.on_datagram, self)
+        self._datagrams = Channel(
+            owner.core, DATAGRAMS_ADDRESS, DATAGRAMS_WINDOW, on_datagram, blame
+        )
+        self.send_datagram = self._datagrams.send
+        self._channels = {each.address: each for each in (self._protocol, self._datagrams)}
 
     def begin(self) -> None:
         """Attaches the links on which this side sends, each in a session of its own.

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import AmqpError, Condition
 from cogwork.container.mesh.arrivals import Arrivals
+from cogwork.container.mesh.datagrams import Datagrams
 from cogwork.container.mesh.diallers import Diallers
 from cogwork.container.mesh.gate import Gate
 from cogwork.container.mesh.names import DUPLICATE_LINK
 from cogwork.container.mesh.pair import Pair
-from cogwork.container.mesh.parcels import Parcels
 from cogwork.container.mesh.reach import Reach
 from cogwork.container.mesh.readiness import Readiness
 from cogwork.container.mesh.refusals import Refusals
@@ -79,7 +79,7 @@ class MeshService:
         owner_timeout_s: How long who holds partitions of a queue on disk is waited for.
         mesh: What is known of the others.
         tunnels: The sessions to them.
-        parcels: Single messages to them.
+        datagrams: Single messages to them.
         is_leaving: Whether this container takes nothing over from others any more.
         siblings: The workers that this container is one of, itself among them; none for no worker.
         reaches: What each virtual host can reach there, by its name.
@@ -122,7 +122,7 @@ class MeshService:
         )
         self.mesh = Mesh(own, time.monotonic())
         self.tunnels = Tunnels(self)
-        self.parcels = Parcels(self)
+        self.datagrams = Datagrams(self)
         self.reaches = {name: Reach(self, vhost) for name, vhost in vhosts.items()}
         self.hosts: dict[str, tuple[str, ...]] = {}
         self.arrivals = Arrivals(self)
@@ -279,10 +279,10 @@ class MeshService:
         if pair is not None:
             self.run(self.mesh.on_message(pair.number, data, time.monotonic()))
 
-    def on_parcel(self, connection: ControlConnection, data: memoryview) -> None:
-        """Takes a parcel, for here or for further on."""
+    def on_datagram(self, connection: ControlConnection, data: memoryview) -> None:
+        """Takes a datagram, for here or for further on."""
         try:
-            self.parcels.receive(data)
+            self.datagrams.receive(data)
         except ValueError as error:
             log.warning("mesh: container %s sent a malformed datagram: %s", connection.peer, error)
 

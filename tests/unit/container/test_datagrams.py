@@ -1,4 +1,4 @@
-"""Parcels: their labels, and what containers do with them."""
+"""Datagrams: their labels, and what containers do with them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Any, cast
 
 import pytest
 
+from cogwork.container.mesh.datagrams import Datagram, Datagrams
 from cogwork.container.mesh.names import HOPS_MAX
-from cogwork.container.mesh.parcels import Parcel, Parcels
 
 
 class Neighbour:
@@ -17,7 +17,7 @@ class Neighbour:
         self.room = room
         self.sent: list[bytes] = []
 
-    def send_parcel(self, *parts: bytes) -> bool:
+    def send_datagram(self, *parts: bytes) -> bool:
         if len(self.sent) >= self.room:
             return False
         self.sent.append(b"".join(parts))
@@ -36,30 +36,30 @@ class Mesh:
         return self._neighbour if container in self._known else None
 
 
-def parcels(own: str, known: set[str], neighbour: Neighbour) -> tuple[Parcels, list[Any]]:
-    service = Parcels(cast("Any", Mesh(own, known, neighbour)))
+def datagrams(own: str, known: set[str], neighbour: Neighbour) -> tuple[Datagrams, list[Any]]:
+    service = Datagrams(cast("Any", Mesh(own, known, neighbour)))
     taken: list[Any] = []
     service.take = lambda origin, data: taken.append((origin, data))
     return service, taken
 
 
-def test_a_parcel_arrives_as_it_was_sent() -> None:
+def test_a_datagram_arrives_as_it_was_sent() -> None:
     wire = Neighbour()
-    sender, _ = parcels("a", {"b", "c"}, wire)
-    receiver, taken = parcels("b", {"a"}, Neighbour())
+    sender, _ = datagrams("a", {"b", "c"}, wire)
+    receiver, taken = datagrams("b", {"a"}, Neighbour())
     assert sender.send("b", b"\x00octets")
     assert sender.send("b", b"")
-    for parcel in wire.sent:
-        receiver.receive(parcel)
+    for datagram in wire.sent:
+        receiver.receive(datagram)
     assert taken == [("a", b"\x00octets"), ("a", b"")]
     assert sender.sent == 2
 
 
 def test_a_container_between_passes_it_on() -> None:
     first, second = Neighbour(), Neighbour()
-    sender, _ = parcels("a", {"ü"}, first)
-    between, kept = parcels("b", {"ü", "a"}, second)
-    receiver, taken = parcels("ü", {"a"}, Neighbour())
+    sender, _ = datagrams("a", {"ü"}, first)
+    between, kept = datagrams("b", {"ü", "a"}, second)
+    receiver, taken = datagrams("ü", {"a"}, Neighbour())
     sender.send("ü", b"data")
     between.receive(first.sent[0])
     receiver.receive(second.sent[0])
@@ -69,13 +69,13 @@ def test_a_container_between_passes_it_on() -> None:
 
 
 def test_without_a_way_it_is_dropped() -> None:
-    sender, _ = parcels("a", set(), Neighbour())
+    sender, _ = datagrams("a", set(), Neighbour())
     assert not sender.send("b", b"data")
     assert sender.dropped == 1
 
 
 def test_where_too_much_waits_it_is_dropped() -> None:
-    sender, _ = parcels("a", {"b"}, Neighbour(room=1))
+    sender, _ = datagrams("a", {"b"}, Neighbour(room=1))
     assert sender.send("b", b"1")
     assert not sender.send("b", b"2")
     assert sender.dropped == 1
@@ -83,8 +83,8 @@ def test_where_too_much_waits_it_is_dropped() -> None:
 
 def test_one_that_goes_in_a_circle_ends() -> None:
     wire = Neighbour()
-    between, _ = parcels("b", {"c"}, wire)
-    between.receive(Parcel.label("c", "a") + b"round")
+    between, _ = datagrams("b", {"c"}, wire)
+    between.receive(Datagram.label("c", "a") + b"round")
     while len(wire.sent) < HOPS_MAX + 1:
         passed = len(wire.sent)
         between.receive(wire.sent[-1])
@@ -94,17 +94,17 @@ def test_one_that_goes_in_a_circle_ends() -> None:
     assert between.dropped == 1
 
 
-@pytest.mark.parametrize("length", range(len(Parcel.label("bb", "a"))))
+@pytest.mark.parametrize("length", range(len(Datagram.label("bb", "a"))))
 def test_one_that_is_cut_short_is_none(length: int) -> None:
-    receiver, taken = parcels("bb", set(), Neighbour())
-    with pytest.raises(ValueError, match=r"unknown version|parcel"):
-        receiver.receive(Parcel.label("bb", "a")[:length])
+    receiver, taken = datagrams("bb", set(), Neighbour())
+    with pytest.raises(ValueError, match=r"unknown version|datagram"):
+        receiver.receive(Datagram.label("bb", "a")[:length])
     assert taken == []
 
 
-@pytest.mark.parametrize("parcel", [b"\x02\x00\x01b\x01adata", b"\x01\x00\x01\xff\x01adata"])
-def test_one_that_is_malformed_is_none(parcel: bytes) -> None:
-    receiver, taken = parcels("b", set(), Neighbour())
-    with pytest.raises(ValueError, match=r"unknown version|parcel|decode"):
-        receiver.receive(parcel)
+@pytest.mark.parametrize("datagram", [b"\x02\x00\x01b\x01adata", b"\x01\x00\x01\xff\x01adata"])
+def test_one_that_is_malformed_is_none(datagram: bytes) -> None:
+    receiver, taken = datagrams("b", set(), Neighbour())
+    with pytest.raises(ValueError, match=r"unknown version|datagram|decode"):
+        receiver.receive(datagram)
     assert taken == []

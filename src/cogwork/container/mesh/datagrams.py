@@ -1,11 +1,11 @@
-"""Parcels: octets from one container to another, whoever stands between.
+"""Datagrams: octets from one container to another, whoever stands between.
 
-Theory of operation. A parcel travels on control connections, from neighbour to neighbour, on links
-of its own; each container on the way passes it on by its own next hop. Parcels between two
+Theory of operation. A datagram travels on control connections, from neighbour to neighbour, on
+links of its own; each container on the way passes it on by its own next hop. Datagrams between two
 containers keep their order while the way stays as it is. One that finds no way, or more waiting
 than is good, is dropped: whoever sends it has to know what to do then.
 
-A parcel begins with a version, the containers it has passed, and the names of where it leads and
+A datagram begins with a version, the containers it has passed, and the names of where it leads and
 where it comes from, each behind its length in one octet.
 """
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
     from cogwork.container.mesh.service import MeshService
 
-__all__ = ("Parcel", "Parcels")
+__all__ = ("Datagram", "Datagrams")
 
 VERSION = 1
 
 
-class Parcel:
-    """The address label of a parcel."""
+class Datagram:
+    """The address label of a datagram."""
 
     @staticmethod
     @lru_cache(maxsize=1024)
@@ -37,7 +37,7 @@ class Parcel:
         return b"".join((bytes((VERSION, 0, len(target))), target, bytes((len(source),)), source))
 
     @staticmethod
-    def unpack(parcel: bytes | memoryview) -> tuple[str, str, int]:
+    def unpack(datagram: bytes | memoryview) -> tuple[str, str, int]:
         """Reads a label.
 
         Returns:
@@ -46,31 +46,35 @@ class Parcel:
         Raises:
             ValueError: It is none.
         """
-        if len(parcel) < 3 or parcel[0] != VERSION:
-            found = f"{len(parcel)} octets that begin with {parcel[:16].hex()}"
+        if len(datagram) < 3 or datagram[0] != VERSION:
+            found = f"{len(datagram)} octets that begin with {datagram[:16].hex()}"
             raise ValueError(f"unknown version: {found}")
-        to_end = 3 + parcel[2]
-        if len(parcel) <= to_end:
-            raise ValueError("a parcel that ends in its label")
-        data_at = to_end + 1 + parcel[to_end]
-        if len(parcel) < data_at:
-            raise ValueError("a parcel that ends in its label")
-        return str(parcel[3:to_end], "utf-8"), str(parcel[to_end + 1 : data_at], "utf-8"), data_at
+        to_end = 3 + datagram[2]
+        if len(datagram) <= to_end:
+            raise ValueError("a datagram that ends in its label")
+        data_at = to_end + 1 + datagram[to_end]
+        if len(datagram) < data_at:
+            raise ValueError("a datagram that ends in its label")
+        return (
+            str(datagram[3:to_end], "utf-8"),
+            str(datagram[to_end + 1 : data_at], "utf-8"),
+            data_at,
+        )
 
     @staticmethod
-    def hop(parcel: bytes | memoryview) -> bytes | None:
+    def hop(datagram: bytes | memoryview) -> bytes | None:
         """Counts one container more; None where there were too many."""
-        if parcel[1] + 1 >= HOPS_MAX:
+        if datagram[1] + 1 >= HOPS_MAX:
             return None
-        return b"".join((bytes((VERSION, parcel[1] + 1)), parcel[2:]))
+        return b"".join((bytes((VERSION, datagram[1] + 1)), datagram[2:]))
 
 
-class Parcels:
+class Datagrams:
     """What this container sends to others, takes from them, and passes on.
 
     Attributes:
-        take: Is given the origin and the octets of each parcel for this container.
-        sent: Counts the parcels that began here.
+        take: Is given the origin and the octets of each datagram for this container.
+        sent: Counts the datagrams that began here.
         passed: Counts those that were passed on.
         dropped: Counts those that went nowhere.
     """
@@ -91,24 +95,24 @@ class Parcels:
         self.sent += 1
         connection = self._mesh.control_to(to)
         if connection is not None:
-            label = Parcel.label(to, self._mesh.id)
-            if connection.send_parcel(label, *parts):
+            label = Datagram.label(to, self._mesh.id)
+            if connection.send_datagram(label, *parts):
                 return True
         self.dropped += 1
         return False
 
-    def receive(self, parcel: bytes | memoryview) -> None:
+    def receive(self, datagram: bytes | memoryview) -> None:
         """Takes what a neighbour sent.
 
         Raises:
-            ValueError: It is no parcel.
+            ValueError: It is no datagram.
         """
-        to, origin, data_at = Parcel.unpack(parcel)
+        to, origin, data_at = Datagram.unpack(datagram)
         if to != self._mesh.id:
             self.passed += 1
-            further = Parcel.hop(parcel)
+            further = Datagram.hop(datagram)
             connection = self._mesh.control_to(to)
-            if further is None or connection is None or not connection.send_parcel(further):
+            if further is None or connection is None or not connection.send_datagram(further):
                 self.dropped += 1
         elif self.take is not None:
-            self.take(origin, memoryview(parcel)[data_at:])
+            self.take(origin, memoryview(datagram)[data_at:])
