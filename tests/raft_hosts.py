@@ -54,7 +54,7 @@ class Lab:
     ) -> None:
         self.now_s = 0.0
         self.random = Random(seed)
-        self.settings = settings or Settings(quiesce_s=1.0, senior_s=1e9)
+        self.settings = settings or Settings(quiesce_s=1.0, priority_hold_s=1e9)
         self.hosts: dict[str, RaftHost] = {}
         self.kept: dict[str, dict[int, Kept]] = defaultdict(dict)
         self.down: set[str] = set()

@@ -34,7 +34,7 @@ TURNS_MAX = 1000
 
 
 class Still(Random):
-    """Always the same, so that time-outs differ by seniority alone."""
+    """Always the same, so that time-outs differ by leader priority alone."""
 
     def random(self) -> float:
         return 0.0
@@ -110,7 +110,7 @@ class Stage:
 
     def __init__(self) -> None:
         self.now_s = 0.0
-        self.settings = Settings(chunk_bytes=8, window_chunks=2, quiesce_s=1.0, senior_s=5.0)
+        self.settings = Settings(chunk_bytes=8, window_chunks=2, quiesce_s=1.0, priority_hold_s=5.0)
         self.members: dict[str, Member] = {}
         self.network: list[tuple[str, str, Message]] = []
         self.cuts: set[frozenset[str]] = set()

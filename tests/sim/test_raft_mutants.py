@@ -37,7 +37,7 @@ def test_there_are_enough_of_them() -> None:
 
 def test_a_mutant_is_put_in_and_taken_out() -> None:
     place = "cogwork.raft.membership:Membership.rank"
-    mutant = Mutant("no seniority", place, "return len(self.voters)", "return 77")
+    mutant = Mutant("no leader priority", place, "return len(self.voters)", "return 77")
     members = Membership(("a", "b"))
     with mutant.applied():
         assert (members.rank("b"), members.rank("x")) == (1, 77)

@@ -129,7 +129,7 @@ class Move(msgspec.Struct, frozen=True, array_like=True, tag=True):
         vhost: Its virtual host.
         name: Its name there.
         number: Its own: one that was declared anew under the name stays where it is.
-        voters: Who is to hold it, the most senior first.
+        voters: Who is to hold it, in order of leader priority.
         learners: Who is to have a copy that counts for nothing.
         present: Who holds it; counts where it was never moved.
     """
@@ -185,7 +185,7 @@ class Primaries(msgspec.Struct, frozen=True, array_like=True, tag=True):
     """Has others hold the replicas of the declarations themselves.
 
     Attributes:
-        voters: Who is to hold them, the most senior first.
+        voters: Who is to hold them, in order of leader priority.
         present: Who holds them; what is where it is by these stays there.
     """
 

@@ -456,8 +456,8 @@ class Cluster(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`[cluster]`: the containers that agree on what is declared for all.
 
     Attributes:
-        primaries: Their ids, the most senior first, the same in every container; at most five, and
-            an odd number is wise. Each needs a `data_dir`. None is this container alone.
+        primaries: Their ids, in order of leader priority, the same in every container; at most
+            five, and an odd number is wise. Each needs a `data_dir`. None is this container alone.
         voters: What `primaries` was called before.
     """
 

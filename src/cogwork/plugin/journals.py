@@ -54,7 +54,7 @@ class ReplicaHandle(JournalHandle, Protocol):
         """Declares that others are to hold it; returns before they do.
 
         Args:
-            voters: Who is to hold it, the most senior first.
+            voters: Who is to hold it, in order of leader priority.
             learners: Who is to have a copy that counts for nothing.
 
         Raises:

@@ -206,7 +206,7 @@ class ManagedStream(Protocol):
         """Declares that others are to hold the stream; returns before they do.
 
         Args:
-            voters: Who is to hold it, the most senior first.
+            voters: Who is to hold it, in order of leader priority.
             learners: Who is to have a copy that counts for nothing.
 
         Raises:
@@ -335,7 +335,7 @@ class ContainerView(Protocol):
 
         Args:
             address: Its address.
-            voters: Who is to hold it, the most senior first.
+            voters: Who is to hold it, in order of leader priority.
             learners: Who is to have a copy that counts for nothing.
 
         Raises:
@@ -359,7 +359,7 @@ class ContainerView(Protocol):
         """Declare that others are to hold what the cluster has declared; return before they do.
 
         Args:
-            voters: Who is to hold it, the most senior first.
+            voters: Who is to hold it, in order of leader priority.
 
         Raises:
             ConsensusError: That cannot be done, or not now.

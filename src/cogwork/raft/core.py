@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from cogwork.raft.entries import Entry, Kind
+from cogwork.raft.leader_priority import LeaderChanges
 from cogwork.raft.log import Log
 from cogwork.raft.membership import Membership
 from cogwork.raft.outbox import Outbox
@@ -17,7 +18,6 @@ from cogwork.raft.ready import (
     RoleChanged,
 )
 from cogwork.raft.roles import Cause, Role, next_role
-from cogwork.raft.seniority import LeaderChanges
 from cogwork.raft.snapshot import Chunk, Snapshot
 from cogwork.raft.storage import NoStorage
 
@@ -229,7 +229,7 @@ class Core:
         self.draw_timeout()
 
     def draw_timeout(self) -> None:
-        """Draws how long to wait: longer the less senior this member is, never the same for two.
+        """Draw how long to wait: longer for lower leader priority, never the same for two.
 
         It is drawn anew with the membership: a voter must not wait as long as the learner it was.
         """

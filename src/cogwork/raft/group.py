@@ -248,7 +248,7 @@ class Group:
         """Changes the members; a `MembershipChanged` with these tells that it is done.
 
         Args:
-            membership: The voters in order of seniority, and the learners.
+            membership: The voters in order of leader priority, and the learners.
             now_s: The time.
 
         Raises:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from cogwork.plugin.engine.errors import Busy
 from cogwork.raft.changes import Changes
 from cogwork.raft.entries import ENTRY_OVERHEAD_BYTES, Kind
+from cogwork.raft.leader_priority import LeaderPriority
 from cogwork.raft.messages import Heartbeat, TimeoutNow
 from cogwork.raft.progress import Phase, Progress
 from cogwork.raft.reads import LeaderReads
 from cogwork.raft.replication import Replication
 from cogwork.raft.roles import Cause
-from cogwork.raft.seniority import Seniority
 from cogwork.raft.transfer import Transfer
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Leadership:
         self.uncommitted_bytes = 0
         self.active_s = core.now_s
         self._replication = Replication(core, self.progress)
-        self._seniority = Seniority(core)
+        self._leader_priority = LeaderPriority(core)
         self._leaving: dict[str, tuple[int, float]] = {}  # which entry says so, until when
         self._refused_s: dict[str, float] = {}  # who did not take the leadership, and when
         self._missed: Container[str] = ()
@@ -240,13 +240,13 @@ class Leadership:
 
     @property
     def wake_s(self) -> float:
-        """When the next tick is needed; a sleeping group wakes for a senior that should lead."""
-        return self._seniority.due_s(self._hold_s) if self._core.is_quiescent else self._due_s
+        """When the next tick is needed; a sleeping group wakes for a preferred leader."""
+        return self._leader_priority.due_s(self._hold_s) if self._core.is_quiescent else self._due_s
 
     @property
     def _hold_s(self) -> float:
         core = self._core
-        return core.leader_changes.hold_s(core.settings.senior_s, core.now_s)
+        return core.leader_changes.hold_s(core.settings.priority_hold_s, core.now_s)
 
     def tick(self) -> None:
         """Sends heartbeats, and looks whether a majority is there."""
@@ -388,9 +388,9 @@ class Leadership:
                 self.transfer.end(is_done=False)
                 self.transfer = None
             return
-        senior = self._seniority.look(self._is_caught_up, self._hold_s)
-        if senior is not None and not self.changes.is_under_way:
-            self.hand_over(senior)
+        candidate = self._leader_priority.look(self._is_caught_up, self._hold_s)
+        if candidate is not None and not self.changes.is_under_way:
+            self.hand_over(candidate)
 
     # Quiescence.
 

@@ -1,8 +1,8 @@
 """Who takes part in a group, and what a majority is.
 
 A change of the voters goes through a joint membership, in which a majority of the old ones and a
-majority of the new ones must agree (Raft §6). The voters are in order of seniority: the first is
-preferred as leader.
+majority of the new ones must agree (Raft §6). The voters are in order of leader priority: the first
+is preferred as leader.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Membership:
     """The members of a group.
 
     Attributes:
-        voters: Those that elect and commit, the most senior first.
+        voters: Those that elect and commit, in order of leader priority.
         learners: Those that only follow (dissertation §4.2.1).
         old_voters: In a joint membership, the voters before it; else none.
     """
@@ -58,7 +58,7 @@ class Membership:
         return frozenset((*self.voters, *self.old_voters))
 
     def rank(self, member: str) -> int:
-        """Returns the place in the order of seniority, 0 for the most senior."""
+        """Returns the place in the order of leader priority, 0 for the one of highest priority."""
         if member in self.voters:
             return self.voters.index(member)
         return len(self.voters)

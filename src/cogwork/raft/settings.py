@@ -22,9 +22,9 @@ class Settings:
         heartbeats: In the shortest election time.
         learner_share: A learner gets one heartbeat of so many, and waits so much longer: it elects
             nobody.
-        rank_share: By so much of the election time each rank of seniority waits longer.
-        senior_s: So long a more senior voter is there and has everything before it is made
-            leader; recent changes of leader make it longer.
+        rank_share: By so much of the election time each rank of leader priority waits longer.
+        priority_hold_s: So long a voter of higher priority is there and has everything before it is
+            made leader; recent changes of leader make it longer.
         quiesce_s: So long a group is idle before its heartbeats end; needs a `RaftHost`.
         catch_up_s: So long a new voter may take to get all entries.
         append_bytes: Of entries in one message.
@@ -53,7 +53,7 @@ class Settings:
     heartbeats: int = 5
     learner_share: int = 10
     rank_share: float = 0.25
-    senior_s: float = 10.0
+    priority_hold_s: float = 10.0
     quiesce_s: float = inf
     catch_up_s: float = 60.0
     append_bytes: int = 512 * KIB

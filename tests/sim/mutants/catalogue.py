@@ -226,9 +226,9 @@ MUTANTS = (
         more=((ELECTIONS + "on_hardened", "min(votes_s, longest_s)", "0.0"),),
     ),
     Mutant(
-        "nobody hands over to a senior",
+        "nobody hands over to a member of higher priority",
         LEADERSHIP + "_look_for_transfer",
-        "if senior is not None and",
+        "if candidate is not None and",
         "if False and",
         scene="calm",
     ),

@@ -11,7 +11,7 @@ from cogwork.raft.settings import Settings
 
 
 def lab_of(election_s: float = 0.3) -> Lab:
-    lab = Lab("abc", Settings(quiesce_s=1.0, senior_s=1e9, election_s=election_s))
+    lab = Lab("abc", Settings(quiesce_s=1.0, priority_hold_s=1e9, election_s=election_s))
     lab.open(1, "abc")
     lab.run(2.0)
     return lab

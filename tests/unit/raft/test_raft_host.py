@@ -35,7 +35,7 @@ def frame(group: int, message: Message | Beat) -> bytes:
 
 
 def lab_of(groups: int = 1, names: str = "abc", **settings: Any) -> Lab:
-    lab = Lab(names, Settings(quiesce_s=1.0, senior_s=1e9, **settings))
+    lab = Lab(names, Settings(quiesce_s=1.0, priority_hold_s=1e9, **settings))
     for number in range(1, groups + 1):
         lab.open(number, names)
     lab.run(2.0)
@@ -312,7 +312,7 @@ def trouble(lab: Lab, random: Random) -> None:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_in_a_bad_network_all_members_apply_the_same(seed: int) -> None:
-    lab = Lab("abcde", Settings(quiesce_s=0.3, senior_s=1.0), seed=seed)
+    lab = Lab("abcde", Settings(quiesce_s=0.3, priority_hold_s=1.0), seed=seed)
     for number in (1, 2, 3):
         lab.open(number, "abcde"[number - 1 :] + "abcde"[: number - 1])
     random = Random(seed)
@@ -344,7 +344,7 @@ def test_all_hear_of_the_leader() -> None:
 
 
 def test_a_newcomer_that_comes_when_all_sleep_is_found() -> None:
-    lab = Lab("abcd", Settings(quiesce_s=1.0, senior_s=1e9))
+    lab = Lab("abcd", Settings(quiesce_s=1.0, priority_hold_s=1e9))
     lab.open(1, "abc")
     lab.run(2.0)
     lab.propose(1, b"x")

@@ -42,7 +42,7 @@ def test_the_quorum_index_is_what_a_majority_has_reached() -> None:
     assert JOINT.quorum_index(index_of) == 3
 
 
-def test_the_first_voter_is_the_most_senior() -> None:
+def test_the_first_voter_is_the_preferred_leader() -> None:
     assert [THREE.rank(each) for each in "abcd"] == [0, 1, 2, 3]
 
 

@@ -1,4 +1,4 @@
-"""The small parts: roles, votes, windows, the wheel, round trips, seniority."""
+"""The small parts: roles, votes, windows, the wheel, round trips, leader priority."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from math import inf
 import pytest
 
 from cogwork.raft.budget import Budget, Share
+from cogwork.raft.leader_priority import LeaderChanges
 from cogwork.raft.membership import Membership
 from cogwork.raft.progress import Phase, Progress
 from cogwork.raft.roles import Cause, Role, next_role
 from cogwork.raft.round_trip import RoundTrip
-from cogwork.raft.seniority import LeaderChanges
 from cogwork.raft.snapshot import Snapshot
 from cogwork.raft.votes import Votes
 from cogwork.raft.wheel import Wheel
@@ -182,7 +182,7 @@ def test_a_round_trip_is_smoothed_and_what_cannot_be_is_left_out() -> None:
     assert trip.bound_s == pytest.approx(0.1, rel=0.01)
 
 
-def test_a_senior_waits_longer_the_more_often_leaders_changed_lately() -> None:
+def test_a_preferred_member_waits_longer_the_more_often_leaders_changed_lately() -> None:
     changes = LeaderChanges()
     assert changes.hold_s(10, 0) == 10
     changes.note(0)

@@ -86,8 +86,8 @@ def test_who_cannot_write_down_its_vote_does_not_stand() -> None:
 
 
 @pytest.mark.parametrize("is_there", [True, False])
-def test_a_leader_hands_over_to_a_senior_that_is_there(is_there: bool) -> None:
-    group = group_of(Membership(("b", "a", "c")), senior_s=1.0)
+def test_a_leader_hands_over_to_a_preferred_member_that_is_there(is_there: bool) -> None:
+    group = group_of(Membership(("b", "a", "c")), priority_hold_s=1.0)
     group.tick(group.wake_s)
     settle(group)
     for is_pre in (True, False):

@@ -93,7 +93,7 @@ def recover(data: Path, only: str, as_json: bool) -> int:
     required=True,
     metavar="A,B,C",
     callback=some,
-    help="Ids of the new primaries, most senior first.",
+    help="Ids of the new primaries, highest leader priority first.",
 )
 @click.option("--no-wait", is_flag=True, help="Return before the move is complete.")
 @certified

@@ -220,9 +220,9 @@ def relocate(
 ) -> None:
     """Move the replicas of a queue to other containers while it is used.
 
-    This moves replicas; `move` moves items. The first container is the most senior and becomes the
-    owner if the queue has none. Former replicas delete their copies. The move continues even if
-    this command is interrupted.
+    This moves replicas; `move` moves items. The first container has the highest leader priority and
+    becomes the owner if the queue has none. Former replicas delete their copies. The move continues
+    even if this command is interrupted.
     """
     members = (moving.named(replicas), moving.named(learners))
     moving.move(url, "queue", address, members, no_wait=no_wait, as_json=as_json)

@@ -294,8 +294,8 @@ def move(
 ) -> None:
     """Move a stream to other containers while it is used.
 
-    The first container is the most senior and leads while it is available. Former replicas delete
-    their copies. The move continues even if this command is interrupted.
+    The first container has the highest leader priority and leads while it is available. Former
+    replicas delete their copies. The move continues even if this command is interrupted.
     """
     who = (named(replicas), named(learners))
     moving.move(url, "stream", address_of(name), who, no_wait=no_wait, as_json=as_json)

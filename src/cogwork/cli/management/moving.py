@@ -51,7 +51,7 @@ def some(_ctx: click.Context, _parameter: click.Parameter, text: str | None) -> 
 
 def options(command: Callable[..., None]) -> Callable[..., None]:
     """Gives a command the options that say who is to hold something."""
-    wanted = "Ids of the new replicas, most senior first."
+    wanted = "Ids of the new replicas, highest leader priority first."
     copied = "Ids of containers that keep a copy without a vote."
     for option in (
         click.option(

@@ -98,7 +98,7 @@ class Cluster:
     """This container's copy of the declarations.
 
     Attributes:
-        voters: The containers with replicas of `$cluster`, the most senior first.
+        voters: The containers with replicas of `$cluster`, in order of leader priority.
         declarations: The copy.
         next: The offset of the record that comes next.
         on_set: Called when users, permissions or virtual hosts are others than before.
@@ -116,7 +116,7 @@ class Cluster:
         """Knows nothing yet.
 
         Args:
-            voters: The containers with replicas, the most senior first.
+            voters: The containers with replicas, in order of leader priority.
             service: Has the stream.
             listener: Follows.
             identity: Knows which cluster it is, and whether it may begin; None where it may.
@@ -260,7 +260,7 @@ class Cluster:
 
         Args:
             declaration: What.
-            voters: Who is to hold it, the most senior first.
+            voters: Who is to hold it, in order of leader priority.
             learners: Who is to have a copy that counts for nothing.
             present: Who holds it; counts where it was never moved.
 
@@ -278,7 +278,7 @@ class Cluster:
         """Declare that others are to hold `$cluster`; whoever leads there then sees to it.
 
         Args:
-            voters: Who is to hold it, the most senior first.
+            voters: Who is to hold it, in order of leader priority.
 
         Raises:
             Unavailable: The cluster has no majority.

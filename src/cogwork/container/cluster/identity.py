@@ -2,12 +2,12 @@
 
 Theory of operation. A cluster has a UUID, in `cluster.json` of every data directory. A primary with
 an empty directory does not begin by itself: its disk may have been lost, and two that begin anew
-would be a majority that knows nothing. It asks the other primaries. The most senior one makes the
-UUID once all others have said that they are empty; they are the *founders*, known by the tokens of
-their directories, and begin together. Whoever is empty and hears of a cluster that it did not found
-joins that: its replicas begin with what the others say of each (`rejoin`), and help to elect and to
-commit only once they have caught up. A directory of before clusters had a UUID adopts one when a
-majority of the primaries is of that kind, or knows one.
+would be a majority that knows nothing. It asks the other primaries. The one of highest priority
+makes the UUID once all others have said that they are empty; they are the *founders*, known by the
+tokens of their directories, and begin together. Whoever is empty and hears of a cluster that it did
+not found joins that: its replicas begin with what the others say of each (`rejoin`), and help to
+elect and to commit only once they have caught up. A directory of before clusters had a UUID adopts
+one when a majority of the primaries is of that kind, or knows one.
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ class Identity:
 
         Args:
             own: The container's id.
-            primaries: Those that the configuration names, the most senior first.
+            primaries: Those that the configuration names, in order of leader priority.
             data_dir: Where the container keeps files; None where it keeps none.
             is_empty: Whether nothing is kept there.
 
@@ -382,7 +382,7 @@ class Identity:
         self.on_known(cluster)
 
     def _look_for_one(self, answers: Mapping[str, IdentityIs]) -> None:
-        """Adopt the UUID that others know; the most senior one makes it for directories of old."""
+        """Adopt the UUID that others know; the first primary makes it for directories of old."""
         known = {each.uuid for each in answers.values() if each.uuid}
         if len(known) == 1:
             self._adopt(known.pop())

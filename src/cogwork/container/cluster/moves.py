@@ -74,7 +74,7 @@ class Moves:
 
         Args:
             declaration: What.
-            voters: Who is to hold it, the most senior first.
+            voters: Who is to hold it, in order of leader priority.
             learners: Who is to have a copy that counts for nothing.
 
         Raises:
@@ -113,7 +113,7 @@ class Moves:
         """Declare that others are to hold the cluster's declarations; return before they do.
 
         Args:
-            voters: Who is to hold them, the most senior first.
+            voters: Who is to hold them, in order of leader priority.
 
         Raises:
             Unavailable: The cluster has no majority, or a container cannot be asked.

@@ -230,7 +230,7 @@ class ClusteredRaft:
 
         Args:
             stream: Its name.
-            voters: Who is to hold it, the most senior first.
+            voters: Who is to hold it, in order of leader priority.
             learners: Who is to have a copy that counts for nothing.
 
         Raises:

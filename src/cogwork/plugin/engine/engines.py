@@ -54,7 +54,7 @@ class Engines(Protocol):
         Args:
             kind: Which engine.
             stream: Its name.
-            voters: Who is to hold it, the most senior first.
+            voters: Who is to hold it, in order of leader priority.
             learners: Who is to have a copy that counts for nothing.
 
         Raises:

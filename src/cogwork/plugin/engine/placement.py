@@ -16,7 +16,7 @@ class Placement(msgspec.Struct, frozen=True, array_like=True):
     """Where a stream is.
 
     Attributes:
-        voters: Who is to hold it, the most senior first.
+        voters: Who is to hold it, in order of leader priority.
         learners: Who is to have a copy that counts for nothing.
         founders: Who was to hold it when it was made.
         former: Who may still hold a replica, and is to give it up when the move is done.

@@ -55,7 +55,7 @@ def draw_limits(
         election_max_s=1.0,
         heartbeats=3,
         quiesce_s=choice((0.2, 1.0, inf)),
-        senior_s=choice((0.3, 2.0, 10.0)),
+        priority_hold_s=choice((0.3, 2.0, 10.0)),
         catch_up_s=choice((0.3, 3.0)),
         append_entries=choice((1, 2, 4, 64)),
         append_bytes=choice((200, 1000, 100_000)),

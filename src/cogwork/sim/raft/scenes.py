@@ -84,7 +84,7 @@ SCENES = (
         pace=25.0,
         sizes=((3, 70), (4, 20), (5, 10)),
         has_clients=False,
-        settings={"rank_share": 0.0, "senior_s": 10.0},
+        settings={"rank_share": 0.0, "priority_hold_s": 10.0},
         is_rough=True,
     ),
     Scene(
@@ -208,7 +208,7 @@ SCENES = (
         is_swarm=True,
         moves=(1, 4),
         sizes=((2, 10), (3, 70), (4, 10), (5, 10)),
-        settings={"senior_s": 0.3, "catch_up_s": 3.0},
+        settings={"priority_hold_s": 0.3, "catch_up_s": 3.0},
         is_calm_after=True,
     ),
     Scene(
@@ -218,7 +218,7 @@ SCENES = (
         moves=(2, 4),
         pace=0.8,
         sizes=((3, 100),),
-        settings={"append_entries": 1, "senior_s": 10.0},
+        settings={"append_entries": 1, "priority_hold_s": 10.0},
     ),
     Scene(
         name="late",
@@ -228,7 +228,7 @@ SCENES = (
         pace=0.8,
         sizes=((3, 90), (5, 10)),
         is_busy=True,
-        settings={"senior_s": 10.0, "rank_share": 1.0, "uncommitted_entries": 1000},
+        settings={"priority_hold_s": 10.0, "rank_share": 1.0, "uncommitted_entries": 1000},
     ),
 )
 """With their shares."""

@@ -1,9 +1,9 @@
-"""A preference among voters: the most senior one that is there and has everything should lead.
+"""Leader priority: the first voter in the membership that is available and caught up should lead.
 
-It never overrides what Raft decides: the leader merely hands over to a senior that has the whole
-log. And it is damped: the senior must have been there, with everything, for a time that doubles
-with each change of leader that was seen lately, so that one that comes and goes does not take the
-lead each time it comes.
+It never overrides what Raft decides: the leader merely hands over to a member of higher priority
+that has the whole log. And it is damped: that member must have been there, with everything, for a
+time that doubles with each change of leader that was seen lately, so that one that comes and goes
+does not take the lead each time it comes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from cogwork.raft.core import Core
 
-__all__ = ("LeaderChanges", "Seniority")
+__all__ = ("LeaderChanges", "LeaderPriority")
 
 CHANGES_MAX = 6
 """Changes that count: the time is at most 2⁵ times as long, as the first is the usual one."""
@@ -38,14 +38,14 @@ class LeaderChanges:
         """Notes one."""
         self._at_s.append(now_s)
 
-    def hold_s(self, senior_s: float, now_s: float) -> float:
-        """Returns how long a senior must have been there."""
-        recent = sum(now_s - at_s < MEMORY_SHARE * senior_s for at_s in self._at_s)
-        return senior_s * float(2 ** max(0, recent - 1))
+    def hold_s(self, priority_hold_s: float, now_s: float) -> float:
+        """Returns how long a member of higher priority must have been there."""
+        recent = sum(now_s - at_s < MEMORY_SHARE * priority_hold_s for at_s in self._at_s)
+        return priority_hold_s * float(2 ** max(0, recent - 1))
 
 
-class Seniority:
-    """What a leader knows of those that are more senior."""
+class LeaderPriority:
+    """What a leader knows of those of higher priority."""
 
     __slots__ = ("_candidate", "_core", "_since_s")
 
@@ -55,7 +55,7 @@ class Seniority:
         self._since_s = core.now_s
 
     def due_s(self, hold_s: float) -> float:
-        """Returns when somebody more senior is to lead; infinity while nobody is there."""
+        """Returns when a member of higher priority is to lead; infinity while nobody is there."""
         return inf if self._candidate is None else self._since_s + hold_s
 
     def look(self, is_ready: Callable[[str], bool], hold_s: float) -> str | None:
@@ -67,8 +67,8 @@ class Seniority:
         """
         core = self._core
         voters = core.membership.voters
-        seniors = voters[: core.membership.rank(core.own)]
-        candidate = next((voter for voter in seniors if is_ready(voter)), None)
+        candidates = voters[: core.membership.rank(core.own)]
+        candidate = next((voter for voter in candidates if is_ready(voter)), None)
         if candidate != self._candidate:
             self._candidate = candidate
             self._since_s = core.now_s
