@@ -11,6 +11,7 @@ other end is closed.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import importlib
 import json
@@ -26,6 +27,8 @@ MODULES = (
     "cogwork.cli.commands.receive",
     "cogwork.cli.commands.send",
 )
+EXTRAS = ("cogwork.gateways.zeromq",)
+"""Where they are installed."""
 
 REQUEST_BYTES_MAX = 1 << 18
 STANDARD = 3
@@ -86,6 +89,9 @@ def _begin(request: dict[str, Any], descriptors: list[int]) -> list[str]:
 if __name__ == "__main__":
     for each in MODULES:
         importlib.import_module(each)
+    for each in EXTRAS:
+        with contextlib.suppress(ModuleNotFoundError):
+            importlib.import_module(each)
     gc.collect()
     gc.freeze()
     words = serve(socket.socket(fileno=int(sys.argv[1])))

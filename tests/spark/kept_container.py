@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 from typing import TYPE_CHECKING
+
+from forked import forked
 
 from cogwork.bench.servers.process import free_ports
 
@@ -26,9 +27,9 @@ class Kept:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "cogwork.cli.main", "serve", "--json", "--id", "kept"]
-        command += ["--listen", f"127.0.0.1:{self.port}", "--data", str(self._folder)]
-        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        words = ["serve", "--json", "--id", "kept"]
+        words += ["--listen", f"127.0.0.1:{self.port}", "--data", str(self._folder)]
+        self._process = forked(*words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         assert self._process.stdout is not None
         assert self._process.stdout.readline()
 

@@ -8,11 +8,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from forked import forked
 
 from cogwork.cli.exit_codes import ExitCode
 
 from .meshes import Member, linked, meshed
-from .served import COGWORK, READY_TIMEOUT_S, done, ran, within
+from .served import READY_TIMEOUT_S, done, ran, within
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -96,8 +97,8 @@ def test_a_user_that_is_removed_is_cut_off_at_all_three(cluster: Cluster) -> Non
     try:
         for name in IDS:
             within(READY_TIMEOUT_S, partial(may_send, cluster, name), f"bob at {name}")
-            words = [*COGWORK, "receive", cluster.as_user(name), f"queue/of-{name}"]
-            held[name] = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            words = ("receive", cluster.as_user(name), f"queue/of-{name}")
+            held[name] = forked(*words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
             within(READY_TIMEOUT_S, partial(is_connected, cluster, name), f"bob stays at {name}")
 
         refused = ran("user", "add", cluster.members["c"].url, "bob", "--no-password")
@@ -185,8 +186,8 @@ def test_virtual_hosts_and_limits_come_and_go(cluster: Cluster) -> None:
     refused = ran("vhost", "remove", c.url, "blue")
     assert "has the queue 'queue/all': delete it and all others first" in refused.stderr
     done("queue", "delete", f"{a.url}/blue", "queue/all")
-    words = [*COGWORK, "receive", f"{b.url}/blue", "queue/kept"]
-    held = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    words = ("receive", f"{b.url}/blue", "queue/kept")
+    held = forked(*words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
         within(READY_TIMEOUT_S, lambda: in_blue(b) == 1, "a client is in it")
         done("vhost", "remove", c.url, "blue")

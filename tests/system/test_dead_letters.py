@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from forked import forked
 
 import cogwork
 
 from .meshes import Member, meshed
-from .served import COGWORK, SETTLE_TIMEOUT_S, within
+from .served import SETTLE_TIMEOUT_S, within
 from .stories import eventually
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def test_items_on_their_way_to_a_full_queue_outlive_kills(tmp_path: Path) -> Non
         box = members["box"]
         box.served.run("send", box.url, QUEUE, "--file", str(lines))
 
-        command = subprocess.Popen([*COGWORK, "queue", "move", box.url, QUEUE, DEAD])
+        command = forked("queue", "move", box.url, QUEUE, DEAD)
         within(SETTLE_TIMEOUT_S, lambda: row(box, DEAD)["depth"] == ROOM, "as much as fits")
         restart(box)
         command.kill()

@@ -8,6 +8,7 @@ import subprocess
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from forked import forked_speaking
 
 import cogwork
 
@@ -47,12 +48,7 @@ def bodies_at(member: Member, count: int, address: str = QUEUE) -> list[int]:
 
 
 def leave(member: Member) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [*COGWORK, "leave", member.url, "--json"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    return forked_speaking("leave", member.url, "--json")
 
 
 def outcome_of(command: subprocess.Popen[str]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from forked import forked
 
 from cogwork.bench.servers.process import free_ports
 from cogwork.cli.exit_codes import ExitCode
@@ -16,7 +17,7 @@ from cogwork.container.users import hash_password
 
 from .cables import Cables
 from .meshes import Member
-from .served import COGWORK, OPEN, READY_TIMEOUT_S, ran, within
+from .served import OPEN, READY_TIMEOUT_S, ran, within
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -194,7 +195,7 @@ def test_messages_are_counted_where_they_pass_and_nowhere_else(tmp_path: Path) -
     with running(first, middle, last, idle):
         within(30, lambda: len(reached(first)) == 4, "all are reached")
         receive = ("receive", last.url, "topic/counted.#", "--count", "100")
-        receiver = subprocess.Popen([*COGWORK, *receive], stdout=subprocess.DEVNULL)
+        receiver = forked(*receive, stdout=subprocess.DEVNULL)
         within(30, lambda: wanted(first, "last") == 1, "first knows what last wants")
         first.served.run("send", first.url, "topic/counted.x", "x", "--count", "99")
         first.served.run("send", first.url, "topic/counted.x", "y" * 100_000)

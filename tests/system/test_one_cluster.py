@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
+from forked import forked
 
 from cogwork.bench.servers.process import free_ports
 from cogwork.cli.exit_codes import ExitCode
 
 from .meshes import Member, linked, meshed
-from .served import COGWORK, READY_TIMEOUT_S, done, ran, served, within
+from .served import READY_TIMEOUT_S, done, ran, served, within
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,7 +60,7 @@ def test_primaries_of_the_command_line_are_one(tmp_path: Path) -> None:
             words += ["--data", str(tmp_path / name), "--primaries", "a, b,c"]
             words += [word for each in ports[:at] for word in ("--link", f"127.0.0.1:{each}")]
             with (tmp_path / f"{name}.log").open("wb") as log:
-                processes.append(subprocess.Popen([*COGWORK, *words], stdout=log, stderr=log))
+                processes.append(forked(*words, stdout=log, stderr=log))
         url = f"amqp://127.0.0.1:{ports[2]}"
 
         def is_created() -> bool:

@@ -7,6 +7,7 @@ import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
+from forked import forked
 from proton import Message
 from proton.reactor import AtMostOnce
 from proton.utils import BlockingConnection, BlockingReceiver, LinkDetached
@@ -34,9 +35,7 @@ def running(folder: Path, port: int, *options: str) -> Iterator[Served]:
     """Runs a container with these options for the length of a `with` block."""
     log = folder / "log"
     with log.open("wb") as output:
-        process = subprocess.Popen(
-            [*COGWORK, "serve", *options], stdout=output, stderr=subprocess.STDOUT
-        )
+        process = forked("serve", *options, stdout=output, stderr=output)
     try:
         within(READY_TIMEOUT_S, lambda: listens(process, log), "the container listens")
         yield Served(f"amqp://127.0.0.1:{port}", process)
@@ -110,14 +109,17 @@ def test_the_rest_of_a_routers_file_is_warned_of(tmp_path: Path) -> None:
     (port,) = free_ports(1)
     file = tmp_path / "router.conf"
     file.write_text(WHOLE_ROUTER.replace("PORT", str(port)))
-    with running(tmp_path, port, "--config", str(file)) as container:
-        warned = [line for line in (tmp_path / "log").read_text().splitlines() if "WARNING" in line]
-        assert [line.partition(f"{file}:")[2].partition(": ")[0] for line in warned] == [
-            "4",
-            "8",
-            "10",
-            "11",
+
+    def warned() -> list[str]:
+        lines = (tmp_path / "log").read_text().splitlines()
+        return [
+            line.partition(f"{file}:")[2].partition(": ")[0] for line in lines if "WARNING" in line
         ]
+
+    with running(tmp_path, port, "--config", str(file)) as container:
+        # A thread of its own writes the log, beside the line that says where it listens.
+        within(READY_TIMEOUT_S, lambda: len(warned()) == 4, "it warns of four lines")
+        assert warned() == ["4", "8", "10", "11"]
         bus = BlockingConnection(container.url, timeout=10)
         every = [receiver(bus, "plain", name) for name in "ab"]
         send(bus, "plain", "all")

@@ -8,12 +8,13 @@ import subprocess
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from forked import forked
 
 import cogwork
 from cogwork.client import LinkDetached
 
 from .meshes import Member, linked, meshed
-from .served import COGWORK, READY_TIMEOUT_S, done, ran, within
+from .served import READY_TIMEOUT_S, done, ran, within
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterator
@@ -197,8 +198,8 @@ def test_a_container_without_a_disk_says_that_the_declaration_goes_too(tmp_path:
 
 def test_of_two_that_declare_it_at_once_one_has_it(members: dict[str, Member]) -> None:
     commands = [
-        subprocess.Popen(
-            [*COGWORK, "stream", "create", members[name].url, "orders"],
+        forked(
+            *("stream", "create", members[name].url, "orders"),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )

@@ -10,13 +10,14 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from forked import forked
 from proton import Described, Message, symbol, ulong
 from proton.reactor import Filter
 from proton.utils import BlockingConnection
 
 import cogwork
 
-from .served import COGWORK, Served, served, within
+from .served import Served, served, within
 from .stories import story
 
 if TYPE_CHECKING:
@@ -156,8 +157,8 @@ async def test_a_late_reader_has_what_an_early_one_has_also_when_one_is_killed(
 
 
 def test_a_reader_that_goes_leaves_nothing_behind(running: Served) -> None:
-    with subprocess.Popen(
-        [*COGWORK, "receive", running.url, "stream/orders", "--from", "first", "--timeout", "5"],
+    with forked(
+        *("receive", running.url, "stream/orders", "--from", "first", "--timeout", "5"),
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
     ) as reader:

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import zmq
+from forked import forked
 
-from .served import COGWORK, Served, within
+from .served import Served, within
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -121,9 +122,9 @@ def gateway(folder: Path, options: str = "", configuration: str = "") -> Iterato
     folder.mkdir(exist_ok=True)
     file = folder / "cogwork.toml"
     file.write_text(f"{configuration}\n[gateway.zeromq]\n{OPEN}{options}\n")
-    command = [*COGWORK, "serve", "--listen", "127.0.0.1:0", "--config", str(file), "--json"]
+    words = ("serve", "--listen", "127.0.0.1:0", "--config", str(file), "--json")
     with (folder / "cogwork.log").open("wb") as log:
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log)
+        process = forked(*words, stdout=subprocess.PIPE, stderr=log)
     try:
         assert process.stdout is not None
         line = process.stdout.readline()
