@@ -21,7 +21,7 @@ LONGEST_FIRST = ("spark", "oslo", "system", "conformance")
 """Folders whose files take longest: begun last, one of them would be waited for alone. Those of
 `spark` keep the processors busy, those of `oslo` and `conformance` mostly wait."""
 
-EXAMPLES = int(os.environ.get("COGWORK_EXAMPLES", "50"))
+EXAMPLES = int(os.environ.get("COGWORK_EXAMPLES", "25"))
 """Of each property, or a multiple of it; `make soak` has more."""
 
 # How fast a machine is says nothing of what runs on it.
