@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from cogwork.amqp.sasl import ANONYMOUS, PLAIN
+from cogwork.config.settings import Configuration, Listen
 from cogwork.container.container import Container
-from cogwork.container.settings import Configuration, Listen
 
 if TYPE_CHECKING:
     import socket

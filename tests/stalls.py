@@ -14,8 +14,8 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+from cogwork.config.settings import Configuration, Listen
 from cogwork.container.container import Container
-from cogwork.container.settings import Configuration, Listen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

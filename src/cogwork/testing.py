@@ -16,13 +16,13 @@ import asyncio
 import threading
 from typing import TYPE_CHECKING, Self
 
-from cogwork.container.config import defaults, parse, with_options
+from cogwork.config.reading import defaults, parse, with_options
 from cogwork.container.container import Container
 from cogwork.io.linger import close_lingering
 from cogwork.io.loop import EventLoop
 
 if TYPE_CHECKING:
-    from cogwork.container.settings import Configuration
+    from cogwork.config.settings import Configuration
 
 __all__ = ("TestContainer", "container")
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 import pytest
 
 from cogwork import Message
-from cogwork.container.engines import EngineHosts, VhostEngines
+from cogwork.container.vhost.engines import EngineHosts, VhostEngines
 from cogwork.nodes.sink import SinkNode
 from cogwork.nodes.stream import StreamNode
 from cogwork.nodes.topic import TopicNode

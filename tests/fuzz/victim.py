@@ -12,10 +12,10 @@ from wires import Peer
 
 from cogwork.amqp.outcomes import Accepted
 from cogwork.amqp.sasl import OAUTHBEARER
+from cogwork.config.settings import Anonymous, Configuration, Group, OAuth, Permission, User
+from cogwork.container.connections.slow_peers import detach_overdue
 from cogwork.container.mesh.names import DATA
-from cogwork.container.oauth.jwks import parse_keys
-from cogwork.container.overdue import detach_overdue
-from cogwork.container.settings import Anonymous, Configuration, Group, OAuth, Permission, User
+from cogwork.container.security.oauth.jwks import parse_keys
 from cogwork.sasl import scram
 from cogwork.sasl.mechanisms import SCRAM
 from fuzz import seeds

@@ -157,7 +157,7 @@ def command_line(settings: Settings) -> list[str]:
 
 def configuration(settings: Settings) -> str:
     """Returns the container's configuration: five listeners and one user."""
-    from cogwork.container.users import hash_password  # noqa: PLC0415  # another broker runs without
+    from cogwork.config.password_hash import hash_password  # noqa: PLC0415  # another broker runs without
 
     return f"""\
 [[listen]]

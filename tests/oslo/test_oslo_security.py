@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives import serialization
 from helpers import client, rpc
 
 from cogwork.bench.servers.process import free_ports
-from cogwork.container.users import hash_password
+from cogwork.config.password_hash import hash_password
 from cogwork.sasl.verifier import make_verifier
 from cogwork.testing import TestContainer
 

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from cogwork.config.errors import DataDirectoryError
+from cogwork.config.reading import parse
 from cogwork.container.cluster import storage
-from cogwork.container.config import parse
 from cogwork.container.container import Container
-from cogwork.container.errors import DataDirectoryError
 from cogwork.dataplane.message.messages import Message
 from cogwork.log.errors import LogError
 from cogwork.log.file_header import HEADER_BYTES

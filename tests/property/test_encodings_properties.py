@@ -61,7 +61,7 @@ from cogwork.amqp.types import (
     ULong,
     UShort,
 )
-from cogwork.container.selection import selection
+from cogwork.container.vhost.selection import selection
 from cogwork.dataplane.addresses.entry import BALANCED_CODE, CLOSEST_CODE, AddressEntry
 from cogwork.dataplane.core import Core
 from cogwork.dataplane.encoding import composites

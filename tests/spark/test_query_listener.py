@@ -21,7 +21,7 @@ from cogwork.cli.main import cogwork as command
 from cogwork.cli.management.manager import Manager
 from cogwork.client.errors import LinkRefused
 from cogwork.client.mesh import Mesh
-from cogwork.container.reported import EXPIRY_S, REPORTS_MAX, Reported
+from cogwork.container.vhost.reported import EXPIRY_S, REPORTS_MAX, Reported
 from cogwork.pipeline.arrow.loop_thread import loop_thread
 from cogwork.pipeline.spark.listener import PositionListener, listen, positions_of
 from cogwork.plugin.management import Report

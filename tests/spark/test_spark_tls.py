@@ -16,7 +16,7 @@ import cogwork.testing
 from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.main import run
 from cogwork.client.certificates import Certificates
-from cogwork.container.users import hash_password
+from cogwork.config.password_hash import hash_password
 from cogwork.pipeline.archive import Archive
 from cogwork.pipeline.arrow import ArrowClient
 from cogwork.pipeline.spark.errors import JobFailed, OptionError

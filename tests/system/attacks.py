@@ -30,7 +30,7 @@ from cogwork.amqp.performatives import Attach, Begin, End, Open, Role
 from cogwork.amqp.redirect import MESH
 from cogwork.amqp.sasl import PLAIN, SaslInit, build_plain, encode_sasl
 from cogwork.amqp.terminus import Source, Target
-from cogwork.container.users import hash_password
+from cogwork.config.password_hash import hash_password
 
 from .attackers import ATTACKER, HELPER, Stranger
 from .honest import TESTS, gateway_url

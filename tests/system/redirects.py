@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from cogwork.amqp.redirect import FORCE, REDIRECTS, Host, Redirect, host_of
 from cogwork.bench.servers.process import free_ports
-from cogwork.container.config import defaults, parse, with_options
+from cogwork.config.reading import defaults, parse, with_options
 from cogwork.container.container import Container
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     import cogwork
-    from cogwork.container.redirect import Newcomer
+    from cogwork.container.connections.redirect import Newcomer
 
 
 @asynccontextmanager

@@ -14,7 +14,7 @@ from issuers import AUDIENCE, ISSUER, Issuer
 
 from cogwork import sync
 from cogwork.bench.servers.process import free_ports
-from cogwork.container.users import hash_password
+from cogwork.config.password_hash import hash_password
 from cogwork.io.tls import client_context
 from cogwork.pipeline.arrow import ArrowClient, ArrowError
 

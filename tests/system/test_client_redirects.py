@@ -17,9 +17,9 @@ import cogwork
 from cogwork.amqp.redirect import CONSOLE, FORCE, REDIRECTS, Redirect
 from cogwork.cli.main import run
 from cogwork.client.search import REDIRECTS_MAX
-from cogwork.container.config import parse
-from cogwork.container.redirect import Redirector
-from cogwork.container.users import hash_password
+from cogwork.config.password_hash import hash_password
+from cogwork.config.reading import parse
+from cogwork.container.connections.redirect import Redirector
 from cogwork.io.tls import client_context
 
 from .redirects import asked, containers, dead_host, host, sends_to, url_of, where

@@ -10,7 +10,7 @@ import trustme
 
 import cogwork
 from cogwork.bench.servers.process import free_ports
-from cogwork.container.users import hash_password
+from cogwork.config.password_hash import hash_password
 from cogwork.io.tls import client_context
 from cogwork.testing import TestContainer
 

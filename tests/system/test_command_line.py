@@ -18,7 +18,7 @@ from proton.utils import BlockingConnection
 
 import cogwork
 from cogwork.cli.exit_codes import ExitCode
-from cogwork.container.users import hash_password
+from cogwork.config.password_hash import hash_password
 
 from .served import COGWORK, OPEN, Served, served, started, within
 

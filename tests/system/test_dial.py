@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import cogwork
-from cogwork.container.config import parse
+from cogwork.config.reading import parse
 
 from .linked import linked
 from .stories import eventually, story

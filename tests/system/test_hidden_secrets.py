@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cogwork.bench.servers.process import free_ports
-from cogwork.container.users import hash_password
+from cogwork.config.password_hash import hash_password
 
 from .served import COGWORK, done, served, within
 

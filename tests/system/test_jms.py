@@ -9,7 +9,7 @@ import pytest
 from maven import resolved
 
 from cogwork.bench.servers.process import Missing
-from cogwork.container.users import hash_password
+from cogwork.config.password_hash import hash_password
 from cogwork.sasl.verifier import HASHES, make_verifier
 
 PROGRAM = Path(__file__).parent / "jms" / "Replies.java"

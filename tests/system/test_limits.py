@@ -29,7 +29,7 @@ from cogwork.amqp.performatives import (
     encode_performative,
 )
 from cogwork.amqp.terminus import Source, Target
-from cogwork.container.users import hash_password
+from cogwork.config.password_hash import hash_password
 from cogwork.dataplane.encoding.codec import decode, encode
 
 from .manager import Manager

@@ -17,7 +17,7 @@ from .stories import QUICKLY, eventually, reconnected, story
 
 if TYPE_CHECKING:
     from cogwork.amqp.performatives import Attach
-    from cogwork.container.clients import ClientContext
+    from cogwork.container.connections.clients import ClientContext
     from cogwork.container.container import Container
     from cogwork.dataplane.link import Link
 

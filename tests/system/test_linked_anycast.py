@@ -313,7 +313,7 @@ async def test_a_named_sender_reaches_a_reply_address_and_learns_that_it_has_gon
 @story
 async def test_ways_that_nobody_uses_any_more_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cogwork.container.mesh.reply_ways.IDLE_S", 0.2)
-    monkeypatch.setattr("cogwork.container.virtual_host.IDLE_S", 0.2)
+    monkeypatch.setattr("cogwork.container.vhost.virtual_host.IDLE_S", 0.2)
     async with linked("a-b") as mesh:
         client = await mesh.client("a")
         there = await consumer(mesh, "b", "unicast/a")

@@ -9,8 +9,8 @@ import time
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.sasl import SaslCode
-from cogwork.container import users
-from cogwork.container.config import parse
+from cogwork.config import password_hash
+from cogwork.config.reading import parse
 from cogwork.container.container import Container
 
 from .honest import FLOOR_S, RATIO_MAX, undisturbed
@@ -56,8 +56,10 @@ async def test_others_log_in_as_quickly_as_before(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     caplog.set_level(logging.ERROR, "cogwork")
-    monkeypatch.setattr(users, "PARALLELISM_P", 1)  # a fifth, so that the test is over sooner
-    text = CONFIGURATION.replace("HASH", users.hash_password("right"))
+    monkeypatch.setattr(
+        password_hash, "PARALLELISM_P", 1
+    )  # a fifth, so that the test is over sooner
+    text = CONFIGURATION.replace("HASH", password_hash.hash_password("right"))
     container = Container(parse(text, "test"))
     await container.start()
     port = int(container.endpoints[0].rpartition(":")[2])

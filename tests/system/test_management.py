@@ -10,7 +10,7 @@ import pytest
 from proton import ConnectionException, Delivery, Message, ulong
 from proton.utils import BlockingConnection, BlockingReceiver, LinkDetached, SendException
 
-from cogwork.container.users import hash_password
+from cogwork.config.password_hash import hash_password
 
 from .manager import Manager
 from .served import OPEN, Served, served, within

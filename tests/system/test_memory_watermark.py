@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 import cogwork
-from cogwork.container.config import parse
+from cogwork.config.reading import parse
 from cogwork.container.container import Container
 
 from .stories import eventually, story
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @story
 async def test_publishers_wait_and_consumers_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     used = 0
-    monkeypatch.setattr("cogwork.container.watermark.resident_bytes", lambda: used)
+    monkeypatch.setattr("cogwork.container.connections.watermark.resident_bytes", lambda: used)
     container = Container(parse('id = "north"\n[[listen]]\nport = 0\n', "test"))
     await container.start()
     try:

@@ -11,7 +11,7 @@ import pytest
 import cogwork
 from cogwork.bench.servers.process import free_ports
 from cogwork.client.receiver import Receiver
-from cogwork.container.config import parse
+from cogwork.config.reading import parse
 from cogwork.container.container import Container
 from cogwork.container.mesh.tunnels import Tunnels
 from cogwork.nodes.queue import QueueNode

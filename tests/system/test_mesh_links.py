@@ -13,7 +13,7 @@ from forked import forked
 
 from cogwork.bench.servers.process import free_ports
 from cogwork.cli.exit_codes import ExitCode
-from cogwork.container.users import hash_password
+from cogwork.config.password_hash import hash_password
 
 from .cables import Cables
 from .meshes import Member

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import cogwork
 from cogwork.client.outcome import OutcomeState
-from cogwork.container.config import parse
+from cogwork.config.reading import parse
 from cogwork.container.container import Container
 from cogwork.container.mesh import partitions
 from cogwork.container.mesh.move_intake import KeptAside, MoveIntake

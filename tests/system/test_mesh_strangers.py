@@ -13,12 +13,12 @@ from cogwork.amqp.errors import AmqpError, Condition
 from cogwork.amqp.performatives import Open, Role
 from cogwork.amqp.terminus import Source, Target
 from cogwork.amqp.types import Described, Symbol, ULong
+from cogwork.config.mesh_settings import Link
 from cogwork.container.mesh import tunnels
 from cogwork.container.mesh.control_connection import ControlConnection
 from cogwork.container.mesh.data_connection import DataConnection
 from cogwork.container.mesh.dialler import LinkDialler
 from cogwork.container.mesh.names import FROM, HOPS, INCARNATION, MESH, NUMBER, TO, VHOST
-from cogwork.container.mesh.settings import Link
 
 from .linked import Linked, linked
 from .stories import eventually, story

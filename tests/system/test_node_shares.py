@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import cogwork
-from cogwork.container.shares import ALL, Holder
+from cogwork.container.connections.shares import ALL, Holder
 
 from .attackers import ATTACKER, HELPER, Stranger, refusal
 from .honest import undisturbed

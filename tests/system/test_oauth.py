@@ -28,9 +28,9 @@ from cogwork.amqp.sasl import (
     decode_sasl,
     encode_sasl,
 )
-from cogwork.container.config import parse
-from cogwork.container.oauth import key_store
-from cogwork.container.users import hash_password
+from cogwork.config.password_hash import hash_password
+from cogwork.config.reading import parse
+from cogwork.container.security.oauth import key_store
 
 from .linked import Linked, linked
 from .stories import QUICKLY, eventually, story

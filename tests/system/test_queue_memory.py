@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import cogwork
-from cogwork.container.queue_memory import equal_part
-from cogwork.container.shares import Holder
+from cogwork.container.connections.queue_memory import equal_part
+from cogwork.container.connections.shares import Holder
 from cogwork.nodes.queue import QueueNode
 
 from .stories import eventually, story
@@ -44,7 +44,9 @@ def size_bytes(container: Container, address: str) -> int:
 async def test_a_user_that_fills_its_queues_waits_and_another_goes_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("cogwork.container.queue_memory.available_bytes", lambda: 200 * MIB)
+    monkeypatch.setattr(
+        "cogwork.container.connections.queue_memory.available_bytes", lambda: 200 * MIB
+    )
     limits = "queue_memory = 0.5\nqueue_memory_per_user = 0.1\nmemory_watermark = 0.99"
     async with limited(limits, told_users(monkeypatch)) as container:
         ann, bob = (container.endpoints[0].replace("://", f"://{it}:pw@") for it in ("ann", "bob"))
@@ -86,7 +88,9 @@ async def test_a_user_that_fills_its_queues_waits_and_another_goes_on(
 async def test_a_queue_that_nobody_made_has_a_share_of_its_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("cogwork.container.queue_memory.available_bytes", lambda: 200 * MIB)
+    monkeypatch.setattr(
+        "cogwork.container.connections.queue_memory.available_bytes", lambda: 200 * MIB
+    )
     limits = "queue_memory = 0.5\nqueue_memory_per_user = 0.1"
     told = '[[queue]]\naddress = "queue/all"\nmaximum_length_policy = "reject"'
     async with (

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import cogwork
-from cogwork.container.config import parse
+from cogwork.config.reading import parse
 
 from .linked import Linked, linked
 from .stories import eventually, story

@@ -11,7 +11,7 @@ import pytest
 import cogwork
 from cogwork import testing
 from cogwork.amqp.types import ULong
-from cogwork.container.users import hash_password
+from cogwork.config.password_hash import hash_password
 
 from .linked import linked
 from .stories import story

@@ -13,8 +13,8 @@ import cogwork
 from cogwork.amqp.performatives import Role
 from cogwork.bench.servers.process import free_ports
 from cogwork.cli.exit_codes import ExitCode
-from cogwork.container.config import parse
-from cogwork.container.users import hash_password
+from cogwork.config.password_hash import hash_password
+from cogwork.config.reading import parse
 from cogwork.io.tls import client_context
 
 from .linked import Linked, linked

@@ -8,7 +8,7 @@ import pytest
 
 import cogwork
 from cogwork import sync
-from cogwork.container.config import parse
+from cogwork.config.reading import parse
 
 from .linked import linked as in_one_process
 from .meshes import linked, meshed

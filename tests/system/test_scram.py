@@ -26,7 +26,7 @@ from cogwork.amqp.sasl import (
 from cogwork.amqp.types import Symbol
 from cogwork.bench.servers.process import free_ports
 from cogwork.client.url import parse_url
-from cogwork.container.users import hash_password
+from cogwork.config.password_hash import hash_password
 from cogwork.io.login import ClientLogin
 from cogwork.io.tls import client_context
 from cogwork.sasl.sides import ClientContext

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import cogwork
-from cogwork.container.users import hash_password
+from cogwork.config.password_hash import hash_password
 
 from .linked import linked
 from .served import Served, ran, served, within

@@ -22,7 +22,7 @@ from proton.utils import BlockingConnection
 
 from cogwork.bench.servers.process import free_ports
 from cogwork.cli.exit_codes import ExitCode
-from cogwork.container.users import hash_password
+from cogwork.config.password_hash import hash_password
 from cogwork.io.wakefulness import DEVICE
 
 from .manager import Manager

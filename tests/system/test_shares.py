@@ -16,10 +16,11 @@ import cogwork
 from cogwork.amqp.frames import SASL_HEADER
 from cogwork.amqp.performatives import Begin
 from cogwork.amqp.sasl import SaslCode
-from cogwork.container import access, users
-from cogwork.container.clients import ClientContext
-from cogwork.container.config import parse
+from cogwork.config import password_hash
+from cogwork.config.reading import parse
+from cogwork.container.connections.clients import ClientContext
 from cogwork.container.container import Container
+from cogwork.container.security import access
 
 from .attackers import (
     ATTACKER,
@@ -62,9 +63,9 @@ async def left(found: list[Stranger]) -> int:
 
 def told_users(monkeypatch: pytest.MonkeyPatch) -> str:
     """Configures ann and bob, whose passwords take a fifth of the time to check."""
-    monkeypatch.setattr(users, "PARALLELISM_P", 1)
+    monkeypatch.setattr(password_hash, "PARALLELISM_P", 1)
     may = 'permissions = [{ address = "#", rights = ["send", "receive"] }]'
-    hashed = users.hash_password("pw")
+    hashed = password_hash.hash_password("pw")
     return "".join(
         f'[[user]]\nname = "{name}"\npassword_hash = "{hashed}"\n{may}\n' for name in ("ann", "bob")
     )

@@ -13,7 +13,7 @@ import pytest
 import cogwork
 from cogwork.cli.exit_codes import ExitCode
 from cogwork.client import AuthenticationError, ConnectError
-from cogwork.container.users import hash_password
+from cogwork.config.password_hash import hash_password
 
 from .served import OPEN, READY_TIMEOUT_S, ran, served, within
 from .stories import story

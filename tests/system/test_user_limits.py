@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import cogwork
-from cogwork.container.config import parse
+from cogwork.config.reading import parse
 
 from .stories import eventually, story
 from .test_shares import limited, told_users

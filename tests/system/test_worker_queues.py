@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cogwork.cli.exit_codes import ExitCode
-from cogwork.container.users import hash_password
+from cogwork.config.password_hash import hash_password
 
 from .served import OPEN, READY_TIMEOUT_S, done, ran, within
 from .test_workers import TIMEOUT_S, landed, working

@@ -19,40 +19,40 @@ from msgspec import structs
 from cogwork import __version__
 from cogwork.amqp.errors import AmqpError, Condition
 from cogwork.amqp.types import UInt
-from cogwork.container.access import Access
-from cogwork.container.attachments import Attachments
-from cogwork.container.balance import Balance
+from cogwork.config.exposure import clear_passwords
 from cogwork.container.cluster.declared_identities import DeclaredIdentities
 from cogwork.container.cluster.departure import Departure
 from cogwork.container.cluster.queue_replicas import QueueReplicas
 from cogwork.container.cluster.replication import Replication
-from cogwork.container.effects import EffectRunner
-from cogwork.container.engines import EngineHosts, VhostEngines
-from cogwork.container.exposure import clear_passwords
+from cogwork.container.connections.balance import Balance
+from cogwork.container.connections.listeners import Listeners
+from cogwork.container.connections.memory import Memory
+from cogwork.container.connections.node_shares import NodeShares
+from cogwork.container.connections.peers import Peers
+from cogwork.container.connections.queue_memory import QueueMemory
+from cogwork.container.connections.room import detach_unfinished, make_room
+from cogwork.container.connections.slow_peers import detach_dear, detach_overdue
+from cogwork.container.connections.watermark import Watermark
 from cogwork.container.gateways.service import Gateways
 from cogwork.container.journals.journals import QueueJournals
 from cogwork.container.journals.vhost_journals import VhostJournals
 from cogwork.container.leaving import UNDER_WAY_S, Leaving
-from cogwork.container.listeners import Listeners
-from cogwork.container.memory import Memory
+from cogwork.container.management.view import View
 from cogwork.container.mesh.service import MeshService
 from cogwork.container.mesh.shards import shard_of
-from cogwork.container.node_shares import NodeShares
-from cogwork.container.outgoing import Outgoing
-from cogwork.container.overdue import detach_dear, detach_overdue
-from cogwork.container.peers import Peers
-from cogwork.container.queue_memory import QueueMemory
-from cogwork.container.reply_addresses import replies_to
-from cogwork.container.room import detach_unfinished, make_room
 from cogwork.container.schemas.service import CheckThreads, Schemas
+from cogwork.container.security.access import Access
 from cogwork.container.security.log import SecurityLog
-from cogwork.container.selection import DearSelectorError
 from cogwork.container.telemetry.audits import Audits
 from cogwork.container.telemetry.heartbeat import Heartbeat
-from cogwork.container.view import View
-from cogwork.container.virtual_host import VirtualHost
-from cogwork.container.virtual_hosts import VirtualHosts, plans_of
-from cogwork.container.watermark import Watermark
+from cogwork.container.vhost.attachments import Attachments
+from cogwork.container.vhost.effects import EffectRunner
+from cogwork.container.vhost.engines import EngineHosts, VhostEngines
+from cogwork.container.vhost.outgoing import Outgoing
+from cogwork.container.vhost.reply_addresses import replies_to
+from cogwork.container.vhost.selection import DearSelectorError
+from cogwork.container.vhost.virtual_host import VirtualHost
+from cogwork.container.vhost.virtual_hosts import VirtualHosts, plans_of
 from cogwork.container.workers import OFFERED, siblings
 from cogwork.dataplane.core import Core
 from cogwork.dataplane.transport.outgoing import OutgoingLink
@@ -63,11 +63,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from cogwork.amqp.errors import CogworkError
-    from cogwork.container.limits import Limits
-    from cogwork.container.mesh.settings import Link as LinkSettings
-    from cogwork.container.settings import Configuration
-    from cogwork.container.shares import OwnLimits, Use
-    from cogwork.container.virtual_hosts import Plan
+    from cogwork.config.limits import Limits
+    from cogwork.config.mesh_settings import Link as LinkSettings
+    from cogwork.config.settings import Configuration
+    from cogwork.container.connections.shares import OwnLimits, Use
+    from cogwork.container.vhost.virtual_hosts import Plan
     from cogwork.container.workers import Worker
     from cogwork.dataplane.link import Link
 

@@ -21,10 +21,10 @@ from cogwork.nodes.queue.node import QueueNode
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from cogwork.container.balance import Balance
     from cogwork.container.cluster.departure import Departure
+    from cogwork.container.connections.balance import Balance
     from cogwork.container.mesh.service import MeshService
-    from cogwork.container.virtual_host import VirtualHost
+    from cogwork.container.vhost.virtual_host import VirtualHost
 
 __all__ = ("Leaving",)
 

@@ -13,15 +13,15 @@ import signal
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import CogworkError
-from cogwork.container.difference import difference
-from cogwork.container.state import one_line, write_state
+from cogwork.config.difference import difference
+from cogwork.container.management.state import one_line, write_state
 from cogwork.io.wakefulness import DEVICE, Wakefulness
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
+    from cogwork.config.settings import Configuration
     from cogwork.container.container import Container
-    from cogwork.container.settings import Configuration
 
 __all__ = ("Service",)
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from msgspec import Struct, structs
 
 from cogwork.amqp.types import Symbol
-from cogwork.container.settings import Configuration, Link, Listen
+from cogwork.config.settings import Configuration, Link, Listen
 
 __all__ = ("OFFERED", "LinkSocket", "Worker", "siblings", "worker_id")
 

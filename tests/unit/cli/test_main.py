@@ -23,7 +23,7 @@ from cogwork.cli.commands.serve import _make
 from cogwork.cli.exit_codes import ExitCode, code_of, line_of
 from cogwork.cli.lazy import LazyGroup
 from cogwork.cli.main import COMMANDS, cogwork, run
-from cogwork.container.errors import ConfigurationError
+from cogwork.config.errors import ConfigurationError
 from cogwork.io.tls import TlsFilesError
 from cogwork.io.websocket import WebSocketError
 

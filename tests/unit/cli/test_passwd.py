@@ -9,8 +9,8 @@ import tomllib
 import pytest
 
 from cogwork.cli.main import run
-from cogwork.container.config import parse
-from cogwork.container.users import verify
+from cogwork.config.password_hash import verify
+from cogwork.config.reading import parse
 from cogwork.sasl.verifier import HASHES, derive, parse_verifier
 
 

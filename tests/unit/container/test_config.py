@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from whole_configuration import WHOLE
 
-from cogwork.container.config import ConfigurationError, check, defaults, load, parse, with_options
-from cogwork.container.mesh.urls import LinkUrl
-from cogwork.container.permissions import permissions_of
-from cogwork.container.settings import Listen, Tls
+from cogwork.config.link_urls import LinkUrl
+from cogwork.config.reading import ConfigurationError, check, defaults, load, parse, with_options
+from cogwork.config.settings import Listen, Tls
+from cogwork.container.security.permissions import permissions_of
 
 SCRAM = ("SCRAM-SHA-512", "SCRAM-SHA-256")
 """Offered where users have verifiers."""

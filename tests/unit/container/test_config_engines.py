@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from whole_configuration import error_of
 
-from cogwork.container.config import ConfigurationError, load, parse, with_options
+from cogwork.config.reading import ConfigurationError, load, parse, with_options
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from whole_configuration import WHOLE, error_of
 
-from cogwork.container.config import ConfigurationError, load, parse
+from cogwork.config.reading import ConfigurationError, load, parse
 
 if TYPE_CHECKING:
     from pathlib import Path

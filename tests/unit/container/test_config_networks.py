@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from whole_configuration import error_of
 
-from cogwork.container.config import parse
+from cogwork.config.reading import parse
 
 LISTEN = "[[listen]]\nport = 1\n"
 PATH = "[[listen]]\npath = '/run/x'\n"

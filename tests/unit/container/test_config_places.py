@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from whole_configuration import error_of
 
-from cogwork.container.config import parse, with_options
-from cogwork.container.errors import ConfigurationError, OptionError
+from cogwork.config.errors import ConfigurationError, OptionError
+from cogwork.config.reading import parse, with_options
 
 STREAM = '[[stream]]\naddress = "stream/a"\n'
 QUEUE = '[[queue]]\naddress = "queue/a"\n'

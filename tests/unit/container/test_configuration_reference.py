@@ -9,10 +9,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from cogwork.container import settings
-from cogwork.container.config import parse
-from cogwork.container.limits import Limits, UserLimits
-from cogwork.container.shape import describe
+from cogwork.config import settings
+from cogwork.config.limits import Limits, UserLimits
+from cogwork.config.reading import parse
+from cogwork.config.shape import describe
 from cogwork.router.addresses import DEFAULT_RULES
 
 REFERENCE = Path(__file__).parents[3] / "docs" / "configuration.md"

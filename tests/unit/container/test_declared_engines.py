@@ -10,10 +10,10 @@ import pytest
 from hosted import LISTEN, Hosted
 
 from cogwork.cluster.declarations import Declaration
-from cogwork.container.engine_checks import demand_installed
-from cogwork.container.engines import VhostEngines
-from cogwork.container.settings import Configuration, Engine
-from cogwork.container.stream_declarations import StreamDeclarations
+from cogwork.config.engine_checks import demand_installed
+from cogwork.config.settings import Configuration, Engine
+from cogwork.container.vhost.engines import VhostEngines
+from cogwork.container.vhost.stream_declarations import StreamDeclarations
 from cogwork.plugin.management import ManagementError
 
 if TYPE_CHECKING:

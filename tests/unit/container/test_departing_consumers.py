@@ -17,7 +17,7 @@ from cogwork.amqp.outcomes import Accepted, Modified, Received, Rejected, Releas
 from cogwork.amqp.performatives import Close, Detach, Disposition, End, Role
 from cogwork.amqp.terminus import ExpiryPolicy, Source
 from cogwork.amqp.types import Symbol
-from cogwork.container.settings import Configuration, Queue
+from cogwork.config.settings import Configuration, Queue
 from cogwork.nodes.queue.node import QueueNode
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cogwork.container.config import parse
-from cogwork.container.errors import ConfigurationError
+from cogwork.config.errors import ConfigurationError
+from cogwork.config.reading import parse
 
 DIAL = '[dial]\nallow = ["10.0.0.0/8", "*.example.org:5671", "unix:///run/*"]\n'
 OAUTH = '[oauth]\nissuer = "i"\naudience = ["a"]\n'

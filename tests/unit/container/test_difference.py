@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cogwork.container.config import parse
-from cogwork.container.difference import difference
+from cogwork.config.difference import difference
+from cogwork.config.reading import parse
 
 USER = """
 [[user]]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cogwork.amqp.errors import CogworkError
-from cogwork.container.engines import EngineHosts, VhostEngines
+from cogwork.container.vhost.engines import EngineHosts, VhostEngines
 from cogwork.plugin.engine.errors import Unavailable
 
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cogwork.container.config import load, parse
-from cogwork.container.errors import ConfigurationError
-from cogwork.container.exposure import clear_passwords
-from cogwork.container.users import hash_password
+from cogwork.config.errors import ConfigurationError
+from cogwork.config.exposure import clear_passwords
+from cogwork.config.password_hash import hash_password
+from cogwork.config.reading import load, parse
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cogwork.amqp.errors import CogworkError
-from cogwork.container.config import parse
+from cogwork.config.errors import DataDirectoryError
+from cogwork.config.reading import parse
 from cogwork.container.container import Container
-from cogwork.container.errors import DataDirectoryError
 from cogwork.log.directory import Directory
 from cogwork.log.errors import LogError, LogLocked
 

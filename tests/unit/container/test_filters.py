@@ -7,8 +7,8 @@ from decimal import Decimal
 import pytest
 
 from cogwork.amqp.types import Described, Symbol
-from cogwork.container.filters import read_filters, selector_of
-from cogwork.container.selection import DearSelectorError, selection
+from cogwork.container.vhost.filters import read_filters, selector_of
+from cogwork.container.vhost.selection import DearSelectorError, selection
 from cogwork.dataplane.message.messages import Message
 from cogwork.plugin.node import Refused
 

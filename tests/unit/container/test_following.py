@@ -9,7 +9,7 @@ import pytest
 
 from cogwork.cluster.declarations import Declaration, Declarations, Declare
 from cogwork.container.cluster.following import Following
-from cogwork.container.stream_declarations import StreamDeclarations
+from cogwork.container.vhost.stream_declarations import StreamDeclarations
 from cogwork.nodes.queue import QueueNode
 from cogwork.nodes.stream import StreamNode
 from cogwork.plugin.engine.placement import Placement

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import pytest
 
-from cogwork.container.config import parse
+from cogwork.config.reading import parse
 from cogwork.container.container import Container
 from cogwork.dataplane.message.messages import Message
 from cogwork.plugin.door import Code

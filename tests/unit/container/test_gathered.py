@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cogwork.container.gathered import FEW, FIRST_S, NEXT_S, Gathered
+from cogwork.container.management.gathered import FEW, FIRST_S, NEXT_S, Gathered
 from cogwork.plugin.effects import Report
 
 KIND = "streams are away"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 from hosted import LISTEN, Hosted
 from text_messages import message
 
-from cogwork.container.settings import Configuration, Stream
+from cogwork.config.settings import Configuration, Stream
 from cogwork.nodes.queue import QueueNode
 from cogwork.nodes.stream import StreamNode
 from cogwork.plugin.effects import Report

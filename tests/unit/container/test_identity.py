@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from cogwork.config.errors import DataDirectoryError, DataFileError
 from cogwork.container.cluster import identity
 from cogwork.container.cluster.identity import Identity, init, read_kept
-from cogwork.container.errors import DataDirectoryError, DataFileError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from cogwork.container import rows
-from cogwork.container.inventory import Entities, links_of, mesh_of
+from cogwork.container.management import rows
+from cogwork.container.management.inventory import Entities, links_of, mesh_of
 from cogwork.container.mesh import rows as mesh_rows
 from cogwork.nodes.management import node, operations
 from cogwork.plugin.mesh import LinkRow

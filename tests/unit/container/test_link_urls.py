@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from cogwork.container.mesh.urls import LinkUrl
+from cogwork.config.link_urls import LinkUrl
 from cogwork.container.mesh.view import View
 from cogwork.plugin.node import Refused
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cogwork.container import login_delays
-from cogwork.container.login_delays import (
+from cogwork.container.security import login_delays
+from cogwork.container.security.login_delays import (
     ENTRIES_MAX,
     FREE,
     NAME_LONGEST_S,

@@ -11,8 +11,9 @@ from wires import Peer
 
 from cogwork.amqp.frames import SASL_HEADER, FrameType, encode_frame
 from cogwork.amqp.sasl import PLAIN, SaslInit, build_plain, encode_sasl
-from cogwork.container import users
-from cogwork.container.settings import Configuration
+from cogwork.config import password_hash
+from cogwork.config.settings import Configuration
+from cogwork.container.security import password_checker
 
 if TYPE_CHECKING:
     import pytest
@@ -28,13 +29,13 @@ def login(hosted: Hosted) -> Peer:
 
 
 def test_who_has_gone_is_in_nobodys_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(users, "PENDING_MAX", users.THREADS + 1)
+    monkeypatch.setattr(password_checker, "PENDING_MAX", password_checker.THREADS + 1)
     gate = threading.Event()
-    monkeypatch.setattr(users, "_derive", lambda *_: gate.wait(10) and b"")
+    monkeypatch.setattr(password_hash, "derive", lambda *_: gate.wait(10) and b"")
 
     async def story() -> list[bool]:
         hosted = Hosted(Configuration(id="hosted", listeners=[LISTEN]))
-        first = [login(hosted) for _ in range(users.THREADS + 1)]
+        first = [login(hosted) for _ in range(password_checker.THREADS + 1)]
         await asyncio.sleep(0.01)
         first[-1].vanish()
         await asyncio.sleep(0.01)

@@ -7,8 +7,8 @@ from hosted import Hosted
 from wires import Peer
 
 from cogwork.amqp.errors import Condition
-from cogwork.container.requester import ClientRequester
-from cogwork.container.view import View
+from cogwork.container.connections.requester import ClientRequester
+from cogwork.container.management.view import View
 from cogwork.nodes.topic import TopicNode
 from cogwork.plugin.management import ManagementError
 from cogwork.router.topics import MAX_PATTERN_WORDS

@@ -8,8 +8,8 @@ from itertools import pairwise
 
 import pytest
 
-from cogwork.container import memory
-from cogwork.container.memory import (
+from cogwork.container.connections import memory
+from cogwork.container.connections.memory import (
     AGAIN_S,
     GROWTH_BYTES,
     PAUSE_MAX,

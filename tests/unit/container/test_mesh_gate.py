@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cogwork.container.mesh.service import MeshService
-    from cogwork.container.virtual_host import VirtualHost
+    from cogwork.container.vhost.virtual_host import VirtualHost
     from cogwork.dataplane.link import Link
     from cogwork.dataplane.transport.incoming import IncomingLink
 

@@ -12,8 +12,8 @@ from cogwork.amqp.performatives import Attach, Begin, Close, Detach, Open, Role
 from cogwork.amqp.redirect import Host, Redirect
 from cogwork.amqp.terminus import Source, Target
 from cogwork.amqp.types import Symbol
-from cogwork.container.limits import Limits
-from cogwork.container.settings import Configuration, Vhost
+from cogwork.config.limits import Limits
+from cogwork.config.settings import Configuration, Vhost
 
 FAILED = Symbol("amqp:connection-establishment-failed")
 LIMITS = Limits(connections=2)

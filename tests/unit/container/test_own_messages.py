@@ -9,14 +9,14 @@ from hosted import Hosted
 from wires import Peer
 
 from cogwork.amqp.errors import DecodeError
-from cogwork.container.config import parse
+from cogwork.config.reading import parse
 from cogwork.dataplane.addresses.port import Port
 from cogwork.dataplane.message.messages import Message
 from cogwork.nodes.queue import QueueNode
 from cogwork.nodes.queue.dead_letters import origin_of
 
 if TYPE_CHECKING:
-    from cogwork.container.virtual_host import VirtualHost
+    from cogwork.container.vhost.virtual_host import VirtualHost
 
 CONFIGURATION = """
 id = "hosted"

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec import structs
 
-from cogwork.container import permissions
-from cogwork.container.access import Access, Permits
-from cogwork.container.permissions import Permissions, permissions_of
+from cogwork.config.settings import RIGHTS, Anonymous, Configuration, Permission, User
+from cogwork.container.security import permissions
+from cogwork.container.security.access import Access, Permits
 from cogwork.container.security.log import SecurityLog
-from cogwork.container.settings import RIGHTS, Anonymous, Configuration, Permission, User
+from cogwork.container.security.permissions import Permissions, permissions_of
 from cogwork.router.addresses import MAX_ADDRESS_LENGTH
 from cogwork.router.patterns import misplaced_wildcard
 
 if TYPE_CHECKING:
-    from cogwork.container.settings import Right
+    from cogwork.config.settings import Right
 
 
 def may(pattern: str, address: str) -> bool:

@@ -20,7 +20,7 @@ from cogwork.plugin.engine.errors import Unavailable
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from cogwork.container.virtual_host import VirtualHost
+    from cogwork.container.vhost.virtual_host import VirtualHost
 
 
 def replicas(vhosts: Mapping[str, VirtualHost] | None = None) -> QueueReplicas:

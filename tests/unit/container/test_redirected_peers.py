@@ -13,9 +13,9 @@ from cogwork.amqp.frames import AMQP_HEADER
 from cogwork.amqp.performatives import Begin, Close, Open
 from cogwork.amqp.redirect import CONSOLE, FORCE, MESH, REDIRECTS, Host, Redirect
 from cogwork.amqp.types import Symbol, UInt
-from cogwork.container.limits import Limits
-from cogwork.container.redirect import Newcomer
-from cogwork.container.settings import Configuration
+from cogwork.config.limits import Limits
+from cogwork.config.settings import Configuration
+from cogwork.container.connections.redirect import Newcomer
 
 ELSEWHERE = Redirect(Host("b.example", 5672), (Host("c.example", 5673),), hostname="b.example")
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cogwork.amqp.redirect import KNOWN_HOSTS_MAX
-from cogwork.container.redirect import AGE_S, ARRIVAL_S, Newcomer, Redirector
+from cogwork.container.connections.redirect import AGE_S, ARRIVAL_S, Newcomer, Redirector
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 from hosted import LISTEN
 
+from cogwork.config.settings import Configuration, Queue
 from cogwork.container.container import Container
-from cogwork.container.settings import Configuration, Queue
-from cogwork.container.stream_declarations import StreamDeclarations
+from cogwork.container.vhost.stream_declarations import StreamDeclarations
 from cogwork.plugin.management import ManagementError
 
 if TYPE_CHECKING:

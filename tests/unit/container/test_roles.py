@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from cogwork.container.config import parse
-from cogwork.container.errors import ConfigurationError
-from cogwork.container.permissions import Permissions, permissions_of
-from cogwork.container.settings import RIGHTS, Permission
+from cogwork.config.errors import ConfigurationError
+from cogwork.config.reading import parse
+from cogwork.config.settings import RIGHTS, Permission
+from cogwork.container.security.permissions import Permissions, permissions_of
 from cogwork.router.patterns import address_words, overlap
 
 

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cogwork.container.addressing import table_of
-from cogwork.container.config import ConfigurationError, load, parse, with_options
-from cogwork.container.settings import (
+from cogwork.config.addressing import table_of
+from cogwork.config.password_hash import hash_password
+from cogwork.config.reading import ConfigurationError, load, parse, with_options
+from cogwork.config.settings import (
     Address,
     Configuration,
     Link,
@@ -19,7 +20,6 @@ from cogwork.container.settings import (
     Tls,
     User,
 )
-from cogwork.container.users import hash_password
 from cogwork.router.addresses import Distribution
 
 if TYPE_CHECKING:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from cogwork.container.addressing import table_of
-from cogwork.container.config import parse
-from cogwork.container.rules import queue_options, rule_of
-from cogwork.container.settings import Address, Queue
+from cogwork.config.addressing import table_of
+from cogwork.config.reading import parse
+from cogwork.config.rules import queue_options, rule_of
+from cogwork.config.settings import Address, Queue
 from cogwork.router.addresses import Distribution, SlowSubscriber, Unmatched
 
 

@@ -13,7 +13,7 @@ import pytest
 from cogwork.amqp.kinds import composite_from
 from cogwork.amqp.outcomes import Rejected
 from cogwork.amqp.types import Described
-from cogwork.container.config import parse
+from cogwork.config.reading import parse
 from cogwork.container.schemas import checker as checking
 from cogwork.container.schemas import judge as judging
 from cogwork.container.schemas.checker import Checker

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, cast
 
-from cogwork.container.addressing import table_of
-from cogwork.container.config import parse
+from cogwork.config.addressing import table_of
+from cogwork.config.reading import parse
 from cogwork.container.schemas import follower as following
 from cogwork.container.schemas.follower import Follower
 from cogwork.dataplane.message.messages import Message
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from cogwork.container.virtual_host import VirtualHost
+    from cogwork.container.vhost.virtual_host import VirtualHost
     from cogwork.plugin.engine.contract import Engine
 
 NUMBER = b'{"type": "number"}'

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cogwork.container.config import ConfigurationError, parse
+from cogwork.config.reading import ConfigurationError, parse
 from cogwork.container.schemas import guards
 from cogwork.container.schemas.guards import ENFORCE, ENFORCE_REGISTERED, IGNORE, Guards
 

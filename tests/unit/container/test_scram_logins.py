@@ -22,8 +22,8 @@ from cogwork.amqp.sasl import (
     encode_sasl,
 )
 from cogwork.amqp.types import Symbol
-from cogwork.container.settings import Anonymous, Configuration, Permission, User
-from cogwork.container.users import hash_password
+from cogwork.config.password_hash import hash_password
+from cogwork.config.settings import Anonymous, Configuration, Permission, User
 from cogwork.sasl.mechanisms import MECHANISMS, SCRAM
 from cogwork.sasl.sides import ClientContext
 from cogwork.sasl.verifier import HASHES, make_verifier

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cogwork.container.config import ConfigurationError, load, parse
-from cogwork.container.difference import difference
-from cogwork.container.secrets import BadVariable, with_variables
-from cogwork.container.users import verify
+from cogwork.config.difference import difference
+from cogwork.config.password_hash import verify
+from cogwork.config.reading import ConfigurationError, load, parse
+from cogwork.config.secrets import BadVariable, with_variables
 from cogwork.sasl.verifier import HASHES, parse_verifier
 
 if TYPE_CHECKING:

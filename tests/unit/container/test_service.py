@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
+from cogwork.config.settings import Configuration
 from cogwork.container import service as service_module
 from cogwork.container.service import Service
-from cogwork.container.settings import Configuration
 from cogwork.io.wakefulness import DEVICE, Wakefulness
 
 if TYPE_CHECKING:

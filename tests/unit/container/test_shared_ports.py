@@ -12,10 +12,10 @@ from cogwork.amqp.extensions import ESTABLISHMENT_FAILED
 from cogwork.amqp.frames import AMQP_HEADER
 from cogwork.amqp.performatives import Close, Open
 from cogwork.amqp.redirect import MESH, Redirect
-from cogwork.container.balance import Balance
+from cogwork.config.mesh_settings import MeshOptions
+from cogwork.container.connections.balance import Balance
+from cogwork.container.connections.redirect import Newcomer
 from cogwork.container.mesh.names import INCARNATION, NUMBER, OTHER_CONTAINER
-from cogwork.container.mesh.settings import MeshOptions
-from cogwork.container.redirect import Newcomer
 from cogwork.router.mesh.messages import Figures
 
 OWN = "amqp://h:5672"

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cogwork.container.newcomers import Newcomers
-from cogwork.container.shares import ALL, BURST_S, Bound, Holder, Rate, Tally
+from cogwork.container.connections.newcomers import Newcomers
+from cogwork.container.connections.shares import ALL, BURST_S, Bound, Holder, Rate, Tally
 from cogwork.io.networks import PeerName
 
 ANN, BOB = Holder("user", "ann"), Holder("user", "bob")

@@ -10,9 +10,9 @@ from wires import Peer, frame
 from cogwork.amqp.errors import Condition
 from cogwork.amqp.outcomes import Accepted
 from cogwork.amqp.performatives import Flow, Open
-from cogwork.container.limits import Limits
-from cogwork.container.overdue import detach_overdue
-from cogwork.container.settings import Address, Configuration
+from cogwork.config.limits import Limits
+from cogwork.config.settings import Address, Configuration
+from cogwork.container.connections.slow_peers import detach_overdue
 
 TIMEOUT_S = 0.05
 

@@ -12,7 +12,7 @@ from cogwork.amqp.errors import AmqpError, Condition
 from cogwork.amqp.performatives import Attach, Begin, Close, Detach, End, Open, Role
 from cogwork.amqp.terminus import Source, Target
 from cogwork.amqp.types import Described, Symbol
-from cogwork.container.settings import Configuration
+from cogwork.config.settings import Configuration
 
 if TYPE_CHECKING:
     from cogwork.amqp.frames import Frame

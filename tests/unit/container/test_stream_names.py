@@ -10,10 +10,10 @@ import pytest
 from hosted import LISTEN, Hosted
 
 from cogwork.cluster.declarations import Declare
+from cogwork.config.settings import Address, Configuration
 from cogwork.container.cluster.cluster import Cluster
 from cogwork.container.cluster.raft import FIRST_GROUP, ClusteredRaft, open_declared, stream_name
-from cogwork.container.engines import EngineHosts, VhostEngines
-from cogwork.container.settings import Address, Configuration
+from cogwork.container.vhost.engines import EngineHosts, VhostEngines
 from cogwork.plugin.management import ManagementError
 
 if TYPE_CHECKING:

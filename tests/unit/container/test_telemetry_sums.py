@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from hosted import Hosted
 from wires import Peer
 
+from cogwork.config.telemetry_settings import Telemetry
 from cogwork.container.telemetry import heartbeat, traffic
 from cogwork.container.telemetry.heartbeat import Heartbeat
-from cogwork.container.telemetry.settings import Telemetry
 from cogwork.container.telemetry.traffic import WAITS_KEPT_S, Traffic, latency_of
 from cogwork.dataplane.addresses.port import Port
 from cogwork.dataplane.queue.histogram import Histogram

@@ -6,7 +6,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from cogwork.container.tickets import Tickets
+from cogwork.container.journals.tickets import Tickets
 
 
 def test_who_waits_for_a_turn_is_told_whatever_becomes_of_the_output() -> None:

@@ -15,13 +15,13 @@ import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from issuers import AUDIENCE, ISSUER, Issuer, jwks_server, saying
 
-from cogwork.container.config import parse
-from cogwork.container.errors import ConfigurationError
-from cogwork.container.oauth import jwks, key_store
-from cogwork.container.oauth.checker import TokenChecker
-from cogwork.container.oauth.jwks import JwksError, parse_keys, read_keys
-from cogwork.container.oauth.settings import OAuth
-from cogwork.container.permissions import permissions_of_anonymous
+from cogwork.config.errors import ConfigurationError
+from cogwork.config.oauth_settings import OAuth
+from cogwork.config.reading import parse
+from cogwork.container.security.oauth import jwks, key_store
+from cogwork.container.security.oauth.checker import TokenChecker
+from cogwork.container.security.oauth.jwks import JwksError, parse_keys, read_keys
+from cogwork.container.security.permissions import permissions_of_anonymous
 from cogwork.sasl.sides import Grant, LoginBusyError, TokenError
 
 if TYPE_CHECKING:

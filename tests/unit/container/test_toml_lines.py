@@ -6,7 +6,7 @@ import tomllib
 
 import pytest
 
-from cogwork.container.toml_lines import Path, find_lines, line_of
+from cogwork.config.toml_lines import Path, find_lines, line_of
 
 DOCUMENT = '''\
 # A comment = "that is no key"

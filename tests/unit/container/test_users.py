@@ -8,14 +8,15 @@ import threading
 
 import pytest
 
-from cogwork.container import users
-from cogwork.container.settings import User
-from cogwork.container.users import (
-    PasswordChecker,
+from cogwork.config import password_hash
+from cogwork.config.password_hash import (
     PasswordHashError,
     hash_password,
     verify,
 )
+from cogwork.config.settings import User
+from cogwork.container.security import password_checker
+from cogwork.container.security.password_checker import PasswordChecker
 from cogwork.sasl.sides import LoginBusyError
 
 SALT = "c2FsdHNhbHRzYWx0c2FsdA=="
@@ -23,7 +24,7 @@ SALT = "c2FsdHNhbHRzYWx0c2FsdA=="
 
 @pytest.fixture(autouse=True)
 def _cheap_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(users, "COST_N", 16)
+    monkeypatch.setattr(password_hash, "COST_N", 16)
 
 
 @pytest.fixture
@@ -97,15 +98,15 @@ def test_an_unknown_user_costs_what_a_known_one_costs(
     alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     costs: list[tuple[int, int, int]] = []
-    derive = users._derive
+    derive = password_hash.derive
 
-    def watched(password: str, how: users._Hash) -> bytes:
+    def watched(password: str, how: password_hash.Hash) -> bytes:
         costs.append((how.n, how.r, how.p))
         return derive(password, how)
 
     async def story() -> None:
         checker = PasswordChecker([alice, User(name="dear", password_hash=_dear())])
-        monkeypatch.setattr(users, "_derive", watched)
+        monkeypatch.setattr(password_hash, "derive", watched)
         await checker.check("dear", "x")
         await checker.check("alice", "x")
         await checker.check("mallory", "x")
@@ -123,9 +124,9 @@ def _dear() -> str:
 
 def test_hashes_cheaper_than_new_ones_are_old(alice: User) -> None:
     assert alice.password_hash is not None
-    assert not users.is_old(alice.password_hash)
-    assert users.is_old(f"scrypt$16$8$1${SALT}${SALT}")
-    assert not users.is_old(_dear())
+    assert not password_hash.is_old(alice.password_hash)
+    assert password_hash.is_old(f"scrypt$16$8$1${SALT}${SALT}")
+    assert not password_hash.is_old(_dear())
 
 
 def test_checks_of_a_source_wait_for_each_other_alone(
@@ -134,14 +135,14 @@ def test_checks_of_a_source_wait_for_each_other_alone(
     order: list[str] = []
     gate = threading.Event()
 
-    def noted(password: str, _how: users._Hash) -> bytes:
+    def noted(password: str, _how: password_hash.Hash) -> bytes:
         if password != "mesh":
             gate.wait(30)
         order.append(password)
         return b""
 
-    monkeypatch.setattr(users, "_derive", noted)
-    monkeypatch.setattr(users, "THREADS", 1)
+    monkeypatch.setattr(password_hash, "derive", noted)
+    monkeypatch.setattr(password_checker, "THREADS", 1)
 
     async def story() -> None:
         mesh = User(name="mesh", password_hash=alice.password_hash, mesh=True)
@@ -160,9 +161,9 @@ def test_checks_of_a_source_wait_for_each_other_alone(
 
 
 def test_overload_is_refused_with_a_reason(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(users, "PENDING_MAX", 3)
+    monkeypatch.setattr(password_checker, "PENDING_MAX", 3)
     gate = threading.Event()
-    monkeypatch.setattr(users, "_derive", lambda *_: gate.wait(10) and b"")
+    monkeypatch.setattr(password_hash, "derive", lambda *_: gate.wait(10) and b"")
 
     async def story() -> None:
         checker = PasswordChecker([alice])
@@ -185,7 +186,7 @@ def test_the_event_loop_goes_on_meanwhile(alice: User, monkeypatch: pytest.Monke
         gate.wait(10)
         return b""
 
-    monkeypatch.setattr(users, "_derive", slow)
+    monkeypatch.setattr(password_hash, "derive", slow)
 
     async def story() -> int:
         checker = PasswordChecker([alice])

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from cogwork.container.requester import ClientRequester
-from cogwork.container.view import View
+from cogwork.container.connections.requester import ClientRequester
+from cogwork.container.management.view import View
 from cogwork.plugin.management import ManagementError
 
 

@@ -7,8 +7,8 @@ from wires import Peer
 from cogwork.amqp.frames import AMQP_HEADER
 from cogwork.amqp.outcomes import Accepted, Released
 from cogwork.amqp.performatives import Open
-from cogwork.container.settings import Address, Configuration, Queue, Vhost
-from cogwork.container.virtual_hosts import plans_of
+from cogwork.config.settings import Address, Configuration, Queue, Vhost
+from cogwork.container.vhost.virtual_hosts import plans_of
 from cogwork.dataplane.message.messages import Message
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cogwork.container.watermark import Watermark, available_bytes
+from cogwork.container.connections.watermark import Watermark, available_bytes
 
 if TYPE_CHECKING:
     from pathlib import Path

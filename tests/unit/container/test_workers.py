@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from cogwork.container.config import check, parse
-from cogwork.container.errors import ConfigurationError
-from cogwork.container.mesh.urls import BadLinkUrl, LinkUrl
+from cogwork.config.errors import ConfigurationError
+from cogwork.config.link_urls import BadLinkUrl, LinkUrl
+from cogwork.config.reading import check, parse
 from cogwork.container.workers import Worker
 from cogwork.io.socket_file import PATH_BYTES_MAX
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cogwork.container.config import ConfigurationError, parse
+from cogwork.config.reading import ConfigurationError, parse
 
 HASH = "scrypt$16384$8$1$c2FsdHNhbHRzYWx0c2FsdA==$NSQDZDgyBdmShxmx4LUzp3u3wtRZ2DJDv0pCrSY9a4M="
 WHOLE = f"""

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import pytest
 import trustme
 
-from cogwork.container.config import parse
+from cogwork.config.reading import parse
 from cogwork.container.container import Container
-from cogwork.container.rows import container_row
+from cogwork.container.management.rows import container_row
 from cogwork.io.tls import ServerTls, TlsFiles, client_context
 from cogwork.tls.expiry import DAY_S, EXPIRY, Expiry, ends_of
 

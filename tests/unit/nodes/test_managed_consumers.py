@@ -10,7 +10,7 @@ import pytest
 from management_world import Asker
 
 from cogwork.amqp.message import Sections, Value
-from cogwork.container.reported import Reported
+from cogwork.container.vhost.reported import Reported
 from cogwork.nodes.management.consumers import CONSUMER, Consumers
 from cogwork.nodes.management.request import Request
 from cogwork.plugin.management import ManagementError

@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
-from cogwork.container.engines import EngineHosts, VhostEngines
+from cogwork.container.vhost.engines import EngineHosts, VhostEngines
 from cogwork.nodes.stream import StreamNode
 from cogwork.plugin.engine.batch import Batch
 from cogwork.plugin.loopback import Loopback

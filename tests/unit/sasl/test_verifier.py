@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cogwork.container.settings import User
-from cogwork.container.verifiers import Verifiers, kept_secret
+from cogwork.config.settings import User
+from cogwork.container.security.verifiers import Verifiers, kept_secret
 from cogwork.sasl.saslprep import saslprep
 from cogwork.sasl.verifier import (
     HASHES,

@@ -11,7 +11,7 @@ import pytest
 from certificates import Authority
 
 from cogwork.amqp.frames import TLS_HEADER
-from cogwork.container.config import ConfigurationError, load
+from cogwork.config.reading import ConfigurationError, load
 from cogwork.engines.etcd.host import EtcdHost
 from cogwork.io.tls import ServerTls
 from cogwork.io.tls_stream import TlsError, TlsStream

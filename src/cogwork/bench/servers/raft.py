@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from cogwork.bench.servers.clustered import ClusteredServer
-from cogwork.container.config import parse
+from cogwork.config.reading import parse
 from cogwork.container.container import Container
 from cogwork.replication.engine import CAPABILITIES
 

@@ -9,7 +9,7 @@ from cogwork.cli.options.certificates import certified
 from cogwork.cli.options.single_url import single_url
 from cogwork.cli.unknown_commands import HelpfulGroup
 from cogwork.container.cluster.declared_limits import VALUE_MAX
-from cogwork.container.shares import own_limit_name
+from cogwork.container.connections.shares import own_limit_name
 
 __all__ = ("TYPE", "limit")
 

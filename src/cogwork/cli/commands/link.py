@@ -19,8 +19,8 @@ from cogwork.cli.terminal.rendering import jsonable
 from cogwork.cli.terminal.tables import console, table, widened
 from cogwork.cli.unknown_commands import HelpfulGroup
 from cogwork.client import LinkRefused
-from cogwork.container.mesh.urls import BadLinkUrl, LinkUrl
-from cogwork.container.secrets import BadVariable, with_variables
+from cogwork.config.link_urls import BadLinkUrl, LinkUrl
+from cogwork.config.secrets import BadVariable, with_variables
 
 if TYPE_CHECKING:
     from cogwork.client import Mesh

@@ -10,7 +10,7 @@ import click
 
 from cogwork.cli.options.passwords import STDIN, read_password
 from cogwork.client.url import PASSWORD_VARIABLE
-from cogwork.container.users import hash_password
+from cogwork.config.password_hash import hash_password
 from cogwork.sasl.verifier import HASHES, make_verifier
 
 __all__ = ("passwd",)

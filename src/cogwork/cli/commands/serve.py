@@ -24,11 +24,11 @@ from cogwork.cli.process.children import COMMAND, LEFT
 from cogwork.cli.process.file_limit import raise_file_limit
 from cogwork.cli.process.log_lines import start_log
 from cogwork.cli.process.service_manager import keep_telling, tell_ready
-from cogwork.container.config import defaults, load, with_options
+from cogwork.config.errors import ConfigurationError, DataDirectoryError
+from cogwork.config.reading import defaults, load, with_options
+from cogwork.config.settings import READERS_MAX, WORKERS_MAX
 from cogwork.container.container import Container
-from cogwork.container.errors import ConfigurationError, DataDirectoryError
 from cogwork.container.service import Service
-from cogwork.container.settings import READERS_MAX, WORKERS_MAX
 from cogwork.container.workers import Worker
 from cogwork.io.loop import EventLoop
 from cogwork.log.directory import DIRECTORY_MODE
@@ -36,8 +36,8 @@ from cogwork.log.directory import DIRECTORY_MODE
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cogwork.container.config import Warn
-    from cogwork.container.settings import Configuration
+    from cogwork.config.reading import Warn
+    from cogwork.config.settings import Configuration
     from cogwork.pipeline.arrow.serving.crew import Crew
 
     Read = Callable[[], Configuration]

@@ -17,8 +17,8 @@ from cogwork.cli.options.quantities import Whole
 from cogwork.cli.process.fleet import Fleet
 from cogwork.cli.process.topologies import NAMED, TopologyError, topology_of
 from cogwork.cli.terminal.tables import console, table, widened
-from cogwork.container.errors import DataDirectoryError
-from cogwork.container.settings import VOTERS_MAX
+from cogwork.config.errors import DataDirectoryError
+from cogwork.config.settings import VOTERS_MAX
 from cogwork.log.directory import DIRECTORY_MODE
 from cogwork.log.wal import LEAST_BYTES
 

@@ -15,7 +15,7 @@ from cogwork.cli.options.certificates import certified
 from cogwork.cli.options.passwords import STDIN, read_password
 from cogwork.cli.options.single_url import single_url
 from cogwork.cli.unknown_commands import HelpfulGroup
-from cogwork.container.users import hash_password
+from cogwork.config.password_hash import hash_password
 from cogwork.sasl.verifier import HASHES, make_verifier
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from cogwork.cli.process.children import COMMAND
 from cogwork.cli.process.log_lines import start_log
 from cogwork.cli.process.service_manager import keep_telling, tell_ready
 from cogwork.cli.process.supervisor import Supervisor, Timing
-from cogwork.container.listeners import mode_of
-from cogwork.container.settings import WORKERS_MAX
+from cogwork.config.settings import WORKERS_MAX
+from cogwork.container.connections.listeners import mode_of
 from cogwork.container.workers import Worker, worker_id
 from cogwork.io.listener import listening_path, reserved_socket
 from cogwork.io.socket_file import PATH_BYTES_MAX, SocketFile
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from cogwork.cli.exit_codes import ExitCode
     from cogwork.cli.process.supervisor import WorkerProcess
-    from cogwork.container.settings import Configuration, Listen
+    from cogwork.config.settings import Configuration, Listen
 
 __all__ = ("run",)
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, cast
 from msgspec import structs
 
 from cogwork.cluster.declarations import LIMIT, PERMISSION, USER, VHOST
+from cogwork.config.limits import UserLimits
 from cogwork.container.cluster.declared_limits import (
     declared_limits,
     declared_user_limits,
@@ -21,15 +22,14 @@ from cogwork.container.cluster.declared_limits import (
 )
 from cogwork.container.cluster.identities import merged, permission_name, with_vhosts
 from cogwork.container.cluster.kept_vhosts import KeptVhosts
-from cogwork.container.limits import UserLimits
-from cogwork.container.shares import own_limit_name
+from cogwork.container.connections.shares import own_limit_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from cogwork.cluster.declarations import Value
+    from cogwork.config.settings import Configuration, Permission, User
     from cogwork.container.cluster.replication import Replication
-    from cogwork.container.settings import Configuration, Permission, User
     from cogwork.plugin.management import Row
 
 __all__ = ("DeclaredIdentities",)

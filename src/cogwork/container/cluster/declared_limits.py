@@ -13,13 +13,13 @@ import msgspec
 from msgspec import structs
 
 from cogwork.cluster.declarations import LIMIT
-from cogwork.container.limits import Limits, UserLimits
+from cogwork.config.limits import Limits, UserLimits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from cogwork.cluster.declarations import Declarations, Value
-    from cogwork.container.settings import User
+    from cogwork.config.settings import User
 
 __all__ = (
     "VALUE_MAX",

@@ -6,11 +6,11 @@ import logging
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import CogworkError
-from cogwork.container.captures import is_everywhere
 from cogwork.container.cluster.raft import FIRST_GROUP, split_name, stream_name
-from cogwork.container.declarations import Declarations as QueueDeclarations
-from cogwork.container.engines import ORB
-from cogwork.container.stream_declarations import StreamDeclarations
+from cogwork.container.vhost.captures import is_everywhere
+from cogwork.container.vhost.declarations import Declarations as QueueDeclarations
+from cogwork.container.vhost.engines import ORB
+from cogwork.container.vhost.stream_declarations import StreamDeclarations
 from cogwork.nodes.queue import QueueNode
 from cogwork.nodes.stream import StreamNode
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from cogwork.cluster.declarations import Declaration, Declarations
-    from cogwork.container.virtual_host import VirtualHost
+    from cogwork.container.vhost.virtual_host import VirtualHost
     from cogwork.plugin.engine.placement import Placement
     from cogwork.replication.service import RaftService
 

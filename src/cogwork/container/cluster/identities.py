@@ -13,7 +13,8 @@ import msgspec
 from msgspec import structs
 
 from cogwork.cluster.declarations import LIMIT, PERMISSION, USER, VHOST
-from cogwork.container.checks import problem_of_permission, problem_of_user, problem_of_vhost
+from cogwork.config.checks import problem_of_permission, problem_of_user, problem_of_vhost
+from cogwork.config.settings import Group, Permission, User, Vhost
 from cogwork.container.cluster.declared_limits import (
     declared_limits,
     declared_user_limits,
@@ -21,14 +22,13 @@ from cogwork.container.cluster.declared_limits import (
     with_limits,
     with_user_limits,
 )
-from cogwork.container.permissions import permissions_of_anonymous
-from cogwork.container.settings import Group, Permission, User, Vhost
+from cogwork.container.security.permissions import permissions_of_anonymous
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from cogwork.cluster.declarations import Declaration, Declarations, Value
-    from cogwork.container.settings import Configuration
+    from cogwork.config.settings import Configuration
 
 __all__ = ("Merged", "check", "merged", "permission_name", "with_vhosts")
 

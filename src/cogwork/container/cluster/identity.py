@@ -24,7 +24,7 @@ import msgspec
 from google_crc32c import value as crc32c
 
 from cogwork.cluster.levels import HIGHEST_LEVEL
-from cogwork.container.errors import DataDirectoryError, DataFileError
+from cogwork.config.errors import DataDirectoryError, DataFileError
 from cogwork.log.directory import DIRECTORY_MODE, opened_privately
 from cogwork.plugin.engine.errors import ConsensusError, Unavailable
 from cogwork.plugin.engine.placement import Placement  # noqa: TC001  # msgspec reads the annotations

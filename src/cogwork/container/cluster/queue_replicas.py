@@ -16,11 +16,11 @@ from zlib import crc32
 from msgspec import structs
 
 from cogwork.amqp.errors import Condition
+from cogwork.config.settings import QueueOptions
+from cogwork.config.shape import keys_at
 from cogwork.container.cluster.raft import open_declared, placement_of, stream_name
 from cogwork.container.cluster.replicated_queue import ReplicatedQueue
 from cogwork.container.cluster.rounds import Rounds
-from cogwork.container.settings import QueueOptions
-from cogwork.container.shape import keys_at
 from cogwork.plugin.engine.errors import ConsensusError, Unavailable
 from cogwork.plugin.node import Refused
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from cogwork.container.cluster.cluster import Cluster
     from cogwork.container.cluster.moves import Moves
     from cogwork.container.journals.journals import QueueJournals
-    from cogwork.container.virtual_host import VirtualHost
+    from cogwork.container.vhost.virtual_host import VirtualHost
     from cogwork.dataplane.addresses.partitions import PartitionedInlet
     from cogwork.dataplane.core import Core
     from cogwork.dataplane.queue.store import Store

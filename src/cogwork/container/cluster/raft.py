@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 from cogwork.cluster.declarations import replicas_of
 from cogwork.container.cluster.cluster import STREAM as CLUSTER
 from cogwork.container.cluster.moves import Moves
-from cogwork.container.engines import RAFT
+from cogwork.container.vhost.engines import RAFT
 from cogwork.plugin.engine.errors import Unavailable, Unknown
 from cogwork.plugin.engine.placement import Placement
 from cogwork.plugin.engine.retention import RETENTION_OPTIONS, Retention

@@ -18,10 +18,10 @@ import uuid
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from cogwork.cluster.declarations import Recover, encode
+from cogwork.config.errors import DataDirectoryError
 from cogwork.container.cluster.cluster import GROUP
 from cogwork.container.cluster.identity import Kept, read_kept, write_kept
 from cogwork.container.cluster.raft import FIRST_GROUP, QUEUES
-from cogwork.container.errors import DataDirectoryError
 from cogwork.container.journals.records import CHANGES
 from cogwork.dataplane.disk import Disk
 from cogwork.dataplane.queue.journal import recovered_entry

@@ -7,6 +7,7 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING
 
+from cogwork.config.errors import ConfigurationError
 from cogwork.container.cluster.catch_up import CatchUp
 from cogwork.container.cluster.cluster import Cluster
 from cogwork.container.cluster.following import Following
@@ -18,9 +19,8 @@ from cogwork.container.cluster.raft import FIRST_GROUP as RAFT_GROUP
 from cogwork.container.cluster.raft import ClusteredRaft
 from cogwork.container.cluster.sharing import Sharing
 from cogwork.container.cluster.storage import Storage
-from cogwork.container.engines import ORB, RAFT
-from cogwork.container.errors import ConfigurationError
 from cogwork.container.journals.records import FIRST_GROUP
+from cogwork.container.vhost.engines import ORB, RAFT
 from cogwork.replication.service import RaftService, is_identity
 
 if TYPE_CHECKING:

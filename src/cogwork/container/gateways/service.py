@@ -19,11 +19,11 @@ from cogwork.plugins import PluginError, load, names
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from cogwork.container.access import Access
-    from cogwork.container.clients import ClientContext
+    from cogwork.config.settings import User
+    from cogwork.container.connections.clients import ClientContext
+    from cogwork.container.connections.peers import Peers
     from cogwork.container.mesh.readiness import Readiness
-    from cogwork.container.peers import Peers
-    from cogwork.container.settings import User
+    from cogwork.container.security.access import Access
     from cogwork.dataplane.connection import Connection
     from cogwork.plugin.door import Door, Sender
     from cogwork.plugin.gateway import Gateway, GatewayFactory

@@ -22,7 +22,8 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from cogwork.amqp.errors import Condition
-from cogwork.container.declarations import Declarations
+from cogwork.config.settings import QueueOptions
+from cogwork.config.shape import keys_at
 from cogwork.container.journals.low_space import LowSpace
 from cogwork.container.journals.queue_journal import QueueJournal, StrandedQueue
 from cogwork.container.journals.records import (
@@ -35,10 +36,9 @@ from cogwork.container.journals.records import (
     Begin,
     Replayed,
 )
+from cogwork.container.journals.tickets import Ticket, Tickets
 from cogwork.container.mesh.shards import DURABLE_LIFE, shard_of
-from cogwork.container.settings import QueueOptions
-from cogwork.container.shape import keys_at
-from cogwork.container.tickets import Ticket, Tickets
+from cogwork.container.vhost.declarations import Declarations
 from cogwork.dataplane.queue.refusals import DISK_FAILED
 from cogwork.dataplane.queue.restoration import Checkpoint
 from cogwork.log.errors import LogError, UnreadableRecord
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
     from cogwork.container.journals.durable_queue import DurableQueue
     from cogwork.container.journals.sent_file import SentFile
-    from cogwork.container.virtual_host import VirtualHost
+    from cogwork.container.vhost.virtual_host import VirtualHost
     from cogwork.dataplane.core import Core
     from cogwork.dataplane.queue.sent_marks import SentMarks
     from cogwork.dataplane.queue.store import Store

@@ -11,7 +11,7 @@ from cogwork.container.mesh.control_connection import ControlConnection
 from cogwork.container.mesh.data_connection import DataConnection
 from cogwork.container.mesh.names import CONTROL, DATA, INCARNATION, MESH, NUMBER, OTHER_CONTAINER
 from cogwork.container.mesh.neighbour_owners import NeighbourOwners
-from cogwork.container.revocation import login_ended
+from cogwork.container.security.revocation import login_ended
 
 if TYPE_CHECKING:
     from collections.abc import Callable

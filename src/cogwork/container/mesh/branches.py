@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cogwork.container.mesh.missed import Missed
     from cogwork.container.mesh.reach import Reach
     from cogwork.container.mesh.service import MeshService
-    from cogwork.container.virtual_host import VirtualHost
+    from cogwork.container.vhost.virtual_host import VirtualHost
     from cogwork.dataplane.terminus import Terminus
 
 __all__ = ("Branches", "topic_of")

@@ -9,7 +9,7 @@ from cogwork.router.mesh.messages import Interest, InterestKind
 
 if TYPE_CHECKING:
     from cogwork.container.mesh.service import MeshService
-    from cogwork.container.virtual_host import VirtualHost
+    from cogwork.container.vhost.virtual_host import VirtualHost
 
 __all__ = ("Claim", "Claims")
 

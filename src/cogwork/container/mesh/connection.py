@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from cogwork.amqp.errors import AmqpError
     from cogwork.amqp.performatives import Attach, Begin
     from cogwork.amqp.sasl import SaslInit
+    from cogwork.config.link_urls import LinkUrl
     from cogwork.container.mesh.control_connection import ControlConnection
-    from cogwork.container.mesh.urls import LinkUrl
     from cogwork.dataplane.connection import Connection
     from cogwork.dataplane.core import Core
     from cogwork.dataplane.link import Link

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, TypeVar
 from msgspec import structs
 
 from cogwork.amqp.errors import CogworkError
+from cogwork.config.link_urls import link_url
 from cogwork.container.mesh.connection import OtherContainerError, PasswordWantedError
 from cogwork.container.mesh.control_connection import ControlConnection
 from cogwork.container.mesh.data_connection import DataConnection
-from cogwork.container.mesh.urls import link_url
 from cogwork.dataplane.connection import Connection
 from cogwork.io.connect import connected_path, connected_socket, reason_of
 from cogwork.io.pump import READ_BYTES, SocketPump, StreamPump
@@ -27,11 +27,11 @@ from cogwork.io.tls_stream import RECORD_BYTES, TlsStream
 if TYPE_CHECKING:
     import ssl
 
+    from cogwork.config.link_urls import LinkUrl
+    from cogwork.config.settings import Link
     from cogwork.container.mesh.connection import MeshConnection
     from cogwork.container.mesh.pair import Pair
     from cogwork.container.mesh.service import MeshService
-    from cogwork.container.mesh.urls import LinkUrl
-    from cogwork.container.settings import Link
     from cogwork.sasl.verifier import Keys
 
 __all__ = ("LinkDialler",)

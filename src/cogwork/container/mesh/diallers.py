@@ -7,9 +7,9 @@ import time
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import CogworkError, Condition
+from cogwork.config.link_urls import LinkUrl
+from cogwork.config.settings import Link
 from cogwork.container.mesh.dialler import LinkDialler
-from cogwork.container.mesh.urls import LinkUrl
-from cogwork.container.settings import Link
 from cogwork.plugin.node import Refused
 from cogwork.router.mesh.bounds import COST_MAX
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence, Set
 
     from cogwork.container.mesh.service import MeshService
-    from cogwork.container.virtual_host import VirtualHost
+    from cogwork.container.vhost.virtual_host import VirtualHost
 
 __all__ = ("Disks",)
 

@@ -14,14 +14,14 @@ from cogwork.amqp.errors import Condition, FrameTooLarge
 from cogwork.amqp.extensions import MARKS_RECEIVED
 from cogwork.amqp.performatives import Attach, Role, SenderSettleMode
 from cogwork.amqp.terminus import Source, Target
-from cogwork.container.filters import read_filters
+from cogwork.container.connections.node_shares import FROM_AFAR
 from cogwork.container.mesh.lender import Lender
 from cogwork.container.mesh.missed import let_go, read_missed
 from cogwork.container.mesh.move_intake import MoveIntake
 from cogwork.container.mesh.names import BORROWER, MISSED, MOVE, VHOST
 from cogwork.container.mesh.tunnels import origin_of
-from cogwork.container.node_shares import FROM_AFAR
-from cogwork.container.unroutable import answer_from_elsewhere
+from cogwork.container.vhost.filters import read_filters
+from cogwork.container.vhost.unroutable import answer_from_elsewhere
 from cogwork.dataplane.transport.incoming import IncomingLink
 from cogwork.dataplane.transport.outgoing import OutgoingLink
 from cogwork.nodes.queue.node import QueueNode
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from cogwork.container.mesh.service import MeshService
-    from cogwork.container.virtual_host import VirtualHost
+    from cogwork.container.vhost.virtual_host import VirtualHost
     from cogwork.dataplane.link import Link
 
 __all__ = ("Gate",)

@@ -35,7 +35,7 @@ from cogwork.plugin.node import Departure
 if TYPE_CHECKING:
     from cogwork.amqp.outcomes import DeliveryState
     from cogwork.container.mesh.service import MeshService
-    from cogwork.container.virtual_host import VirtualHost
+    from cogwork.container.vhost.virtual_host import VirtualHost
     from cogwork.dataplane.link import Link
     from cogwork.plugin.node import Node, Subscription
     from cogwork.router.mesh.messages import Interest

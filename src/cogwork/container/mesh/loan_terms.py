@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from cogwork.amqp.extensions import MARKS_RECEIVED
 from cogwork.amqp.outcomes import Received
 from cogwork.amqp.types import Symbol, UInt, ULong
-from cogwork.container.filters import selector_of
 from cogwork.container.mesh.names import FRAME_BYTES
+from cogwork.container.vhost.filters import selector_of
 from cogwork.dataplane.encoding.codec import encode
 
 if TYPE_CHECKING:

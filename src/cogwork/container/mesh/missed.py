@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cogwork.amqp.errors import AmqpError
 from cogwork.amqp.extensions import MESSAGES_MISSED
-from cogwork.container.attachments import Attachment
+from cogwork.container.vhost.attachments import Attachment
 from cogwork.dataplane.addresses.entry import MULTICAST_CODE
 from cogwork.dataplane.addresses.lost_branch import LostBranch
 from cogwork.dataplane.transport.outgoing import OutgoingLink
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from cogwork.container.mesh.service import MeshService
-    from cogwork.container.virtual_host import VirtualHost
+    from cogwork.container.vhost.virtual_host import VirtualHost
     from cogwork.dataplane.link import Link
 
 __all__ = ("Missed", "Report", "let_go", "read_missed")

@@ -13,7 +13,7 @@ from cogwork.container.mesh.move_way import MovedItem, MoveError
 from cogwork.dataplane.queue.past import take_away
 
 if TYPE_CHECKING:
-    from cogwork.container.virtual_host import VirtualHost
+    from cogwork.container.vhost.virtual_host import VirtualHost
     from cogwork.nodes.queue.node import QueueNode
 
 __all__ = ("Batch", "DeletedError", "Stuck", "Unfit", "demand_there", "is_there")

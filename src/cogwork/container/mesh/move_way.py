@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from cogwork.amqp.errors import AmqpError
     from cogwork.container.mesh.service import MeshService
-    from cogwork.container.virtual_host import VirtualHost
+    from cogwork.container.vhost.virtual_host import VirtualHost
     from cogwork.dataplane.link import Link
     from cogwork.nodes.queue.node import QueueNode
 

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from cogwork.container.mesh.service import MeshService
-    from cogwork.container.virtual_host import VirtualHost
+    from cogwork.container.vhost.virtual_host import VirtualHost
 
 __all__ = ("Mover", "items_of")
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from cogwork.container.mesh.away import Away
     from cogwork.container.mesh.reach import Reach
     from cogwork.container.mesh.service import MeshService
-    from cogwork.container.virtual_host import VirtualHost
+    from cogwork.container.vhost.virtual_host import VirtualHost
     from cogwork.dataplane.transport.outgoing import OutgoingLink
 
 __all__ = ("Owners",)

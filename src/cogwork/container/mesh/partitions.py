@@ -26,9 +26,9 @@ import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from cogwork.container.connections.node_shares import FROM_AFAR
 from cogwork.container.mesh.absences import Absences
 from cogwork.container.mesh.elsewhere import Elsewhere
-from cogwork.container.node_shares import FROM_AFAR
 from cogwork.nodes.queue import QueueNode
 from cogwork.plugin.node import Refused
 from cogwork.router.mesh.messages import Interest, InterestKind
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from cogwork.container.mesh.away import Away
     from cogwork.container.mesh.reach import Reach
     from cogwork.container.mesh.service import MeshService
-    from cogwork.container.virtual_host import VirtualHost
+    from cogwork.container.vhost.virtual_host import VirtualHost
     from cogwork.dataplane.addresses.partitions import PartitionedInlet
     from cogwork.dataplane.transport.outgoing import OutgoingLink
     from cogwork.plugin.node import Node

@@ -29,7 +29,7 @@ from cogwork.container.mesh.names import MISSED, VHOST
 from cogwork.container.mesh.owners import Owners
 from cogwork.container.mesh.partitions import Partitions
 from cogwork.container.mesh.reply_ways import ReplyWays
-from cogwork.container.reply_addresses import REPLY_PREFIX
+from cogwork.container.vhost.reply_addresses import REPLY_PREFIX
 from cogwork.dataplane.addresses.entry import MULTICAST_CODE
 from cogwork.dataplane.addresses.lost_branch import LostBranch
 from cogwork.dataplane.transport.outgoing import OutgoingLink
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from cogwork.amqp.types import Symbol
     from cogwork.container.mesh.away import Opener
     from cogwork.container.mesh.service import MeshService
-    from cogwork.container.virtual_host import VirtualHost
+    from cogwork.container.vhost.virtual_host import VirtualHost
     from cogwork.dataplane.addresses.entry import AddressEntry
     from cogwork.dataplane.terminus import Terminus
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cogwork.container.reply_addresses import REPLY_PREFIX, container_of
+from cogwork.container.vhost.reply_addresses import REPLY_PREFIX, container_of
 from cogwork.dataplane.addresses.entry import CLOSEST_CODE, AddressEntry
 from cogwork.dataplane.transport.outgoing import OutgoingLink
 

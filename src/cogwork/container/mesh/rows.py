@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from cogwork.container.rows import iso_time
+from cogwork.container.management.rows import iso_time
 from cogwork.plugin.mesh import LinkRow
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from cogwork.container.mesh.readiness import Readiness
 from cogwork.container.mesh.refusals import Refusals
 from cogwork.container.mesh.restoration import Restoration
 from cogwork.container.mesh.tunnels import Tunnels
-from cogwork.container.revocation import login_ended
+from cogwork.container.security.revocation import login_ended
 from cogwork.replication.alarm import Alarm
 from cogwork.router.mesh.bounds import Timers
 from cogwork.router.mesh.effects import (
@@ -45,12 +45,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from cogwork.amqp.performatives import Attach, Begin, Open
+    from cogwork.config.settings import Link, MeshOptions
     from cogwork.container.mesh.connection import MeshConnection
     from cogwork.container.mesh.control_connection import ControlConnection
     from cogwork.container.mesh.data_connection import DataConnection
     from cogwork.container.mesh.dialler import LinkDialler
-    from cogwork.container.settings import Link, MeshOptions
-    from cogwork.container.virtual_host import VirtualHost
+    from cogwork.container.vhost.virtual_host import VirtualHost
     from cogwork.dataplane.connection import Connection
     from cogwork.dataplane.core import Core
     from cogwork.dataplane.link import Link as AmqpLink

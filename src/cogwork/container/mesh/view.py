@@ -7,14 +7,14 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
-from cogwork.container.clients import peer_of
-from cogwork.container.mesh.urls import BadLinkUrl, LinkUrl
+from cogwork.config.link_urls import BadLinkUrl, LinkUrl
+from cogwork.container.connections.clients import peer_of
 from cogwork.plugin.mesh import LinkRow
 from cogwork.plugin.node import Refused
 from cogwork.router.mesh.link import State
 
 if TYPE_CHECKING:
-    from cogwork.container.clients import ClientContext
+    from cogwork.container.connections.clients import ClientContext
     from cogwork.container.container import Container
     from cogwork.container.mesh.dialler import LinkDialler
     from cogwork.container.mesh.pair import Pair

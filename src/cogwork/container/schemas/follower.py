@@ -17,7 +17,7 @@ from cogwork.schema.bodies import content_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cogwork.container.virtual_host import VirtualHost
+    from cogwork.container.vhost.virtual_host import VirtualHost
     from cogwork.plugin.engine.batch import Chunk
     from cogwork.plugin.engine.contract import Engine
 

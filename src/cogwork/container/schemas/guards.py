@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cogwork.container.reply_addresses import REPLY_PREFIX
+from cogwork.container.vhost.reply_addresses import REPLY_PREFIX
 from cogwork.router.addresses import AddressRule, AddressTable, InvalidAddressError, normalize
 from cogwork.schema import SCHEMAS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from cogwork.container.settings import Schema
+    from cogwork.config.settings import Schema
 
 __all__ = ("ENFORCE", "ENFORCE_REGISTERED", "IGNORE", "Guards")
 

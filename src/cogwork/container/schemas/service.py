@@ -12,8 +12,8 @@ from cogwork.container.schemas.guards import Guards
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from cogwork.container.settings import Schema
-    from cogwork.container.virtual_host import VirtualHost
+    from cogwork.config.settings import Schema
+    from cogwork.container.vhost.virtual_host import VirtualHost
     from cogwork.dataplane.addresses.checkpoint import Checkpoint
 
 __all__ = ("CheckThreads", "Schemas")

@@ -13,6 +13,7 @@ import logging
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from cogwork.config.security_log_settings import JOURNAL_SOCKET, SECURITY_STREAM
 from cogwork.container.security.flood import Flood
 from cogwork.container.security.kinds import KINDS
 from cogwork.container.security.outputs import (
@@ -23,11 +24,10 @@ from cogwork.container.security.outputs import (
     SecurityLogError,
     StreamOutput,
 )
-from cogwork.container.security.settings import JOURNAL_SOCKET, SECURITY_STREAM
 
 if TYPE_CHECKING:
-    from cogwork.container.security.settings import SecurityLogOptions
-    from cogwork.container.virtual_host import VirtualHost
+    from cogwork.config.security_log_settings import SecurityLogOptions
+    from cogwork.container.vhost.virtual_host import VirtualHost
 
 __all__ = ("SecurityLog",)
 

@@ -14,7 +14,7 @@ from cogwork.io.log_output import LogOutput
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cogwork.container.virtual_host import VirtualHost
+    from cogwork.container.vhost.virtual_host import VirtualHost
 
 __all__ = ("FileOutput", "JournalOutput", "Line", "Output", "SecurityLogError", "StreamOutput")
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from cogwork.container.outgoing import ACCEPTED, RECEIVED
+from cogwork.container.vhost.outgoing import ACCEPTED, RECEIVED
 from cogwork.dataplane.addresses.port import Port
 from cogwork.dataplane.message.messages import Message
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from cogwork.container.virtual_host import VirtualHost
+    from cogwork.container.vhost.virtual_host import VirtualHost
 
 __all__ = ("CONTENT_TYPE", "DATA_SECTION", "Appender", "head_of", "message_of")
 

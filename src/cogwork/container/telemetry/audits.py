@@ -20,8 +20,8 @@ from cogwork.router.patterns import address_words, takes
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from cogwork.container.telemetry.settings import Audit
-    from cogwork.container.virtual_host import VirtualHost
+    from cogwork.config.telemetry_settings import Audit
+    from cogwork.container.vhost.virtual_host import VirtualHost
     from cogwork.dataplane.queue.store import Store
 
 __all__ = ("Audits", "HostAudits")

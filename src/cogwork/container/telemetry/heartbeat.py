@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 
 import msgspec
 
-from cogwork.container.memory import resident_bytes
+from cogwork.container.connections.memory import resident_bytes
 from cogwork.container.mesh import view as mesh_view
 from cogwork.container.telemetry.appender import Appender, head_of, message_of
 from cogwork.container.telemetry.traffic import AddressSum, Traffic, latency_of
@@ -22,8 +22,8 @@ from cogwork.nodes.queue import QueueNode
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from cogwork.config.telemetry_settings import Telemetry
     from cogwork.container.container import Container
-    from cogwork.container.telemetry.settings import Telemetry
 
 __all__ = ("Heartbeat",)
 

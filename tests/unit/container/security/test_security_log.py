@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cogwork.container.config import parse
-from cogwork.container.errors import ConfigurationError
+from cogwork.config.errors import ConfigurationError
+from cogwork.config.reading import parse
+from cogwork.config.security_log_settings import SecurityLogOptions
 from cogwork.container.security.flood import WINDOW_S, Flood
 from cogwork.container.security.kinds import KIND_MAX, KINDS, PEER_MAX, WHO
 from cogwork.container.security.log import TEXT_MAX, TEXTS_MAX, SecurityLog
 from cogwork.container.security.outputs import SecurityLogError
-from cogwork.container.security.settings import SecurityLogOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

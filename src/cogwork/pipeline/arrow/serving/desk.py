@@ -16,7 +16,7 @@ from cogwork.plugin.engine.errors import BeyondEnd, Truncated, Unavailable
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
 
-    from cogwork.container.virtual_host import VirtualHost
+    from cogwork.container.vhost.virtual_host import VirtualHost
     from cogwork.pipeline.arrow.serving.frames import Frames
     from cogwork.plugin.engine.contract import Engine
 

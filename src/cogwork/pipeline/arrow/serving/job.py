@@ -9,7 +9,7 @@ from msgspec import Struct
 from cogwork.amqp.types import Symbol
 
 if TYPE_CHECKING:
-    from cogwork.container.settings import Listen
+    from cogwork.config.settings import Listen
 
 __all__ = ("OFFERED", "ReaderJob", "place_of")
 

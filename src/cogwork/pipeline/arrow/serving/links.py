@@ -23,7 +23,7 @@ from cogwork.router.own_addresses import missing
 
 if TYPE_CHECKING:
     from cogwork.amqp.performatives import Attach
-    from cogwork.container.clients import ClientContext
+    from cogwork.container.connections.clients import ClientContext
     from cogwork.dataplane.connection import Connection
     from cogwork.dataplane.core import Core
     from cogwork.dataplane.link import Link

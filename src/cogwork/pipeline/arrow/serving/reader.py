@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any, cast
 from msgspec import structs
 
 from cogwork.amqp.errors import AmqpError, CogworkError, Condition
-from cogwork.container.access import Access
-from cogwork.container.listeners import Listeners
-from cogwork.container.peers import Peers
+from cogwork.container.connections.listeners import Listeners
+from cogwork.container.connections.peers import Peers
+from cogwork.container.security.access import Access
 from cogwork.container.security.log import SecurityLog
 from cogwork.dataplane.core import Core
 from cogwork.io.heap import keep_freed
@@ -40,7 +40,7 @@ from cogwork.pipeline.arrow.serving.turns import Turns
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cogwork.container.settings import Configuration
+    from cogwork.config.settings import Configuration
     from cogwork.pipeline.arrow.serving.job import ReaderJob
 
 __all__ = ("run",)

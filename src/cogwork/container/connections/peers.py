@@ -1,0 +1,804 @@
+"""The peers of a container: their connections, from the accepted socket to the last word.
+
+Theory of operation. `Peers` is the host of every connection: it has logins checked, answers opens,
+and lets `Attachments` decide over links; `redirect`, where it is set, decides who goes to another
+container instead. Once a second it looks for those that are too late with their open, silent for
+too long, or do not answer a close.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import platform
+import time
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, cast
+
+from cogwork import __version__
+from cogwork.amqp import codec
+from cogwork.amqp.errors import AmqpError, Condition, ProtocolError
+from cogwork.amqp.extensions import (
+    ANONYMOUS_RELAY,
+    DELAYED_DELIVERY,
+    ESTABLISHMENT_FAILED,
+    TAKES_BACK,
+)
+from cogwork.amqp.outcomes import Released
+from cogwork.amqp.performatives import Attach, Open
+from cogwork.amqp.redirect import CONSOLE, FORCE, MESH, REDIRECTS
+from cogwork.amqp.sasl import ANONYMOUS, SaslInit, SaslResponse
+from cogwork.amqp.types import Symbol
+from cogwork.container.connections.clients import ClientContext, peer_of, who_is
+from cogwork.container.connections.newcomers import Newcomers
+from cogwork.container.connections.redirect import Newcomer
+from cogwork.container.connections.shares import ALL, NOBODYS, Holder, Rate, Tally
+from cogwork.container.gateways.inside import Inside, NoSocket
+from cogwork.container.mesh.connection import TRACE
+from cogwork.container.security.revocation import login_ended, why_expired, why_misnamed
+from cogwork.dataplane.connection import Connection
+from cogwork.dataplane.connection_settings import ConnectionSettings
+from cogwork.dataplane.host import ListeningSide
+from cogwork.io.networks import socket_peer
+from cogwork.io.stream import StreamError
+from cogwork.sasl.mechanisms import MECHANISMS
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable, Iterator, Mapping
+
+    from cogwork.amqp.redirect import Redirect
+    from cogwork.config.limits import Limits
+    from cogwork.config.settings import Listen
+    from cogwork.container.connections.shares import Excess, OwnLimits, Use
+    from cogwork.container.mesh.service import MeshService
+    from cogwork.container.security.access import Access
+    from cogwork.container.vhost.link_desk import LinkDesk
+    from cogwork.container.vhost.virtual_host import VirtualHost
+    from cogwork.container.workers import LinkSocket
+    from cogwork.dataplane.core import Core
+    from cogwork.dataplane.link import Link
+    from cogwork.dataplane.session import SessionEndpoint
+    from cogwork.dataplane.transport.session_end import Session
+    from cogwork.io.networks import PeerName
+
+__all__ = ("Peers",)
+
+CLOSE_TIMEOUT_S = 5.0
+"""A peer answers a close at once, or never."""
+
+IMPATIENT_S = 4.0
+"""Peers that allow less silence than this are looked at with every tick, for their heartbeats."""
+
+TOLD_MAX = 16
+"""Connections beyond a limit that are kept until they are told of it; others are closed."""
+
+REFUSED_MAX = 64
+"""Who begins so many sessions, or attaches so many links, beyond its share is disconnected."""
+
+ATTACH_WAIT_S = 10.0
+"""A source address that attaches too often waits so long at most for an answer, then is refused."""
+
+ARRIVAL_WAIT_S = 1.0
+"""A source address whose clients come too often has them wait so long at most, then refused."""
+
+RUN_FRAMES = 256
+UNREAD_RUNS = 2
+"""Messages are sent in runs of up to so many frames, and the last one may go beyond `unsent_bytes`.
+Where so many runs wait besides, it is answers that the peer does not read."""
+
+VHOST_PREFIX = "vhost:"
+RELEASED = codec.encode(Released().to_described())
+
+CAPABILITIES = (ANONYMOUS_RELAY, DELAYED_DELIVERY, TAKES_BACK, Symbol("cogwork:management"))
+
+log = logging.getLogger("cogwork")
+
+
+class Peers(ListeningSide):
+    """Owned by the container.
+
+    Attributes:
+        connections: Those that stand, each with its `ClientContext`.
+        accepted: How many there have been.
+        refused: How many were one too many.
+        clients: How many are clients: neither linked containers nor consoles.
+        redirected: How many were sent elsewhere.
+        is_draining: Whether no more are taken.
+        mesh: Takes the connections of other containers.
+        redirect: Asked whether a newcomer has to go elsewhere; None sends nobody away.
+    """
+
+    def __init__(
+        self,
+        core: Core,
+        container_id: str,
+        access: Access,
+        desk: LinkDesk,
+        *,
+        vhosts: Mapping[str, VirtualHost],
+        limits: Limits,
+    ) -> None:
+        """Starts with none.
+
+        Args:
+            core: The data plane.
+            container_id: Whose peers they are.
+            access: Decides over logins.
+            desk: Decides over links.
+            vhosts: Those that are served, by name.
+            limits: What peers may not exceed.
+        """
+        self.connections: dict[Connection, ClientContext] = {}
+        self.accepted = 0
+        self.refused = 0
+        self.clients = 0
+        self.redirected = 0
+        self.is_draining = False
+        self.mesh: MeshService | None = None
+        self.redirect: Callable[[Newcomer], Redirect | None] | None = None
+        self._core = core
+        self._container_id = container_id
+        self._access = access
+        self._security = access.security
+        self._desk = desk
+        self._vhosts = vhosts
+        self._offered: dict[Symbol, object] = {}
+        self._refusal_logged_s = -1.0
+        self._impatient: set[Connection] = set()
+        self._connected = Tally("connections")
+        self._sessions = Tally("sessions")
+        self._links = Tally("links")
+        self._attaches = Rate()
+        self._newcomers: Newcomers[Connection] = Newcomers()
+        self._arrivals = Rate()
+        self.limit(limits)
+
+    @property
+    def idle_timeout_s(self) -> float:
+        """Return the silence after which a peer counts as gone."""
+        return self._limits.idle_timeout_s
+
+    def limit(self, limits: Limits, own: OwnLimits = NOBODYS) -> None:
+        """Takes over limits, for connections made from now on; `own` are those of single users."""
+        self._limits = limits
+        for tally in (self._connected, self._sessions, self._links):
+            tally.limit(limits, own)
+        self._newcomers.most = limits.unauthenticated
+        self._newcomers.most_of_source = limits.unauthenticated_per_source
+        run_bytes = RUN_FRAMES * limits.max_frame_size_bytes
+        self._unsent_bytes_max = limits.unsent_bytes + UNREAD_RUNS * run_bytes
+        self._opening = _opening(self._container_id, limits, self._offered)
+        self._settings = ConnectionSettings(
+            max_frame_size_bytes=limits.max_frame_size_bytes,
+            channel_max=limits.sessions_per_connection - 1,
+            handle_max=limits.links_per_session - 1,
+            session_window_frames=limits.session_window_frames,
+            idle_timeout_s=limits.idle_timeout_s,
+        )
+
+    def uses(self) -> Iterator[Use]:
+        """Yields who has most connections, sessions and links, for each limit."""
+        for tally in (self._connected, self._sessions, self._links):
+            yield from tally.uses()
+
+    def offer(self, capability: Symbol, told: object) -> None:
+        """Tells peers that open from now on of one more thing that there is for them.
+
+        Args:
+            capability: What it is called, also among the properties.
+            told: What they have to know of it.
+        """
+        self._offered[capability] = told
+        self._opening = _opening(self._container_id, self._limits, self._offered)
+
+    def accept(
+        self,
+        listen: Listen | LinkSocket,
+        mechanisms: tuple[Symbol, ...],
+        sock: socket.socket,
+        peer: PeerName | None = None,
+    ) -> tuple[Connection, ClientContext] | None:
+        """Makes a connection of an accepted socket; a few too many are told why they are not.
+
+        Args:
+            listen: The listener that accepted it.
+            mechanisms: Which SASL mechanisms that one offers.
+            sock: The socket; it is closed here where no connection is made.
+            peer: Where the client is, as a load balancer says; None for what the socket says.
+        """
+        peer = socket_peer(sock) if peer is None else peer
+        source = Holder("source", peer.source)
+        # Links of this machine's workers do not stand with the connections of clients.
+        holders = () if listen.is_for_links else (ALL, source)
+        excess = self._connected.excess(holders)
+        crowd = self._newcomers.excess(source) if holders else None
+        if self.is_draining or crowd or excess:
+            self.refused += 1
+            reason = "the container is stopping" if self.is_draining else str(crowd or excess)
+            self._log_refused(reason)
+            self.note_refusal(listen, peer, reason)
+        is_told = excess is None or excess.has - excess.bound.most < TOLD_MAX
+        if self.is_draining or crowd or not is_told:
+            sock.close()
+            return None
+        fd = sock.fileno() if listen.is_plain else -1
+        connection = Connection(self._core, self, self._settings, fd)
+        client = self._enter(connection, listen, mechanisms, sock)
+        client.peer = peer
+        connection.wire.source = peer.source
+        client.excess = excess
+        if holders:
+            self._count(client, *holders)
+            self._await_open(connection, source)
+        return connection, client
+
+    def arrival_wait_s(self, peer: PeerName) -> float | None:
+        """Count a client that arrives; return how long it waits, None where it is one too many."""
+        source = Holder("source", peer.source)
+        per_s = self._limits.connection_rate_per_source
+        return self._arrivals.wait_s(source, time.monotonic(), per_s, ARRIVAL_WAIT_S)
+
+    def _await_open(self, connection: Connection, source: Holder) -> None:
+        """Has a newcomer wait among those that have not opened, in the place of one if need be."""
+        goes = self._newcomers.enter(source, connection)
+        if goes is not None:
+            log.info(
+                "connection %d: closed, because it has not opened and others wait",
+                self.client_of(goes).number,
+            )
+            goes.lose()
+
+    def _count(self, client: ClientContext, *holders: Holder) -> None:
+        self._connected.take(holders)
+        client.holders += holders
+
+    def join(self, place: Inside, mechanisms: tuple[Symbol, ...], user: str | None) -> Connection:
+        """Makes the container's end of a connection within the process.
+
+        Args:
+            place: Stands where a listener does.
+            mechanisms: As a listener offers them.
+            user: Whose permissions hold; None is an anonymous peer.
+        """
+        connection = Connection(self._core, self, self._settings)
+        connection.identity = user
+        self._count(self._enter(connection, place, mechanisms, NoSocket(place.name)), ALL)
+        return connection
+
+    def _enter(
+        self,
+        connection: Connection,
+        place: Listen | LinkSocket | Inside,
+        mechanisms: tuple[Symbol, ...],
+        sock: socket.socket | NoSocket,
+    ) -> ClientContext:
+        """Counts a connection, and gives it its standing: none yet."""
+        self.accepted += 1
+        client = ClientContext(
+            place,
+            mechanisms,
+            self.accepted,
+            self._vhosts[""],
+            self._access.permissions(None),
+            sock,
+            time.time(),
+        )
+        connection.context = client
+        self.connections[connection] = client
+        return client
+
+    def _log_refused(self, reason: object) -> None:
+        """Says once a second that connections are refused, however many there are."""
+        if self._core.now - self._refusal_logged_s >= 1.0:
+            self._refusal_logged_s = self._core.now
+            log.warning("refused a connection: %d are open, %s", len(self.connections), reason)
+
+    def note_refusal(
+        self, listen: Listen | LinkSocket | Inside, peer: PeerName | str, reason: str
+    ) -> None:
+        """Has the security log tell of a connection that was closed before anybody logged in."""
+        listener = f"{listen.scheme}://{listen.endpoint}"
+        self._security.event("connection_refused", peer=str(peer), listener=listener, reason=reason)
+
+    def client_of(self, connection: Connection) -> ClientContext:
+        """Returns what is kept with a connection."""
+        return cast("ClientContext", connection.context)
+
+    def connection_named(self, name: str) -> Connection | None:
+        """Finds a connection by its number, as `$management` shows it."""
+        found = (each for each, client in self.connections.items() if str(client.number) == name)
+        return next(found, None)
+
+    # -- time
+
+    def beat(self, now_s: float) -> None:
+        """Lets time pass for the peers that need heartbeats more often than once a second."""
+        for connection in list(self._impatient):
+            connection.tick(now_s)
+
+    def sweep(self, now_s: float) -> None:
+        """Lets time pass, once a second."""
+        self._desk.tick(now_s)
+        for connection, client in list(self.connections.items()):
+            connection.tick(now_s)
+            connection.wire.shed()
+            self._end_expired(connection, client)
+            waits_s = now_s - connection.started_s
+            if connection.wire.sendable_bytes > self._unsent_bytes_max:
+                self._give_up(connection, client)
+            elif connection.remote is None and waits_s > self._limits.authentication_timeout_s:
+                log.info("connection %d: closed, because it was not opened in time", client.number)
+                connection.lose()
+            elif connection.is_over:
+                self._await_close(connection, client, now_s)
+        if self.mesh is not None:
+            self.mesh.end_unwelcome(self._why_token_ended)
+
+    def _end_expired(self, connection: Connection, client: ClientContext) -> None:
+        """Ends a connection along with the token that it was opened with."""
+        why = None if client.grant is None else why_expired(client.grant)
+        if why is not None:
+            self._revoke(connection, client, why)
+
+    def _why_token_ended(self, connection: Connection) -> str | None:
+        """Tells why the token of a connection holds no longer; None where it does."""
+        why = self._access.why_token_ended(self.client_of(connection))
+        if why is not None:
+            self._security.event("connection_revoked", **who_is(connection), reason=why)
+        return why
+
+    def _give_up(self, connection: Connection, client: ClientContext) -> None:
+        """Ends a peer that asks and asks, and reads no answer: messages never wait like that."""
+        log.warning(
+            "connection %d: closed, because its peer leaves %d bytes unread",
+            client.number,
+            connection.wire.sendable_bytes,
+        )
+        connection.lose()
+
+    def _await_close(self, connection: Connection, client: ClientContext, now_s: float) -> None:
+        """Gives up a peer that does not answer a close, however lively it is."""
+        if client.closing_since_s is None:
+            client.closing_since_s = now_s
+        elif now_s - client.closing_since_s > CLOSE_TIMEOUT_S:
+            connection.lose()
+
+    def close(self, error: AmqpError) -> None:
+        """Closes every connection; peers may still answer."""
+        for connection in list(self.connections):
+            connection.close(error)
+
+    def close_those_in(self, vhost: VirtualHost, error: AmqpError) -> None:
+        """Closes every connection of a virtual host; peers may still answer."""
+        for connection, client in list(self.connections.items()):
+            if client.vhost is vhost:
+                connection.close(error)
+
+    def lose(self) -> None:
+        """Ends every connection that is left, without another word."""
+        for connection in list(self.connections):
+            connection.lose()
+
+    @property
+    def unsettled(self) -> int:
+        """Counts the deliveries that were sent to peers and are not settled."""
+        return sum(
+            session.end.unsettled
+            for connection in self.connections
+            for session in connection.sessions
+        )
+
+    # -- what connections ask, and tell
+
+    def sasl_mechanisms(self, connection: Connection) -> tuple[Symbol, ...]:
+        """Lists what the connection's listener offers, as far as it can work for this peer."""
+        client = self.client_of(connection)
+        return self._access.offered(client.mechanisms, client)
+
+    def authenticate(self, connection: Connection, frame: SaslInit | SaslResponse) -> None:
+        """Has the login checked."""
+        if not isinstance(frame, SaslInit):
+            self._access.respond(connection, frame.response)
+            return
+        if (
+            self.mesh is not None
+            and not self.mesh.readiness.is_reached
+            and not self._is_container(frame)
+        ):
+            self.mesh.readiness.when_reached(partial(self._authenticate_held, connection, frame))
+            return
+        self._access.authenticate(
+            connection,
+            frame,
+            self.sasl_mechanisms(connection),
+            self.client_of(connection),
+        )
+
+    def _is_container(self, frame: SaslInit) -> bool:
+        """Tells whether a login is that of another container, as far as one can say."""
+        if frame.mechanism == ANONYMOUS:
+            return frame.initial_response == TRACE
+        mechanism = MECHANISMS.get(frame.mechanism)
+        if mechanism is None or not mechanism.has_user:
+            return True
+        user = mechanism.user_of(frame.initial_response or b"")
+        return user is not None and self._access.is_container(user)
+
+    def _authenticate_held(self, connection: Connection, frame: SaslInit) -> None:
+        """Goes on with a login that had to wait until it is known what other containers want."""
+        if not connection.is_over:
+            try:
+                self.authenticate(connection, frame)
+            except ProtocolError as error:
+                connection.on_violation(error.condition, error.description)
+            connection.flush()
+
+    def may_skip_sasl(self, connection: Connection) -> bool:
+        """Lets a peer be anonymous without SASL where it could be with it."""
+        if self.mesh is not None and not self.mesh.readiness.is_reached:
+            return False
+        may_skip = ANONYMOUS in self.sasl_mechanisms(connection)
+        if may_skip:
+            self._security.event("login", **who_is(connection), mechanism=None)
+        return may_skip
+
+    def on_open(self, connection: Connection, opened: Open) -> None:
+        """Answers an open, or refuses it."""
+        try:
+            self._take_open(connection, opened)
+        except ProtocolError as error:
+            reason = error.description
+            self._security.event("open_refused", **who_is(connection), reason=reason)
+            raise
+
+    def _take_open(self, connection: Connection, opened: Open) -> None:
+        """Finds the virtual host, answers the open, and has it decided who has to go elsewhere."""
+        client = self.client_of(connection)
+        if MESH in (opened.properties or {}):
+            self._hand_over(connection, opened)
+            return
+        try:
+            if client.listen.is_for_links:
+                raise ProtocolError(Condition.UNAUTHORIZED_ACCESS, "only containers connect here")
+            client.vhost = self._vhost_named(opened.hostname or "")
+            self._permit(connection, client)
+            properties = opened.properties or {}
+            is_client = CONSOLE not in properties
+            redirect = self._elsewhere(client, properties) if is_client else None
+            if redirect is None:
+                self._demand_room(connection, client)
+        except ProtocolError:
+            self._open_to_refuse(connection)
+            raise
+        if redirect is not None:
+            self.redirected += 1
+            self._open_to_refuse(connection)
+            size_bytes = connection.wire.max_frame_out
+            connection.close(redirect.to_error(frame_size_bytes=size_bytes))
+            return
+        if 0 < connection.peer_idle_timeout_s < IMPATIENT_S:
+            self._impatient.add(connection)
+        self._newcomers.leave(client.source, connection)
+        connection.open(self._opening)
+        client.is_counted = is_client
+        self.clients += is_client
+
+    def _demand_room(self, connection: Connection, client: ClientContext) -> None:
+        """Counts a connection for its user.
+
+        Raises:
+            ProtocolError: It is beyond a limit.
+        """
+        users = () if connection.identity is None else (Holder("user", connection.identity),)
+        excess = client.excess or self._connected.excess(users)
+        if excess is None:
+            self._count(client, *users)
+            return
+        if client.excess is None:  # else it was counted as refused when it came
+            self.refused += 1
+            self._log_refused(excess)
+        raise ProtocolError(Condition.RESOURCE_LIMIT_EXCEEDED, str(excess))
+
+    def _vhost_named(self, hostname: str) -> VirtualHost:
+        """Finds the virtual host that an open asks for.
+
+        A name as it is may be that of the machine, too, as clients say it by default: it stands for
+        a virtual host where there is one of that name, and else for the default one.
+
+        Raises:
+            ProtocolError: There is none of the name.
+        """
+        if not hostname.startswith(VHOST_PREFIX):
+            return self._vhosts.get(hostname) or self._vhosts[""]
+        name = hostname.removeprefix(VHOST_PREFIX)
+        vhost = self._vhosts.get(name)
+        if vhost is None:
+            raise ProtocolError(Condition.NOT_FOUND, f"virtual host {name!r} is not served here")
+        return vhost
+
+    def _permit(self, connection: Connection, client: ClientContext) -> None:
+        """Gives a connection what its peer may do."""
+        if isinstance(client.listen, Inside):
+            client.permit(self._access.gateway_permissions(connection.identity))
+        else:
+            client.permit(self._access.permissions_of_client(client, connection.identity))
+
+    def permit_anew(self, revoked: Mapping[str, str]) -> None:
+        """Has other permissions hold, and ends what they do not allow any more.
+
+        Args:
+            revoked: Why the logins of users hold no longer, by their names.
+        """
+        for connection in list(self.connections):
+            client = self.client_of(connection)
+            why = self._why_ended(connection, client, revoked)
+            if why is not None:
+                self._revoke(connection, client, why)
+                continue
+            self._permit(connection, client)
+            self._desk.permit_anew(connection, client)
+        if self.mesh is not None:
+            self.mesh.end_unwelcome(partial(self._why_unwelcome, revoked))
+            self.mesh.arrivals.owners.forget(self._access.is_container)
+        self._core.flush()
+
+    def is_logging_in(self, connection: Connection) -> bool:
+        """Tells whether a peer's password is being checked."""
+        return self._access.is_logging_in(connection)
+
+    def _why_ended(
+        self, connection: Connection, client: ClientContext, revoked: Mapping[str, str]
+    ) -> str | None:
+        """Tells why the login of a connection holds no longer; None where it does."""
+        user = connection.identity
+        if user is None:
+            is_under_way = bool(revoked) and self.is_logging_in(connection)
+            return "users have changed: log in again" if is_under_way else None
+        if isinstance(client.listen, Inside) and self._access.has(user):
+            return None  # a gateway's user has not logged in
+        return self._why_login_ended(client, user, revoked)
+
+    def _why_login_ended(
+        self, client: ClientContext, user: str, revoked: Mapping[str, str]
+    ) -> str | None:
+        """Tells why a password, a certificate or a token is not good for a user any more."""
+        if client.grant is not None:
+            return self._access.why_token_ended(client)
+        if client.is_by_certificate and user not in revoked:
+            return why_misnamed(user, client.certificate_name)
+        return revoked.get(user)
+
+    def _revoke(self, connection: Connection, client: ClientContext, why: str) -> None:
+        if connection.is_over:
+            return
+        log.warning("connection %d: closed, because %s", client.number, why)
+        self._security.event("connection_revoked", **who_is(connection), reason=why)
+        if connection.remote is None:  # it gets no further
+            connection.lose()
+        else:
+            connection.close(login_ended(why))
+
+    def _why_unwelcome(self, revoked: Mapping[str, str], connection: Connection) -> str | None:
+        """Tells why the other end of a link is taken no longer; None where it is."""
+        why = self._why_no_container(revoked, connection)
+        if why is not None:
+            self._security.event("connection_revoked", **who_is(connection), reason=why)
+        return why
+
+    def _why_no_container(self, revoked: Mapping[str, str], connection: Connection) -> str | None:
+        user = connection.identity
+        if self.client_of(connection).listen.is_for_links:
+            return None
+        client = self.client_of(connection)
+        why = None if user is None else self._why_login_ended(client, user, revoked)
+        if why is not None:
+            return why
+        if self._access.is_container(user):
+            remote = connection.remote
+            name = "" if remote is None else remote.container_id
+            return self._access.why_not_container(user, name)
+        return (
+            "containers without a name may not link"
+            if user is None
+            else (f"user {user!r:.80} may not link any more: links need a user with mesh = true")
+        )
+
+    def _elsewhere(
+        self, client: ClientContext, properties: Mapping[Symbol, object]
+    ) -> Redirect | None:
+        """Asks where a newcomer has to go, unless it said that it will not."""
+        if self.redirect is None or properties.get(FORCE) is True:
+            return None
+        redirects = properties.get(REDIRECTS)
+        return self.redirect(
+            Newcomer(
+                client.listen.scheme,
+                is_near=client.listen.is_loopback,
+                redirects=redirects if isinstance(redirects, int) else 0,
+            )
+        )
+
+    def _hand_over(self, connection: Connection, opened: Open) -> None:
+        """Gives a connection to the mesh: another container dialled.
+
+        Raises:
+            ProtocolError: Its user is no container, it is not wanted, or this is a reader.
+        """
+        mesh = self.mesh
+        if mesh is None:
+            self._open_to_refuse(connection)
+            text = f"{self._container_id} is no container that could be linked with"
+            raise ProtocolError(Condition.NOT_ALLOWED, text)
+        is_sibling = self.client_of(connection).listen.is_for_links
+        if not is_sibling and not self._access.is_container(connection.identity):
+            self._open_to_refuse(connection)
+            user = connection.identity
+            who = "a container without a name" if user is None else f"user {user!r}"
+            raise ProtocolError(
+                Condition.UNAUTHORIZED_ACCESS,
+                f"{who} may not link with {self._container_id}: links need a user with mesh = true",
+            )
+        if not is_sibling:
+            self._demand_own_id(connection, opened.container_id, mesh)
+        self._let_go(connection, self.client_of(connection))
+        try:
+            mesh.adopt(connection, opened)
+        except ProtocolError:
+            if not connection.is_open:
+                self._open_to_refuse(connection)
+            raise
+
+    def _demand_own_id(self, connection: Connection, container_id: str, mesh: MeshService) -> None:
+        """Sees that a container is who it says: an id is bound to the user that links by it.
+
+        Raises:
+            ProtocolError: It is another user's, or a worker's.
+        """
+        user = connection.identity
+        why = self._access.why_not_container(user, container_id)
+        if why is None and not mesh.arrivals.owners.takes(container_id, user):
+            why = f"container {container_id!r:.80} has linked as another user"
+        if why is None and container_id in mesh.siblings - {self._container_id}:
+            why = f"{container_id!r:.80} is a worker of this container"
+        if why is not None:
+            self._open_to_refuse(connection)
+            log.warning("refused a link of user %r: %s", user, why)
+            raise ProtocolError(Condition.UNAUTHORIZED_ACCESS, why)
+
+    def _open_to_refuse(self, connection: Connection) -> None:
+        """Answers an open, and says that a close follows which tells why."""
+        properties = {**(self._opening.properties or {}), ESTABLISHMENT_FAILED: True}
+        connection.open(replace(self._opening, properties=properties))
+
+    def on_begun(self, session: SessionEndpoint) -> None:
+        """Counts a session; ends one that is beyond a limit."""
+        connection = session.connection
+        client = self.client_of(connection)
+        excess = self._sessions.excess(client.shares)
+        self._sessions.take(client.shares)
+        client.sessions += 1
+        if excess is not None and not self._ends(connection, excess):
+            condition = Condition.RESOURCE_LIMIT_EXCEEDED
+            session.close(AmqpError(condition=condition, description=str(excess)))
+
+    def on_attach(self, link: Link, attach: Attach) -> None:
+        """Has the attach decided, now or when it is the turn of who attaches."""
+        connection = link.session.connection
+        client = self.client_of(connection)
+        excess = self._links.excess(client.shares)
+        self._links.take(client.shares)
+        if excess is not None:
+            if not self._ends(connection, excess):
+                link.refuse(Condition.RESOURCE_LIMIT_EXCEEDED, str(excess))
+            return
+        wait_s = self._attach_wait_s(client)
+        if wait_s is None:
+            per_s = self._limits.attach_rate_per_source
+            text = (
+                f"{client.source} attaches too many links a second "
+                f"(limits.attach_rate_per_source = {per_s:g})"
+            )
+            link.refuse(Condition.RESOURCE_LIMIT_EXCEEDED, text)
+        elif wait_s:
+            link.put_off(partial(self._desk.take, link, attach, client))
+            asyncio.get_running_loop().call_later(wait_s, _answer, link)
+        else:
+            self._desk.take(link, attach, client)
+
+    def _attach_wait_s(self, client: ClientContext) -> float | None:
+        """Tells how long an attach has to wait; None where it is one too many."""
+        if isinstance(client.listen, Inside):
+            return 0.0
+        now_s, per_s = time.monotonic(), self._limits.attach_rate_per_source
+        return self._attaches.wait_s(client.source, now_s, per_s, ATTACH_WAIT_S)
+
+    def _ends(self, connection: Connection, excess: Excess) -> bool:
+        """Closes the connection of who goes on and on beyond its share; tells whether it did."""
+        is_shared = excess.holder == ALL  # then it need not be the fault of this one
+        if is_shared or excess.has - excess.bound.most < REFUSED_MAX:
+            return False
+        log.warning("connection %d: closed, because %s", self.client_of(connection).number, excess)
+        condition = Condition.RESOURCE_LIMIT_EXCEEDED
+        connection.close(AmqpError(condition=condition, description=str(excess)))
+        return True
+
+    def on_stopping(self, link: Link) -> None:
+        """Gives back what the link held."""
+        self._desk.release(link, self.client_of(link.session.connection))
+
+    def on_detached(self, link: Link, _error: AmqpError | None, *, closed: bool) -> None:  # noqa: ARG002  # the contract's
+        """Counts the link no longer."""
+        self._links.give_back(self.client_of(link.session.connection).shares)
+
+    def on_session_ended(self, session: SessionEndpoint, _error: AmqpError | None) -> None:
+        """Goes on to the end of what was kept for links of the session."""
+        client = self.client_of(session.connection)
+        if client.sessions:
+            client.sessions -= 1
+            self._sessions.give_back(client.shares)
+        self._desk.end_session(session)
+
+    def on_settled_by_sender(
+        self, session: Session, first: int, last: int, state: bytes, *, settled: bool
+    ) -> None:
+        """A client wants back what has got no further than the container."""
+        if not settled and state == RELEASED:
+            self._core.take_back(session, first, last)
+
+    def on_closed(self, connection: Connection, error: AmqpError | None) -> None:
+        """Forgets the connection."""
+        client = self.client_of(connection)
+        self._desk.end_connection(connection, client)
+        self._let_go(connection, client)
+        if client.is_counted:
+            client.is_counted = False
+            self.clients -= 1
+        self._access.forget(connection)
+        if error is not None:
+            log.info("connection %d closed: %s", client.number, error.description)
+
+    def _let_go(self, connection: Connection, client: ClientContext) -> None:
+        """Takes a connection from those that stand here; its shares are free again."""
+        self.connections.pop(connection, None)
+        self._impatient.discard(connection)
+        self._newcomers.leave(client.source, connection)
+        self._sessions.give_back(client.shares, client.sessions)
+        client.sessions = 0
+        self._connected.give_back(client.holders)
+        client.holders = ()
+
+    def on_fault(self, connection: Connection, error: BaseException) -> None:
+        """Logs what went wrong with one connection."""
+        client = self.client_of(connection)
+        number = client.number
+        if isinstance(error, StreamError):  # the peer's doing, and nothing of ours to be looked for
+            if not connection.authenticated:
+                self.note_refusal(client.listen, peer_of(client), str(error))
+            log.warning("connection %d: %s", number, error)
+        else:
+            log.error("connection %d: %s", number, error, exc_info=error)
+
+
+def _answer(link: Link) -> None:
+    """Answers an attach that had to wait, unless its link has gone."""
+    link.answer()
+    link.session.connection.flush()
+
+
+def _opening(container_id: str, limits: Limits, offered: Mapping[Symbol, object]) -> Open:
+    """Makes the open that every peer is answered with."""
+    return Open(
+        container_id=container_id,
+        max_frame_size=limits.max_frame_size_bytes,
+        channel_max=limits.sessions_per_connection - 1,
+        idle_time_out=int(limits.idle_timeout_s * 500),
+        offered_capabilities=(*CAPABILITIES, *offered),
+        properties={
+            Symbol("product"): "cogwork",
+            Symbol("version"): __version__,
+            Symbol("platform"): f"Python {platform.python_version()}, {platform.system()}",
+            **offered,
+        },
+    )

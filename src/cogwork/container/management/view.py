@@ -1,0 +1,389 @@
+"""What `$management` gets of its container for one virtual host: `plugin.management.ContainerView`.
+
+Theory of operation. A virtual host's management node sees its own addresses, queues and nodes, and
+its own connections, sessions and links. The default virtual host's is the operator's: it sees the
+connections of all of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING, TypeGuard, TypeVar, cast
+
+from cogwork.amqp.errors import AmqpError, Condition
+from cogwork.amqp.performatives import Role
+from cogwork.config.engine_checks import demand_installed
+from cogwork.container.cluster.known import demand_known
+from cogwork.container.cluster.raft import KIND as STREAM
+from cogwork.container.connections.clients import who_is
+from cogwork.container.connections.requester import ClientRequester
+from cogwork.container.management.inventory import collections_of
+from cogwork.container.mesh import view as mesh_view
+from cogwork.container.vhost.attachments import Attachment
+from cogwork.container.vhost.declarations import Declarations
+from cogwork.container.vhost.engines import RAFT
+from cogwork.container.vhost.reported import Reported
+from cogwork.container.vhost.stream_declarations import StreamDeclarations, demand_topics
+from cogwork.dataplane.transport.incoming import IncomingLink
+from cogwork.dataplane.transport.outgoing import OutgoingLink
+from cogwork.nodes.management.consumers import CONSUMER
+from cogwork.nodes.topic import TopicNode
+from cogwork.plugin.management import (
+    BAD_REQUEST,
+    FORBIDDEN,
+    NOT_FOUND,
+    UNAUTHORIZED,
+    ManagementError,
+)
+from cogwork.plugin.node import Refused
+from cogwork.router.own_addresses import missing
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+    from cogwork.container.connections.node_shares import Makers
+    from cogwork.container.container import Container
+    from cogwork.container.vhost.virtual_host import VirtualHost
+    from cogwork.dataplane.connection import Connection
+    from cogwork.dataplane.link import Link
+    from cogwork.dataplane.terminus import Terminus
+    from cogwork.plugin.management import (
+        Collection,
+        ManagedQueue,
+        ManagedStream,
+        OnOutcome,
+        Report,
+        Requester,
+    )
+    from cogwork.plugin.mesh import MeshView
+
+__all__ = ("View",)
+
+T = TypeVar("T")
+
+
+class View:
+    """The container, as the management node of one virtual host sees it.
+
+    Attributes:
+        collections: The entities by type.
+        mesh: The other containers.
+        on_done: Called when something that was begun has come to its end.
+    """
+
+    def __init__(self, container: Container, vhost: VirtualHost) -> None:
+        """Makes a view.
+
+        Args:
+            container: What is looked at.
+            vhost: Whose `$management` it is for.
+        """
+        self.on_done: Callable[[], object] = _do_nothing
+        self._container = container
+        self._vhost = vhost
+        self.mesh: MeshView = mesh_view.View(container)
+        self._declarations = Declarations(vhost)
+        self._streams = StreamDeclarations(vhost)
+        self._reported = Reported(vhost.name, lambda: container.core.now)
+        self.collections: Mapping[str, Collection] = {
+            **collections_of(container, vhost),
+            CONSUMER: self._reported.rows,
+        }
+
+    def requester(self, source: Terminus | None) -> ClientRequester | None:
+        """Finds whose request came by a link; None where the link has gone."""
+        if not isinstance(source, IncomingLink) or source.detached:
+            return None
+        return ClientRequester(cast("Connection", source.session.wire.owner))
+
+    def note_request(
+        self, requester: Requester, what: Mapping[str, str], *, refusal: str | None
+    ) -> None:
+        """Have the security log tell of a request."""
+        assert isinstance(requester, ClientRequester)
+        fields = {**who_is(requester.connection), **what, "vhost": self._vhost.name}
+        security = self._container.security
+        if refusal is None:
+            security.event("management", **fields)
+        else:
+            security.event("management_refused", **fields, reason=refusal)
+
+    def soon(self, step: Callable[[], None]) -> None:
+        """Calls `step` in the event loop's next turn."""
+        asyncio.get_running_loop().call_soon(self._run, step)
+
+    def _run(self, step: Callable[[], object]) -> None:
+        try:
+            step()
+        except Exception as error:  # logged; the container goes on
+            self._container.on_node_fault(None, error)
+        self._container.core.flush()
+
+    # -- connections and links
+
+    def close_connection(self, name: str, reason: str) -> bool:
+        """Closes a connection, once the reply is on its way; returns whether it was there."""
+        connection = self._container.peers.connection_named(name)
+        if connection is None or connection.is_over:
+            return False
+        if not self._sees(self._container.peers.client_of(connection).vhost):
+            return False
+        error = AmqpError(condition=Condition.CONNECTION_FORCED, description=reason)
+        self.soon(lambda: connection.close(error))
+        return True
+
+    def disconnect_user(self, name: str, reason: str) -> int:
+        """Closes all connections of a user, once the reply is on its way; returns how many."""
+        peers = self._container.peers
+        found = [
+            each
+            for each in peers.connections
+            if each.identity == name
+            and not each.is_over
+            and self._sees(peers.client_of(each).vhost)
+        ]
+        error = AmqpError(condition=Condition.CONNECTION_FORCED, description=reason)
+        for connection in found:
+            self.soon(partial(connection.close, error))
+        if self._vhost.name:
+            return len(found)
+        return len(found) + self._container.mesh.end_unwelcome(
+            lambda each: reason if each.identity == name else None
+        )
+
+    def detach_link(self, name: str, reason: str) -> bool:
+        """Detaches a link, once the reply is on its way; returns whether it was there."""
+        link = self._container.links.get(name)
+        if link is None or not self._sees(self._vhost_of(link)):
+            return False
+        error = AmqpError(condition=Condition.LINK_DETACH_FORCED, description=reason)
+        self.soon(lambda: link.detach(error))
+        return True
+
+    def _sees(self, vhost: VirtualHost) -> bool:
+        return vhost is self._vhost or not self._vhost.name
+
+    def _vhost_of(self, link: Link) -> VirtualHost:
+        return self._container.peers.client_of(link.session.connection).vhost
+
+    # -- consumers that are no links
+
+    def note_report(self, report: Report) -> None:
+        """Keeps what a query elsewhere tells of itself, for a while."""
+        self._reported.note(report)
+
+    def forget_report(self, name: str) -> bool:
+        """Gives it up; returns whether it was there."""
+        return self._reported.forget(name)
+
+    # -- subscriptions
+
+    def bind(self, requester: Requester, link: str, pattern: str) -> bool:
+        """Gives a topic subscriber one more pattern; returns whether it is new."""
+        node, end, subject = self._subscription(requester, link, pattern)
+        try:
+            return node.bind(end, subject)
+        except Refused as refusal:
+            raise ManagementError(BAD_REQUEST, refusal.description) from refusal
+
+    def unbind(self, requester: Requester, link: str, pattern: str) -> bool:
+        """Takes a pattern from a topic subscriber; returns whether it had it."""
+        node, end, subject = self._subscription(requester, link, pattern)
+        return node.unbind(end, subject)
+
+    def _subscription(
+        self, requester: Requester, name: str, pattern: str
+    ) -> tuple[TopicNode, OutgoingLink, bytes]:
+        """Finds a subscriber and the subject that a pattern means to its topics."""
+        assert isinstance(requester, ClientRequester)
+        link = self._link_of(requester, name)
+        attachment = link.context
+        if not isinstance(attachment, Attachment):
+            raise ManagementError(NOT_FOUND, f"link {name!r:.200} is not attached to anything")
+        node = attachment.node
+        if not isinstance(node, TopicNode) or not isinstance(link.end, OutgoingLink):
+            raise ManagementError(
+                BAD_REQUEST, f"link {name!r:.200} is no topic's subscriber: patterns are theirs"
+            )
+        subject = self._subject(node, pattern)
+        if not requester.may("receive", pattern):
+            status = UNAUTHORIZED if requester.identity is None else FORBIDDEN
+            raise ManagementError(status, missing("receive", pattern))
+        return node, link.end, subject
+
+    def _subject(self, node: TopicNode, pattern: str) -> bytes:
+        try:
+            address, rule = self._vhost.rule_of(pattern)
+        except Refused as refusal:
+            raise ManagementError(BAD_REQUEST, refusal.description) from refusal
+        subject = node.subject_of(address)
+        is_here = rule.kind == "topic" and self._vhost.nodes.get(rule.prefix or "") is node
+        if not is_here or not subject:
+            raise ManagementError(
+                BAD_REQUEST,
+                f"the pattern {pattern!r:.200} is none of the link's topics; as an address with "
+                f"wildcards it starts with {node.root.name!r}",
+            )
+        return subject
+
+    def _link_of(self, requester: ClientRequester, name: str) -> Link:
+        """Finds a link by its id, or by its name among the requester's own."""
+        for session in requester.connection.sessions:
+            link = session.link_named(name, Role.SENDER)
+            if link is not None:
+                return link
+        link = self._container.links.get(name)
+        if link is None or self._vhost_of(link) is not self._vhost:
+            raise ManagementError(
+                NOT_FOUND,
+                f"there is no link {name!r:.200}: the name of a receiver of this connection, or a "
+                "link id from an attach's properties, is expected",
+            )
+        if link.session.connection is not requester.connection and not requester.may(
+            "manage", "$management"
+        ):
+            status = UNAUTHORIZED if requester.identity is None else FORBIDDEN
+            raise ManagementError(status, f"link {name!r:.200} is another connection's")
+        return link
+
+    # -- queues
+
+    def queue(self, address: str) -> ManagedQueue | None:
+        """Finds a queue; None where there is none yet."""
+        return self._declarations.queue(address)
+
+    def declare_queue(
+        self, address: str, options: Mapping[str, object], requester: Requester | None = None
+    ) -> bool:
+        """Makes a queue; returns False where it was there with these options."""
+        if not self._declarations.has(address):
+            demand_known(self._container, options)
+        return self._declarations.declare(address, options, _makers(requester))
+
+    def delete_queue(self, address: str) -> bool:
+        """Gives up a queue of this container's; returns whether there was one."""
+        return self._declarations.delete(address)
+
+    def withdraw_queue(self, address: str) -> Awaitable[bool]:
+        """Has the whole cluster give up a queue; tells whether there was one."""
+        return self._container.queues.withdraw(self._vhost.name, address.removeprefix("/"))
+
+    def relocate_queue(
+        self, address: str, voters: Sequence[str], learners: Sequence[str]
+    ) -> Awaitable[None]:
+        """Declares that others are to hold a replicated queue; returns before they do."""
+        self.demand_holders([*voters, *learners])
+        return self._declarations.relocate(address, voters, learners)
+
+    # -- streams
+
+    @property
+    def knows_declarations(self) -> bool:
+        """Whether it is known what the cluster has declared, or there is none."""
+        return self._container.mesh.readiness.holds_all()
+
+    def demand_holders(self, names: Sequence[str]) -> None:
+        """Sees that containers which are to hold replicas are there, or were."""
+        demand_known(self._container, {"replicas": names})
+
+    async def move_primaries(self, voters: Sequence[str]) -> None:
+        """Declare that others are to hold what the cluster has declared; return before they do."""
+        replication = self._container.replication
+        if not replication.is_in_use:
+            raise ValueError("this container is in no cluster")
+        await replication.raft.moves.move_primaries(voters)
+
+    async def forget_member(self, name: str) -> None:
+        """Have the feature level no longer wait for a container that is gone for good."""
+        replication = self._container.replication
+        if not replication.is_in_use:
+            raise ValueError("this container is in no cluster")
+        await replication.levels.forget(name)
+
+    async def set_identity(
+        self, kind: str, name: str, options: Mapping[str, object], *, is_new: bool
+    ) -> None:
+        """Declare something for all containers, or change it."""
+        await self._container.identities.set(kind, name, options, is_new=is_new)
+
+    async def remove_identity(self, kind: str, name: str) -> bool:
+        """Take something back, in all containers; tell whether it was there."""
+        return await self._container.identities.remove(kind, name)
+
+    async def demand_rooms(self, options: Mapping[str, object]) -> None:
+        """See that the containers which are to hold something new can do so."""
+        demand_known(self._container, options)
+        named, replication = options.get("replicas"), self._container.replication
+        names = [each for each in named if isinstance(each, str)] if _is_list(named) else []
+        if options.get("engine", RAFT) == RAFT and replication.is_in_use:
+            await replication.raft.moves.rooms.demand_all(names)
+
+    async def demand_majority(self) -> None:
+        """Waits a while until a majority of the cluster answers, if there is a cluster."""
+        replication = self._container.replication
+        if replication.is_in_use:
+            await replication.cluster.demand_majority()
+
+    def stream(self, address: str) -> ManagedStream | None:
+        """Finds a stream; None where there is none yet."""
+        return self._streams.stream(address)
+
+    def declare_stream(
+        self, address: str, options: Mapping[str, object], requester: Requester | None = None
+    ) -> bool:
+        """Makes a stream; returns False where it was there with these options."""
+        if self.stream(address) is None:
+            demand_known(self._container, options)
+            demand_installed(self._container.engines.kinds, options)
+            self._streams.demand_alone(address)
+            demand_topics(options)
+        is_shared = self._container.replication.is_in_use
+        home = self._container.id if is_shared else None
+        return self._streams.declare(address, options, home, _makers(requester))
+
+    def delete_stream(self, address: str) -> Awaitable[bool]:
+        """Gives up a stream with its records; tells whether it was there."""
+        return self._delete_stream(address.removeprefix("/"))
+
+    async def _delete_stream(self, name: str) -> bool:
+        """Deletes one that is here, or that the cluster has and this container cannot have."""
+        if await self._streams.delete(name):
+            return True
+        kind, _, rest = name.partition("/")
+        cluster, vhost = self._container.replication.cluster, self._vhost.name
+        if kind != STREAM or cluster.declarations.find(STREAM, vhost, rest) is None:
+            return False
+        return await cluster.delete(STREAM, vhost, rest)
+
+    def abandon_stream(self, address: str) -> None:
+        """Lets a stream go that was just made and cannot be opened; it may be another's, too."""
+        self._streams.abandon(address)
+
+    def begin(self, work: Awaitable[T]) -> asyncio.Future[T]:
+        """Has something done that takes its time."""
+        begun = asyncio.ensure_future(work)
+        begun.add_done_callback(self._ended)
+        return begun
+
+    def _ended(self, begun: asyncio.Future[T]) -> None:
+        if not begun.cancelled():
+            begun.exception()  # perhaps nobody waits for it any more
+        self._run(self.on_done)
+
+    def send(self, address: str, message: bytes, on_outcome: OnOutcome) -> bool:
+        """Sends a message from within; False where the address leads nowhere."""
+        return self._container.outgoing.send(self._vhost, address, message, on_outcome)
+
+
+def _makers(requester: Requester | None) -> Makers:
+    """Tell for whom something is made that is asked for."""
+    return requester.client.makers if isinstance(requester, ClientRequester) else ()
+
+
+def _is_list(value: object) -> TypeGuard[Sequence[object]]:
+    return isinstance(value, list | tuple)
+
+
+def _do_nothing() -> None:
+    """Nobody waits for anything."""
