@@ -48,7 +48,7 @@ SILENCED = re.compile(
     r"|pragma:\s*no \w+|fmt:\s*(?:off|skip)|ruff:\s*noqa\S*|mypy:\s*\S+)"
 )
 PAGES = sorted(
-    [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "SECURITY.md"]
+    [*ROOT.glob("*.md")]
     + [page for folder in ("docs", "examples") for page in (ROOT / folder).rglob("*.md")]
 )
 SKIPPING = {"skip", "skipif", "xfail", "importorskip"}
@@ -295,6 +295,37 @@ def test_every_page_is_found_from_the_readme() -> None:
             todo += [each / "README.md" if each.is_dir() else each for each in named]
             todo = [each for each in todo if each in PAGES]
     assert [name_of(page) for page in PAGES if page not in found] == ["CHANGELOG.md"]
+
+
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
+NAMED_PATH = re.compile(
+    r"(?<![\w/.])(?:(?:src|tests|docs|bench|examples|tools|\.github)/[\w./-]*\w/?"
+    r"|[A-Z_]+\.md|pyproject\.toml)"
+)
+MADE = "bench/build/"
+
+
+def test_every_path_that_contributors_read_is_there() -> None:
+    named = [each for each in NAMED_PATH.findall(CONTRIBUTING) if not each.startswith(MADE)]
+    assert [each for each in named if not (ROOT / each).exists()] == []
+
+
+def test_every_recipe_for_contributors_names_sources_pages_and_tests() -> None:
+    _, _, recipes = CONTRIBUTING.partition("## Five usual changes")
+    named = {
+        text.partition("\n")[0]: {each.partition("/")[0] for each in NAMED_PATH.findall(text)}
+        for text in recipes.split("\n### ")[1:]
+    }
+    assert len(named) == 5
+    assert [each for each in named if not named[each] >= {"src", "docs", "tests"}] == []
+
+
+def test_contributors_are_told_of_targets_that_make_has() -> None:
+    targets = re.findall(r"^([\w/%-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    named = re.findall(r"(?:^ {4}|`)make ([\w/-]+)", CONTRIBUTING, re.MULTILINE)
+    patterns = [re.compile(each.replace("%", r"[\w-]+")) for each in targets]
+    assert len(named) >= 8
+    assert [each for each in named if not any(p.fullmatch(each) for p in patterns)] == []
 
 
 def test_each_claim_of_the_threat_model_names_tests_that_there_are() -> None:

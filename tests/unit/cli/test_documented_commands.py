@@ -13,7 +13,7 @@ from cogwork.cli.main import cogwork
 
 ROOT = Path(__file__).parents[3]
 PAGES = sorted(
-    [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "SECURITY.md"]
+    [*ROOT.glob("*.md")]
     + [page for folder in ("docs", "examples") for page in (ROOT / folder).rglob("*.md")]
 )
 SHOWN = re.compile(r"`(cogwork [a-z][^`]+)`|^(?:\$ | {4})?(cogwork [a-z].*)", re.MULTILINE)
