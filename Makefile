@@ -89,7 +89,7 @@ soak: setup
 	COGWORK_NOVA_COMPUTES=1000 COGWORK_NOVA_MINUTES=5 COGWORK_NOVA_KILL_EACH_S=15 $(BIN)/python -m pytest -s -m soak tests/system/test_nova_load.py
 	COGWORK_NOVA_DRIVER=oslo COGWORK_NOVA_COMPUTES=1000 COGWORK_NOVA_MINUTES=5 COGWORK_NOVA_KILL_EACH_S=15 $(BIN)/python -m pytest -s -m soak tests/system/test_nova_load.py
 
-# Seeded stories: SEEDS of a raft group, hundreds of meshes of up to 200 containers; a failure names
+# Seeded scenarios: SEEDS of a raft group, hundreds of meshes of up to 200 containers; a failure names
 # its seed. Then the simulator is graded: each known mistake, put into the core, must be found.
 SEEDS ?= 100000
 

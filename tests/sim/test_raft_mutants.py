@@ -10,7 +10,7 @@ from mutants.mutant import Mutant, Stale
 from cogwork.raft.membership import Membership
 
 SOON = 200
-"""Stories."""
+"""Scenarios."""
 
 SLOW = {
     "a vote for the longer log, whatever its terms",

@@ -59,4 +59,4 @@ SHAPES: dict[str, Callable[[Sequence[str], Random], Edges]] = {
     "random": random,
     "bridge": lambda names, _: bridge(names),
 }
-"""By name, for stories."""
+"""By name, for scenarios."""

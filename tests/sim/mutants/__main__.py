@@ -1,4 +1,4 @@
-"""Puts each mistake into the core and tells stories until one fails: `python -m mutants`.
+"""Puts each mistake into the core and runs scenarios until one fails: `python -m mutants`.
 
 Returns 1 where a mistake is not found, or does not fit the core any more.
 """
@@ -19,7 +19,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="mutants", description=__doc__)
     parser.add_argument("names", nargs="*", help="all if none is named")
     parser.add_argument("--jobs", type=int, default=cpu_count() or 1, help="processes")
-    parser.add_argument("--seeds", type=int, default=SEEDS_MAX, help="stories for each, at most")
+    parser.add_argument("--seeds", type=int, default=SEEDS_MAX, help="scenarios for each, at most")
     parser.add_argument("--page", default="", help="writes the table into this page")
     arguments = parser.parse_args()
     mutants = [each for each in MUTANTS if not arguments.names or each.name in arguments.names]
@@ -41,10 +41,10 @@ def table(verdicts: list[Verdict]) -> str:
     killed = sum(verdict.is_killed for verdict in verdicts)
     rows = [
         f"{killed} of {len(verdicts)} killed.\n",
-        "| mistake | stories until it was found | found as |",
+        "| mistake | scenarios until it was found | found as |",
         "|---|---|---|",
     ]
-    rows += [f"| {each.name} | {each.stories} | {each.what} |" for each in verdicts]
+    rows += [f"| {each.name} | {each.scenarios} | {each.what} |" for each in verdicts]
     return "\n".join(rows)
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ("SEEDS_MAX", "Verdict", "grade")
 
 SEEDS_MAX = 15_000
-"""A mistake that no story of so many finds has survived."""
+"""A mistake that no scenario of so many finds has survived."""
 
 WHAT_MAX = 110
 
@@ -29,12 +29,12 @@ class Verdict:
 
     Attributes:
         name: The mutant's.
-        stories: How many it took; where it survived, how many it stood.
+        scenarios: How many it took; where it survived, how many it stood.
         what: What broke; nothing where it survived.
     """
 
     name: str
-    stories: int
+    scenarios: int
     what: str
 
     @property
@@ -44,12 +44,12 @@ class Verdict:
 
     def __str__(self) -> str:
         if self.is_killed:
-            return f"{self.name}: killed by story {self.stories}: {self.what}"
-        return f"{self.name}: SURVIVED {self.stories} stories {self.what}"
+            return f"{self.name}: killed by scenario {self.scenarios}: {self.what}"
+        return f"{self.name}: SURVIVED {self.scenarios} scenarios {self.what}"
 
 
 def grade(mutant: Mutant, seeds_max: int = SEEDS_MAX) -> Verdict:
-    """Tells stories with the mistake in the core; one that fails without it proves nothing."""
+    """Run scenarios with the mistake in the core; one that fails without it proves nothing."""
     try:
         for seed in range(seeds_max):
             with mutant.applied():

@@ -30,7 +30,7 @@ class Mutant:
         place: The function, as `module:function` or `module:Class.function`.
         right: The piece of its source to replace.
         wrong: What to put there.
-        scene: The sort of story that finds it, where others find it too rarely.
+        scene: The sort of scenario that finds it, where others find it too rarely.
         more: Further pieces, as (place, right, wrong), for a mistake of several.
     """
 

@@ -73,10 +73,10 @@ def _preferred(world: World) -> str:
 
 def _keep_leader(world: World, seconds: float) -> None:
     leader = world.leader
-    term, before = world.replicas[leader].group.term, world.judge.last_term
+    term, before = world.replicas[leader].group.term, world.checker.last_term
     world.run(seconds)
-    if world.leader != leader or world.judge.last_term != before:
+    if world.leader != leader or world.checker.last_term != before:
         raise world.broken(
-            f"term {world.judge.last_term} has come, led by {world.leader or 'nobody'}, though "
+            f"term {world.checker.last_term} has come, led by {world.leader or 'nobody'}, though "
             f"{leader} led term {term} and a majority heard it"
         )

@@ -93,7 +93,7 @@ class Client:
             return
         request.answer = answer
         self.answered += 1
-        self.world.judge.on_answer(request, answer)
+        self.world.checker.on_answer(request, answer)
         self._since_s = self.world.clock.now_s
         self.replica = request.replica
         if request in self.waiting:
@@ -142,8 +142,8 @@ class Client:
         batch = (
             Batch.of(records, self.name.encode(), sequence) if self.counts else Batch.of(records)
         )
-        request = Request(self, batch, world.judge.answered_end)
-        world.judge.on_request(request)
+        request = Request(self, batch, world.checker.answered_end)
+        world.checker.on_request(request)
         if not self.waiting:
             self._since_s = world.clock.now_s
         self.waiting.append(request)

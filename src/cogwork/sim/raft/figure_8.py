@@ -49,7 +49,7 @@ def _hide_first(world: World, first: str) -> None:
 
 def _hide_second(world: World, first: str, second: str) -> None:
     world.separate([second])
-    term = world.judge.last_term
+    term = world.checker.last_term
 
     def is_first_again() -> bool:
         return world.leader == first and world.replicas[first].group.term > term

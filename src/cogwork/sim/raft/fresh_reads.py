@@ -32,10 +32,10 @@ def read_afresh(world: World) -> None:
     leader = world.leader
     if settled(world, leader) is None:
         return
-    before = world.judge.answered_end
+    before = world.checker.answered_end
 
     def is_answered() -> bool:
-        return world.leader == leader and world.judge.answered_end > before
+        return world.leader == leader and world.checker.answered_end > before
 
     def is_another() -> bool:
         return world.leader not in ("", leader)

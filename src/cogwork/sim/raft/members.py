@@ -71,7 +71,7 @@ def retire(world: World, name: str = "") -> None:
         world: Where.
         name: Who; anyone where nobody is named.
     """
-    leader, logs = world.leader, world.judge.shadows
+    leader, logs = world.leader, world.checker.shadows
     group = world.replicas[leader].group if leader else None
     if group is None or group.leadership is None or group.leadership.changes.is_under_way:
         return
@@ -85,5 +85,5 @@ def retire(world: World, name: str = "") -> None:
         world.note(name, "has left, and gives up everything")
         world.crash(name)
         del world.disks[name]
-        world.judge.on_retired(name)
+        world.checker.on_retired(name)
         world.floors[name] = (group.term, group.commit)

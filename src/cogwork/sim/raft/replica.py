@@ -24,7 +24,7 @@ from cogwork.raft.snapshot import Snapshot
 from cogwork.raft.wire import decode
 from cogwork.sim.raft.disk import Disk, DiskFull, Record
 from cogwork.sim.raft.hosted import HostedGroup
-from cogwork.sim.raft.judge import Broken
+from cogwork.sim.raft.invariant_checker import Broken
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -80,7 +80,7 @@ class Replica:
         if newest is not None:
             self.machine = Sequencer.from_bytes(disk.store.content)
             self.applied = self._snapshot_index = newest.index
-        world.judge.on_start(name)
+        world.checker.on_start(name)
         self._core = world.make_group(name, disk.store, self._pace, self.now_s)
         self.group = self._core.group if isinstance(self._core, HostedGroup) else self._core
         self.settle()
@@ -143,7 +143,7 @@ class Replica:
             except (ConsensusError, ValueError) as error:
                 self.world.note(self.name, f"refuses to hand over to {to}: {error}")
             else:
-                self.world.judge.on_transfer(self.name, to)
+                self.world.checker.on_transfer(self.name, to)
             self.settle()
 
     def change(self, voters: Sequence[str], learners: Sequence[str]) -> None:
@@ -155,7 +155,7 @@ class Replica:
             except (ConsensusError, ValueError) as error:
                 self.world.note(self.name, f"refuses the change to {voters}: {error}")
             else:
-                self.world.judge.on_change(self.name, target)
+                self.world.checker.on_change(self.name, target)
             self.settle()
 
     def room(self) -> None:
@@ -185,7 +185,7 @@ class Replica:
             ready = core.ready()
             if ready.write is not None:
                 self._write(ready.write)
-            world.judge.on_state(
+            world.checker.on_state(
                 name,
                 group.term,
                 group.commit,
@@ -237,19 +237,19 @@ class Replica:
                 self._reads.pop(event.token)(None)
                 continue
             if isinstance(event, TransferEnded):
-                self.world.judge.on_transfer_ended(self.name, event.to)
+                self.world.checker.on_transfer_ended(self.name, event.to)
             if self.world.tell is not None:
                 self.world.note(self.name, repr(event))
 
     def _write(self, write: Write) -> None:
-        judge, records = self.world.judge, list[Record]()
+        checker, records = self.world.checker, list[Record]()
         if write.hard_state is not None:
             records.append(("hard", write.hard_state))
         if write.snapshot is not None:
-            judge.on_received(self.name, write.snapshot)
+            checker.on_received(self.name, write.snapshot)
             records.append(("received", write.snapshot, self._accepted))
         if write.entries:
-            judge.on_write(self.name, write.entries)
+            checker.on_write(self.name, write.entries)
             records += [("entry", entry) for entry in write.entries]
         self._put(records, write.number)
 
@@ -316,14 +316,14 @@ class Replica:
 
     def _look_at(self, receiver: str, message: Message) -> None:
         """Notes what others hear of this replica's term and vote."""
-        shadow = self.world.judge.shadows[self.name]
+        shadow = self.world.checker.shadows[self.name]
         if isinstance(message, Vote | VoteReply):
             if message.is_pre:
                 return
             if isinstance(message, Vote):
-                self.world.judge.on_vote(self.name, message.term, self.name)
+                self.world.checker.on_vote(self.name, message.term, self.name)
             elif message.is_granted:
-                self.world.judge.on_vote(self.name, message.term, receiver)
+                self.world.checker.on_vote(self.name, message.term, receiver)
         shadow.sent_term = max(shadow.sent_term, message.term)
 
     def _receive(self, snapshot: Snapshot) -> None:
@@ -337,21 +337,21 @@ class Replica:
 
     def _restore(self, snapshot: Snapshot) -> None:
         content = self._accepted
-        judge = self.world.judge
-        judge.on_restore(self.name, snapshot.index)
-        judge.on_snapshot(self.name, snapshot, content)
+        checker = self.world.checker
+        checker.on_restore(self.name, snapshot.index)
+        checker.on_snapshot(self.name, snapshot, content)
         self.machine = Sequencer.from_bytes(content)
         self.applied = self._snapshot_index = snapshot.index
         self._pending.clear()
 
     def _apply(self, entries: Sequence[Entry]) -> None:
         world, name = self.world, self.name
-        judge, pending, machine = world.judge, self._pending, self.machine
+        checker, pending, machine = world.checker, self._pending, self.machine
         for entry in entries:
             index = entry.index
             if entry.kind == COMMAND:
                 answer, chunk = machine.apply(world.decode(entry.payload))
-                judge.on_apply(name, entry, answer, chunk)
+                checker.on_apply(name, entry, answer, chunk)
                 if pending and index in pending:
                     term, request = pending.pop(index)
                     if term == entry.term and isinstance(answer, Appended):
@@ -359,7 +359,7 @@ class Replica:
                     else:
                         world.refuse(request, None)
             else:
-                judge.on_applied(name, index)
+                checker.on_applied(name, index)
         self.applied = entries[-1].index
         if self.applied - self._snapshot_index >= world.limits.snapshot_every:
             self._take_snapshot(entries[-1])
@@ -370,7 +370,7 @@ class Replica:
             return
         content = self.machine.to_bytes()
         snapshot = self._core.snapshot_of(last.index, len(content), crc32(content))
-        self.world.judge.on_snapshot(self.name, snapshot, content)
+        self.world.checker.on_snapshot(self.name, snapshot, content)
         self._is_snapshotting = True
         self._snapshot_index = last.index
         self._put([("own", snapshot, content)], snapshot)

@@ -1,6 +1,6 @@
-"""Tells seeded stories of a raft group: `python -m cogwork.sim raft --seeds N [--jobs J]`.
+"""Run seeded scenarios of a raft group: `python -m cogwork.sim raft --seeds N [--jobs J]`.
 
-A failure names its seed; `--seed S --trace` tells that story again, step by step.
+A failure names its seed; `--seed S --trace` replays that scenario, step by step.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from os import cpu_count
 from random import SystemRandom
 
 from cogwork.sim.raft.page import write_part
+from cogwork.sim.raft.scenario import Scenario
 from cogwork.sim.raft.scenes import SCENES, scene_of
-from cogwork.sim.raft.story import Story
 
 __all__ = ("Figures", "main", "run_seeds")
 
@@ -33,7 +33,7 @@ class Figures:
     """What a run did.
 
     Attributes:
-        seeds: How many stories.
+        seeds: How many scenarios.
         steps: What happened in all of them.
         cpu_s: How long processors took.
         failures: What went wrong, by seed.
@@ -56,42 +56,42 @@ class Figures:
 
     @property
     def seeds_an_hour(self) -> int:
-        """How many stories one core tells in an hour."""
+        """How many scenarios one core runs in an hour."""
         return round(self.seeds * 3600 / self.cpu_s) if self.cpu_s else 0
 
 
 def run_seeds(first: int, count: int, scene: str = "") -> Figures:
-    """Tells some stories.
+    """Run some scenarios.
 
     Args:
         first: The first seed.
         count: How many.
-        scene: What sort of story; none: as the seeds say.
+        scene: What sort of scenario; none: as the seeds say.
     """
     figures = Figures()
     began_s = time.process_time()
     for seed in range(first, first + count):
-        story = Story(seed, scene_of(scene))
+        scenario = Scenario(seed, scene_of(scene))
         try:
-            story.run()
+            scenario.run()
         except Exception as broken:  # whatever the core raises is a failure with a seed
             figures.failures[seed] = f"{type(broken).__name__}: {broken}"
         figures.seeds += 1
-        figures.steps += story.world.steps
-        figures.counts.update(story.counts)
+        figures.steps += scenario.world.steps
+        figures.counts.update(scenario.counts)
     figures.cpu_s = time.process_time() - began_s
     return figures
 
 
 def main(given: list[str] | None = None) -> int:
-    """Tells stories; returns 1 where a rule was broken."""
+    """Run scenarios; return 1 where a rule was broken."""
     parser = argparse.ArgumentParser(prog="cogwork.sim raft", description=__doc__)
-    parser.add_argument("--seeds", type=int, default=1, help="how many stories")
+    parser.add_argument("--seeds", type=int, default=1, help="how many scenarios")
     parser.add_argument("--seed", type=int, default=None, help="the first; then those that follow")
     parser.add_argument("--jobs", type=int, default=cpu_count() or 1, help="processes")
     parser.add_argument("--scene", choices=[each.name for each in SCENES], default="", help="sort")
     parser.add_argument("--page", default="", help="writes the figures into this page")
-    parser.add_argument("--trace", action="store_true", help="tell the first step by step")
+    parser.add_argument("--trace", action="store_true", help="trace the first step by step")
     arguments = parser.parse_args(given)
     first = SystemRandom().randrange(2**32) if arguments.seed is None else arguments.seed
     if arguments.trace:
@@ -103,8 +103,8 @@ def main(given: list[str] | None = None) -> int:
         how = f" --scene {arguments.scene}" if arguments.scene else ""
         _say(f"again: python -m cogwork.sim raft --seed {seed}{how} --trace")
     _say(
-        f"{figures.seeds} stories, {len(figures.failures)} failed; {figures.steps} steps, "
-        f"{figures.cpu_s:.0f} s of processors, {figures.seeds_an_hour} stories an hour and core"
+        f"{figures.seeds} scenarios, {len(figures.failures)} failed; {figures.steps} steps, "
+        f"{figures.cpu_s:.0f} s of processors, {figures.seeds_an_hour} scenarios an hour and core"
     )
     if arguments.page:
         write_part(arguments.page, "figures", _table(figures, first, time.monotonic() - began_s))
@@ -113,7 +113,7 @@ def main(given: list[str] | None = None) -> int:
 
 
 def _run_all(first: int, seeds: int, jobs: int, scene: str) -> Figures:
-    _say(f"{seeds} stories of a raft group from seed {first} on, {jobs} processes")
+    _say(f"{seeds} scenarios of a raft group from seed {first} on, {jobs} processes")
     if jobs == 1 and seeds <= CHUNK:
         return run_seeds(first, seeds, scene)
     figures = Figures()
@@ -135,14 +135,14 @@ def _table(figures: Figures, first: int, took_s: float) -> str:
     """Returns the figures as Markdown."""
     counts = sorted(figures.counts.items())
     rows = [
-        ("stories", f"{figures.seeds:,} (seeds {first} to {first + figures.seeds - 1})"),
+        ("scenarios", f"{figures.seeds:,} (seeds {first} to {first + figures.seeds - 1})"),
         ("failed", f"{len(figures.failures)}"),
         ("steps (messages, ticks, requests)", f"{figures.steps:,}"),
         ("time", f"{took_s:,.0f} s; {figures.cpu_s:,.0f} s of processors"),
-        ("stories an hour and core", f"{figures.seeds_an_hour:,}"),
+        ("scenarios an hour and core", f"{figures.seeds_an_hour:,}"),
         ("disturbances", f"{sum(n for name, n in counts if ' ' not in name):,}"),
         ("of these", ", ".join(f"{name} {n:,}" for name, n in counts if " " not in name)),
-        ("sorts of stories", _joined(counts, "scene ")),
+        ("sorts of scenarios", _joined(counts, "scene ")),
         ("converged first without one that is", _joined(counts, "without one: ")),
     ]
     lines = ["| what | how many |", "|---|---|"]
@@ -155,9 +155,9 @@ def _joined(counts: list[tuple[str, int]], prefix: str) -> str:
 
 
 def _trace(seed: int, scene: str) -> int:
-    story = Story(seed, scene_of(scene), tell=_write)
+    scenario = Scenario(seed, scene_of(scene), tell=_write)
     try:
-        story.run()
+        scenario.run()
     except Exception as broken:  # the trace ends with what went wrong, whatever it is
         _write(f"FAILED: {type(broken).__name__}: {broken}")
         return 1

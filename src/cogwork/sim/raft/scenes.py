@@ -1,4 +1,4 @@
-"""Kinds of stories: one draws from everything, the others press on one weak spot each."""
+"""Kinds of scenarios: one draws from everything, the others press on one weak spot each."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 __all__ = ("KINDS", "SCENES", "Scene", "scene_of")
 
 SIZES = ((1, 3), (2, 5), (3, 70), (4, 7), (5, 15))
-"""How many replicas at first, and how many stories of a hundred have so many."""
+"""How many replicas at first, and how many scenarios of a hundred have so many."""
 
 KINDS = {
     "crash": 4,
@@ -34,13 +34,13 @@ KINDS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """What sort of story it is.
+    """What sort of scenario it is.
 
     Attributes:
         name: Its name.
-        share: How many stories of a hundred are like this.
+        share: How many scenarios of a hundred are like this.
         kinds: Disturbances and their weights.
-        is_swarm: Whether each story draws some of the kinds, and leaves the others out.
+        is_swarm: Whether each scenario draws some of the kinds, and leaves the others out.
         moves: How many disturbances there are, least and most.
         pace: How many come in a second.
         sizes: As `SIZES`.

@@ -1,4 +1,4 @@
-"""What the judge knows of one replica: kept a second time, from what it wrote and gave out."""
+"""What the invariant checker knows of a replica, from what it wrote and gave out."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Log:
 
 
 class Shadow:
-    """What the judge knows of a replica.
+    """What the invariant checker knows of a replica.
 
     Attributes:
         name: Its name.

@@ -33,7 +33,7 @@ def wipe(world: World) -> None:
     world.crash(name)
     del world.disks[name]
     world.floors.pop(name, None)
-    world.judge.on_wiped(name)
+    world.checker.on_wiped(name)
     world.wiped.add(name)
     world.after(world.random.uniform(0.01, 0.6), partial(_begin_again, world, name, voters))
 
@@ -58,7 +58,7 @@ def _begin_again(world: World, name: str, voters: list[str]) -> None:
     world.note(name, f"begins again with the floor {floor}")
     world.wiped.discard(name)
     world.floors[name] = floor
-    world.judge.on_begin_again(floor)
+    world.checker.on_begin_again(floor)
     world.add(name)
 
 

@@ -14,7 +14,7 @@ from cogwork.sim.clock import Clock
 from cogwork.sim.raft.clients import WAY_MAX_S, WAY_MIN_S
 from cogwork.sim.raft.disk import Damaged, Disk
 from cogwork.sim.raft.hosted import HostedGroup
-from cogwork.sim.raft.judge import Broken, Judge
+from cogwork.sim.raft.invariant_checker import Broken, InvariantChecker
 from cogwork.sim.raft.network import Network
 from cogwork.sim.raft.replica import Replica
 from cogwork.sim.raft.shadow import quorums_of
@@ -44,7 +44,7 @@ ENTRY_BYTES_MAX = 500
 """No entry counts more: one is always in memory."""
 
 STEPS_MAX = 30_000
-"""A story has a few hundred."""
+"""A scenario has a few hundred."""
 
 
 class World:
@@ -57,7 +57,7 @@ class World:
         disks: By replica, of all that ever were.
         replicas: Those that run, or are paused.
         clients: Who appends.
-        judge: What is true.
+        checker: The invariant checker.
         lost: Replicas whose disk cannot be read any more.
         excused: Replicas that the others must do without.
         floors: Of those that have left and given up everything, or have lost it.
@@ -115,7 +115,7 @@ class World:
         learners = names[size - 1 :] if size > 3 and random.random() < 0.3 else []
         voters = [name for name in names if name not in learners]
         self.first_membership = Membership(tuple(voters), tuple(learners))
-        self.judge = Judge(quorums_of(self.first_membership))
+        self.checker = InvariantChecker(quorums_of(self.first_membership))
         for name in names:
             self.add(name)
 
@@ -199,7 +199,7 @@ class World:
         disk.slow_s = self.sync_s
         ahead_s = self.random.uniform(0, AHEAD_MAX_S)
         self._rates[name] = (self.random.uniform(RATE_MIN, RATE_MAX), ahead_s)
-        self.judge.on_new(name, disk.store)
+        self.checker.on_new(name, disk.store)
         self.start(name)
 
     def make_group(self, name: str, store: Store, pace: Pace, now_s: float) -> Group | HostedGroup:
@@ -289,7 +289,7 @@ class World:
             return False
         return all(
             len(half) > 2 * sum(name in half for name in names)
-            for shadow in self.judge.shadows.values()
+            for shadow in self.checker.shadows.values()
             for _, quorums in shadow.log.quorums
             for half in quorums
         )
@@ -362,14 +362,14 @@ class World:
 
     def read(self, name: str, done: Callable[[int | None], object] | None = None) -> None:
         """A client reads at a replica what is current."""
-        replica, floor = self.replicas.get(name), self.judge.next_offset
+        replica, floor = self.replicas.get(name), self.checker.next_offset
         if replica is None:
             return
 
         def take(next_offset: int | None) -> None:
             if next_offset is not None:
                 self.note(name, f"reads {next_offset}")
-                self.judge.on_read(name, floor, next_offset)
+                self.checker.on_read(name, floor, next_offset)
             if done is not None:
                 done(next_offset)
 

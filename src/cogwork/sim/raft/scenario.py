@@ -1,7 +1,7 @@
-"""A seeded story: a small group is disturbed while clients append, is healed, and must converge.
+"""A seeded scenario: a small group is disturbed while clients append, is healed, and must converge.
 
-Each seed draws which kinds of disturbance there are at all: stories with few kinds reach states
-that stories with all of them never do.
+Each seed draws which kinds of disturbance there are at all: scenarios with few kinds reach states
+that scenarios with all of them never do.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from cogwork.sim.raft.world import World
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ("CONVERGENCE_S", "Story")
+__all__ = ("CONVERGENCE_S", "Scenario")
 
 CONVERGENCE_S = 12.0
 """After healing everything must be in order within so long."""
@@ -44,20 +44,20 @@ takes three, to bring a member up to date some more."""
 STEP_S = 0.1
 
 MINORITY_SHARE = 0.2
-"""In so many stories the others must first come to an end without one of them."""
+"""In so many scenarios the others must first come to an end without one of them."""
 
 HOSTED_SHARE = 0.2
-"""So many stories run on hosts, with frames of octets; it takes them longer."""
+"""So many scenarios run on hosts, with frames of octets; it takes them longer."""
 
 PATIENT_MAX_S = 0.8
 """Before the first disturbance."""
 
 
-class Story:
+class Scenario:
     """One world and what happens to it.
 
     Attributes:
-        scene: What sort of story it is.
+        scene: What sort of scenario it is.
         world: The world.
         counts: What happened, by kind.
     """
@@ -68,11 +68,11 @@ class Story:
         scene: Scene | None = None,
         tell: Callable[[str], object] | None = None,
     ) -> None:
-        """Begins a story.
+        """Begins a scenario.
 
         Args:
             seed: Everything follows from it.
-            scene: What sort of story it is; none: as the seed says.
+            scene: What sort of scenario it is; none: as the seed says.
             tell: Takes the lines of a trace.
         """
         random = Random(seed)
@@ -95,7 +95,7 @@ class Story:
         self._moves = {kind: getattr(self, f"_{kind}") for kind in kinds}
 
     def run(self) -> None:
-        """Tells it.
+        """Run it.
 
         Raises:
             Broken: A rule does not hold.

@@ -1,4 +1,4 @@
-"""Stories that are told again in processes of their own, whose sets have other orders."""
+"""Scenarios that are replayed in processes of their own, whose sets have other orders."""
 
 from __future__ import annotations
 

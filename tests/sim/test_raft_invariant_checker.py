@@ -1,4 +1,4 @@
-"""The judge sees each kind of mistake; each test makes one."""
+"""The invariant checker sees each kind of mistake; each test makes one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cogwork.raft.entries import Entry, Kind
 from cogwork.raft.membership import Membership
 from cogwork.raft.ready import HardState
 from cogwork.raft.snapshot import Snapshot
-from cogwork.sim.raft.judge import Broken, Judge
+from cogwork.sim.raft.invariant_checker import Broken, InvariantChecker
 from cogwork.sim.raft.shadow import quorums_of
 from cogwork.sim.raft.store import Store
 
@@ -27,22 +27,22 @@ class Group:
     """Three voters and a learner, by hand."""
 
     def __init__(self) -> None:
-        self.judge = Judge(quorums_of(THREE))
+        self.checker = InvariantChecker(quorums_of(THREE))
         self.stores = {name: Store(0) for name in "abcd"}
         for name, store in self.stores.items():
-            self.judge.on_new(name, store)
+            self.checker.on_new(name, store)
 
     def write(self, name: str, *entries: Entry, durable: bool = True) -> None:
-        self.judge.on_write(name, entries)
+        self.checker.on_write(name, entries)
         for entry in entries if durable else ():
             self.stores[name].take(("entry", entry))
 
     def state(self, name: str, term: int = 1, commit: int = 0, *, is_leader: bool = False) -> None:
-        self.judge.last_term = max(self.judge.last_term, term)
+        self.checker.last_term = max(self.checker.last_term, term)
         if is_leader:
             for voter in "abcde":
-                self.judge.votes.setdefault((voter, term), name)
-        self.judge.on_state(name, term, commit, is_leader=is_leader)
+                self.checker.votes.setdefault((voter, term), name)
+        self.checker.on_state(name, term, commit, is_leader=is_leader)
 
     def commit(self, *entries: Entry) -> None:
         """Has a leader commit entries that a and b have."""
@@ -81,24 +81,24 @@ def test_two_leaders_of_one_term(group: Group) -> None:
 
 
 def test_a_leader_for_whom_too_few_have_voted(group: Group) -> None:
-    group.judge.on_vote("b", 1, "a")
-    group.judge.on_state("a", 1, 0, is_leader=True)
-    group.judge.on_vote("b", 2, "c")
+    group.checker.on_vote("b", 1, "a")
+    group.checker.on_state("a", 1, 0, is_leader=True)
+    group.checker.on_vote("b", 2, "c")
     with pytest.raises(Broken, match=r"a leads term 2, and of .* only \['a'\] have voted for it"):
-        group.judge.on_state("a", 2, 0, is_leader=True)
+        group.checker.on_state("a", 2, 0, is_leader=True)
 
 
 def test_a_leader_for_whom_one_half_of_a_joint_membership_has_voted(group: Group) -> None:
     group.write("a", members(1, Membership(("a",), (), ("a", "b", "c"))))
     with pytest.raises(Broken, match=r"of \['a', 'b', 'c'\] only \['a'\]"):
-        group.judge.on_state("a", 1, 0, is_leader=True)
+        group.checker.on_state("a", 1, 0, is_leader=True)
 
 
 def test_a_term_that_no_candidate_began(group: Group) -> None:
-    group.judge.on_state("a", 1, 0, is_leader=False, is_candidate=True)
-    group.judge.on_state("b", 1, 0, is_leader=False)
+    group.checker.on_state("a", 1, 0, is_leader=False, is_candidate=True)
+    group.checker.on_state("b", 1, 0, is_leader=False)
     with pytest.raises(Broken, match="b is in term 2, for which nobody stands"):
-        group.judge.on_state("b", 2, 0, is_leader=False)
+        group.checker.on_state("b", 2, 0, is_leader=False)
 
 
 def test_a_leader_without_what_is_committed(group: Group) -> None:
@@ -167,7 +167,7 @@ def test_a_joint_membership_needs_both_majorities(group: Group) -> None:
         group.state("a", 1, 1, is_leader=True)
     group.write("d", members(1, joint))
     group.state("a", 1, 1, is_leader=True)
-    assert group.judge.commit == 1
+    assert group.checker.commit == 1
 
 
 def test_a_commit_beyond_the_log(group: Group) -> None:
@@ -192,82 +192,82 @@ def test_terms_and_commits_that_go_back(group: Group) -> None:
 
 
 def test_a_term_that_was_spoken_of_and_is_forgotten(group: Group) -> None:
-    group.judge.shadows["a"].sent_term = 4
+    group.checker.shadows["a"].sent_term = 4
     group.stores["a"].take(("hard", HardState(3)))
     with pytest.raises(Broken, match="a begins again in term 3, and has spoken in term 4"):
-        group.judge.on_start("a")
+        group.checker.on_start("a")
 
 
 def test_what_is_applied_too_early_or_out_of_turn(group: Group) -> None:
     group.write("a", entry(1))
     with pytest.raises(Broken, match="a applies 1; its commit index is 0"):
-        group.judge.on_applied("a", 1)
+        group.checker.on_applied("a", 1)
     with pytest.raises(Broken, match="a applies 2 after 0"):
-        group.judge.on_applied("a", 2)
+        group.checker.on_applied("a", 2)
 
 
 def test_answers_that_differ(group: Group) -> None:
     group.commit(entry(1))
     group.state("b", 1, 1)
-    group.judge.on_apply("a", entry(1), Appended(0, 0), None)
+    group.checker.on_apply("a", entry(1), Appended(0, 0), None)
     with pytest.raises(Broken, match="b answers"):
-        group.judge.on_apply("b", entry(1), Appended(0, 1), None)
+        group.checker.on_apply("b", entry(1), Appended(0, 1), None)
 
 
 def test_entries_that_differ(group: Group) -> None:
     group.commit(entry(1))
     group.state("b", 1, 1)
-    group.judge.on_apply("a", entry(1), None, None)
+    group.checker.on_apply("a", entry(1), None, None)
     with pytest.raises(Broken, match="b applies another entry 1"):
-        group.judge.on_apply("b", entry(1, payload=b"y"), None, None)
+        group.checker.on_apply("b", entry(1, payload=b"y"), None, None)
 
 
 def test_what_nobody_asked_for_and_what_comes_twice(group: Group) -> None:
-    judge = group.judge
+    checker = group.checker
     counted = Batch.of([b"1"], b"p", 0)
     plain = Batch.of([b"2"])
     group.commit(*(entry(index) for index in range(1, 8)))
     with pytest.raises(Broken, match="a delivers what nobody asked for"):
-        judge.on_apply("a", entry(1), None, chunk(0, counted))
-    judge.on_request(request(counted))
-    judge.on_request(request(plain))
-    judge.on_apply("a", entry(2), None, chunk(0, counted))
+        checker.on_apply("a", entry(1), None, chunk(0, counted))
+    checker.on_request(request(counted))
+    checker.on_request(request(plain))
+    checker.on_apply("a", entry(2), None, chunk(0, counted))
     with pytest.raises(Broken, match=r"a delivers sequence 0 of b'p': 1 is next"):
-        judge.on_apply("a", entry(3), None, chunk(1, counted))
-    judge.on_apply("a", entry(4), None, chunk(1, plain))
+        checker.on_apply("a", entry(3), None, chunk(1, counted))
+    checker.on_apply("a", entry(4), None, chunk(1, plain))
     with pytest.raises(Broken, match="a delivers twice"):
-        judge.on_apply("a", entry(5), None, chunk(2, plain))
+        checker.on_apply("a", entry(5), None, chunk(2, plain))
     with pytest.raises(Broken, match="a delivers offset 7 after 2"):
-        judge.on_apply("a", entry(6), None, chunk(7, plain))
+        checker.on_apply("a", entry(6), None, chunk(7, plain))
 
 
 def test_answers_that_are_not_true(group: Group) -> None:
-    judge, batch = group.judge, Batch.of([b"1"], b"p", 0)
+    checker, batch = group.checker, Batch.of([b"1"], b"p", 0)
     group.commit(entry(1))
-    judge.on_request(request(batch))
+    checker.on_request(request(batch))
     with pytest.raises(Broken, match="which is not there"):
-        judge.on_answer(request(batch), Appended(0, 0))
-    judge.on_apply("a", entry(1), None, chunk(0, batch))
+        checker.on_answer(request(batch), Appended(0, 0))
+    checker.on_apply("a", entry(1), None, chunk(0, batch))
     with pytest.raises(Broken, match="it is at 0"):
-        judge.on_answer(request(batch), Appended(0, 1))
+        checker.on_answer(request(batch), Appended(0, 1))
     with pytest.raises(Broken, match="5 records had been answered before"):
-        judge.on_answer(request(batch, floor=5), Appended(0, 0))
-    judge.on_answer(request(batch), Appended(0, 0))
-    assert judge.answered_end == 1
+        checker.on_answer(request(batch, floor=5), Appended(0, 0))
+    checker.on_answer(request(batch), Appended(0, 0))
+    assert checker.answered_end == 1
 
 
 def test_a_read_that_does_not_see_what_was_answered(group: Group) -> None:
     with pytest.raises(Broken, match="sees 3 records of 4"):
-        group.judge.on_read("a", 4, 3)
+        group.checker.on_read("a", 4, 3)
 
 
 NEW = Membership(("a", "b", "d"), (), ("a", "b", "c"))
 
 
 def test_a_new_voter_that_has_not_caught_up(group: Group) -> None:
-    judge = group.judge
+    checker = group.checker
     group.commit(entry(1), entry(2))
-    judge.on_change("a", Membership(NEW.voters))
+    checker.on_change("a", Membership(NEW.voters))
     group.write("a", entry(3))
     with pytest.raises(Broken, match=r"makes \['a', 'b', 'd'\] voters, and \['d'\] have not .* 2"):
         group.write("a", members(4, NEW))
@@ -275,45 +275,45 @@ def test_a_new_voter_that_has_not_caught_up(group: Group) -> None:
 
 def test_a_new_voter_that_has_caught_up(group: Group) -> None:
     group.commit(entry(1), entry(2))
-    group.judge.on_change("a", Membership(NEW.voters))
+    group.checker.on_change("a", Membership(NEW.voters))
     group.write("d", entry(1), entry(2))
     group.write("a", entry(3))
-    group.judge.on_change("a", Membership(NEW.voters))
+    group.checker.on_change("a", Membership(NEW.voters))
     group.write("a", members(4, NEW))
 
 
 def test_most_new_voters_have_not_caught_up(group: Group) -> None:
     group.commit(entry(1), entry(2))
     fewer = Membership(("a", "c"), (), ("a", "b", "c"))
-    group.judge.on_change("a", Membership(fewer.voters))
+    group.checker.on_change("a", Membership(fewer.voters))
     with pytest.raises(Broken, match=r"makes \['a', 'c'\] voters, and \['c'\] have not caught up"):
         group.write("a", members(3, fewer))
 
 
 def test_a_command_while_a_leader_hands_over(group: Group) -> None:
-    judge = group.judge
+    checker = group.checker
     group.commit(entry(1))
-    judge.on_transfer("a", "b")
-    judge.on_transfer_ended("a", "c")
+    checker.on_transfer("a", "b")
+    checker.on_transfer_ended("a", "c")
     group.write("a", members(2, THREE))
     with pytest.raises(Broken, match="a takes entry 3 while it hands over"):
         group.write("a", entry(3))
-    judge.on_transfer_ended("a", "b")
+    checker.on_transfer_ended("a", "b")
     group.write("a", entry(4))
 
 
 def test_snapshots_that_differ_or_go_back(group: Group) -> None:
-    judge = group.judge
+    checker = group.checker
     group.commit(entry(1), entry(2))
-    judge.on_snapshot("a", Snapshot(2, 1, THREE), b"state")
+    checker.on_snapshot("a", Snapshot(2, 1, THREE), b"state")
     with pytest.raises(Broken, match="b has another snapshot at 2"):
-        judge.on_snapshot("b", Snapshot(2, 1, THREE), b"other")
+        checker.on_snapshot("b", Snapshot(2, 1, THREE), b"other")
     with pytest.raises(Broken, match="which is not committed"):
-        judge.on_snapshot("b", Snapshot(3, 1, THREE), b"state")
+        checker.on_snapshot("b", Snapshot(3, 1, THREE), b"state")
     with pytest.raises(Broken, match="a goes back from commit index 2 to a snapshot at 1"):
-        judge.on_received("a", Snapshot(1, 1, THREE))
-    judge.on_received("c", Snapshot(2, 1, THREE))
-    judge.on_restore("c", 2)
+        checker.on_received("a", Snapshot(1, 1, THREE))
+    checker.on_received("c", Snapshot(2, 1, THREE))
+    checker.on_restore("c", 2)
     with pytest.raises(Broken, match="c goes back from 2 to a snapshot at 1"):
-        judge.on_restore("c", 1)
-    assert judge.shadows["c"].commit == 2
+        checker.on_restore("c", 1)
+    assert checker.shadows["c"].commit == 2

@@ -1,4 +1,4 @@
-"""What must hold at every step; the judge sees what happens from outside, and forgets nothing.
+"""What must hold at every step: sees what happens from outside, and forgets nothing.
 
 Nothing here asks the core what it thinks is right: logs, configurations and majorities are kept a
 second time, from what replicas wrote, what their disks hold and what they gave out.
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from cogwork.sim.raft.shadow import Quorums
     from cogwork.sim.raft.store import Store
 
-__all__ = ("Broken", "Judge")
+__all__ = ("Broken", "InvariantChecker")
 
 COMMAND, MEMBERS = int(Kind.COMMAND), int(Kind.MEMBERS)
 
@@ -65,7 +65,7 @@ class Applied:
 
 
 @dataclass(slots=True, eq=False)
-class Judge:
+class InvariantChecker:
     """Keeps what was ever true.
 
     Attributes:

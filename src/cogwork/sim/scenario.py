@@ -1,4 +1,4 @@
-"""A seeded story: a mesh that is disturbed, left in peace, and checked, again and again."""
+"""A seeded scenario: a mesh that is disturbed, left in peace, and checked, again and again."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cogwork.sim.world import World
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ("CONVERGENCE_S", "QUIET_S", "Story")
+__all__ = ("CONVERGENCE_S", "QUIET_S", "Scenario")
 
 CONVERGENCE_S = 10.0
 """After so long a quiet world must be right: three hellos to notice, retries with their pauses."""
@@ -31,7 +31,7 @@ TOLD_MAX = 16
 """So many of the last events a failure names."""
 
 
-class Story:
+class Scenario:
     """One world and what happens to it.
 
     Attributes:
@@ -41,7 +41,7 @@ class Story:
     """
 
     def __init__(self, seed: int, containers: int, shape: str = "") -> None:
-        """Begins a story.
+        """Begins a scenario.
 
         Args:
             seed: Everything follows from it.
@@ -61,7 +61,7 @@ class Story:
             self._subscribe()
 
     def run(self, chapters: int, events: int = 5) -> None:
-        """Tells it: in each chapter so many events, peace, and what must be true then.
+        """Run it: in each chapter so many events, peace, and what must be true then.
 
         Raises:
             Broken: A rule does not hold.
@@ -72,7 +72,7 @@ class Story:
                 self._disturb(events)
                 self._settle()
         except AssertionError as broken:
-            raise self._with_story(broken) from broken
+            raise self._with_scenario(broken) from broken
 
     def end(self) -> None:
         """Has all clients leave, and the dead be forgotten.
@@ -94,9 +94,9 @@ class Story:
             check_nothing_left(self.world)
             run_quietly(self.world, QUIET_S)
         except AssertionError as broken:
-            raise self._with_story(broken) from broken
+            raise self._with_scenario(broken) from broken
 
-    def _with_story(self, broken: AssertionError) -> Broken:
+    def _with_scenario(self, broken: AssertionError) -> Broken:
         return Broken(self.world, f"{self.shape}: {broken}; after {self.told[-TOLD_MAX:]}")
 
     def _disturb(self, events: int) -> None:
