@@ -22,7 +22,7 @@ TYPED_TESTS := bench tests/conformance tests/fuzz tests/oslo tests/property test
 # Programs: their folder is where they look for modules.
 TYPED_PROGRAMS := tests/interop/peers tests/system/clients
 
-.PHONY: setup build test lint demo bench soak sim sanitized fuzz fuzz-short clean
+.PHONY: setup build test lint architecture demo bench soak sim sanitized fuzz fuzz-short clean
 
 setup:
 	@$(PYTHON) tools/set_up.py test
@@ -40,6 +40,10 @@ lint: setup
 	$(BIN)/mypy --disable-error-code comparison-overlap $(TYPED_TESTS)
 	$(foreach folder,$(TYPED_PROGRAMS),MYPYPATH=$(folder) $(BIN)/mypy --explicit-package-bases $(folder) &&) true
 	$(BIN)/lint-imports
+
+# The packages and the imports between them, as a picture; a test compares it with the sources.
+architecture:
+	@$(PYTHON) tools/architecture.py
 
 # The compiled modules once more, under AddressSanitizer and UndefinedBehaviorSanitizer.
 sanitized: setup

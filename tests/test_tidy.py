@@ -9,6 +9,8 @@ from __future__ import annotations
 import ast
 import functools
 import re
+import subprocess
+import sys
 import tokenize
 from pathlib import Path
 from typing import NamedTuple
@@ -295,6 +297,14 @@ def test_every_page_is_found_from_the_readme() -> None:
             todo += [each / "README.md" if each.is_dir() else each for each in named]
             todo = [each for each in todo if each in PAGES]
     assert [name_of(page) for page in PAGES if page not in found] == ["CHANGELOG.md"]
+
+
+def test_the_picture_of_the_packages_shows_the_imports_that_there_are() -> None:
+    program = ROOT / "tools" / "architecture.py"
+    checked = subprocess.run(
+        [sys.executable, program, "--check"], capture_output=True, text=True, check=False
+    )
+    assert (checked.returncode, checked.stderr) == (0, "")
 
 
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
