@@ -28,13 +28,13 @@ from rich.console import Console
 from cogwork.cli.commands.pipelines.audit import audit as command
 from cogwork.cli.commands.pipelines.looking import EVERY_S, looking
 from cogwork.cli.exit_codes import ExitCode
+from cogwork.pipeline.audit.delivery_recorder import DeliveryRecorder
 from cogwork.pipeline.audit.errors import AuditError
 from cogwork.pipeline.audit.heartbeats import depths_of
 from cogwork.pipeline.audit.page import page_of
 from cogwork.pipeline.audit.queues import check_queues
 from cogwork.pipeline.audit.run import audit
 from cogwork.pipeline.audit.source import Records
-from cogwork.pipeline.audit.witness import Witness
 from cogwork.pipeline.spark.job import explaining
 
 if TYPE_CHECKING:
@@ -74,10 +74,10 @@ def seen_by(name: str, offsets: list[int], *, other: int | None = None) -> list[
 
 
 async def watch(out: Written, name: str, offsets: list[int], other: int | None) -> None:
-    witness = Witness(out, "flights", name, clock=lambda: 0.0)
+    recorder = DeliveryRecorder(out, "flights", name, clock=lambda: 0.0)
     for offset in offsets:
-        await witness.saw(offset, b"?" if offset == other else b"%d" % offset)
-    await witness.flush()
+        await recorder.saw(offset, b"?" if offset == other else b"%d" % offset)
+    await recorder.flush()
 
 
 def test_what_is_in_order_passes(spark: SparkSession, tmp_path: Path) -> None:

@@ -12,10 +12,10 @@ import pytest
 from pyspark.sql import Row
 
 from cogwork.dataplane.queue.disorder import Disorder
-from cogwork.pipeline.audit.books import Books, keep_books
+from cogwork.pipeline.audit.account import Account, keep_account
+from cogwork.pipeline.audit.evaluation import Settings, evaluate
 from cogwork.pipeline.audit.events import GIVEN_BACK, LAST
 from cogwork.pipeline.audit.gathering import Division, find, gather
-from cogwork.pipeline.audit.judging import Settings, judge
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,7 +73,7 @@ def batches_of(events: list[Event], rows: int) -> Iterator[pa.RecordBatch]:
         yield batch
 
 
-def books_of(events: list[Event], stage: random.Random, parts: int = 1) -> Books:
+def account_of(events: list[Event], stage: random.Random, parts: int = 1) -> Account:
     """Goes through the steps that Spark has tasks make."""
     cut = stage.randrange(len(events) + 1)
     tasks = [events[:cut], events[cut:]]
@@ -83,17 +83,19 @@ def books_of(events: list[Event], stage: random.Random, parts: int = 1) -> Books
             for at, part in enumerate(batch.column("part").to_pylist()):
                 rows[part].append(batch.slice(at, 1))
     settings = Settings(LOST_BEFORE, 100)
-    judged = [batch for part in rows.values() for batch in judge(settings)(part)]
-    chunks = pa.Table.from_batches(judged).sort_by([("shard", "ascending"), ("first", "ascending")])
-    kept = keep_books(settings)(chunks.to_batches(max_chunksize=stage.choice((1, 5, 1000))))
-    return Books.from_rows(Row(**row) for batch in kept for row in batch.to_pylist())
+    evaluated = [batch for part in rows.values() for batch in evaluate(settings)(part)]
+    chunks = pa.Table.from_batches(evaluated).sort_by(
+        [("shard", "ascending"), ("first", "ascending")]
+    )
+    kept = keep_account(settings)(chunks.to_batches(max_chunksize=stage.choice((1, 5, 1000))))
+    return Account.from_rows(Row(**row) for batch in kept for row in batch.to_pylist())
 
 
 def expected(events: list[Event]) -> tuple[dict[str, int], int, int]:
-    """Judges item by item, as the documents say; returns counts, suspects and the disorder."""
+    """Evaluates item by item, as the documents say; returns counts, violations and the disorder."""
     counts: dict[str, int] = defaultdict(int)
     went: dict[str, list[tuple[int, int]]] = defaultdict(list)
-    suspects = 0
+    violations = 0
     events = [event for event in events if event["subject"] != "missed"]
     for item in {event["message_id"] for event in events}:
         own = [each for each in events if each["message_id"] == item]
@@ -120,7 +122,7 @@ def expected(events: list[Event]) -> tuple[dict[str, int], int, int]:
         }
         for name, holds in verdict.items():
             counts[name] += holds
-        suspects += any(verdict[name] for name in KINDS)
+        violations += any(verdict[name] for name in KINDS)
         places = [
             [int(dict(e["properties"])["position"] or 0) for e in kind] for kind in (came, ends)
         ]
@@ -133,11 +135,11 @@ def expected(events: list[Event]) -> tuple[dict[str, int], int, int]:
         disorder.take_all(np.array([came for _, came in sorted(items)]))
         greatest = max(greatest, disorder.histogram.maximum)
     counts["measured"] = sum(map(len, went.values()))
-    return dict(counts), suspects, greatest
+    return dict(counts), violations, greatest
 
 
 @pytest.mark.parametrize("chunk", [1, 3, 8192])
-def test_items_are_judged_alike_however_they_are_divided(
+def test_items_are_evaluated_alike_however_they_are_divided(
     monkeypatch: pytest.MonkeyPatch, chunk: int
 ) -> None:
     for seed in SEEDS:
@@ -146,20 +148,25 @@ def test_items_are_judged_alike_however_they_are_divided(
             "cogwork.pipeline.audit.gathering.EVENTS_MAX", stage.choice((1, 20, 1000))
         )
         monkeypatch.setattr("cogwork.pipeline.audit.items.PIECE_ITEMS", stage.choice((1, 7, 1000)))
-        monkeypatch.setattr("cogwork.pipeline.audit.judging.CHUNK_ITEMS", chunk)
-        monkeypatch.setattr("cogwork.pipeline.audit.books.MERGED_ITEMS", stage.choice((1, 5, 1000)))
+        monkeypatch.setattr("cogwork.pipeline.audit.evaluation.CHUNK_ITEMS", chunk)
+        monkeypatch.setattr(
+            "cogwork.pipeline.audit.account.MERGED_ITEMS", stage.choice((1, 5, 1000))
+        )
         events = history(stage)
-        books = books_of(events, stage, parts=stage.choice((1, 2, 13)))
-        counts, suspects, greatest = expected(events)
-        assert {name: books.total(name) for name in counts} == counts, seed
-        assert (len(books.suspects), books.greatest("disorder_max")) == (suspects, greatest), seed
+        account = account_of(events, stage, parts=stage.choice((1, 2, 13)))
+        counts, violations, greatest = expected(events)
+        assert {name: account.total(name) for name in counts} == counts, seed
+        assert (len(account.violations), account.greatest("disorder_max")) == (
+            violations,
+            greatest,
+        ), seed
 
 
-def test_so_many_suspects_of_a_kind_are_kept() -> None:
+def test_so_many_violations_of_a_kind_are_kept() -> None:
     events = [told("accepted", 6 * item, position=item) for item in range(1, 30)]
     stage = random.Random(1)
-    books = books_of([{**each, "offset": 0} for each in events], stage, parts=3)
-    assert (books.total("lost"), len(books.suspects)) == (29, 29)
+    account = account_of([{**each, "offset": 0} for each in events], stage, parts=3)
+    assert (account.total("lost"), len(account.violations)) == (29, 29)
 
 
 @pytest.mark.parametrize(
@@ -182,14 +189,14 @@ def test_events_that_do_not_say_all_in_plain_numbers_are_noticed(
 ) -> None:
     events = [told("accepted", 1, position=3) | {"offset": 0}]
     events += [told("settled", 1) | {"offset": 1, "properties": properties}]
-    assert books_of(events, random.Random(1)).total("untold") == (not is_told)
+    assert account_of(events, random.Random(1)).total("untold") == (not is_told)
 
 
 def test_all_events_of_some_items_are_found() -> None:
     events = history(random.Random(3))
-    books = books_of(events, random.Random(3))
-    batches = find(books.suspects)(batches_of(events, 7))
+    account = account_of(events, random.Random(3))
+    batches = find(account.violations)(batches_of(events, 7))
     offsets = {at for batch in batches for at in batch.column("offset").to_pylist()}
     items = {each["message_id"] for each in events if each["offset"] in offsets}
-    assert len(items) == len(books.suspects) > 0
+    assert len(items) == len(account.violations) > 0
     assert offsets == {each["offset"] for each in events if each["message_id"] in items}

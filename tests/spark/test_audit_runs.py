@@ -8,8 +8,8 @@ from collections import Counter
 import numpy as np
 from audit_tables import BEGAN_US
 
+from cogwork.pipeline.audit.delivery_recorder import digest_of
 from cogwork.pipeline.audit.runs import Break, explain, fold
-from cogwork.pipeline.audit.witness import digest_of
 
 SEEDS = range(40)
 

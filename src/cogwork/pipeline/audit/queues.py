@@ -4,10 +4,10 @@ Theory of operation. One pass brings the events of each item together, by a 64-b
 item, as a few numbers: what happened as bits, its first and last outcome after which it is gone,
 its two positions, its shard and its last event (`cogwork.pipeline.audit.gathering`). Complete items
 are counted, and those that are not as they should be are picked out
-(`cogwork.pipeline.audit.judging`); in the order of going out they then stream through
-`cogwork.pipeline.audit.books`. What is picked out is read again, by its name, before it is called a
-violation: two items whose hashes collide may be taken for one that is wrong, never reported as one.
-(That such a pair hides a lost item has a chance of one in a million millions, with ten million
+(`cogwork.pipeline.audit.evaluation`); in the order of going out they then stream through
+`cogwork.pipeline.audit.account`. What is picked out is read again, by its name, before it is called
+a violation: two items whose hashes collide may be taken for one that is wrong, never reported as
+one. (That such a pair hides a lost item has a chance of one in a million millions, with ten million
 items.)
 
 Events are told at least once: what is told again is the same event, and counts once. What is
@@ -20,19 +20,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from cogwork.pipeline.audit.books import SCHEMA, Books, keep_books
+from cogwork.pipeline.audit.account import SCHEMA, Account, keep_account
+from cogwork.pipeline.audit.evaluation import EVALUATED, Settings, evaluate
 from cogwork.pipeline.audit.events import LAST, Events, json_of
 from cogwork.pipeline.audit.gathering import ENDS, Division, ends, gather
 from cogwork.pipeline.audit.items import PACKED
-from cogwork.pipeline.audit.judging import JUDGED, Settings, judge
 from cogwork.pipeline.audit.report import LISTED_MAX, Check
-from cogwork.pipeline.audit.suspects import Kind, look_at
+from cogwork.pipeline.audit.violations import Kind, look_at
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from cogwork.pipeline.audit.source import Records
-    from cogwork.pipeline.audit.suspects import Found
+    from cogwork.pipeline.audit.violations import Found
 
 __all__ = ("GRACE_S", "check_queues")
 
@@ -91,36 +91,36 @@ def check_queues(
     since_us = end_us - int(grace_s * 1_000_000)
     lost_before = spark.sql(RECENT, rows=rows, since_us=since_us).collect()[0]["first"]
     events = Events(records, with_bodies=False)
-    books = _books(events, names, lost_before)
-    if books.total("untold"):
+    account = _account(events, names, lost_before)
+    if account.total("untold"):
         events = Events(records, with_bodies=True)
-        books = _books(events, names, lost_before)
-    found = look_at(events, books.suspects, lost_before)
-    shelves = _shelves(events, books, depths or {})
+        account = _account(events, names, lost_before)
+    found = look_at(events, account.violations, lost_before)
+    shelves = _shelves(events, account, depths or {})
     return [
         check
         for queue, shelf in sorted(shelves.items())
-        for check in _checks_of(queue, books.of(shelf.shards), found.get(queue, {}), shelf, first)
+        for check in _checks_of(queue, account.of(shelf.shards), found.get(queue, {}), shelf, first)
     ]
 
 
 # -- passes
 
 
-def _books(events: Events, names: Sequence[str], lost_before: int) -> Books:
+def _account(events: Events, names: Sequence[str], lost_before: int) -> Account:
     parts = int(events.records.spark.conf.get(PARTITIONS) or 1)
     settings = Settings(lost_before, LISTED_MAX)
     gathered = events.mapped(gather(Division(tuple(names), parts)), PACKED)
-    judged = gathered.repartitionById(parts, "part").mapInArrow(judge(settings), JUDGED)
-    ordered = judged.repartition("shard").sortWithinPartitions("shard", "first")
-    return Books.from_rows(ordered.mapInArrow(keep_books(settings), SCHEMA).collect())
+    evaluated = gathered.repartitionById(parts, "part").mapInArrow(evaluate(settings), EVALUATED)
+    ordered = evaluated.repartition("shard").sortWithinPartitions("shard", "first")
+    return Account.from_rows(ordered.mapInArrow(keep_account(settings), SCHEMA).collect())
 
 
-def _shelves(events: Events, books: Books, depths: Mapping[str, int]) -> dict[str, Shelf]:
+def _shelves(events: Events, account: Account, depths: Mapping[str, int]) -> dict[str, Shelf]:
     """Finds out whose shards these are, by a record of each, and what else is said of them."""
-    if not books.shards:
+    if not account.shards:
         return {}
-    offsets = [each["sample"] for each in books.shards.values()]
+    offsets = [each["sample"] for each in account.shards.values()]
     table = events.table
     named = table.where(table["offset"].isin(offsets)).selectExpr("queue", "shard", SAMPLE)
     missed = dict[str, int]()
@@ -142,12 +142,12 @@ def _shelves(events: Events, books: Books, depths: Mapping[str, int]) -> dict[st
 # -- checks
 
 
-def _checks_of(queue: str, books: Books, found: Found, shelf: Shelf, first: int) -> list[Check]:
+def _checks_of(queue: str, account: Account, found: Found, shelf: Shelf, first: int) -> list[Check]:
     checks = [
-        _check_lost(queue, books, found, shelf),
-        _check_twice(queue, books, found),
-        _check_unaccepted(queue, books, found, shelf, first),
-        _order(queue, books),
+        _check_lost(queue, account, found, shelf),
+        _check_twice(queue, account, found),
+        _check_unaccepted(queue, account, found, shelf, first),
+        _order(queue, account),
     ]
     if shelf.sample < 1:
         for check in checks:
@@ -155,9 +155,9 @@ def _checks_of(queue: str, books: Books, found: Found, shelf: Shelf, first: int)
     return checks
 
 
-def _check_lost(queue: str, books: Books, found: Found, shelf: Shelf) -> Check:
+def _check_lost(queue: str, account: Account, found: Found, shelf: Shelf) -> Check:
     check = Check(queue, "every accepted item settled or still there")
-    counted = {name: books.total(name) for name in ("items", *LAST, "given_back", "open", "held")}
+    counted = {name: account.total(name) for name in ("items", *LAST, "given_back", "open", "held")}
     must = ("items", "accepted", "open")
     check.figures = {
         "processed" if name == "accepted" else name: count
@@ -165,9 +165,9 @@ def _check_lost(queue: str, books: Books, found: Found, shelf: Shelf) -> Check:
         if count or name in must
     }
     rows = found.get(Kind.LOST, [])
-    lost = _confirmed(books.total("lost"), rows)
+    lost = _confirmed(account.total("lost"), rows)
     there = min(lost, shelf.depth or 0)
-    if shelf.depth is not None and books.total("open"):
+    if shelf.depth is not None and account.total("open"):
         check.figures["depth"] = shelf.depth
     if there:
         check.remark = f"{there} of them still there by the queue's depth, not by name"
@@ -181,19 +181,21 @@ def _check_lost(queue: str, books: Books, found: Found, shelf: Shelf) -> Check:
     return check
 
 
-def _check_twice(queue: str, books: Books, found: Found) -> Check:
+def _check_twice(queue: str, account: Account, found: Found) -> Check:
     check = Check(queue, "nothing processed twice")
     rows = found.get(Kind.TWICE, []) + found.get(Kind.SETTLED_TWICE, [])
-    check.figures = {"processed": books.total("accepted")}
-    check.violate(rows, _confirmed(books.total("twice"), rows))
+    check.figures = {"processed": account.total("accepted")}
+    check.violate(rows, _confirmed(account.total("twice"), rows))
     return check
 
 
-def _check_unaccepted(queue: str, books: Books, found: Found, shelf: Shelf, first: int) -> Check:
+def _check_unaccepted(
+    queue: str, account: Account, found: Found, shelf: Shelf, first: int
+) -> Check:
     check = Check(queue, "nothing settled that was never accepted")
     rows = found.get(Kind.UNACCEPTED, [])
-    count = _confirmed(books.total("unaccepted"), rows)
-    check.figures = {"settled": sum(books.total(name) for name in LAST)}
+    count = _confirmed(account.total("unaccepted"), rows)
+    check.figures = {"settled": sum(account.total(name) for name in LAST)}
     if count and first > 0:
         check.figures["accepted_before"] = count
         check.doubt("the archive does not begin with the stream: earlier acceptances are not in it")
@@ -205,13 +207,13 @@ def _check_unaccepted(queue: str, books: Books, found: Found, shelf: Shelf, firs
     return check
 
 
-def _order(queue: str, books: Books) -> Check:
+def _order(queue: str, account: Account) -> Check:
     names = ("disorder_p50", "disorder_p99", "disorder_max")
-    figures = {"measured": books.total("measured")}
+    figures = {"measured": account.total("measured")}
     return Check(
         queue,
         "how far items went out of order",
-        figures=figures | {name: books.greatest(name) for name in names},
+        figures=figures | {name: account.greatest(name) for name in names},
     )
 
 

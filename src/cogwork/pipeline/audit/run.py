@@ -94,7 +94,7 @@ def _partitions(archive: Tables) -> int:
 def chosen_streams(
     tables: Sequence[str], streams: Sequence[str], *, is_about_queues: bool
 ) -> list[str]:
-    """Says which streams are looked at: what queues are judged by is looked at too.
+    """Says which streams are looked at: what queues are evaluated by is looked at too.
 
     Args:
         tables: The streams that an archive has.

@@ -1,20 +1,20 @@
 """Subscribers: each saw a stream's records in the stream's order, and as they are.
 
-Theory of operation. What `cogwork.pipeline.audit.Witness` wrote are runs of offsets already. In the
-order in which a session wrote them they should count up without a break; what the breaks mean is
-said by `cogwork.pipeline.audit.runs`. The digest of each run is compared with the one that is made
-of the archive's records at these offsets.
+Theory of operation. What `cogwork.pipeline.audit.DeliveryRecorder` wrote are runs of offsets
+already. In the order in which a session wrote them they should count up without a break; what the
+breaks mean is said by `cogwork.pipeline.audit.runs`. The digest of each run is compared with the
+one that is made of the archive's records at these offsets.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from cogwork.pipeline.audit.delivery_recorder import RUN_MAX
 from cogwork.pipeline.audit.events import json_of
 from cogwork.pipeline.audit.report import LISTED_MAX, Check
 from cogwork.pipeline.audit.runs import Break, explain
 from cogwork.pipeline.audit.streams import BREAKS_MAX
-from cogwork.pipeline.audit.witness import RUN_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

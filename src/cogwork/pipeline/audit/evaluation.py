@@ -1,9 +1,9 @@
-"""What became of the items of queues: a part of all items, which one task judges.
+"""What became of the items of queues: a part of all items, which one task evaluates.
 
-Theory of operation. All that is known of the items of a part is there; so each is judged. What is
-as it should be is counted by shards; the others are counted by what is wrong with them, and some of
-these are kept as suspects. The places of the items are sorted by when they went out, and cut into
-chunks, for `cogwork.pipeline.audit.books` to merge.
+Theory of operation. All that is known of the items of a part is there; so each is evaluated. What
+is as it should be is counted by shards; the others are counted by what is wrong with them, and some
+of these are kept as possible violations. The places of the items are sorted by when they went out,
+and cut into chunks, for `cogwork.pipeline.audit.account` to merge.
 """
 
 from __future__ import annotations
@@ -40,22 +40,22 @@ if TYPE_CHECKING:
 
     from cogwork.pipeline.audit.items import Table
 
-    Judged = tuple[int, int, Table]
+    Evaluated = tuple[int, int, Table]
 
-__all__ = ("COUNTED", "COUNTS", "JUDGED", "PLACED", "Settings", "judge")
+__all__ = ("COUNTED", "COUNTS", "EVALUATED", "PLACED", "Settings", "evaluate")
 
 GONE = sum(OUTCOMES.values())
 
 COUNTS = ("items", *LAST, "given_back", "open", "held", "lost", "twice", "unaccepted", "untold")
-SUSPECTS = ("lost", "twice", "unaccepted")
-"""The counts of items that are not as they should be."""
+VIOLATIONS = ("lost", "twice", "unaccepted")
+"""The counts of items that may be violations."""
 
-COUNTED, PLACED, SUSPECTED = range(3)
+COUNTED, PLACED, VIOLATING = range(3)
 """Kinds of rows that are made of a part of a shard's items: their counts, and a sample; the places
-of some, when they went out and when they had come; the hashes of suspects, each kind of them with
-one more."""
+of some, when they went out and when they had come; the hashes of possible violations, each kind of
+them with one more."""
 
-JUDGED = "shard bigint, kind int, first bigint, numbers binary"
+EVALUATED = "shard bigint, kind int, first bigint, numbers binary"
 
 CHUNK_ITEMS = 8192
 """Items whose places are cut off at a time."""
@@ -69,32 +69,34 @@ class Settings(NamedTuple):
 
     Attributes:
         lost_before: An item whose last event has a lower offset than this should not be open.
-        suspects_max: How many suspects of each kind are kept of each shard.
+        violations_max: How many possible violations of each kind are kept of each shard.
     """
 
     lost_before: int
-    suspects_max: int
+    violations_max: int
 
 
-def judge(
+def evaluate(
     settings: Settings,
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Makes the function that judges the items of a part, and makes rows of `JUDGED`.
+    """Makes the function that evaluates the items of a part, and makes rows of `EVALUATED`.
 
     Args:
         settings: What is counted as lost, and how much is kept.
     """
-    return partial(_judge_part, settings)
+    return partial(_evaluate_part, settings)
 
 
-def _judge_part(settings: Settings, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _evaluate_part(
+    settings: Settings, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
     keep_loaded()
-    shards: dict[int, Verdicts] = {}
+    shards: dict[int, Evaluation] = {}
     for items in merged(unpacked(batches)):
         for shard, own in _by_shard(items):
-            shards.setdefault(shard, Verdicts(settings)).add(own)
-    for shard, verdicts in shards.items():
-        yield _judged(verdicts.rows(), shard)
+            shards.setdefault(shard, Evaluation(settings)).add(own)
+    for shard, evaluation in shards.items():
+        yield _evaluated(evaluation.rows(), shard)
 
 
 def _by_shard(items: Table) -> Iterator[tuple[int, Table]]:
@@ -111,18 +113,18 @@ def _by_shard(items: Table) -> Iterator[tuple[int, Table]]:
         yield shard, items[:, order[start:end]]
 
 
-class Verdicts:
+class Evaluation:
     """What became of the items of one shard."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._counts = dict.fromkeys(COUNTS, 0)
-        self._suspects: dict[str, list[int]] = {name: [] for name in SUSPECTS}
+        self._violations: dict[str, list[int]] = {name: [] for name in VIOLATIONS}
         self._sample = (NEVER, 0)
         self._places: list[Table] = []
 
     def add(self, items: Table) -> None:
-        """Judges complete items."""
+        """Evaluates complete items."""
         came, went = items[CAME_AT], items[WENT_AT]
         known = (came > 0) & (went > 0) & (came < NEVER) & (went < NEVER)
         self._places.append(np.stack((went[known], came[known])))
@@ -131,28 +133,28 @@ class Verdicts:
         self._sample = min(self._sample, sample)  # one that is open, if there is any
         tally = np.bincount(items[CODE])
         for code in np.flatnonzero(tally).tolist():
-            names = verdicts_of(code)
+            names = findings_of(code)
             for name in names:
                 self._counts[name] += int(tally[code])
-            if not names.isdisjoint(SUSPECTS):
-                self._suspect(items[:, items[CODE] == code], names)
+            if not names.isdisjoint(VIOLATIONS):
+                self._add_violations(items[:, items[CODE] == code], names)
 
-    def _suspect(self, items: Table, names: frozenset[str]) -> None:
+    def _add_violations(self, items: Table, names: frozenset[str]) -> None:
         """Keeps some of the items of one code; they are lost only if they are old enough."""
-        for name in names.intersection(SUSPECTS):
+        for name in names.intersection(VIOLATIONS):
             hashes = items[HASH]
             if name == "lost":
                 hashes = hashes[items[AT] < self._settings.lost_before]
                 self._counts[name] -= items.shape[1] - len(hashes)
-            kept = self._suspects[name]
-            kept += hashes[: self._settings.suspects_max - len(kept)].tolist()
+            kept = self._violations[name]
+            kept += hashes[: self._settings.violations_max - len(kept)].tolist()
 
-    def rows(self) -> Iterator[Judged]:
-        """Returns what the rows of `JUDGED` have besides the shard."""
+    def rows(self) -> Iterator[Evaluated]:
+        """Returns what the rows of `EVALUATED` have besides the shard."""
         yield COUNTED, NOT_YET, np.array([*self._counts.values(), *self._sample])
-        for at, hashes in enumerate(self._suspects.values()):
+        for at, hashes in enumerate(self._violations.values()):
             if hashes:
-                yield SUSPECTED + at, NOT_YET, np.array(hashes)
+                yield VIOLATING + at, NOT_YET, np.array(hashes)
         places = np.concatenate(self._places, axis=1)
         places = places[:, np.argsort(places[0])]
         for start in range(0, places.shape[1], CHUNK_ITEMS):
@@ -161,11 +163,11 @@ class Verdicts:
 
 
 @cache
-def verdicts_of(code: int) -> frozenset[str]:
+def findings_of(code: int) -> frozenset[str]:
     """Says what an item counts as by what happened; `lost` is one that is if it is old enough."""
     came, is_gone, is_held = (bool(code & bits) for bits in (CAME, GONE, HELD))
     is_open = came and not is_gone
-    verdicts = {
+    findings = {
         "items": came,
         **{name: code & bit for name, bit in OUTCOMES.items()},
         "given_back": code & BACK,
@@ -176,10 +178,10 @@ def verdicts_of(code: int) -> frozenset[str]:
         "unaccepted": is_gone and not came,
         "untold": code & UNTOLD,
     }
-    return frozenset(name for name, holds in verdicts.items() if holds)
+    return frozenset(name for name, holds in findings.items() if holds)
 
 
-def _judged(rows: Iterable[Judged], shard: int) -> pa.RecordBatch:
+def _evaluated(rows: Iterable[Evaluated], shard: int) -> pa.RecordBatch:
     kinds, firsts, numbers = zip(*rows, strict=True)
     columns = {
         "shard": pa.array([shard] * len(kinds), pa.int64()),

@@ -1,12 +1,12 @@
 """A subscriber that writes down in which order it saw a stream.
 
     async with mesh.publisher("stream/$audit") as out:
-        witness = Witness(out, "flights", "billing")
+        recorder = DeliveryRecorder(out, "flights", "billing")
         async with mesh.stream("stream/flights").read("first") as records:
             async for record in records:
                 ...
-                await witness.saw(record.offset, record.body)
-        await witness.flush()
+                await recorder.saw(record.offset, record.body)
+        await recorder.flush()
 
 Theory of operation. Offsets that go up by one are one record, whatever their number up to a
 thousand: `first`, `last`, and a digest of what was seen, which an audit compares with what the
@@ -26,21 +26,21 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ("RUN_MAX", "Witness", "digest_of")
+__all__ = ("RUN_MAX", "DeliveryRecorder", "digest_of")
 
 RUN_MAX = 1000
 """Offsets that one record is about at most: a run ends where this divides the next offset."""
 
 
 class Publisher(Protocol):
-    """What a witness writes with: `mesh.publisher(address)` makes one."""
+    """What a recorder writes with: `mesh.publisher(address)` makes one."""
 
     async def send(self, body: bytes, **fields: Any) -> object:
         """Sends a message, and waits until it is accepted."""
         ...
 
 
-class Witness:
+class DeliveryRecorder:
     """Writes down what one subscriber saw of one stream."""
 
     def __init__(

@@ -1,8 +1,8 @@
-"""A second look at items that are not as they should be, by their names.
+"""Items that may be violations, read again by their names.
 
-Theory of operation. All events of the suspects are read, and those of one item brought together by
-its queue and its name, so that two items whose hashes collide are told apart. Events of the same
-attempt and outcome are one that was told again.
+Theory of operation. All events of possible violations are read, and those of one item brought
+together by its queue and its name, so that two items whose hashes collide are told apart. Events of
+the same attempt and outcome are one that was told again.
 """
 
 from __future__ import annotations
@@ -44,19 +44,19 @@ Found = dict[Kind, list[dict[str, Any]]]
 """What is wrong with which items of a queue."""
 
 
-def look_at(events: Events, suspects: Sequence[int], lost_before: int) -> dict[str, Found]:
-    """Reads the events of suspects, and says by queue what is wrong.
+def look_at(events: Events, violations: Sequence[int], lost_before: int) -> dict[str, Found]:
+    """Reads the events of possible violations, and says by queue what is wrong.
 
     Args:
         events: The events.
-        suspects: The hashes of queue and item.
+        violations: The hashes of queue and item.
         lost_before: An item whose last event has a lower offset than this should not be open.
     """
-    if not suspects:
+    if not violations:
         return {}
     # Where they are, first: that needs few columns, and their offsets few parts of the files. They
     # are shuffled, so that all tasks look at once.
-    places = events.mapped(find(suspects), "offset bigint", NAMED).repartition(1)
+    places = events.mapped(find(violations), "offset bigint", NAMED).repartition(1)
     offsets = [row["offset"] for row in places.take(ROWS_MAX)]
     told = events.table.where("event in ('accepted', 'settled', 'held')")
     rows = told.where(told["offset"].isin(offsets)).collect()

@@ -1,9 +1,9 @@
-"""The books of queues: what became of their items, and in which order these went out.
+"""The account of queues: what became of their items, and in which order these went out.
 
 Theory of operation. Runs in Spark's workers, over what was made of the parts of all items
-(`cogwork.pipeline.audit.judging`), sorted by shard, and the chunks of a shard by their first items.
-These are as many sorted rows of places as there are parts; they are merged as they come, and go
-through the same `Disorder` as in a container. Its memory is bounded, and so is what waits to be
+(`cogwork.pipeline.audit.evaluation`), sorted by shard, and the chunks of a shard by their first
+items. These are as many sorted rows of places as there are parts; they are merged as they come, and
+go through the same `Disorder` as in a container. Its memory is bounded, and so is what waits to be
 merged: about a chunk of each part.
 """
 
@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from cogwork.dataplane.queue.disorder import Disorder
+from cogwork.pipeline.audit.evaluation import COUNTED, COUNTS, PLACED, Settings
 from cogwork.pipeline.audit.items import NEVER
-from cogwork.pipeline.audit.judging import COUNTED, COUNTS, PLACED, Settings
 from cogwork.pipeline.spark.worker import keep_loaded
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     Table = NDArray[np.int64]
 
-__all__ = ("SCHEMA", "Books", "keep_books")
+__all__ = ("SCHEMA", "Account", "keep_account")
 
 ORDER = ("sample", "measured", "disorder_p50", "disorder_p99", "disorder_max")
 """What is told of a shard besides counts; `sample` is the offset of one of its records."""
@@ -36,7 +36,7 @@ ORDER = ("sample", "measured", "disorder_p50", "disorder_p99", "disorder_max")
 COLUMNS = ("shard", "hash", *COUNTS, *ORDER)
 
 SCHEMA = ", ".join(f"{name} bigint" for name in COLUMNS)
-"""A suspect is a row with its `hash`; the counts of a shard are a row without."""
+"""A possible violation is a row with its `hash`; the counts of a shard are a row without."""
 
 MERGED_ITEMS = 1 << 18
 """Items whose places are merged at a time, at least."""
@@ -45,12 +45,12 @@ MERGED_ITEMS = 1 << 18
 class Shard:
     """What is counted of the items of one shard."""
 
-    def __init__(self, shard: int, suspects_max: int) -> None:
+    def __init__(self, shard: int, violations_max: int) -> None:
         self.shard = shard
-        self.suspects_max = suspects_max
+        self.violations_max = violations_max
         self.sample: tuple[int, ...] = (NEVER,)
         self.counts = np.zeros(len(COUNTS), np.int64)
-        self.suspects: dict[int, list[int]] = {}
+        self.violations: dict[int, list[int]] = {}
         self.disorder = Disorder()
         self.measured = 0
         self._waiting: list[Table] = []
@@ -68,8 +68,8 @@ class Shard:
             self._waiting.append(numbers.reshape(2, -1))
             self._waiting_items += len(numbers) // 2
         else:
-            found = self.suspects.setdefault(kind, [])
-            found += numbers.tolist()[: self.suspects_max - len(found)]
+            found = self.violations.setdefault(kind, [])
+            found += numbers.tolist()[: self.violations_max - len(found)]
 
     def _merge(self, before: int) -> None:
         """Takes the items that went out before one that comes next."""
@@ -83,7 +83,7 @@ class Shard:
         self._room_items = max(MERGED_ITEMS, 2 * self._waiting_items)
 
     def rows(self) -> list[dict[str, int | None]]:
-        """Returns the counts and the suspects as rows of `SCHEMA`."""
+        """Returns the counts and the possible violations as rows of `SCHEMA`."""
         if self._waiting:
             self._merge(NEVER)
         histogram = self.disorder.histogram
@@ -96,23 +96,25 @@ class Shard:
         )
         counts = zip(COUNTS, self.counts.tolist(), strict=True)
         counted = {"shard": self.shard, **dict(counts), **dict(zip(ORDER, order, strict=True))}
-        hashes = dict.fromkeys(each for found in self.suspects.values() for each in found)
+        hashes = dict.fromkeys(each for found in self.violations.values() for each in found)
         rows: list[dict[str, int | None]] = [{**counted}]
         return rows + [{"shard": self.shard, "hash": each} for each in hashes]
 
 
-def keep_books(
+def keep_account(
     settings: Settings,
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Makes the function that adds up rows of `JUDGED`, sorted by shard and first item.
+    """Makes the function that adds up rows of `EVALUATED`, sorted by shard and first item.
 
     Args:
         settings: What is counted as lost, and how much is kept.
     """
-    return partial(_keep_books, settings)
+    return partial(_keep_account, settings)
 
 
-def _keep_books(settings: Settings, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _keep_account(
+    settings: Settings, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
     keep_loaded()
     shard: Shard | None = None
     for batch in batches:
@@ -121,7 +123,7 @@ def _keep_books(settings: Settings, batches: Iterable[pa.RecordBatch]) -> Iterat
             if shard is None or shard.shard != number:
                 if shard is not None:
                     yield _batch_of(shard.rows())
-                shard = Shard(number, settings.suspects_max)
+                shard = Shard(number, settings.violations_max)
             shard.add(kind, first, np.frombuffer(octets.as_buffer(), np.int64))
     if shard is not None:
         yield _batch_of(shard.rows())
@@ -133,31 +135,31 @@ def _batch_of(rows: list[dict[str, int | None]]) -> pa.RecordBatch:
     )
 
 
-class Books(NamedTuple):
+class Account(NamedTuple):
     """The counts of some shards together.
 
     Attributes:
         shards: The counts of each, by its hash.
-        suspects: The hashes of items that need a second look.
+        violations: The hashes of items that may be violations and are read again.
     """
 
     shards: dict[int, dict[str, int]]
-    suspects: list[int]
+    violations: list[int]
 
     @classmethod
     def from_rows(cls, rows: Iterable[Row]) -> Self:
         """Takes what the workers said."""
-        shards, suspects = dict[int, dict[str, int]](), list[int]()
+        shards, violations = dict[int, dict[str, int]](), list[int]()
         for row in rows:
             if row["hash"] is None:
                 shards[row["shard"]] = row.asDict()
             else:
-                suspects.append(row["hash"])
-        return cls(shards, suspects)
+                violations.append(row["hash"])
+        return cls(shards, violations)
 
-    def of(self, shards: Iterable[int]) -> Books:
+    def of(self, shards: Iterable[int]) -> Account:
         """Returns those of some shards."""
-        return Books({each: self.shards[each] for each in shards}, [])
+        return Account({each: self.shards[each] for each in shards}, [])
 
     def total(self, name: str) -> int:
         """Adds up one of the counts."""
