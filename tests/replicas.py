@@ -51,7 +51,7 @@ class Node:
         for record in self.wal.recover():
             self.service.replay(record)
         self.wal.on_durable = self.service.durable
-        self.wal.on_pressure = self.service.pressure.ask
+        self.wal.on_pressure = self.service.compaction_scheduler.ask
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(self.queue.fileno(), self.queue.dispatch)
 

@@ -148,7 +148,7 @@ def test_the_leader_has_what_is_too_much_given_up_everywhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("cogwork.replication.member.SEAL_BYTES", 20_000)
-    monkeypatch.setattr("cogwork.replication.turns.TRIM_S", 0.05)
+    monkeypatch.setattr("cogwork.replication.scheduler.TRIM_S", 0.05)
 
     async def story() -> None:
         async with trio(tmp_path) as made:

@@ -416,7 +416,7 @@ class Member:
         return state
 
     def _sealed(self, state: KeptState) -> None:
-        self._service.pressure.ended(self.number)
+        self._service.compaction_scheduler.ended(self.number)
         if self.is_closed:
             return
         self.replica.sealed()
@@ -425,7 +425,7 @@ class Member:
         self.look_whether_to_seal()
 
     def _not_sealed(self, error: Exception) -> None:
-        self._service.pressure.ended(self.number)
+        self._service.compaction_scheduler.ended(self.number)
         self.replica.not_sealed()
         self._seal_after_s = self._service.now_s() + SEAL_PAUSE_S
         if not self._has_failed_to_seal and not self.is_closed:

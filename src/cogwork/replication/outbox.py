@@ -41,10 +41,10 @@ from cogwork.plugin.engine.errors import (
     Unknown,
 )
 from cogwork.plugin.engine.sequencer import Append, Fence, encode
+from cogwork.replication.answer_timeout import AnswerTimeout
 from cogwork.replication.calls import Failed, Place, Proposal, Refused, Results, error_of
-from cogwork.replication.flight import Flight, Pending
+from cogwork.replication.in_flight import InFlight, Pending
 from cogwork.replication.pacing import Pacing
-from cogwork.replication.patience import Patience
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -110,13 +110,15 @@ class Outbox:
         self._waiting: list[Pending] = []
         self._next = 0
         self._waiting_bytes = 0
-        self._flights: dict[int, Flight] = {}
-        self._flight_bytes = 0
+        self._in_flight: dict[int, InFlight] = {}
+        self._in_flight_bytes = 0
         self._held: list[Pending] = []
         self._is_proven = False
         self._answered_s = 0.0  # also where it told nothing new
         self._progressed_s = 0.0
-        self._patience = Patience(self._pacing.answer_timeout_s, self._pacing.answer_timeout_max_s)
+        self._answer_timeout = AnswerTimeout(
+            self._pacing.answer_timeout_s, self._pacing.answer_timeout_max_s
+        )
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -136,7 +138,7 @@ class Outbox:
     @property
     def awaits_answer(self) -> bool:
         """Whether something is on its way to the present target."""
-        return self._flight_bytes > 0
+        return self._in_flight_bytes > 0
 
     # -- in
 
@@ -191,41 +193,43 @@ class Outbox:
         """Returns what is to be sent to `target` now; None where nothing is."""
         if self._next >= len(self._waiting) or now_s < self._paused_until_s or self.target is None:
             return None
-        if self._flights and self._is_to_wait():
+        if self._in_flight and self._is_to_wait():
             return None
-        flight = self._load(now_s)
-        if not flight.commands:
+        in_flight = self._load(now_s)
+        if not in_flight.commands:
             return None
         number = self._next_number()
-        for pending in flight.commands:
+        for pending in in_flight.commands:
             pending.copies += 1
             pending.last_call = number
-        self._flights[number] = flight
-        self._flight_bytes += flight.size_bytes
-        return Proposal(number, self._stream, [each.data for each in flight.commands])
+        self._in_flight[number] = in_flight
+        self._in_flight_bytes += in_flight.size_bytes
+        return Proposal(number, self._stream, [each.data for each in in_flight.commands])
 
-    def _load(self, now_s: float) -> Flight:
+    def _load(self, now_s: float) -> InFlight:
         """Takes what goes in one call; passes over what needs no other copy."""
-        flight = Flight(self._round, now_s, 0)
+        in_flight = InFlight(self._round, now_s, 0)
         waiting = self._waiting
         while self._next < len(waiting):
             pending = waiting[self._next]
             if not pending.is_done and not pending.is_held:
-                size_bytes = flight.size_bytes + len(pending.data)
-                if flight.commands and size_bytes > self._pacing.call_bytes_max:
+                size_bytes = in_flight.size_bytes + len(pending.data)
+                if in_flight.commands and size_bytes > self._pacing.call_bytes_max:
                     break
-                flight.commands.append(pending)
-                flight.size_bytes = size_bytes
+                in_flight.commands.append(pending)
+                in_flight.size_bytes = size_bytes
             self._next += 1
-        return flight
+        return in_flight
 
     def _is_to_wait(self) -> bool:
         """Says whether an answer is to come first: too much is under way, or more may join."""
-        pacing, flight_bytes = self._pacing, self._flight_bytes
-        if flight_bytes >= pacing.flight_bytes_max or (flight_bytes and not self._is_proven):
+        pacing, in_flight_bytes = self._pacing, self._in_flight_bytes
+        if in_flight_bytes >= pacing.in_flight_bytes_max or (
+            in_flight_bytes and not self._is_proven
+        ):
             return True
-        is_little = self._waiting_bytes - flight_bytes < pacing.gather_bytes
-        return flight_bytes >= pacing.busy_bytes and is_little
+        is_little = self._waiting_bytes - in_flight_bytes < pacing.gather_bytes
+        return in_flight_bytes >= pacing.busy_bytes and is_little
 
     # -- answers
 
@@ -235,36 +239,36 @@ class Outbox:
         Raises:
             Malformed: It is none to what was sent; that is sent again, as if none had come.
         """
-        flight = self._flights.get(answer.number)
-        if flight is None:
+        in_flight = self._in_flight.get(answer.number)
+        if in_flight is None:
             return []
         if isinstance(answer, Results):
-            flight.demand_results(answer.results)
-        del self._flights[answer.number]
-        if flight.round == self._round:
-            self._flight_bytes -= flight.size_bytes
+            in_flight.demand_results(answer.results)
+        del self._in_flight[answer.number]
+        if in_flight.round == self._round:
+            self._in_flight_bytes -= in_flight.size_bytes
         if isinstance(answer, Refused):
-            self._patience.answered()
+            self._answer_timeout.answered()
             if not answer.may_happen:
-                flight.take_back()
-            return self._refused(flight, error_of(answer.failure), now_s)
-        self._patience.answered(now_s - flight.sent_s)
+                in_flight.take_back()
+            return self._refused(in_flight, error_of(answer.failure), now_s)
+        self._answer_timeout.answered(now_s - in_flight.sent_s)
         self._answered_s = now_s
-        self._is_proven |= flight.round == self._round
-        done = self._take_results(flight, answer)
+        self._is_proven |= in_flight.round == self._round
+        done = self._take_results(in_flight, answer)
         if done:
             self._progressed_s = now_s
         self._forget_done()
-        if flight.round == self._round and self._has_lost_before(answer.number):
+        if in_flight.round == self._round and self._has_lost_before(answer.number):
             self._begin_round(self.target)
         return done
 
-    def _take_results(self, flight: Flight, answer: Results) -> list[Done]:
+    def _take_results(self, in_flight: InFlight, answer: Results) -> list[Done]:
         done: list[Done] = []
-        for pending, result in zip(flight.commands, answer.results, strict=True):
+        for pending, result in zip(in_flight.commands, answer.results, strict=True):
             if pending.is_done:
                 continue
-            if self._is_early(pending, result, flight):
+            if self._is_early(pending, result, in_flight):
                 pending.copies -= 1
                 continue
             if isinstance(pending.command, Fence) and answer.number != pending.last_call:
@@ -279,14 +283,14 @@ class Outbox:
 
         A leader answers in order: it has not got that one, or its answer was lost.
         """
-        for at, flight in self._flights.items():
-            if flight.round == self._round:
+        for at, in_flight in self._in_flight.items():
+            if in_flight.round == self._round:
                 return at < call
         return False
 
     def _hold(self, fence: Pending) -> None:
         """Sends no more copies of a fence while the last one's answer may come."""
-        if not fence.is_held and fence.last_call in self._flights:
+        if not fence.is_held and fence.last_call in self._in_flight:
             fence.is_held = True
             self._held.append(fence)
 
@@ -302,14 +306,16 @@ class Outbox:
     def _is_last_lost(self, fence: Pending, now_s: float) -> bool:
         if fence.is_done:
             return False
-        flight = self._flights.get(fence.last_call)
-        return flight is None or now_s - flight.sent_s >= self._pacing.last_answer_s
+        in_flight = self._in_flight.get(fence.last_call)
+        return in_flight is None or now_s - in_flight.sent_s >= self._pacing.last_answer_s
 
-    def _is_early(self, pending: Pending, result: Place | Failed | int, flight: Flight) -> bool:
+    def _is_early(
+        self, pending: Pending, result: Place | Failed | int, in_flight: InFlight
+    ) -> bool:
         """Says whether a command was refused only because one before it was lost."""
         if not isinstance(result, Failed) or result.kind != OutOfSequence.__name__:
             return False
-        if flight.round < pending.numbered_in:
+        if in_flight.round < pending.numbered_in:
             return True  # it says that of a number that the batch has no more
         assert isinstance(pending.command, Append)
         batch = pending.command.batch
@@ -320,7 +326,7 @@ class Outbox:
             command = other.command
             is_before = isinstance(command, Append) and command.batch.producer == batch.producer
             if is_before and not other.is_done:
-                if flight.round == self._round:
+                if in_flight.round == self._round:
                     self._begin_round(None)
                 return True
         if pending.is_own and expected < batch.sequence:
@@ -329,14 +335,14 @@ class Outbox:
             return True
         return False
 
-    def _refused(self, flight: Flight, error: ConsensusError, now_s: float) -> list[Done]:
+    def _refused(self, in_flight: InFlight, error: ConsensusError, now_s: float) -> list[Done]:
         if isinstance(error, InvalidAppend):
-            done = [Done(each.token, error) for each in flight.commands if not each.is_done]
-            for each in flight.commands:
+            done = [Done(each.token, error) for each in in_flight.commands if not each.is_done]
+            for each in in_flight.commands:
                 each.is_done = True
             self._forget_done()
             return done
-        if flight.round != self._round:
+        if in_flight.round != self._round:
             return []
         hint = error.hint if isinstance(error, NotLeader) else None
         if hint is not None and hint != self.target:
@@ -349,7 +355,7 @@ class Outbox:
     def _begin_round(self, hint: str | None) -> None:
         """Has everything unanswered sent again."""
         self._round += 1
-        self._flight_bytes = 0
+        self._in_flight_bytes = 0
         self._is_proven = False
         if hint is None and self.candidates:
             if self._hint is None:
@@ -372,11 +378,11 @@ class Outbox:
 
     def undelivered(self, number: int, now_s: float) -> None:
         """Takes note that a call could not even be sent."""
-        flight = self._flights.pop(number, None)
-        if flight is None:
+        in_flight = self._in_flight.pop(number, None)
+        if in_flight is None:
             return
-        flight.take_back()
-        if flight.round == self._round:
+        in_flight.take_back()
+        if in_flight.round == self._round:
             self._paused_until_s = now_s + self._pacing.pause_s
             self._begin_round(None)
 
@@ -385,15 +391,15 @@ class Outbox:
     def tick(self, now_s: float) -> list[Done]:
         """Lets time pass: asks others for what has not been answered, gives up what is too old."""
         if self._is_silent(now_s):
-            self._patience.lapsed()
+            self._answer_timeout.lapsed()
             self._begin_round(None)
         if self._held:
             self._release(now_s)
         limit_s = now_s - self._pacing.give_up_s
-        self._flights = {
-            number: flight
-            for number, flight in self._flights.items()
-            if flight.round == self._round or flight.sent_s > limit_s
+        self._in_flight = {
+            number: in_flight
+            for number, in_flight in self._in_flight.items()
+            if in_flight.round == self._round or in_flight.sent_s > limit_s
         }
         if not self._waiting or max(self._waiting[0].since_s, self._progressed_s) > limit_s:
             return []
@@ -402,10 +408,10 @@ class Outbox:
     def _is_silent(self, now_s: float) -> bool:
         """Says whether the next answer is overdue (RFC 6298 §5.3)."""
         oldest_s = min(
-            (each.sent_s for each in self._flights.values() if each.round == self._round),
+            (each.sent_s for each in self._in_flight.values() if each.round == self._round),
             default=now_s,
         )
-        return now_s - max(oldest_s, self._answered_s) >= self._patience.timeout_s
+        return now_s - max(oldest_s, self._answered_s) >= self._answer_timeout.timeout_s
 
     def fail_unsent(self, reason: str) -> list[Done]:
         """Gives up what comes behind all that may have been appended: it never will be."""
@@ -432,9 +438,9 @@ class Outbox:
             if not each.is_done
         ]
         self._waiting.clear()
-        self._flights.clear()
+        self._in_flight.clear()
         self._held.clear()
-        self._waiting_bytes = self._flight_bytes = self._next = 0
+        self._waiting_bytes = self._in_flight_bytes = self._next = 0
         self._producer = b""
         return done
 

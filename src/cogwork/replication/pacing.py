@@ -14,12 +14,12 @@ class Pacing:
     Attributes:
         waiting_bytes_max: What may be unanswered; one batch more is `Busy`.
         call_bytes_max: What goes in one call, but for a batch that is larger by itself.
-        flight_bytes_max: What is on its way to the leader at once.
+        in_flight_bytes_max: What is on its way to the leader at once.
         busy_bytes: With so much on its way, less than `gather_bytes` waits for an answer: what goes
             in one call is one entry, and costs once what an entry costs.
         gather_bytes: So much goes at once, whatever is on its way.
         answer_timeout_s: An answer that has taken so long is not waited for, unless answers take
-            longer: see `Patience`.
+            longer: see `AnswerTimeout`.
         answer_timeout_max_s: So long an answer is waited for at most.
         pause_s: Before the same candidates are asked again that refused.
         last_answer_s: So long the answer to a fence's last copy is waited for, where one to an
@@ -29,7 +29,7 @@ class Pacing:
 
     waiting_bytes_max: int = 32 << 20
     call_bytes_max: int = 1 << 20
-    flight_bytes_max: int = 8 << 20
+    in_flight_bytes_max: int = 8 << 20
     busy_bytes: int = 32 << 10
     gather_bytes: int = 256 << 10
     answer_timeout_s: float = 0.4

@@ -1,8 +1,8 @@
 """The engine `raft`: all replicas of a container, and the way to those of others.
 
 Theory of operation. Streams are opened, replicas come and go, what others send and the disk reports
-is taken in; what is to be done then happens in turns (`Turns`). Frames of consensus and calls share
-a carrier; the first octet tells them apart.
+is taken in; what is to be done then happens in turns (`Scheduler`). Frames of consensus and calls
+share a carrier; the first octet tells them apart.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from cogwork.raft.errors import Malformed as MalformedFrame
 from cogwork.raft.host import RaftHost
 from cogwork.raft.pace import Pace
 from cogwork.replication import calls
-from cogwork.replication.agenda import Agenda
+from cogwork.replication.call_tracker import CALL, CallTracker
 from cogwork.replication.calls import (
     FloorIs,
     GetFloor,
@@ -28,15 +28,15 @@ from cogwork.replication.calls import (
     IdentityIs,
 )
 from cogwork.replication.cluster import NoCluster
-from cogwork.replication.desk import Desk
+from cogwork.replication.compaction_scheduler import CompactionScheduler
 from cogwork.replication.engine import CAPABILITIES, RaftEngine
-from cogwork.replication.pressure import Pressure
+from cogwork.replication.ready_queue import ReadyQueue
 from cogwork.replication.replicas import Replicas
+from cogwork.replication.request_handler import RequestHandler
 from cogwork.replication.room import Room
+from cogwork.replication.scheduler import FRAME, Scheduler
 from cogwork.replication.steps import run
 from cogwork.replication.stream import Stream, demand, group_of
-from cogwork.replication.switchboard import CALL, Switchboard
-from cogwork.replication.turns import FRAME, Turns
 from cogwork.replication.writing import Writing
 
 if TYPE_CHECKING:
@@ -51,10 +51,10 @@ if TYPE_CHECKING:
     from cogwork.raft.membership import Membership
     from cogwork.raft.settings import Settings
     from cogwork.raft.snapshot import Snapshot
+    from cogwork.replication.call_tracker import Carrier
     from cogwork.replication.calls import Answer, Call, Refused, StreamKey
     from cogwork.replication.cluster import StreamCluster
     from cogwork.replication.member import Member
-    from cogwork.replication.switchboard import Carrier
 
 __all__ = ("RaftService", "is_identity")
 
@@ -71,9 +71,10 @@ class RaftService:
     Attributes:
         own: The container's id.
         streams: Those that are open here, by name.
-        desk: Where calls to streams are carried out here.
+        request_handler: Where calls to streams are carried out here.
         cluster: Says who holds which stream.
-        pressure: Has groups do without an old file of the write-ahead log that they hold.
+        compaction_scheduler: Has groups do without an old file of the write-ahead log that they
+            hold.
         room: Says whether there can be one more replica here.
         has_lost_past: Tells whether a group may be older than this container's data directory.
         refused: Containers of other clusters: nothing is taken from them but which one that is.
@@ -110,7 +111,7 @@ class RaftService:
         self.own = own
         self.report = report
         self.streams: dict[str, Stream] = {}
-        self.desk = Desk(self.streams)
+        self.request_handler = RequestHandler(self.streams)
         self.cluster: StreamCluster = NoCluster(own)
         self.has_lost_past: Callable[[int], bool] = _has_lost_none
         self.refused: set[str] = set()
@@ -118,25 +119,25 @@ class RaftService:
         self.on_replica_changed: Callable[[str], object] = _ignore
         self._wal = wal
         self._queue = queue
-        self._switchboard = Switchboard(own, carrier, self._carry_out)
+        self._call_tracker = CallTracker(own, carrier, self._carry_out)
         chance = random.Random(secrets.randbits(64))
         self._pace = pace = Pace()
         self._host = RaftHost(own, incarnation, chance, self.now_s(), settings, pace=pace)
         self._replicas = Replicas(self, self._host, wal=wal, queue=queue, directory_of=directory_of)
         self._members = self._replicas.members
         self.room = Room(wal, self._members)
-        self.pressure = Pressure(
+        self.compaction_scheduler = CompactionScheduler(
             wal, self._members, stop=self._replicas.stop, renew=self._replicas.renew
         )
         self._writing = Writing(wal, report, stop=self._replicas.stop, pace=pace)
-        self._agenda = Agenda(self._replicas.stop)
-        self._turns = Turns(
+        self._ready_queue = ReadyQueue(self._replicas.stop)
+        self._scheduler = Scheduler(
             self,
             self._host,
             replicas=self._replicas,
             writing=self._writing,
-            agenda=self._agenda,
-            switchboard=self._switchboard,
+            ready_queue=self._ready_queue,
+            call_tracker=self._call_tracker,
             carrier=carrier,
         )
 
@@ -179,7 +180,7 @@ class RaftService:
 
     async def _open(self, name: str, number: int, placement: Placement) -> Stream:
         stream = self.streams[name] = Stream(
-            self, name, number, placement, self._switchboard.next_number
+            self, name, number, placement, self._call_tracker.next_number
         )
         try:
             await self._replicas.house(stream)
@@ -199,7 +200,7 @@ class RaftService:
 
     def keep_moving(self, stream: Stream) -> None:
         """Has a stream's replica see to the members, where they are not as they are to be."""
-        self._agenda.note_moving(stream)
+        self._ready_queue.note_moving(stream)
         self.turn_soon()
 
     async def delete(self, stream: str) -> None:
@@ -229,10 +230,10 @@ class RaftService:
 
     async def close(self) -> None:
         """Lets go of all streams."""
-        self._turns.close()
-        self.pressure.close()
+        self._scheduler.close()
+        self.compaction_scheduler.close()
         self._replicas.close(self.streams.values())
-        self._switchboard.close()
+        self._call_tracker.close()
         self.streams.clear()
 
     # -- what comes in
@@ -250,18 +251,18 @@ class RaftService:
         if number := self._writing.durable(lsn):
             self._host.persisted(number, self.now_s())
         if self._writing.is_waiting:
-            self._turns.soon()
+            self._scheduler.soon()
         else:
-            self._turns.soon_if_ready()
+            self._scheduler.soon_if_ready()
 
     def lost(self, container: str) -> None:
         """Takes note that the connection to a container has broken: nobody waits for it."""
         now_s = self.now_s()
         self._host.lost(container, now_s)
-        self._switchboard.lost(container)
+        self._call_tracker.lost(container)
         for stream in self.streams.values():
             stream.lost(container)
-            self._agenda.note_unsent(stream)
+            self._ready_queue.note_unsent(stream)
         self.turn_soon()
 
     def step_back(self) -> None:
@@ -302,13 +303,13 @@ class RaftService:
             if kind == FRAME[0]:
                 self._host.receive(origin, view[1:], self.now_s())
             elif kind == CALL[0]:
-                self._switchboard.take(origin, calls.decode(view[1:]))
+                self._call_tracker.take(origin, calls.decode(view[1:]))
                 self.turn_soon()
             else:
                 raise Malformed("a datagram", "its first octet says nothing")
         except (Malformed, MalformedFrame) as error:
             self.report(f"container {origin} sent a malformed datagram: {error}")
-        self._turns.soon_if_ready()
+        self._scheduler.soon_if_ready()
 
     def _carry_out(self, call: Call, answer: Callable[[Answer], object]) -> None:
         if isinstance(call, GetRoom):
@@ -319,7 +320,7 @@ class RaftService:
         elif isinstance(call, GetFloor) and self._is_awaited(call.stream):
             answer(FloorIs(call.number, 0, 0, [], has_forgotten=True))
         else:
-            self.desk.carry_out(call, answer)
+            self.request_handler.carry_out(call, answer)
 
     def _is_awaited(self, key: StreamKey) -> bool:
         """Tell whether a replica here is to begin again, and has not."""
@@ -331,13 +332,13 @@ class RaftService:
 
     def next_number(self) -> int:
         """Returns a number for a call."""
-        return self._switchboard.next_number()
+        return self._call_tracker.next_number()
 
     def send_call(
         self, to: str, call: Call, kind: type[A], answered: Callable[[A | Refused], None]
     ) -> bool:
         """Sends a call, to be answered by such; returns False where it is dropped."""
-        return self._switchboard.expect(to, call, kind, answered, self.now_s())
+        return self._call_tracker.expect(to, call, kind, answered, self.now_s())
 
     async def ask(
         self,
@@ -352,9 +353,9 @@ class RaftService:
         Raises:
             ConsensusError: It says why not, or something else, or nothing.
         """
-        call = make(self._switchboard.next_number(), stream)
+        call = make(self._call_tracker.next_number(), stream)
         self.turn_soon()
-        return demand(await self._switchboard.ask(to, call, kind, timeout_s))
+        return demand(await self._call_tracker.ask(to, call, kind, timeout_s))
 
     def leader_of(self, stream: str) -> str | None:
         """Returns who leads a stream's replicas, as far as it is known here."""
@@ -438,16 +439,16 @@ class RaftService:
 
     def send_soon(self, stream: Stream) -> None:
         """Has a stream's outbox sent in the next turn."""
-        self._agenda.note_unsent(stream)
+        self._ready_queue.note_unsent(stream)
         self.turn_soon()
 
     def keep_time(self, member: Member) -> None:
         """Has a replica look now and then whether the time of a read is over."""
-        self._agenda.note_awaited(member)
+        self._ready_queue.note_awaited(member)
 
     def turn_soon(self) -> None:
         """Asks for a turn, once the readers of the event loop have brought what there is now."""
-        self._turns.soon()
+        self._scheduler.soon()
 
 
 def _has_lost_none(_group: int) -> bool:

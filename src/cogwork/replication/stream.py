@@ -18,6 +18,7 @@ from cogwork.plugin.engine.errors import (
 )
 from cogwork.plugin.engine.placement import Placement
 from cogwork.plugin.engine.retention import Retention
+from cogwork.replication.answer_timeout import AnswerTimeout
 from cogwork.replication.calls import (
     Read,
     Records,
@@ -27,7 +28,6 @@ from cogwork.replication.calls import (
     error_of,
 )
 from cogwork.replication.outbox import OWN_MARK, Outbox
-from cogwork.replication.patience import Patience
 
 if TYPE_CHECKING:
     from asyncio import Future
@@ -105,8 +105,8 @@ class Stream:
         self._service = service
         self._reader = 0
         self._wrong: set[tuple[str, type[object]]] = set()
-        self._patience = Patience(ANSWER_TIMEOUT_S, ANSWER_TIMEOUT_MAX_S)
-        self._patience_for_records = Patience(ANSWER_TIMEOUT_S, RECORDS_TIMEOUT_MAX_S)
+        self._answer_timeout = AnswerTimeout(ANSWER_TIMEOUT_S, ANSWER_TIMEOUT_MAX_S)
+        self._records_timeout = AnswerTimeout(ANSWER_TIMEOUT_S, RECORDS_TIMEOUT_MAX_S)
 
     # -- commands
 
@@ -177,7 +177,7 @@ class Stream:
         Raises:
             ConsensusError: A replica says why not, or none answers.
         """
-        return await self._ask_any(make, kind, _itself, self._patience, 0.0, is_here=True)
+        return await self._ask_any(make, kind, _itself, self._answer_timeout, 0.0, is_here=True)
 
     async def read_any(
         self, offset: int, max_bytes: int, wait_s: float, *, is_here: bool = True
@@ -199,7 +199,7 @@ class Stream:
             lambda number, key: Read(number, key, offset, max_bytes, wait_ms),
             Records,
             partial(_chunks_from if is_here else _some_chunks_from, offset),
-            self._patience_for_records,
+            self._records_timeout,
             wait_s,
             is_here=is_here,
         )
@@ -209,7 +209,7 @@ class Stream:
         make: Callable[[int, StreamKey], Call],
         kind: type[A],
         take: Callable[[A], T],
-        patience: Patience,
+        answer_timeout: AnswerTimeout,
         wait_s: float,
         *,
         is_here: bool,
@@ -219,11 +219,11 @@ class Stream:
         error: ConsensusError = Unavailable("no replica is known")
         while (asked_s := clock_s()) < give_up_s:
             self.demand_open()
-            timeout_s = patience.timeout_s + wait_s
+            timeout_s = answer_timeout.timeout_s + wait_s
             container = self._next_reader(is_here=is_here)
             try:
                 answer = await self._service.ask(container, make, kind, self.key, timeout_s)
-                patience.answered(max(0.0, clock_s() - asked_s - wait_s))
+                answer_timeout.answered(max(0.0, clock_s() - asked_s - wait_s))
                 taken = take(answer)
             except (NotLeader, Unavailable) as refused:
                 error = refused
@@ -235,7 +235,7 @@ class Stream:
                 self._wrong.discard((container, kind))
                 return taken
             if clock_s() - asked_s >= timeout_s:
-                patience.lapsed()
+                answer_timeout.lapsed()
             self._reader += 1
             await asyncio.sleep(PAUSE_S)
         raise Unavailable(f"no replica answers: {error}")

@@ -17,7 +17,7 @@ from cogwork.plugin.engine.contract import FromTime
 from cogwork.plugin.engine.retention import Retention
 from cogwork.plugin.engine.sequencer import Sequencer
 from cogwork.raft.group import Group
-from cogwork.replication import calls, member, turns
+from cogwork.replication import calls, member, scheduler
 from cogwork.replication.member import Member
 from cogwork.replication.replica import Replica
 
@@ -38,7 +38,7 @@ RECORDS = [b"%04d" % number * 50 for number in range(COUNT)]
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(member, "SEAL_ENTRIES", 10)
     monkeypatch.setattr(member, "SEAL_LATER", 0.0)
-    monkeypatch.setattr(turns, "TRIM_S", 0.1)
+    monkeypatch.setattr(scheduler, "TRIM_S", 0.1)
 
 
 def member_of(containers: Trio, name: str) -> Member:
@@ -89,7 +89,7 @@ def ask(
     """Has another container ask one; returns where its answers go."""
     answers: list[Answer] = []
     service = containers.nodes[name].service
-    service.desk.carry_out(make(7, service.streams["orders"].key), answers.append)
+    service.request_handler.carry_out(make(7, service.streams["orders"].key), answers.append)
     return answers
 
 

@@ -35,7 +35,7 @@ from cogwork.replication.pacing import Pacing
 PACING = Pacing(
     waiting_bytes_max=1_000,
     call_bytes_max=200,
-    flight_bytes_max=400,
+    in_flight_bytes_max=400,
     answer_timeout_s=1.0,
     pause_s=0.1,
     give_up_s=10.0,

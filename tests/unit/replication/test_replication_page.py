@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cogwork.cluster import declarations
-from cogwork.replication import calls, files, journal_records, switchboard, turns
+from cogwork.replication import call_tracker, calls, files, journal_records, scheduler
 from cogwork.replication.outbox import OWN_MARK
 from cogwork.replication.pacing import Pacing
 
@@ -44,7 +44,7 @@ def names(text: str) -> tuple[str, ...]:
 
 def test_a_datagram_is_known_by_its_first_octet() -> None:
     octets = [int(row[0]) for row in table("datagrams")]
-    assert octets == [turns.FRAME[0], switchboard.CALL[0]]
+    assert octets == [scheduler.FRAME[0], call_tracker.CALL[0]]
 
 
 def test_every_call_is_there_with_its_answer() -> None:

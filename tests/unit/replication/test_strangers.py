@@ -13,8 +13,8 @@ from cogwork.plugin.engine.batch import Batch, Chunk
 from cogwork.plugin.engine.chunks import encode_chunk, encode_command
 from cogwork.plugin.engine.commands import Append
 from cogwork.replication import calls
+from cogwork.replication.call_tracker import CALL
 from cogwork.replication.member import Member
-from cogwork.replication.switchboard import CALL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -38,9 +38,9 @@ def test_an_answer_to_something_else_is_reported_and_the_proposal_repeated(tmp_p
             service = made.nodes[other].service
             made.passes = lambda origin, _to: origin != leader
             appending = asyncio.ensure_future(engines[other].append(Batch.of([b"2"])))
-            while not service._switchboard._expecting:
+            while not service._call_tracker._expecting:
                 await asyncio.sleep(0.001)
-            (number,) = service._switchboard._expecting
+            (number,) = service._call_tracker._expecting
             service.receive(leader, CALL + calls.encode(calls.RoomIs(number, 1, "")))
             assert [each for each in made.reports if f"{leader} sent a malformed datagram" in each]
             made.passes = lambda _from, _to: True
@@ -131,9 +131,9 @@ def test_a_question_that_is_answered_with_something_else_is_put_to_another(tmp_p
                 made.reports.clear()
                 made.passes = lambda _from, to: to != "d"
                 asking = asyncio.ensure_future(ask())
-                while not service._switchboard._asking:
+                while not service._call_tracker._asking:
                     await asyncio.sleep(0.001)
-                ((number, asked),) = service._switchboard._asking.items()
+                ((number, asked),) = service._call_tracker._asking.items()
                 service.receive(asked.to, CALL + calls.encode(calls.RoomIs(number, 1, "")))
                 assert [each for each in made.reports if f"{asked.to} sent a malformed" in each]
                 made.passes = lambda _from, _to: True

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from cogwork.engines.orb import CAPABILITIES, OrbHost
 from cogwork.plugin.engine.errors import Unavailable
 from cogwork.replication.engine import RaftEngine
-from cogwork.replication.served import Served, Unmarked
+from cogwork.replication.proxied_engine import ProxiedEngine, Unmarked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -96,8 +96,8 @@ class ClusteredOrb:
         engine = await self._local.open(stream, rest)
         if stream not in self._served:
             self._served[stream] = _name(stream, self._life_of(self._own))
-            served = Served(await self._local.open(stream, rest), self._own)
-            self._service.desk.serve(self._served[stream], served)
+            proxied = ProxiedEngine(await self._local.open(stream, rest), self._own)
+            self._service.request_handler.serve(self._served[stream], proxied)
         return Unmarked(engine, self._own)
 
     async def _open_distant(self, stream: str, home: str) -> Engine:
@@ -134,7 +134,7 @@ class ClusteredOrb:
             self._forget_distant(stream)
         name = self._served.pop(stream, None)
         if name is not None:
-            await self._service.desk.unserve(name)
+            await self._service.request_handler.unserve(name)
         await self._local.delete(stream)
 
     async def close(self) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from cogwork.plugin.engine.errors import ConsensusError, Unavailable
 from cogwork.replication.calls import Bounded, GetBounds, GetMembers, MembersAre
-from cogwork.replication.desk import NO_REPLICA
+from cogwork.replication.request_handler import NO_REPLICA
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

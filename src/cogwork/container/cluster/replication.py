@@ -197,7 +197,7 @@ class Replication:
         if group >= FIRST_GROUP:
             self._journals.press(group)
         else:
-            self.service.pressure.ask(group)
+            self.service.compaction_scheduler.ask(group)
 
     def _take_space(self, is_full: bool) -> None:
         self._journals.full(is_full)

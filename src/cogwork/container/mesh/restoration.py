@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from cogwork.replication.alarm import Alarm
+from cogwork.replication.timer import Timer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,14 +27,14 @@ class Restoration:
             restore: Opens what should be open and is not.
         """
         self._restore = restore
-        self._alarm = Alarm(self.now)
+        self._timer = Timer(self.now)
         self._done_s = 0.0
         self._pause_s = PAUSE_S
         self._is_stopped = False
 
     def now(self) -> None:
         """Opens what was lost."""
-        self._alarm.cancel()
+        self._timer.cancel()
         self._done_s = time.monotonic()
         self._restore()
 
@@ -46,16 +46,16 @@ class Restoration:
         """Does so after a moment; later and later where that fails."""
         if time.monotonic() - self._done_s > PAUSE_MAX_S:
             self._pause_s = PAUSE_S
-        if not self._alarm.is_set:
+        if not self._timer.is_set:
             self._after(self._pause_s)
             self._pause_s = min(2 * self._pause_s, PAUSE_MAX_S)
 
     def _after(self, delay_s: float) -> None:
         if not self._is_stopped:
             now_s = time.monotonic()
-            self._alarm.set(now_s + delay_s, now_s)
+            self._timer.set(now_s + delay_s, now_s)
 
     def stop(self) -> None:
         """Opens nothing any more."""
         self._is_stopped = True
-        self._alarm.cancel()
+        self._timer.cancel()

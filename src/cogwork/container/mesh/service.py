@@ -25,7 +25,7 @@ from cogwork.container.mesh.refusals import Refusals
 from cogwork.container.mesh.restoration import Restoration
 from cogwork.container.mesh.tunnels import Tunnels
 from cogwork.container.security.revocation import login_ended
-from cogwork.replication.alarm import Alarm
+from cogwork.replication.timer import Timer
 from cogwork.router.mesh.bounds import Timers
 from cogwork.router.mesh.effects import (
     Close,
@@ -131,7 +131,7 @@ class MeshService:
         self._pairs: dict[int, Pair] = {}
         self._by_connection: dict[MeshConnection, Pair] = {}
         self._number = 0
-        self._alarm = Alarm(self._tick)
+        self._timer = Timer(self._tick)
         self._ticked_s = 0.0
         self._swept_s = 0.0
         self.is_leaving = False
@@ -185,7 +185,7 @@ class MeshService:
         """Says good-bye, behind all that is under way, and dials no more."""
         self._is_stopped = True
         self.diallers.stop()
-        self._alarm.cancel()
+        self._timer.cancel()
         self.restoration.stop()
         error = AmqpError(
             condition=Condition.CONNECTION_FORCED, description=f"container {self.id} is stopping"
@@ -385,11 +385,11 @@ class MeshService:
         """Has `_tick` called when the protocol wants it, but no later than it would be anyway."""
         if not self._is_stopped:
             now_s = time.monotonic()
-            self._alarm.set(min(self.mesh.wake_s, now_s + TICK_S), now_s)
+            self._timer.set(min(self.mesh.wake_s, now_s + TICK_S), now_s)
 
     def _tick(self) -> None:
         now_s = time.monotonic()
-        if now_s - self._alarm.due_s < self.silence_s / 4:  # who stood still has not listened
+        if now_s - self._timer.due_s < self.silence_s / 4:  # who stood still has not listened
             for pair in self.pairs:
                 pair.data.connection.tick(now_s)
         for pair in self.pairs:

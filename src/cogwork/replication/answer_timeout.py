@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from cogwork.raft.round_trip import RoundTrip
 
-__all__ = ("Patience",)
+__all__ = ("AnswerTimeout",)
 
 
-class Patience:
+class AnswerTimeout:
     """Of one who asks."""
 
     def __init__(self, least_s: float, most_s: float) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from cogwork.plugin.engine.sequencer import Command
 
-__all__ = ("Flight", "Pending")
+__all__ = ("InFlight", "Pending")
 
 
 class Pending(msgspec.Struct, eq=False):
@@ -48,8 +48,8 @@ class Pending(msgspec.Struct, eq=False):
     data: bytes = b""
 
 
-class Flight(msgspec.Struct, eq=False):
-    """A call on its way.
+class InFlight(msgspec.Struct, eq=False):
+    """A call in flight.
 
     Attributes:
         round: In which round it was sent.

@@ -12,7 +12,7 @@ from cogwork.plugin.engine.batch import Batch
 from cogwork.plugin.engine.commands import Append, Fence
 from cogwork.plugin.engine.sequencer import encode
 from cogwork.replication.calls import Failed, Place, Proposal, StreamKey
-from cogwork.replication.served import Served
+from cogwork.replication.proxied_engine import ProxiedEngine
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -54,11 +54,11 @@ def test_a_fault_at_one_command_is_told_and_the_others_are_carried_out(
             lambda _, context: faults.append(str(context["exception"]))
         )
         engine: Any = Broken(await OrbHost().open("s", {}))
-        served = Served(engine, "a")
+        proxied = ProxiedEngine(engine, "a")
         answers: asyncio.Queue[Any] = asyncio.Queue()
         append = encode(Append(Batch.of([b"1"]), None, 0))
-        served.call(Proposal(1, StreamKey("s"), [encode(command), append]), answers.put_nowait)
-        served.call(Proposal(2, StreamKey("s"), [append]), answers.put_nowait)
+        proxied.call(Proposal(1, StreamKey("s"), [encode(command), append]), answers.put_nowait)
+        proxied.call(Proposal(2, StreamKey("s"), [append]), answers.put_nowait)
         async with asyncio.timeout(30):
             told = {each.number: each.results for each in [await answers.get() for _ in range(2)]}
         assert isinstance(told[1][0], Failed)
@@ -67,6 +67,6 @@ def test_a_fault_at_one_command_is_told_and_the_others_are_carried_out(
         assert isinstance(told[1][1], Place)
         assert [type(each) for each in told[2]] == [Place]
         assert faults == [why]
-        await served.close()
+        await proxied.close()
 
     asyncio.run(story())

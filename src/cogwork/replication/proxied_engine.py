@@ -44,10 +44,10 @@ if TYPE_CHECKING:
     from cogwork.plugin.engine.contract import Bounds, CaughtUp, Engine, Snapshot, Start
     from cogwork.replication.calls import Answer, Call
 
-__all__ = ("Served", "Unmarked")
+__all__ = ("ProxiedEngine", "Unmarked")
 
 
-class Served:
+class ProxiedEngine:
     """Carries out what others ask of one stream."""
 
     def __init__(self, engine: Engine, own: str) -> None:

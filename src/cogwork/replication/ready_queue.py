@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cogwork.replication.member import Member
     from cogwork.replication.stream import Stream
 
-__all__ = ("TICK_S", "Agenda")
+__all__ = ("TICK_S", "ReadyQueue")
 
 PAUSE_S = 0.01
 """How soon it is tried again to send what could not be sent."""
@@ -29,7 +29,7 @@ IDLE_S = 1.0
 """The same where nobody waits for anything."""
 
 
-class Agenda:
+class ReadyQueue:
     """The streams of a container that are to be looked at."""
 
     def __init__(self, stop: Callable[[int, Exception], None]) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from cogwork.replication.calls import Answer, Call
 
-__all__ = ("Carrier", "Switchboard")
+__all__ = ("CallTracker", "Carrier")
 
 A = TypeVar("A", bound="Answer")
 
@@ -64,7 +64,7 @@ class _Asked(NamedTuple):
     future: Future[Any]
 
 
-class Switchboard:
+class CallTracker:
     """Sends calls, has those carried out that come here, and gives answers to those who asked."""
 
     def __init__(

@@ -11,16 +11,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from cogwork.replication.calls import Answer, Call
-    from cogwork.replication.served import Served
+    from cogwork.replication.proxied_engine import ProxiedEngine
     from cogwork.replication.stream import Stream
 
-__all__ = ("NO_REPLICA", "Desk")
+__all__ = ("NO_REPLICA", "RequestHandler")
 
 NO_REPLICA = "no replica of {} is here"
 """What a container that is up answers where it does not hold the stream it is asked about."""
 
 
-class Desk:
+class RequestHandler:
     """Passes calls to what is here: a replica, or a stream of another engine."""
 
     def __init__(self, streams: Mapping[str, Stream]) -> None:
@@ -30,26 +30,26 @@ class Desk:
             streams: Those that are open here, by name; it sees what comes and goes.
         """
         self._streams = streams
-        self._served: dict[str, Served] = {}
+        self._served: dict[str, ProxiedEngine] = {}
 
     def carry_out(self, call: Call, answer: Callable[[Answer], object]) -> None:
         """Has a call carried out, and refuses what nothing here can answer."""
-        served = self._served.get(call.stream.name)
+        proxied = self._served.get(call.stream.name)
         stream = self._streams.get(call.stream.name)
-        if served is not None:
-            served.call(call, answer)
+        if proxied is not None:
+            proxied.call(call, answer)
         elif stream is None or stream.member is None or stream.key != call.stream:
             reason = NO_REPLICA.format(call.stream.name)
             answer(Refused(call.number, failure_of(Unavailable(reason))))
         else:
             stream.member.call(call, answer)
 
-    def serve(self, name: str, served: Served) -> None:
+    def serve(self, name: str, proxied: ProxiedEngine) -> None:
         """Has calls to a stream carried out that is no replicated one."""
-        self._served[name] = served
+        self._served[name] = proxied
 
     async def unserve(self, name: str) -> None:
         """Has such calls refused from now on."""
-        served = self._served.pop(name, None)
-        if served is not None:
-            await served.close()
+        proxied = self._served.pop(name, None)
+        if proxied is not None:
+            await proxied.close()

@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from cogwork.replication.alarm import Alarm
+from cogwork.replication.timer import Timer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cogwork.log.wal import Wal
     from cogwork.replication.member import Member
 
-__all__ = ("PAUSE_S", "RENEWED_TOGETHER", "SEALED_TOGETHER", "Pressure")
+__all__ = ("PAUSE_S", "RENEWED_TOGETHER", "SEALED_TOGETHER", "CompactionScheduler")
 
 SEALED_TOGETHER = 2
 """So many groups seal at a time because the log asks them to."""
@@ -33,7 +33,7 @@ PAUSE_S = 0.003
 """How often it is looked whether that is on the disk."""
 
 
-class Pressure:
+class CompactionScheduler:
     """The groups that were asked, in that order."""
 
     def __init__(
@@ -60,7 +60,7 @@ class Pressure:
         self._sealing: set[int] = set()
         self._renewed = 0
         self._renewed_lsn = 0
-        self._pause = Alarm(self._look_whether_durable)
+        self._pause = Timer(self._look_whether_durable)
         self._is_going_on = False
         self._is_closed = False
 

@@ -3,7 +3,7 @@
 Theory of operation. There is at most one turn after each round of readers of the event loop:
 outboxes send what they have, the groups say what they want done, frames go to other containers,
 writes to the write-ahead log in one piece, committed entries to the replicas. Whoever brings
-something (the disk thread, another container, a user) asks for a turn; an alarm does where
+something (the disk thread, another container, a user) asks for a turn; a timer does where
 something waits for a time.
 """
 
@@ -12,20 +12,20 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from cogwork.replication.agenda import TICK_S
-from cogwork.replication.alarm import Alarm
+from cogwork.replication.ready_queue import TICK_S
+from cogwork.replication.timer import Timer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cogwork.raft.host import RaftHost
-    from cogwork.replication.agenda import Agenda
+    from cogwork.replication.call_tracker import CallTracker, Carrier
+    from cogwork.replication.ready_queue import ReadyQueue
     from cogwork.replication.replicas import Replicas
     from cogwork.replication.service import RaftService
-    from cogwork.replication.switchboard import Carrier, Switchboard
     from cogwork.replication.writing import Writing
 
-__all__ = ("FRAME", "Turns")
+__all__ = ("FRAME", "Scheduler")
 
 FRAME = b"\x00"
 """The first octet of a datagram with a frame of consensus."""
@@ -38,8 +38,8 @@ TRIM_S = 1.0
 """How often it is looked for what is too old, and whether others should lead."""
 
 
-class Turns:
-    """Owned by the service."""
+class Scheduler:
+    """Takes turns, at most one after each round of readers; owned by the service."""
 
     def __init__(
         self,
@@ -48,8 +48,8 @@ class Turns:
         *,
         replicas: Replicas,
         writing: Writing,
-        agenda: Agenda,
-        switchboard: Switchboard,
+        ready_queue: ReadyQueue,
+        call_tracker: CallTracker,
         carrier: Carrier,
     ) -> None:
         """Takes none before one is asked for.
@@ -59,18 +59,18 @@ class Turns:
             host: Has the groups.
             replicas: Do what the groups want done.
             writing: Takes what the groups want written.
-            agenda: Says who has something to send, and who waits for a time.
-            switchboard: Forgets calls that nobody answers.
+            ready_queue: Says who has something to send, and who waits for a time.
+            call_tracker: Forgets calls that nobody answers.
             carrier: The way to other containers.
         """
         self._service = service
         self._host = host
         self._replicas = replicas
         self._writing = writing
-        self._agenda = agenda
-        self._switchboard = switchboard
+        self._ready_queue = ready_queue
+        self._call_tracker = call_tracker
         self._carrier = carrier
-        self._alarm = Alarm(self.soon)
+        self._timer = Timer(self.soon)
         self._call_soon: Callable[[Callable[[], None]], object] | None = None
         self._is_due = False
         self._has_gathered = False
@@ -96,7 +96,7 @@ class Turns:
     def close(self) -> None:
         """Takes no more."""
         self._is_closed = True
-        self._alarm.cancel()
+        self._timer.cancel()
 
     def _take(self) -> None:
         self._is_due = False
@@ -116,13 +116,13 @@ class Turns:
             if now_s - self._ticked_s >= TICK_S:
                 self._ticked_s = now_s
                 self._tick(now_s)
-            self._agenda.send(now_s)
+            self._ready_queue.send(now_s)
             self._do_what_is_ready()
             self.soon_if_ready()
             self._carrier.flush()
         finally:  # whatever fails, there are more turns
             self._wake_s = host.wake_s
-            self._alarm.set(min(now_s + self._agenda.pause_s, self._wake_s), now_s)
+            self._timer.set(min(now_s + self._ready_queue.pause_s, self._wake_s), now_s)
 
     def _do_what_is_ready(self) -> None:
         ready = self._host.ready()
@@ -146,9 +146,9 @@ class Turns:
             self._host.persisted(number, self._service.now_s())
 
     def _tick(self, now_s: float) -> None:
-        self._switchboard.tick(now_s)
+        self._call_tracker.tick(now_s)
         if now_s - self._trimmed_s >= TRIM_S:
             self._trimmed_s = now_s
             self._replicas.look_to_trim()
             self._replicas.look_whether_to_step_back()
-        self._agenda.tick(now_s)
+        self._ready_queue.tick(now_s)

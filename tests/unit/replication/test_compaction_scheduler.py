@@ -11,14 +11,14 @@ from replicas import take, trio
 from cogwork.log.position import number_of
 from cogwork.log.wal import Wal
 from cogwork.plugin.engine.batch import Batch
-from cogwork.replication import pressure
-from cogwork.replication.member import Member
-from cogwork.replication.pressure import (
+from cogwork.replication import compaction_scheduler
+from cogwork.replication.compaction_scheduler import (
     PAUSE_S,
     RENEWED_TOGETHER,
     SEALED_TOGETHER,
-    Pressure,
+    CompactionScheduler,
 )
+from cogwork.replication.member import Member
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -50,7 +50,7 @@ class Sealer:
             raise RuntimeError(self.group)
         self.stage.begun.append(self.group)
         if self.group in self.stage.failing:
-            self.stage.pressure.ended(self.group)
+            self.stage.compaction_scheduler.ended(self.group)
         return True
 
 
@@ -91,7 +91,7 @@ class Stage:
         self.begun: list[int] = []
         members = {group: Sealer(self, group) for group in range(count)}
         self.stopped: list[tuple[int, str]] = []
-        self.pressure = Pressure(
+        self.compaction_scheduler = CompactionScheduler(
             wal,
             cast("Mapping[int, Member]", members),
             stop=lambda group, error: self.stopped.append((group, str(error))),
@@ -100,7 +100,7 @@ class Stage:
 
     def ask(self, *groups: int) -> None:
         for group in groups:
-            self.pressure.ask(group)
+            self.compaction_scheduler.ask(group)
 
 
 def test_a_few_seal_at_a_time_in_the_order_in_which_they_were_asked() -> None:
@@ -108,7 +108,7 @@ def test_a_few_seal_at_a_time_in_the_order_in_which_they_were_asked() -> None:
     stage.ask(*range(9, -1, -1))
     assert stage.begun == [9, 8][:SEALED_TOGETHER]
     for group in range(9, -1, -1):
-        stage.pressure.ended(group)
+        stage.compaction_scheduler.ended(group)
         assert len(stage.begun) <= 10 - group + SEALED_TOGETHER
     assert stage.begun == list(range(9, -1, -1))
 
@@ -117,7 +117,7 @@ def test_one_that_is_asked_again_before_its_turn_seals_once() -> None:
     stage = Stage(4)
     stage.ask(0, 1, 2, 2, 2, 3)
     for group in range(4):
-        stage.pressure.ended(group)
+        stage.compaction_scheduler.ended(group)
     assert stage.begun == [0, 1, 2, 3]
 
 
@@ -125,7 +125,7 @@ def test_who_cannot_seal_or_is_not_there_holds_up_nobody() -> None:
     stage = Stage(5, unable=frozenset({0, 1}))
     stage.ask(0, 77, 1, 2, 3, 4)
     assert stage.begun == [2, 3]
-    stage.pressure.ended(2)
+    stage.compaction_scheduler.ended(2)
     assert stage.begun == [2, 3, 4]
 
 
@@ -134,7 +134,7 @@ def test_any_number_may_fail_at_once() -> None:
     stage = Stage(count, failing=frozenset(range(2, count)))
     stage.ask(*range(count))
     assert stage.begun == [0, 1]
-    stage.pressure.ended(0)
+    stage.compaction_scheduler.ended(0)
     assert stage.begun == list(range(count))
 
 
@@ -143,17 +143,17 @@ def test_an_error_is_told_and_holds_up_nobody_afterwards() -> None:
     stage.ask(0, 1, 2, 3, 4, 5, 6)
     assert stage.begun == [2, 3]
     assert stage.stopped == [(0, "0"), (1, "1")]
-    stage.pressure.ended(2)
+    stage.compaction_scheduler.ended(2)
     assert stage.stopped[2:] == [(4, "4")]
     assert stage.begun == [2, 3, 5]
-    stage.pressure.ended(3)
+    stage.compaction_scheduler.ended(3)
     assert stage.begun == [2, 3, 5, 6]
 
 
 def test_who_seals_without_being_asked_counts_for_nothing() -> None:
     stage = Stage(4)
     stage.ask(0, 1, 2)
-    stage.pressure.ended(3)
+    stage.compaction_scheduler.ended(3)
     assert stage.begun == [0, 1]
 
 
@@ -167,7 +167,7 @@ def test_who_has_little_seals_nothing_and_some_at_a_time_go_on() -> None:
             stage.ask(group)
         assert stage.begun == [0]
         assert stage.renewed == [*range(1, RENEWED_TOGETHER + 1)]
-        stage.pressure.ended(0)
+        stage.compaction_scheduler.ended(0)
         await asyncio.sleep(3 * PAUSE_S)
         assert len(stage.renewed) == RENEWED_TOGETHER, "it is not on the disk yet"
         wal.durable_lsn = wal.end_lsn
@@ -178,7 +178,7 @@ def test_who_has_little_seals_nothing_and_some_at_a_time_go_on() -> None:
         stage.ask(*range(1, count))
         renewed = [*stage.renewed]
         assert len(renewed) < 2 * (count - 2)
-        stage.pressure.close()
+        stage.compaction_scheduler.close()
         await asyncio.sleep(2 * PAUSE_S)
         assert stage.renewed == renewed, "a closed one asks nobody"
 
@@ -224,7 +224,7 @@ def test_a_stream_of_little_is_kept_by_the_log_alone_while_others_go_on(
 def test_a_replica_that_fails_when_another_one_has_sealed_stops_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pressure, "SEALED_TOGETHER", 1)
+    monkeypatch.setattr(compaction_scheduler, "SEALED_TOGETHER", 1)
     monkeypatch.setattr(Member, "renew", lambda _: False)
     seal = Member.seal
 
@@ -251,7 +251,7 @@ def test_a_replica_that_fails_when_another_one_has_sealed_stops_alone(
                 await asyncio.sleep(0.01)
             monkeypatch.setattr(Member, "seal", fail)
             for group in (17, 18):
-                service.pressure.ask(group)
+                service.compaction_scheduler.ask(group)
             assert member.replica.is_sealing
             async with asyncio.timeout(30):
                 while service.streams["others"].member is not None or member.replica.is_sealing:
@@ -283,7 +283,7 @@ def test_a_grown_tail_leaves_the_last_space_to_the_log_unless_that_asks(
             await engine.append(Batch.of([b"1"]))
             await until(lambda: replica.state.next_offset == 1)
             assert (replica.is_sealing, replica.sealed_offset) == (False, 0)
-            service.pressure.ask(member.number)
+            service.compaction_scheduler.ask(member.number)
             await until(lambda: replica.sealed_offset == 1 and not replica.is_sealing)
             await engine.append(Batch.of([b"2"]))
             assert not replica.is_sealing

@@ -9,7 +9,7 @@ import pytest
 
 from cogwork.plugin.engine.errors import Malformed, Unavailable
 from cogwork.replication import calls
-from cogwork.replication.switchboard import Switchboard
+from cogwork.replication.call_tracker import CallTracker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,7 +40,7 @@ def never(call: Call, _answer: object) -> None:
     raise AssertionError(call)
 
 
-def asked(board: Switchboard, to: str) -> tuple[int, list[Answer]]:
+def asked(board: CallTracker, to: str) -> tuple[int, list[Answer]]:
     """Asks a container; returns the number of the call, and where its answer will be."""
     answers: list[Answer] = []
     call = calls.GetBounds(board.next_number(), ORDERS)
@@ -49,7 +49,7 @@ def asked(board: Switchboard, to: str) -> tuple[int, list[Answer]]:
 
 
 def test_an_answer_to_a_former_life_is_none_to_this_one() -> None:
-    former, present = Switchboard("a", Wire(), never), Switchboard("a", Wire(), never)
+    former, present = CallTracker("a", Wire(), never), CallTracker("a", Wire(), never)
     number, _ = asked(former, "b")
     _, answers = asked(present, "b")
     present.take("b", calls.Bounded(number, 1, 2, 3))
@@ -57,7 +57,7 @@ def test_an_answer_to_a_former_life_is_none_to_this_one() -> None:
 
 
 def test_only_who_was_asked_answers() -> None:
-    board = Switchboard("a", Wire(), never)
+    board = CallTracker("a", Wire(), never)
     number, answers = asked(board, "b")
     board.take("c", calls.Bounded(number, 1, 2, 3))
     assert answers == []
@@ -68,7 +68,7 @@ def test_only_who_was_asked_answers() -> None:
 
 
 def test_an_answer_to_something_else_is_none() -> None:
-    board = Switchboard("a", Wire(), never)
+    board = CallTracker("a", Wire(), never)
     number, answers = asked(board, "b")
     with pytest.raises(Malformed, match="not an answer to GetBounds: it is TimeIs"):
         board.take("b", calls.TimeIs(number, 7))
@@ -91,7 +91,7 @@ def test_what_a_container_asks_itself_is_carried_out_here() -> None:
         answer(calls.Bounded(call.number, 4, 5, 6))
 
     async def story() -> None:
-        board = Switchboard("a", Nowhere(), carry_out)
+        board = CallTracker("a", Nowhere(), carry_out)
         call = calls.GetBounds(board.next_number(), ORDERS)
         assert await board.ask("a", call, calls.Bounded, 1) == calls.Bounded(call.number, 4, 5, 6)
         answers: list[Answer] = []
@@ -105,7 +105,7 @@ def test_what_a_container_asks_itself_is_carried_out_here() -> None:
 
 def test_whoever_does_not_answer_in_time_is_named() -> None:
     async def story() -> None:
-        board = Switchboard("a", Wire(), lambda _call, _answer: None)
+        board = CallTracker("a", Wire(), lambda _call, _answer: None)
         for to, why in {"a": "the replica here has not come so far", "b": "container b"}.items():
             call = calls.GetBounds(board.next_number(), ORDERS)
             with pytest.raises(Unavailable, match=why):
@@ -116,7 +116,7 @@ def test_whoever_does_not_answer_in_time_is_named() -> None:
 
 def test_nobody_waits_for_a_container_to_which_the_connection_has_broken() -> None:
     async def story() -> None:
-        board = Switchboard("a", Wire(), never)
+        board = CallTracker("a", Wire(), never)
         asking = {}
         for to in ("b", "c"):
             call = calls.Read(board.next_number(), ORDERS, 0, 1, 2_000)
