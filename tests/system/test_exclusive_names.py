@@ -32,8 +32,8 @@ def _has_lost(service: Service) -> bool:
 
 def _holds(service: Service) -> bool:
     """Tells whether a service has its name, as far as it knows."""
-    inlet = service._inlets[1]
-    return inlet.failure is None and inlet.link is not None and inlet._attached.done()
+    receiver = service._receivers[1]
+    return receiver.failure is None and receiver.link is not None and receiver._attached.done()
 
 
 @story
@@ -78,7 +78,7 @@ async def test_a_server_that_reconnects_keeps_its_name(url: str) -> None:
             assert mesh._uplink is not None
             mesh._uplink.connection.on_lost(104)
             await reconnected(mesh)
-            await eventually(lambda: service._inlets[1].link is not None, "it is attached again")
+            await eventually(lambda: service._receivers[1].link is not None, "it is attached again")
             assert await caller.call("names", "hello", server="back", timeout_s=20) == "hello"
             await asyncio.sleep(0)
             with pytest.raises(cogwork.LinkRefused, match="is held"):
@@ -101,7 +101,7 @@ async def test_of_claims_made_at_once_exactly_one_survives_and_the_others_hear_w
             [holder] = [name for name, each in services.items() if _holds(each)]
             for name, service in services.items():
                 if name != holder:
-                    failure = service._inlets[1].failure
+                    failure = service._receivers[1].failure
                     assert failure is not None
                     assert f"exclusive/rpc/names/at-once-{attempt}' is held" in str(failure)
                     assert "at container " in str(failure)
@@ -129,7 +129,7 @@ async def test_claims_on_both_sides_of_a_cut_are_one_when_it_is_healed() -> None
                 mesh.join_again("c")
                 await mesh.settle()
                 await eventually(partial(_has_lost, lost), "the later claim has ended")
-                assert "at container a" in str(lost._inlets[1].failure)
+                assert "at container a" in str(lost._receivers[1].failure)
                 with pytest.raises(cogwork.LinkDetached, match=f"{server}' is held at container a"):
                     await lost.wait()
                 assert _holds(kept)
@@ -149,7 +149,7 @@ async def test_a_session_that_moves_takes_its_name_along_whatever_its_container_
             await mesh.settle()
             async with after.service("names", server="moves") as later:
                 await eventually(lambda: not _holds(earlier), "the earlier link has ended")
-                assert "taken over by the same client" in str(earlier._inlets[1].failure)
+                assert "taken over by the same client" in str(earlier._receivers[1].failure)
                 await mesh.settle()
                 assert _holds(later)
                 with pytest.raises(cogwork.LinkRefused, match="is held at container c"):

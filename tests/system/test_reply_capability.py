@@ -77,9 +77,9 @@ def echoing(mesh: cogwork.Mesh, seen: list[cogwork.Message]) -> Service:
 
     admit = service._admit
 
-    def noting(inbox: object, outlet: object, request: cogwork.Message, *rest: object) -> bool:
+    def noting(inbox: object, sender: object, request: cogwork.Message, *rest: object) -> bool:
         seen.append(request)
-        return bool(admit(inbox, outlet, request, *rest))  # type: ignore[arg-type]  # passed on
+        return bool(admit(inbox, sender, request, *rest))  # type: ignore[arg-type]  # passed on
 
     service._admit = noting  # type: ignore[assignment,method-assign]  # a service that spies
     return service

@@ -116,7 +116,7 @@ async def test_a_call_that_was_left_before_it_came_is_not_begun(
             await stays
             await callers[0].call("crowded", "work", number=13)
             assert begun == [0, 13]
-            assert service.works.left == 0, "what was left has come"
+            assert service.request_queue.left == 0, "what was left has come"
 
 
 def under_way(callers: list[cogwork.Mesh]) -> int:

@@ -115,8 +115,8 @@ async def _play(url: str, seed: int, is_direct: bool) -> None:
                 stage.chance.choice(faults)()
                 await asyncio.wait_for(played, 10)
             await eventually(lambda: service.running == service.waiting == 0, "no work is left")
-            assert service.works._known == {}
-            assert [inlet.inbox.held for inlet in service._inlets] == [0, 0, 0]
+            assert service.request_queue._known == {}
+            assert [receiver.inbox.held for receiver in service._receivers] == [0, 0, 0]
             replies = caller.rpc.routed.replies
             assert replies is not None
             await eventually(lambda: len(replies.calls) <= is_direct, "no call is left")

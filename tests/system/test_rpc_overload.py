@@ -172,7 +172,7 @@ async def test_a_call_that_timed_out_is_cancelled_at_the_server(url: str) -> Non
                 ended.set()
 
         async with service:
-            works = service.works
+            request_queue = service.request_queue
 
             def nothing_is_due(*_: object) -> int:
                 return 0
@@ -182,4 +182,4 @@ async def test_a_call_that_timed_out_is_cancelled_at_the_server(url: str) -> Non
                 await caller.call("slow", "sleep", timeout_s=0.3)
             async with asyncio.timeout(30):
                 await ended.wait()
-            assert works.running == 0
+            assert request_queue.running == 0

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pytest
 
     from cogwork.client.rpc.keyed import Asker
-    from cogwork.client.rpc.outlet import Outlet
+    from cogwork.client.rpc.reply_sender import ReplySender
 
 
 class FakeLoop:
@@ -110,7 +110,7 @@ def test_what_is_removed_leaves_no_timer_behind() -> None:
 
 
 def asker(number: int) -> Asker:
-    return cast("Outlet", None), "reply", number, lambda: None
+    return cast("ReplySender", None), "reply", number, lambda: None
 
 
 def test_a_repeated_key_runs_nothing_and_has_the_reply() -> None:

@@ -9,9 +9,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cogwork.amqp.message import MessageId
-    from cogwork.client.rpc.outlet import Outlet
+    from cogwork.client.rpc.reply_sender import ReplySender
 
-    Asker: TypeAlias = tuple[Outlet, str | None, MessageId | None, Callable[[], object]]
+    Asker: TypeAlias = tuple[ReplySender, str | None, MessageId | None, Callable[[], object]]
 
 __all__ = ("KeyedReplies",)
 

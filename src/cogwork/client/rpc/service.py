@@ -25,11 +25,13 @@ from cogwork.client.rpc.context import CURRENT
 from cogwork.client.rpc.direct.door import Door
 from cogwork.client.rpc.direct.meeting import DIRECT
 from cogwork.client.rpc.errors import CALL_CANCELLED, CALL_EXPIRED, NOT_BEGUN
-from cogwork.client.rpc.inlet import Inlet
 from cogwork.client.rpc.keyed import KeyedReplies
 from cogwork.client.rpc.method import Method, WrongArgumentsError
-from cogwork.client.rpc.outlet import RoutedOutlet
 from cogwork.client.rpc.pace import LongestWait
+from cogwork.client.rpc.reply_sender import RoutedReplySender
+from cogwork.client.rpc.request_queue import SLICE_S, RequestQueue
+from cogwork.client.rpc.request_receiver import RequestReceiver
+from cogwork.client.rpc.request_task import BEATS, LATE, RequestTask
 from cogwork.client.rpc.wheel import Wheel
 from cogwork.client.rpc.window import Window
 from cogwork.client.rpc.wire import (
@@ -42,8 +44,6 @@ from cogwork.client.rpc.wire import (
     id_of,
     refusal_reply,
 )
-from cogwork.client.rpc.work import BEATS, LATE, Work
-from cogwork.client.rpc.works import SLICE_S, Works
 from cogwork.dataplane.client.posting_errors import MessageTooLarge
 from cogwork.dataplane.message.messages import Message
 
@@ -51,10 +51,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from cogwork.amqp.message import MessageId
+    from cogwork.amqp.types import Symbol
     from cogwork.client.mesh import Mesh
     from cogwork.client.rpc.direct.options import Direct
     from cogwork.client.rpc.options import RpcOptions
-    from cogwork.client.rpc.outlet import Outlet
+    from cogwork.client.rpc.reply_sender import ReplySender
     from cogwork.dataplane.client.request_inbox import RequestInbox
 
 __all__ = ("Service",)
@@ -95,7 +96,7 @@ class Service:
         options: What it has in common with others of the mesh.
         wheel: The deadlines of its work.
         time: The clock of these deadlines.
-        works: What it is at work on.
+        request_queue: What it is at work on.
         window: The credit of its links.
         stamp: Application-properties that tell where it listens; None for nowhere.
         runs_beside: Whether plain functions run beside the event loop.
@@ -141,24 +142,24 @@ class Service:
         self.address = options.server(topic, server, exchange)
         self.wheel = Wheel(loop)
         self.time = loop.time
-        self.works = Works(
+        self.request_queue = RequestQueue(
             concurrency,
             begin=self._begin,
             ended=self._give_room,
             flush=mesh.core.flush,
             loop=loop,
         )
-        self.window = Window(lambda: self.works.load)
+        self.window = Window(lambda: self.request_queue.load)
         self._loop = loop
         self._mesh = mesh
         self._concurrency = concurrency
         self._grace_s = grace_s
         self._methods: dict[str | None, Method] = {}
-        self._outlet = RoutedOutlet(mesh, options.reply_settled)
-        self._inlets = [
-            self._inlet(options.one_of(topic, exchange), MOVE, is_shared=True),
-            self._inlet(self.address, MOVE),
-            self._inlet(options.every(topic, exchange), COPY),
+        self._sender = RoutedReplySender(mesh, options.reply_settled)
+        self._receivers = [
+            self._receiver(options.one_of(topic, exchange), MOVE, is_shared=True),
+            self._receiver(self.address, MOVE),
+            self._receiver(options.every(topic, exchange), COPY),
         ]
         self._topic_address = options.one_of(topic, exchange)
         self._longest = LongestWait()
@@ -168,15 +169,15 @@ class Service:
         self._is_taking = False
         self._door = None if direct is None else Door(self, mesh, direct, exchange)
 
-    def _inlet(self, address: str, mode: Any, *, is_shared: bool = False) -> Inlet:  # noqa: ANN401  # a symbol
-        return Inlet(
+    def _receiver(self, address: str, mode: Symbol, *, is_shared: bool = False) -> RequestReceiver:
+        return RequestReceiver(
             self._mesh,
             address,
             mode,
             is_shared=is_shared,
             is_exclusive=address == self.address,
             window=self.window,
-            outlet=self._outlet,
+            sender=self._sender,
             take=self.take,
         )
 
@@ -189,8 +190,8 @@ class Service:
         if self.runs_beside or self._has_waiting:
             return self._concurrency
         limit = 2 * self._concurrency
-        if self.works.begin_s * limit > SLICE_S:
-            limit = max(1, int(SLICE_S / self.works.begin_s))
+        if self.request_queue.begin_s * limit > SLICE_S:
+            limit = max(1, int(SLICE_S / self.request_queue.begin_s))
         return limit
 
     # -- methods
@@ -231,10 +232,10 @@ class Service:
     # -- life
 
     async def __aenter__(self) -> Self:
-        await self._outlet.open()
+        await self._sender.open()
         self.window.limit = self._limit()
         try:
-            await asyncio.gather(*(inlet.open() for inlet in self._inlets))
+            await asyncio.gather(*(receiver.open() for receiver in self._receivers))
             if self._door is not None:
                 self.stamp = await self._door.open()
         except BaseException:
@@ -254,7 +255,7 @@ class Service:
         try:
             await self._quiesce()
         finally:  # whoever does not wait for it either leaves nothing running
-            tasks = self.works.cancel()
+            tasks = self.request_queue.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._shut()
 
@@ -264,9 +265,9 @@ class Service:
             await self._door.close()
         with suppress(TimeoutError):  # a container that does not answer has nothing to send
             async with asyncio.timeout(DRAIN_S):
-                await asyncio.gather(*(inlet.inbox.stop() for inlet in self._inlets[:2]))
+                await asyncio.gather(*(receiver.inbox.stop() for receiver in self._receivers[:2]))
         try:
-            await self.works.idle(self._grace_s)
+            await self.request_queue.idle(self._grace_s)
         except TimeoutError:
             log.info("%s: cancelling unfinished calls after %g s", self.address, self._grace_s)
 
@@ -285,8 +286,8 @@ class Service:
         self.wheel.close()
         if self._door is not None:
             self._door.end()
-        await asyncio.gather(*(inlet.shut() for inlet in self._inlets))
-        await self._outlet.close()
+        await asyncio.gather(*(receiver.shut() for receiver in self._receivers))
+        await self._sender.close()
 
     async def wait(self) -> None:
         """Serves until it is cancelled, or one of its addresses is taken away.
@@ -295,24 +296,24 @@ class Service:
             CogworkError: The container ended a link, or the mesh was closed.
         """
         while True:
-            for inlet in self._inlets:
-                if inlet.failure is not None:
-                    raise inlet.failure
+            for receiver in self._receivers:
+                if receiver.failure is not None:
+                    raise receiver.failure
             await asyncio.sleep(WATCH_S)
 
     @property
     def running(self) -> int:
         """Counts the requests that are under work."""
-        return self.works.running
+        return self.request_queue.running
 
     @property
     def waiting(self) -> int:
         """Counts the requests that wait because too many are under work."""
-        return self.works.waiting
+        return self.request_queue.waiting
 
     # -- requests
 
-    def take(self, inbox: RequestInbox, outlet: Outlet) -> None:
+    def take(self, inbox: RequestInbox, sender: ReplySender) -> None:
         """Takes what has arrived; called in the data plane's batch."""
         arrivals = inbox.take_now()
         inbox.let_go(len(arrivals))
@@ -321,7 +322,7 @@ class Service:
         for request, delivery_id in arrivals:
             try:
                 is_admitted = not self._was_left(request) and self._admit(
-                    inbox, outlet, request, delivery_id, now_s
+                    inbox, sender, request, delivery_id, now_s
                 )
             except Exception as error:  # hostile bytes must not keep back the others
                 is_admitted = False
@@ -339,16 +340,16 @@ class Service:
 
     def _was_left(self, request: Message) -> bool:
         """Tells whether a call was cancelled before it came."""
-        if not self.works.left:
+        if not self.request_queue.left:
             return False
         name = request.subject
         is_note = name is not None and name.startswith("$")
-        return not is_note and self.works.was_left(request.reply_to, id_of(request))
+        return not is_note and self.request_queue.was_left(request.reply_to, id_of(request))
 
     def _admit(
         self,
         inbox: RequestInbox,
-        outlet: Outlet,
+        sender: ReplySender,
         request: Message,
         delivery_id: int | None,
         now_s: float,
@@ -359,28 +360,28 @@ class Service:
         reply_to = request.reply_to
         number = id_of(request)
         if method is None:
-            self._take_unknown(name, outlet, reply_to, number, request)
+            self._take_unknown(name, sender, reply_to, number, request)
             return False
         ttl_s = request.ttl_s
         deadline_s = None if ttl_s is None else now_s + ttl_s
         condition, why = self._hindrance(method, deadline_s, now_s, has_reply=reply_to is not None)
         if why:
-            self._refuse(outlet, reply_to, number, condition, why)
+            self._refuse(sender, reply_to, number, condition, why)
             return False
         try:
             codec = codec_for(request.content_type)
             arguments = method.arguments(codec.decode(request.body))
         except WrongArgumentsError as error:
-            self._refuse(outlet, reply_to, number, Condition.INVALID_FIELD, str(error))
+            self._refuse(sender, reply_to, number, Condition.INVALID_FIELD, str(error))
             return False
         except (CogworkError, ValueError, RecursionError, TypeError) as error:
             text = f"{method.name}: the arguments cannot be read: {error or type(error).__name__}"
-            self._refuse(outlet, reply_to, number, Condition.INVALID_FIELD, text)
+            self._refuse(sender, reply_to, number, Condition.INVALID_FIELD, text)
             return False
-        work = Work(
+        task = RequestTask(
             self,
             inbox,
-            outlet,
+            sender,
             request,
             delivery_id=delivery_id,
             deadline_s=deadline_s,
@@ -391,15 +392,15 @@ class Service:
             codec=codec,
         )
         properties = request.properties
-        if properties and not self._note_wishes(work, properties, outlet):
-            return not work.is_over  # one that waits for another one's reply is settled with that
-        self.works.take(work)
+        if properties and not self._note_wishes(task, properties, sender):
+            return not task.is_over  # one that waits for another one's reply is settled with that
+        self.request_queue.take(task)
         return True
 
     def _take_unknown(
         self,
         name: str | None,
-        outlet: Outlet,
+        sender: ReplySender,
         reply_to: str | None,
         number: MessageId | None,
         request: Message,
@@ -409,7 +410,7 @@ class Service:
             self._note(str(name), reply_to, number, request)
         else:
             text = f"{self.topic} has no method {name!r:.80}{_those_of(self._methods.values())}"
-            self._refuse(outlet, reply_to, number, Condition.NOT_IMPLEMENTED, text)
+            self._refuse(sender, reply_to, number, Condition.NOT_IMPLEMENTED, text)
 
     def _hindrance(
         self, method: Method, deadline_s: float | None, now_s: float, *, has_reply: bool
@@ -430,7 +431,7 @@ class Service:
         remaining_s = deadline_s - now_s
         if remaining_s <= 0:
             return LATE
-        if not self.works.is_pressed(now_s):
+        if not self.request_queue.is_pressed(now_s):
             return None
         if remaining_s >= min(method.pace.needed_s, self._longest.bound_s):
             return None
@@ -439,41 +440,43 @@ class Service:
             f" to a method that takes {method.pace.mean_s:.3f} s"
         )
 
-    def _note_wishes(self, work: Work, properties: dict[str, object], outlet: Outlet) -> bool:
+    def _note_wishes(
+        self, task: RequestTask, properties: dict[str, object], sender: ReplySender
+    ) -> bool:
         """Notes what a request asks besides; returns whether it is to be run."""
         key = properties.get(KEY)
         if isinstance(key, str):
-            name = (work.method.name, key)
-            asker = (outlet, work.reply_to, work.number, work.settle)
+            name = (task.method.name, key)
+            asker = (sender, task.reply_to, task.number, task.settle)
             is_new, reply = self._keyed.begin(name, asker)
             if not is_new:
                 if reply is not None:
-                    _repeat(outlet, reply, work.reply_to, work.number)
-                    work.is_over = True
+                    _repeat(sender, reply, task.reply_to, task.number)
+                    task.is_over = True
                 return False
-            work.key = name
-        work.wants_direct = DIRECT in properties
+            task.key = name
+        task.wants_direct = DIRECT in properties
         lease_s = _seconds(properties.get(STREAM_S))
         beat_s = (lease_s or _seconds(properties.get(HEARTBEAT_S))) / BEATS
         credit = properties.get(CREDIT, 0)
-        work.watch(beat_s, lease_s, credit if isinstance(credit, int) and credit > 0 else 0)
+        task.watch(beat_s, lease_s, credit if isinstance(credit, int) and credit > 0 else 0)
         return True
 
     def _note(
         self, name: str, reply_to: str | None, number: MessageId | None, request: Message
     ) -> None:
         """A caller says something of a call of its own."""
-        work = self.works.find(reply_to, number)
-        if name == CANCEL and work is None:
-            self.works.leave(reply_to, number)
-        elif name == CANCEL and work is not None:
-            work.cancel()
-        elif name == MORE and work is not None:
-            work.grant(request)
+        task = self.request_queue.find(reply_to, number)
+        if name == CANCEL and task is None:
+            self.request_queue.leave(reply_to, number)
+        elif name == CANCEL and task is not None:
+            task.cancel()
+        elif name == MORE and task is not None:
+            task.grant(request)
 
     def _refuse(
         self,
-        outlet: Outlet,
+        sender: ReplySender,
         reply_to: str | None,
         number: MessageId | None,
         condition: str,
@@ -484,91 +487,91 @@ class Service:
             reply = refusal_reply(condition, description)
             reply.to = reply_to
             reply.correlation_id = number
-            outlet.send(reply)
+            sender.send(reply)
 
     # -- running methods
 
-    def _begin(self, work: Work) -> None:
-        method = work.method
-        if work.is_watched and work.deadline_s is not None and not work.is_streamed:
-            why = self._lateness(method, work.deadline_s)
+    def _begin(self, task: RequestTask) -> None:
+        method = task.method
+        if task.is_watched and task.deadline_s is not None and not task.is_streamed:
+            why = self._lateness(method, task.deadline_s)
             if why is not None:
-                work.refuse(CALL_EXPIRED, why)
+                task.refuse(CALL_EXPIRED, why)
                 return
-        work.begin()
-        token = CURRENT.set(work.context)
+        task.begin()
+        token = CURRENT.set(task.context)
         try:
-            if method.is_async or method.is_stream or work.is_streamed:
-                self.works.know(work)
-                run = self._run_parts if method.is_stream or work.is_streamed else self._run
-                work.task = self._loop.create_task(run(work))
+            if method.is_async or method.is_stream or task.is_streamed:
+                self.request_queue.know(task)
+                run = self._run_parts if method.is_stream or task.is_streamed else self._run
+                task.runner = self._loop.create_task(run(task))
             else:
-                self.run_plain(work)
+                self.run_plain(task)
         finally:
             CURRENT.reset(token)
 
-    def run_plain(self, work: Work) -> None:
+    def run_plain(self, task: RequestTask) -> None:
         """Runs a plain function."""
         try:
-            result = work.method.function(**work.arguments)
+            result = task.method.function(**task.arguments)
         except KeyboardInterrupt:  # is meant for the process
             raise
         except BaseException as error:  # SystemExit too must not end the event loop
-            work.fail(error)
+            task.fail(error)
         else:
-            if self.works.begin_s > NOTABLE_S:
-                work.note_pace()
-            work.finish(result)
+            if self.request_queue.begin_s > NOTABLE_S:
+                task.note_pace()
+            task.finish(result)
 
-    async def _run(self, work: Work) -> None:
+    async def _run(self, task: RequestTask) -> None:
         try:
-            result = await work.method.function(**work.arguments)
+            result = await task.method.function(**task.arguments)
         except asyncio.CancelledError:
-            work.cancel()
+            task.cancel()
             raise
         except OF_PROCESS:
             raise
         except BaseException as error:
-            work.fail(error)
+            task.fail(error)
         else:
-            work.note_pace()
-            work.finish(result)
+            task.note_pace()
+            task.finish(result)
 
-    async def _run_parts(self, work: Work) -> None:
+    async def _run_parts(self, task: RequestTask) -> None:
         """Runs a method whose reply is taken in parts."""
-        if not work.is_streamed:
-            text = f"{work.method.name} replies in parts: use call_stream, or cogwork rpc --stream"
-            work.refuse(Condition.INVALID_FIELD, text)
+        if not task.is_streamed:
+            text = f"{task.method.name} replies in parts: use call_stream, or cogwork rpc --stream"
+            task.refuse(Condition.INVALID_FIELD, text)
             return
         try:
-            await self.send_parts(work)
+            await self.send_parts(task)
         except asyncio.CancelledError:
-            work.cancel()
+            task.cancel()
             raise
         except OF_PROCESS:
             raise
         except BaseException as error:
-            work.fail(error)
+            task.fail(error)
         else:
-            work.finish_parts()
+            task.finish_parts()
 
-    async def send_parts(self, work: Work) -> None:
+    async def send_parts(self, task: RequestTask) -> None:
         """Sends what a method yields, or the one thing that it returns."""
-        made = work.method.function(**work.arguments)
+        made = task.method.function(**task.arguments)
         if inspect.isasyncgen(made):
             try:
                 async for value in made:
-                    await work.part(value)
+                    await task.part(value)
             finally:
                 await made.aclose()
         elif inspect.isgenerator(made):
             try:
                 for value in made:
-                    await work.part(value)
+                    await task.part(value)
             finally:
                 made.close()
         else:
-            await work.part(await made if inspect.isawaitable(made) else made)
+            await task.part(await made if inspect.isawaitable(made) else made)
 
     def keep(self, key: tuple[str, str], reply: Message | None) -> None:
         """Keeps the reply to a call that has a key, and sends it to whoever repeated the call.
@@ -576,15 +579,15 @@ class Service:
         Where there is none, for the call was ended, they hear of that: it may be made again.
         """
         encoded = None if reply is None else reply.encode()
-        for outlet, reply_to, number, settle in self._keyed.finish(key, encoded):
+        for sender, reply_to, number, settle in self._keyed.finish(key, encoded):
             settle()
             if encoded is not None:
-                _repeat(outlet, encoded, reply_to, number)
+                _repeat(sender, encoded, reply_to, number)
             else:
                 text = (
                     "the call that this one repeats has ended without a reply: it may be made again"
                 )
-                self._refuse(outlet, reply_to, number, CALL_CANCELLED, text)
+                self._refuse(sender, reply_to, number, CALL_CANCELLED, text)
 
 
 def _those_of(methods: Iterable[Method]) -> str:
@@ -599,14 +602,16 @@ def _seconds(value: object) -> float:
     return float(value) if isinstance(value, (int, float)) and 0.01 <= value <= 1e6 else 0.0
 
 
-def _repeat(outlet: Outlet, reply: bytes, reply_to: str | None, number: MessageId | None) -> None:
+def _repeat(
+    sender: ReplySender, reply: bytes, reply_to: str | None, number: MessageId | None
+) -> None:
     if reply_to is not None:
         message = Message.decode(reply)
         message.to = reply_to
         message.correlation_id = number
         try:
-            outlet.send(message)
+            sender.send(message)
         except MessageTooLarge as error:
             refusal = refusal_reply(Condition.LINK_MESSAGE_SIZE_EXCEEDED, f"the result: {error}")
             refusal.to, refusal.correlation_id = reply_to, number
-            outlet.send(refusal)
+            sender.send(refusal)

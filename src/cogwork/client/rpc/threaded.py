@@ -10,8 +10,8 @@ from contextvars import copy_context
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from cogwork.client.rpc.request_task import RequestTask
 from cogwork.client.rpc.service import Service
-from cogwork.client.rpc.work import Work
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -46,35 +46,37 @@ class ThreadedService(Service):
             self._pool = ThreadPoolExecutor(self._concurrency, thread_name_prefix=self.topic)
         return self._pool
 
-    def run_plain(self, work: Work) -> None:
+    def run_plain(self, task: RequestTask) -> None:
         """Runs a plain function in a thread."""
-        self.works.know(work)
-        work.thread = self.pool.submit(copy_context().run, self._run_in_thread, work)
+        self.request_queue.know(task)
+        task.thread = self.pool.submit(copy_context().run, self._run_in_thread, task)
 
-    def _run_in_thread(self, work: Work) -> None:
+    def _run_in_thread(self, task: RequestTask) -> None:
         try:
-            result = work.method.function(**work.arguments)
+            result = task.method.function(**task.arguments)
         except BaseException as error:  # SystemExit too must not end a thread of the pool
-            self._hand_back(Work.fail, work, error)
+            self._hand_back(RequestTask.fail, task, error)
         else:
-            self._hand_back(self._finish, work, result)
+            self._hand_back(self._finish, task, result)
 
-    def _finish(self, work: Work, result: object) -> None:
-        work.note_pace()
-        work.finish(result)
+    def _finish(self, task: RequestTask, result: object) -> None:
+        task.note_pace()
+        task.finish(result)
 
-    def _hand_back(self, done: Callable[[Work, Any], None], work: Work, value: object) -> None:
+    def _hand_back(
+        self, done: Callable[[RequestTask, Any], None], task: RequestTask, value: object
+    ) -> None:
         try:
-            self._loop.call_soon_threadsafe(done, work, value)
+            self._loop.call_soon_threadsafe(done, task, value)
         except RuntimeError:
             return  # the loop is closed: nobody is left to be told
 
-    async def send_parts(self, work: Work) -> None:
+    async def send_parts(self, task: RequestTask) -> None:
         """Sends what a method yields; a plain generator is stepped in a thread."""
-        if not inspect.isgeneratorfunction(work.method.function):
-            await super().send_parts(work)
+        if not inspect.isgeneratorfunction(task.method.function):
+            await super().send_parts(task)
             return
-        made: Generator[Any] = work.method.function(**work.arguments)
+        made: Generator[Any] = task.method.function(**task.arguments)
         context, step = copy_context(), partial(next, made, _END)
         stepping: Future[Any] | None = None
         try:
@@ -83,7 +85,7 @@ class ThreadedService(Service):
                 value = await asyncio.wrap_future(stepping)
                 if value is _END:
                     return
-                await work.part(value)
+                await task.part(value)
         finally:
             if stepping is not None:  # a step that is under way cannot be stopped
                 stepping.add_done_callback(partial(self._close_generator, made))

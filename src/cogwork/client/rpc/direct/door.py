@@ -43,7 +43,7 @@ class Door:
             frozenset({service.address, service.options.one_of(service.topic, exchange)}),
             service.window,
             take=service.take,
-            lost=service.works.lost,
+            lost=service.request_queue.lost,
         )
         self._announcer: Announcer | None = None
 

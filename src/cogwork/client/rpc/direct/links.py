@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from cogwork.amqp.performatives import Attach
     from cogwork.client.mesh import Mesh
-    from cogwork.client.rpc.outlet import Outlet
+    from cogwork.client.rpc.reply_sender import ReplySender
     from cogwork.client.rpc.window import Window
     from cogwork.dataplane.link import Link
     from cogwork.dataplane.message.messages import Message
@@ -69,7 +69,7 @@ class _Outflow:
 
 
 class DirectLinks:
-    """What one caller has attached; it is the outlet of its replies, too."""
+    """What one caller has attached; it sends its replies, too."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class DirectLinks:
         number: int,
         addresses: frozenset[str],
         window: Window,
-        take: Callable[[RequestInbox, Outlet], object],
+        take: Callable[[RequestInbox, ReplySender], object],
     ) -> None:
         """Has no link yet.
 

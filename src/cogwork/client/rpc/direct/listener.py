@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from cogwork.amqp.types import Symbol
     from cogwork.client.mesh import Mesh
     from cogwork.client.rpc.direct.options import Direct
-    from cogwork.client.rpc.outlet import Outlet
+    from cogwork.client.rpc.reply_sender import ReplySender
     from cogwork.client.rpc.window import Window
     from cogwork.dataplane.client.request_inbox import RequestInbox
     from cogwork.dataplane.link import Link
@@ -64,8 +64,8 @@ class DirectListener(ListeningSide):
         addresses: frozenset[str],
         window: Window,
         *,
-        take: Callable[[RequestInbox, Outlet], object],
-        lost: Callable[[Outlet], object],
+        take: Callable[[RequestInbox, ReplySender], object],
+        lost: Callable[[ReplySender], object],
     ) -> None:
         """Does not listen yet.
 
@@ -75,7 +75,7 @@ class DirectListener(ListeningSide):
             addresses: Where requests may be sent.
             window: Gives the links credit.
             take: Called when requests are there.
-            lost: Called when a caller has gone, with what was the outlet of its replies.
+            lost: Called when a caller has gone, with what sent its replies.
         """
         self.url = ""
         self._mesh = mesh

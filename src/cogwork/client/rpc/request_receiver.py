@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 
     from cogwork.amqp.types import Symbol
     from cogwork.client.mesh import Mesh
-    from cogwork.client.rpc.outlet import Outlet
+    from cogwork.client.rpc.reply_sender import ReplySender
     from cogwork.client.rpc.window import Window
     from cogwork.dataplane.link import Link
 
-__all__ = ("Inlet",)
+__all__ = ("RequestReceiver",)
 
 
-class Inlet(Receiver[Message]):
+class RequestReceiver(Receiver[Message]):
     """A receiving link of a service.
 
     Attributes:
         inbox: Where they arrive.
-        outlet: Where replies to what comes here go.
+        sender: Where replies to what comes here go.
     """
 
     def __init__(
@@ -41,8 +41,8 @@ class Inlet(Receiver[Message]):
         is_shared: bool,
         is_exclusive: bool,
         window: Window,
-        outlet: Outlet,
-        take: Callable[[RequestInbox, Outlet], object],
+        sender: ReplySender,
+        take: Callable[[RequestInbox, ReplySender], object],
     ) -> None:
         """Is not attached yet.
 
@@ -53,7 +53,7 @@ class Inlet(Receiver[Message]):
             is_shared: Whether another server could begin what comes here as well.
             is_exclusive: Whether nobody else is to serve there.
             window: Gives it credit.
-            outlet: Where replies go.
+            sender: Where replies go.
             take: Called when requests are there.
         """
         self.inbox = RequestInbox(mesh.flusher, mesh.create_future, 1)
@@ -62,7 +62,7 @@ class Inlet(Receiver[Message]):
         self._is_exclusive = is_exclusive
         super().__init__(mesh, Source(address=address, distribution_mode=mode), self.inbox)
         self.outlives_gaps = True  # whoever asks all servers does not wait for any of them
-        self.inbox.listener = partial(take, self.inbox, outlet)
+        self.inbox.listener = partial(take, self.inbox, sender)
 
     def attached(self, link: Link) -> None:
         """Gives the first credit."""

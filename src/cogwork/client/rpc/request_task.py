@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from cogwork.amqp.message import MessageId
     from cogwork.client.rpc.codec import Codec
     from cogwork.client.rpc.method import Method
-    from cogwork.client.rpc.outlet import Outlet
+    from cogwork.client.rpc.reply_sender import ReplySender
     from cogwork.client.rpc.service import Service
     from cogwork.dataplane.client.request_inbox import RequestInbox
 
-__all__ = ("LATE", "Work")
+__all__ = ("LATE", "RequestTask")
 
 UINT_MAX = 0xFFFFFFFF
 
@@ -49,7 +49,7 @@ BEATS = 3
 """Heartbeats within the longest silence that a caller takes: two may be late."""
 
 
-class Work:
+class RequestTask:
     """A request, from its arrival to its reply.
 
     Attributes:
@@ -58,9 +58,9 @@ class Work:
         context: What the method may know of the call.
         reply_to: Where replies go; None for a cast.
         number: What replies name.
-        outlet: Where replies leave.
+        sender: Where replies leave.
         key: Under what its reply is kept; None for nowhere.
-        task: What runs the method, if a task does.
+        runner: What runs the method, if a task does.
         is_over: Whether nothing is to be said any more.
         is_watched: Whether its deadline is kept.
         thread: Where its method runs, for as long as it does and cannot be stopped; None else.
@@ -89,9 +89,9 @@ class Work:
         "key",
         "method",
         "number",
-        "outlet",
         "reply_to",
-        "task",
+        "runner",
+        "sender",
         "thread",
         "wants_direct",
     )
@@ -100,7 +100,7 @@ class Work:
         self,
         service: Service,
         inbox: RequestInbox,
-        outlet: Outlet,
+        sender: ReplySender,
         request: Message,
         *,
         delivery_id: int | None,
@@ -116,7 +116,7 @@ class Work:
         Args:
             service: Whose it is.
             inbox: Where it came; settles it in the end.
-            outlet: Where replies leave.
+            sender: Where replies leave.
             request: The message.
             delivery_id: Its own; None where it came settled.
             deadline_s: When nobody waits for a reply any more, on the service's clock; None for
@@ -132,7 +132,7 @@ class Work:
         self.reply_to = reply_to
         self.number = number
         self.key: tuple[str, str] | None = None
-        self.task: asyncio.Future[Any] | None = None
+        self.runner: asyncio.Future[Any] | None = None
         self.thread: Future[None] | None = None
         self.is_over = False
         self.is_watched = False
@@ -142,7 +142,7 @@ class Work:
         self._link = inbox.link
         self._delivery_id = delivery_id
         self._began_s = 0.0
-        self.outlet = outlet
+        self.sender = sender
         self._codec = codec
         self._slot = 0
         self._beat_s = 0.0
@@ -194,7 +194,7 @@ class Work:
             return
         now_s = self._service.time()
         if self.deadline_s is not None and now_s >= self.deadline_s:
-            begun = self in self._service.works
+            begun = self in self._service.request_queue
             if begun:
                 self.method.pace.note_cut(now_s - self._began_s)
             self.refuse(CALL_EXPIRED, LATE, is_late=begun)
@@ -209,7 +209,7 @@ class Work:
         if self.reply_to is not None:
             reply.to = self.reply_to
             reply.correlation_id = self.number
-            self.outlet.send(reply)
+            self.sender.send(reply)
 
     def finish(self, result: object) -> None:
         """Replies with what the method returned."""
@@ -228,7 +228,7 @@ class Work:
             self.fail(unserialisable(result, self._carry, error))
 
     def _reply_of(self, result: object) -> Message:
-        demand_fitting(result, self.outlet.size_bytes_max(self.reply_to or ""))
+        demand_fitting(result, self.sender.size_bytes_max(self.reply_to or ""))
         return Message(self._codec.encode(result), content_type=self._codec.content_type)
 
     def _reply_with(self, result: object) -> None:
@@ -293,8 +293,8 @@ class Work:
                 self._send(refusal_reply(condition, description))
         self.end(None)
         self.context.cancel()
-        if self.task is not None:
-            self.task.cancel()
+        if self.runner is not None:
+            self.runner.cancel()
 
     def cancel(self) -> None:
         """The caller has left, or the service is being stopped."""
@@ -308,7 +308,7 @@ class Work:
         goes_on = reply is None and self.thread is not None and not self.thread.cancel()
         if self.key is not None and not goes_on:
             self._service.keep(self.key, reply)
-        self._service.works.ended(self)
+        self._service.request_queue.ended(self)
 
     def begin(self) -> None:
         """Its method is about to run. What has no reply is done with: its sender need not wait."""
@@ -348,7 +348,7 @@ class Work:
             await self._credit_waiter
         codec = self._codec
         try:
-            demand_fitting(value, self.outlet.size_bytes_max(self.reply_to or ""))
+            demand_fitting(value, self.sender.size_bytes_max(self.reply_to or ""))
             body = codec.encode(value)
             self._send(
                 Message(

@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from cogwork.client.publisher import Publisher
     from cogwork.dataplane.message.messages import Message
 
-__all__ = ("Outlet", "RoutedOutlet")
+__all__ = ("ReplySender", "RoutedReplySender")
 
 log = logging.getLogger("cogwork.client.rpc")
 
 
-class Outlet(Protocol):
+class ReplySender(Protocol):
     """Takes replies."""
 
     def send(self, reply: Message) -> None:
@@ -33,7 +33,7 @@ class Outlet(Protocol):
         """Returns how large a reply to an address may be; 0 where that is not known."""
 
 
-class RoutedOutlet:
+class RoutedReplySender:
     """Sends replies through the mesh, all on one link where the container has a relay.
 
     A reply to a caller that is gone goes nowhere: the relay drops it, and nothing is left behind.

@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cogwork.amqp.message import MessageId
-    from cogwork.client.rpc.outlet import Outlet
-    from cogwork.client.rpc.work import Work
+    from cogwork.client.rpc.reply_sender import ReplySender
+    from cogwork.client.rpc.request_task import RequestTask
 
-__all__ = ("Works",)
+__all__ = ("RequestQueue",)
 
 LEFT_MAX = 4_096
 """Of so many calls that are unknown it is remembered that they were cancelled, the latest ones."""
@@ -27,8 +27,8 @@ FULL_S = 0.25
 """So long a service counts as full after it had no room: the next request is on its way."""
 
 
-class Works:
-    """The works of one service, from their beginning or their wait for it to their end.
+class RequestQueue:
+    """The requests of one service, from their beginning or their wait for it to their end.
 
     Attributes:
         begin_s: How long beginning one takes: all of its method, where that does not wait.
@@ -38,7 +38,7 @@ class Works:
         self,
         concurrency: int,
         *,
-        begin: Callable[[Work], None],
+        begin: Callable[[RequestTask], None],
         ended: Callable[[], object],
         flush: Callable[[], object],
         loop: asyncio.AbstractEventLoop,
@@ -47,7 +47,7 @@ class Works:
 
         Args:
             concurrency: How many may run at once.
-            begin: Runs a work, which may end at once.
+            begin: Runs a request, which may end at once.
             ended: Called when one has ended.
             flush: Sends what was written; there is no other reply that the last one could leave
                 with.
@@ -64,16 +64,16 @@ class Works:
         self._begin = begin
         self._on_ended = ended
         self._flush = flush
-        self._known: dict[tuple[str | None, MessageId | None], Work] = {}
+        self._known: dict[tuple[str | None, MessageId | None], RequestTask] = {}
         self._left: OrderedDict[tuple[str | None, MessageId | None], None] = OrderedDict()
-        self._running: set[Work] = set()
-        self._backlog: deque[Work] = deque()
+        self._running: set[RequestTask] = set()
+        self._backlog: deque[RequestTask] = deque()
         self._is_idle = asyncio.Event()
         self._is_beginning = False
 
-    def __contains__(self, work: Work) -> bool:
+    def __contains__(self, task: RequestTask) -> bool:
         """Whether something is under work, and does not wait."""
-        return work in self._running
+        return task in self._running
 
     @property
     def running(self) -> int:
@@ -99,19 +99,19 @@ class Works:
         """Tells whether more is asked than can be done at once, or was a moment ago."""
         return self._is_full or bool(self._backlog) or now_s - self._full_s < FULL_S
 
-    def take(self, work: Work) -> None:
-        """Begins a work, or has it wait for its turn."""
+    def take(self, task: RequestTask) -> None:
+        """Begins a request, or has it wait for its turn."""
         if self._is_paused or self._backlog or len(self._running) >= self._concurrency:
-            self._backlog.append(work)
-            self.know(work)
+            self._backlog.append(task)
+            self.know(task)
         else:
-            self._start(work)
+            self._start(task)
 
-    def _start(self, work: Work) -> None:
-        """Begins a work, and leaves the next ones to a later turn of the loop where that is due."""
+    def _start(self, task: RequestTask) -> None:
+        """Begins a request; leaves the next ones to a later turn of the loop where that is due."""
         began_s = self._time()
-        self._running.add(work)
-        self._begin(work)
+        self._running.add(task)
+        self._begin(task)
         taken_s = self._time() - began_s
         self.begin_s += (taken_s - self.begin_s) / 8
         self._spent_s += taken_s
@@ -129,14 +129,14 @@ class Works:
         if self._backlog:
             self._begin_next()
 
-    def know(self, work: Work) -> None:
-        """Lets its caller cancel a work, and its deadline end it."""
-        if not work.is_watched:
-            work.watch(0.0, 0.0, 0)
-        if work.reply_to is not None:
-            self._known[work.reply_to, work.number] = work
+    def know(self, task: RequestTask) -> None:
+        """Lets its caller cancel a request, and its deadline end it."""
+        if not task.is_watched:
+            task.watch(0.0, 0.0, 0)
+        if task.reply_to is not None:
+            self._known[task.reply_to, task.number] = task
 
-    def find(self, reply_to: str | None, number: MessageId | None) -> Work | None:
+    def find(self, reply_to: str | None, number: MessageId | None) -> RequestTask | None:
         """Returns what is known of a call; None where it is over, or was never known."""
         return self._known.get((reply_to, number))
 
@@ -153,18 +153,18 @@ class Works:
         del self._left[reply_to, number]
         return True
 
-    def ended(self, work: Work) -> None:
-        """A work is done: lets the next one begin."""
-        if work.is_watched:
-            self._known.pop((work.reply_to, work.number), None)
-        if work in self._running:
-            self._running.discard(work)
+    def ended(self, task: RequestTask) -> None:
+        """A request is done: lets the next one begin."""
+        if task.is_watched:
+            self._known.pop((task.reply_to, task.number), None)
+        if task in self._running:
+            self._running.discard(task)
         else:
-            self._backlog.remove(work)
+            self._backlog.remove(task)
         if self._is_full:
             self._is_full = False
             self._full_s = self._time()
-        work.settle()
+        task.settle()
         if self._backlog and not self._is_beginning:
             self._begin_next()
         self._on_ended()
@@ -183,28 +183,28 @@ class Works:
 
     # -- ending early
 
-    def lost(self, outlet: Outlet) -> None:
+    def lost(self, sender: ReplySender) -> None:
         """A caller that came directly has gone: nobody waits for what it asked, without a key.
 
         With one it asks again through the mesh, and is to find what it has begun.
         """
         known = list(self._known.values())
-        for work in known:
-            if work.outlet is outlet and work.key is None:
-                work.cancel()
+        for task in known:
+            if task.sender is sender and task.key is None:
+                task.cancel()
 
     def hand_back(self) -> None:
         """Leaves what has not begun to other servers."""
         self._is_paused = True  # nothing else begins
-        for work in list(self._backlog):
-            work.hand_back()
+        for task in list(self._backlog):
+            task.hand_back()
 
     def cancel(self) -> list[asyncio.Future[Any]]:
         """Cancels everything; returns the tasks that have yet to come to their end."""
-        tasks = [work.task for work in self._running if work.task is not None]
+        tasks = [task.runner for task in self._running if task.runner is not None]
         self.hand_back()
-        for work in list(self._running):
-            work.cancel()
+        for task in list(self._running):
+            task.cancel()
         return tasks
 
     async def idle(self, timeout_s: float) -> None:
