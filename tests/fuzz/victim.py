@@ -127,7 +127,7 @@ class Victim(Hosted):
         for each in (connection, *beside):
             each.lose()
         self.core.flush()
-        self.mesh.arrivals._kept_out.clear()  # the next one is another
+        self.mesh.incoming_peers._kept_out.clear()  # the next one is another
         assert not self.container.faults, self.container.faults
 
     def _say(self, chunks: Iterable[bytes]) -> Connection:
@@ -177,8 +177,8 @@ class Victim(Hosted):
             for vhost in self.container.vhosts.values():
                 vhost.forget_idle(now_s)
         assert len(self.container.peers.connections) == len(self.peers)
-        assert not self.mesh.pairs
-        assert not self.mesh.arrivals._waiting
+        assert not self.mesh.peer_links
+        assert not self.mesh.incoming_peers._waiting
         assert self.core.held_bytes == 0
         assert self.core.held_deliveries == 0
         assert self.core.open_fanouts == 0

@@ -62,9 +62,9 @@ class Linked:
         mesh = self.containers[name].mesh
         for dialler in mesh.diallers:
             dialler.stop()
-        for pair in mesh.pairs:
-            pair.data.connection.on_lost(104)
-            pair.control.connection.on_lost(104)
+        for peer_link in mesh.peer_links:
+            peer_link.data.connection.on_lost(104)
+            peer_link.control.connection.on_lost(104)
 
     def join_again(self, name: str) -> None:
         """Has a container that was cut off dial the others again."""
@@ -112,15 +112,15 @@ class Linked:
 
     def _is_linked(self, name: str, neighbour: str | None) -> bool:
         """Tells whether a link is in use now: a next hop is known for some time after it."""
-        pairs = self.containers[name].mesh.pairs
-        return any(pair.peer == neighbour and pair.was_up for pair in pairs)
+        peer_links = self.containers[name].mesh.peer_links
+        return any(peer_link.peer == neighbour and peer_link.was_up for peer_link in peer_links)
 
     def data_frames(self, one: str, other: str) -> int:
         """Counts what has gone from a container to its neighbour but for the protocol."""
         return sum(
-            pair.data.connection.wire.frames_out
-            for pair in self.containers[one].mesh.pairs
-            if pair.peer == other
+            peer_link.data.connection.wire.frames_out
+            for peer_link in self.containers[one].mesh.peer_links
+            if peer_link.peer == other
         )
 
 

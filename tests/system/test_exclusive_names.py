@@ -120,7 +120,9 @@ async def test_claims_on_both_sides_of_a_cut_are_one_when_it_is_healed() -> None
             server = f"parted-{attempt}"
             mesh.cut_off("c")
             await eventually(
-                lambda: not any(pair.was_up for pair in mesh.containers["c"].mesh.pairs),
+                lambda: (
+                    not any(peer_link.was_up for peer_link in mesh.containers["c"].mesh.peer_links)
+                ),
                 "the link is cut",
             )
             async with first.service("names", server=server) as kept:

@@ -228,7 +228,7 @@ async def test_reply_addresses_cost_the_protocol_nothing() -> None:
                 assert reply.body == number
         assert sequences(mesh) == before
         reach = mesh.containers["c"].mesh.reaches[""]
-        assert len(reach.reply_ways._entries) == 1
+        assert len(reach.reply_routes._entries) == 1
 
 
 @story
@@ -241,7 +241,7 @@ async def test_reply_addresses_that_somebody_invents_cost_no_links() -> None:
             outcomes = await publisher.send_batch(cogwork.Message(1, to=each) for each in invented)
         assert {outcome.state for outcome in outcomes} == {cogwork.OutcomeState.RELEASED}
         service = mesh.containers["a"].mesh
-        assert set(service.reaches[""].reply_ways._entries) == {"b"}
+        assert set(service.reaches[""].reply_routes._entries) == {"b"}
         session = service.tunnels.to("b")
         assert session is not None
         assert len(session.links) == 1
@@ -312,7 +312,7 @@ async def test_a_named_sender_reaches_a_reply_address_and_learns_that_it_has_gon
 
 @story
 async def test_ways_that_nobody_uses_any_more_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cogwork.container.mesh.reply_ways.IDLE_S", 0.2)
+    monkeypatch.setattr("cogwork.container.mesh.reply_routes.IDLE_S", 0.2)
     monkeypatch.setattr("cogwork.container.vhost.virtual_host.IDLE_S", 0.2)
     async with linked("a-b") as mesh:
         client = await mesh.client("a")

@@ -318,15 +318,17 @@ async def test_all_that_a_consumer_has_is_named_after_a_break() -> None:
         await has_told(await mesh.client("a"))
         mesh.cut_off("b")
         mesh.join_again("b")
-        await eventually(lambda: bool(mesh.containers["a"].mesh.pairs), "they are linked again")
+        await eventually(
+            lambda: bool(mesh.containers["a"].mesh.peer_links), "they are linked again"
+        )
         async with asyncio.timeout(30):
             await items.accept(had)
             rest = await take(items, count - len(had))
             await items.accept(rest)
         assert sorted(numbers([*had, *rest])) == list(range(count))
-        (pair,) = mesh.containers["a"].mesh.pairs
+        (peer_link,) = mesh.containers["a"].mesh.peer_links
         await asyncio.sleep(0.5)
-        assert mesh.containers["a"].mesh.pairs == [pair]
+        assert mesh.containers["a"].mesh.peer_links == [peer_link]
 
 
 @pytest.mark.parametrize(
@@ -341,7 +343,7 @@ async def test_what_a_client_says_at_length_is_not_passed_on(said: str, rest_byt
     async with linked("a-b") as mesh:
         async with (await mesh.client("b")).publisher(QUEUE) as publisher:
             await publisher.send_batch(range(10))
-        (pair,) = mesh.containers["a"].mesh.pairs
+        (peer_link,) = mesh.containers["a"].mesh.peer_links
         url = mesh.containers["a"].endpoints[0]
         client = await mesh.enter(cogwork.connect(url, name="wordy"))
         items = Wordy(client, QUEUE, 50, source=source)
@@ -354,7 +356,7 @@ async def test_what_a_client_says_at_length_is_not_passed_on(said: str, rest_byt
         await mesh.enter(items)
         assert sorted(numbers(await take(items, 10))) == list(range(10))
         await asyncio.sleep(0.5)
-        assert mesh.containers["a"].mesh.pairs == [pair]
+        assert mesh.containers["a"].mesh.peer_links == [peer_link]
 
 
 class Wordy(cogwork.client.Consumer):
@@ -393,7 +395,7 @@ def recall_a_life(mesh: Linked, name: str) -> None:
     at = mesh.containers[name].mesh
     known = at.mesh.database.records[name].advertisement
     lie = Advertisement(origin=name, incarnation=known.incarnation + 1000, sequence=1)
-    at.run(at.mesh.on_message(at.pairs[0].number, encode(lie), time.monotonic()))
+    at.run(at.mesh.on_message(at.peer_links[0].number, encode(lie), time.monotonic()))
 
 
 @pytest.mark.parametrize("is_outbid", [False, True], ids=["one life", "a later life is known"])

@@ -382,7 +382,7 @@ async def test_a_stuck_subscriber_behind_a_link_costs_the_others_behind_it_nothi
     address: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("cogwork.container.mesh.reach.BACKLOG_BYTES_MAX", 50_000)
-    monkeypatch.setattr("cogwork.container.mesh.gate.WINDOW", 100)
+    monkeypatch.setattr("cogwork.container.mesh.tunnel_acceptor.WINDOW", 100)
     count = 1500
     async with linked("a-b", configuration=IMPATIENT) as mesh:
         stuck = await mesh.enter((await mesh.client("b")).subscribe("topic/flood", credit=1))

@@ -41,8 +41,8 @@ def _sweeps_are_frequent(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def carried(mesh: Linked, one: str, other: str) -> int:
     """Counts the messages that have gone over a link, in either direction."""
-    pairs = mesh.containers[one].mesh.pairs
-    return sum(sum(pair.data.carried) for pair in pairs if pair.peer == other)
+    peer_links = mesh.containers[one].mesh.peer_links
+    return sum(sum(peer_link.data.carried) for peer_link in peer_links if peer_link.peer == other)
 
 
 async def cut(mesh: Linked, one: str, other: str) -> None:
@@ -69,9 +69,9 @@ def direct(mesh: Linked) -> int:
 def neighbours_with_tunnels(mesh: Linked, name: str) -> list[str]:
     """Lists the neighbours by which a container's own tunnels go."""
     return [
-        pair.peer
-        for pair in mesh.containers[name].mesh.pairs
-        for session in pair.data.connection.sessions
+        peer_link.peer
+        for peer_link in mesh.containers[name].mesh.peer_links
+        for session in peer_link.data.connection.sessions
         if origin_of(session) is None
     ]
 
@@ -178,9 +178,9 @@ def set_cost(mesh: Linked, one: str, other: str, cost: int) -> None:
     """Gives a link another cost in both directions."""
     for name, peer in ((one, other), (other, one)):
         at = mesh.containers[name].mesh
-        for pair in at.pairs:
-            if pair.peer == peer:
-                at.run(at.mesh.set_cost(pair.number, cost, time.monotonic()))
+        for peer_link in at.peer_links:
+            if peer_link.peer == peer:
+                at.run(at.mesh.set_cost(peer_link.number, cost, time.monotonic()))
 
 
 async def send_in_bursts(stream: Stream, chance: Random, end_s: float) -> None:
@@ -315,7 +315,7 @@ async def test_another_container_at_a_links_url_is_found_though_the_first_one_is
             proxy.refuse(True)
             proxy.cut()
             await eventually(
-                lambda: [each.dialler for each in a.pairs] == [None], "by its own link"
+                lambda: [each.dialler for each in a.peer_links] == [None], "by its own link"
             )
             await asyncio.sleep(0.5)
             assert a.is_linked("b")

@@ -132,7 +132,7 @@ def test_a_link_to_itself_is_none(tmp_path: Path) -> None:
         within(30, lambda: [row["neighbour"] for row in links_of(own)] == ["friend"], "removed")
 
 
-def test_two_that_dial_each_other_keep_one_pair(tmp_path: Path) -> None:
+def test_two_that_dial_each_other_keep_one_link(tmp_path: Path) -> None:
     ports = free_ports(2)
     one = Member("one", ports[0], ports[1:], tmp_path / "one")
     other = Member("other", ports[1], ports[:1], tmp_path / "other")

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cogwork.container.mesh.connection import MeshConnection
-    from cogwork.container.mesh.pair import Pair
+    from cogwork.container.mesh.peer_link import PeerLink
     from cogwork.dataplane.link import Link as AmqpLink
     from cogwork.dataplane.session import SessionEndpoint
 
@@ -83,21 +83,21 @@ async def dial(mesh: Linked, name: str, kind: type[MeshConnection]) -> MeshConne
     ],
 )
 @story
-async def test_an_open_that_makes_no_pair_is_refused_with_the_reason(
+async def test_an_open_that_makes_no_link_is_refused_with_the_reason(
     kind: type[MeshConnection], says: str
 ) -> None:
     async with linked("a-b") as mesh:
         await mesh.start("stranger")
         with pytest.raises(ConnectionError, match=says):
             await dial(mesh, "a", kind)
-        assert mesh.containers["a"].mesh.arrivals._waiting == {}
+        assert mesh.containers["a"].mesh.incoming_peers._waiting == {}
         await mesh.stop("stranger")
         await is_well(mesh, "a", "b")
 
 
 @story
 async def test_a_data_connection_alone_is_closed_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cogwork.container.mesh.arrivals.WAIT_S", 0.3)
+    monkeypatch.setattr("cogwork.container.mesh.incoming_peers.WAIT_S", 0.3)
     async with linked("a-b") as mesh:
         await mesh.start("stranger")
         alone = await dial(mesh, "a", DataConnection)
@@ -106,7 +106,7 @@ async def test_a_data_connection_alone_is_closed_in_time(monkeypatch: pytest.Mon
             await dial(mesh, "a", DataConnection)
         assert not alone.connection.is_over
         await eventually(lambda: alone.connection.is_over, "it is closed")
-        assert mesh.containers["a"].mesh.arrivals._waiting == {}
+        assert mesh.containers["a"].mesh.incoming_peers._waiting == {}
         with pytest.raises(ConnectionError, match="the other connection of the pair is not here"):
             await dial(mesh, "a", ControlConnection)
 
@@ -118,8 +118,8 @@ async def with_stranger(mesh: Linked) -> None:
 
 
 def control_of(mesh: Linked) -> ControlConnection:
-    (pair,) = mesh.containers["stranger"].mesh.pairs
-    return pair.control
+    (peer_link,) = mesh.containers["stranger"].mesh.peer_links
+    return peer_link.control
 
 
 @pytest.mark.parametrize("offence", ["garbage", "no data section", "flood"])
@@ -128,10 +128,10 @@ async def test_who_breaks_the_rules_is_cut_off_and_taken_again_after_a_pause(
     offence: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    monkeypatch.setattr("cogwork.container.mesh.arrivals.KEPT_OUT_S", 1.0)
+    monkeypatch.setattr("cogwork.container.mesh.incoming_peers.KEPT_OUT_S", 1.0)
     async with linked("a-b") as mesh:
         await with_stranger(mesh)
-        arrivals = mesh.containers["a"].mesh.arrivals
+        incoming_peers = mesh.containers["a"].mesh.incoming_peers
         control = control_of(mesh)
         if offence == "garbage":
             control.send(b"\xff" * 40)
@@ -143,19 +143,22 @@ async def test_who_breaks_the_rules_is_cut_off_and_taken_again_after_a_pause(
                 for _ in range(200):
                     control.send(b"\x07" + b"x" * 60_000)
                 await asyncio.sleep(0)
-                if arrivals.is_kept_out("stranger"):
+                if incoming_peers.is_kept_out("stranger"):
                     break
         mesh.containers["stranger"].core.flush()
-        await eventually(lambda: arrivals.is_kept_out("stranger"), "it is cut off")
-        pairs = mesh.containers["a"].mesh.pairs
+        await eventually(lambda: incoming_peers.is_kept_out("stranger"), "it is cut off")
+        peer_links = mesh.containers["a"].mesh.peer_links
         await eventually(
-            lambda: all(pair.lost.is_set() for pair in pairs if pair.peer != "b"), "the link ends"
+            lambda: all(
+                peer_link.lost.is_set() for peer_link in peer_links if peer_link.peer != "b"
+            ),
+            "the link ends",
         )
         await eventually(
             lambda: (
                 "is not taken again for"
                 in str(next(iter(mesh.containers["stranger"].mesh.diallers)).problem)
-                or not arrivals.is_kept_out("stranger")
+                or not incoming_peers.is_kept_out("stranger")
             ),
             "it is told",
         )
@@ -197,7 +200,7 @@ def is_taken(session: SessionEndpoint) -> bool:
 
 def tunnel(mesh: Linked, **changes: object) -> SessionEndpoint:
     """Begins a session from the stranger, by way of `a`, to `b` unless changes say otherwise."""
-    (pair,) = mesh.containers["stranger"].mesh.pairs
+    (peer_link,) = mesh.containers["stranger"].mesh.peer_links
     says: dict[Symbol, object] = {
         FROM: "stranger",
         TO: "b",
@@ -211,14 +214,14 @@ def tunnel(mesh: Linked, **changes: object) -> SessionEndpoint:
             says.pop(key)
         else:
             says[key] = value
-    return pair.data.connection.begin_session(says)
+    return peer_link.data.connection.begin_session(says)
 
 
 async def refusal_of(mesh: Linked, begin: Callable[[], SessionEndpoint]) -> AmqpError:
     """Returns with what a session is ended."""
     ended: list[AmqpError | None] = []
-    (pair,) = mesh.containers["stranger"].mesh.pairs
-    pair.data.on_session_ended = lambda _, error: ended.append(error)  # type: ignore[method-assign,assignment]  # a stranger does as it likes
+    (peer_link,) = mesh.containers["stranger"].mesh.peer_links
+    peer_link.data.on_session_ended = lambda _, error: ended.append(error)  # type: ignore[method-assign,assignment]  # a stranger does as it likes
     begin()
     mesh.containers["stranger"].core.flush()
     await eventually(lambda: bool(ended), "it is ended")
@@ -394,10 +397,10 @@ async def test_links_outside_of_tunnels_are_refused() -> None:
         there = await mesh.enter((await mesh.client("stranger")).subscribe("topic/a"))
         await mesh.settle()
         await (await mesh.client("a")).publish("topic/a", 1)
-        (pair,) = mesh.containers["stranger"].mesh.pairs
+        (peer_link,) = mesh.containers["stranger"].mesh.peer_links
         session = next(
             each
-            for each in pair.data.connection.sessions
+            for each in peer_link.data.connection.sessions
             if each.remote is not None and each.remote.remote_channel is None
         )
         watch = attach(session, Role.SENDER, target=Target(address="topic/a"))
@@ -431,22 +434,22 @@ async def test_a_connection_that_breaks_early_is_no_refusal(
     async with linked("a-b") as mesh:
         await mesh.start("stranger")
         stranger = mesh.containers["stranger"].mesh
-        add_pair = stranger.add_pair
-        broken: list[Pair] = []
+        add_peer_link = stranger.add_peer_link
+        broken: list[PeerLink] = []
 
         def break_the_first(
             control: ControlConnection, data: DataConnection, dialler: LinkDialler | None
-        ) -> Pair:
-            pair = add_pair(control, data, dialler)
+        ) -> PeerLink:
+            peer_link = add_peer_link(control, data, dialler)
             if not broken:
-                broken.append(pair)
-                pair.control.connection.on_lost(104)
-            return pair
+                broken.append(peer_link)
+                peer_link.control.connection.on_lost(104)
+            return peer_link
 
-        stranger.add_pair = break_the_first  # type: ignore[method-assign]  # a stranger does as it likes
+        stranger.add_peer_link = break_the_first  # type: ignore[method-assign]  # a stranger does as it likes
         stranger.diallers.add(mesh.address("a"))
         await eventually(lambda: bool(broken), "it has dialled")
         assert not broken[0].was_up
-        await eventually(lambda: any(each.was_up for each in stranger.pairs), "it is linked")
+        await eventually(lambda: any(each.was_up for each in stranger.peer_links), "it is linked")
         assert not next(iter(stranger.diallers)).is_refused
         assert "refuses" not in caplog.text

@@ -129,4 +129,4 @@ async def test_linked_containers_carry_a_new_virtual_host_at_once() -> None:
                 await mesh.settle()
                 await here.publish("queue/y", 1)
                 assert (await anext(items)).body == 1
-        assert all(len(each.mesh.pairs) == 1 for each in mesh.containers.values())
+        assert all(len(each.mesh.peer_links) == 1 for each in mesh.containers.values())

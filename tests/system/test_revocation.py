@@ -215,7 +215,7 @@ async def test_a_link_of_a_user_that_is_no_container_any_more_is_closed() -> Non
             lambda: any("may not link" in (each.problem or "") for each in told),
             "south is told why",
         )
-        assert not there.pairs
+        assert not there.peer_links
         await bob.publish("queue/a", 1)
         reload(container, BOB, south)
         await eventually(lambda: there.is_linked("south"), "south is linked again")

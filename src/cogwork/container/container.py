@@ -470,7 +470,7 @@ class Container:
         self.peers.lose()
         self.mesh.stop()
         self.core.flush()
-        await _wait_while(lambda: self.mesh.pairs, FAREWELL_S)
+        await _wait_while(lambda: self.mesh.peer_links, FAREWELL_S)
         if self._timer is not None:
             self._timer.cancel()
         await self._virtual_hosts.close_streams()

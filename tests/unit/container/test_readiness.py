@@ -11,7 +11,7 @@ from cogwork.container.mesh.readiness import Readiness
 def mesh(*diallers: object) -> SimpleNamespace:
     neighbours = SimpleNamespace(digest=1, active={})
     return SimpleNamespace(
-        diallers=list(diallers), pairs=[], mesh=SimpleNamespace(neighbours=neighbours)
+        diallers=list(diallers), peer_links=[], mesh=SimpleNamespace(neighbours=neighbours)
     )
 
 
@@ -43,7 +43,7 @@ def test_it_waits_for_what_else_has_to_be_so() -> None:
 
 
 def test_it_waits_for_a_neighbours_knowledge_and_not_for_ever() -> None:
-    dialler = SimpleNamespace(has_failed=False, pair=None)
+    dialler = SimpleNamespace(has_failed=False, peer_link=None)
     service = mesh(dialler)
     made = readiness(service)
     made.start(0.0)
@@ -57,7 +57,7 @@ def test_it_waits_for_a_neighbours_knowledge_and_not_for_ever() -> None:
 
 
 def test_who_reaches_nobody_is_alone() -> None:
-    made = readiness(mesh(SimpleNamespace(has_failed=True, pair=None)))
+    made = readiness(mesh(SimpleNamespace(has_failed=True, peer_link=None)))
     made.start(0.0)
     made.look(0.1)
     assert made.is_reached

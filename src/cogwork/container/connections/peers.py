@@ -541,7 +541,7 @@ class Peers(ListeningSide):
             self._desk.permit_anew(connection, client)
         if self.mesh is not None:
             self.mesh.end_unwelcome(partial(self._why_unwelcome, revoked))
-            self.mesh.arrivals.owners.forget(self._access.is_container)
+            self.mesh.incoming_peers.owners.forget(self._access.is_container)
         self._core.flush()
 
     def is_logging_in(self, connection: Connection) -> bool:
@@ -658,7 +658,7 @@ class Peers(ListeningSide):
         """
         user = connection.identity
         why = self._access.why_not_container(user, container_id)
-        if why is None and not mesh.arrivals.owners.takes(container_id, user):
+        if why is None and not mesh.incoming_peers.owners.takes(container_id, user):
             why = f"container {container_id!r:.80} has linked as another user"
         if why is None and container_id in mesh.siblings - {self._container_id}:
             why = f"{container_id!r:.80} is a worker of this container"

@@ -3,7 +3,7 @@
 Theory of operation. For each container that wants something of a topic there is one link, to the
 null target, bound to its patterns like a subscriber. While it cannot be reached a `LostBranch`
 stands there, so that who publishes learns that not all got it; once it is given up its subscribers
-count as gone, and what they miss is noted for them (`missed`).
+count as gone, and what they miss is noted for them (`subscriber_gaps`).
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Set
 
     from cogwork.container.mesh.away import Away
-    from cogwork.container.mesh.missed import Missed
     from cogwork.container.mesh.reach import Reach
     from cogwork.container.mesh.service import MeshService
+    from cogwork.container.mesh.subscriber_gaps import SubscriberGaps
     from cogwork.container.vhost.virtual_host import VirtualHost
     from cogwork.dataplane.terminus import Terminus
 
@@ -31,11 +31,13 @@ __all__ = ("Branches", "topic_of")
 class Branches:
     """The branches of one virtual host's topics, by container."""
 
-    def __init__(self, mesh: MeshService, vhost: VirtualHost, reach: Reach, missed: Missed) -> None:
+    def __init__(
+        self, mesh: MeshService, vhost: VirtualHost, reach: Reach, gaps: SubscriberGaps
+    ) -> None:
         self._mesh = mesh
         self._vhost = vhost
         self._reach = reach
-        self._missed = missed
+        self._gaps = gaps
         self._by_container: dict[str, Branch] = {}
 
     def take(self, container: str, pattern: str) -> None:
@@ -53,8 +55,8 @@ class Branches:
         if branch is None or pattern not in branch.patterns:
             return False
         branch.patterns.discard(pattern)
-        missed = self._missed.take_back(container, pattern)
-        for outlet in (branch.outlet, missed):
+        gone = self._gaps.take_back(container, pattern)
+        for outlet in (branch.outlet, gone):
             if outlet is not None:
                 self._unbind(pattern, outlet)
         if not branch.patterns:
@@ -105,9 +107,9 @@ class Branches:
         if branch.is_given_up:
             branch.is_given_up = False
             for pattern in branch.patterns:
-                missed = self._missed.take_back(container, pattern)
-                if missed is not None:
-                    self._unbind(pattern, missed)
+                gone = self._gaps.take_back(container, pattern)
+                if gone is not None:
+                    self._unbind(pattern, gone)
         branch.way = self._reach.open(container, None, None)
         self._stand(branch, branch.lost if branch.way is None else branch.way.end)
 
@@ -127,7 +129,7 @@ class Branches:
         self._stand(branch, None)
         branch.is_given_up = True
         for pattern in branch.patterns:
-            self._bind(pattern, self._missed.give_up(container, pattern))
+            self._bind(pattern, self._gaps.give_up(container, pattern))
 
 
 def topic_of(vhost: VirtualHost, address: str) -> TopicNode | None:

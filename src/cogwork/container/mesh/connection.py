@@ -72,7 +72,7 @@ TRACE = b"cogwork container"
 
 
 class OtherContainerError(ConnectionError):
-    """Who was dialled shares its port with the one that has the pair's first connection."""
+    """Who was dialled shares its port with the one that has the peer link's first connection."""
 
 
 class PasswordWantedError(ConnectionError):
@@ -125,7 +125,7 @@ class MeshConnection(DiallingSide):
     Attributes:
         owner: The mesh.
         connection: The connection itself, from `dialled` or `adopt` on.
-        number: Of the pair, as the side that dialled counts.
+        number: Of the peer link, as the side that dialled counts.
         peer: The other container's id, once it opened.
         url: Where it was dialled; None for one that came.
         settings: What this side announces.
@@ -140,7 +140,7 @@ class MeshConnection(DiallingSide):
 
         Args:
             owner: The mesh.
-            number: Of the pair, as the side that dialled counts.
+            number: Of the peer link, as the side that dialled counts.
         """
         self.owner = owner
         self.number = number

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from cogwork.config.link_urls import LinkUrl
     from cogwork.config.settings import Link
     from cogwork.container.mesh.connection import MeshConnection
-    from cogwork.container.mesh.pair import Pair
+    from cogwork.container.mesh.peer_link import PeerLink
     from cogwork.container.mesh.service import MeshService
     from cogwork.sasl.verifier import Keys
 
@@ -59,7 +59,7 @@ class LinkDialler:
     Attributes:
         link: As configured.
         url: Where it leads.
-        pair: The connections, while they stand.
+        peer_link: The connections, while they stand.
         problem: Why they do not stand; None while they do.
         last_problem: Why they did not stand last.
         peer: The other container's id; empty until it has said it.
@@ -72,7 +72,7 @@ class LinkDialler:
         """Does not dial yet.
 
         Args:
-            mesh: Gets the pairs.
+            mesh: Gets the peer links.
             link: Where to, with its cost.
 
         Raises:
@@ -80,7 +80,7 @@ class LinkDialler:
         """
         self.link = link
         self.url = link_url(link)
-        self.pair: Pair | None = None
+        self.peer_link: PeerLink | None = None
         self.problem: str | None = "not dialled yet"
         self.last_problem = self.problem
         self.has_failed = False
@@ -121,7 +121,7 @@ class LinkDialler:
         self._task = asyncio.get_running_loop().create_task(self._keep())
 
     def stop(self) -> None:
-        """Dials no more; the pair stays as it is."""
+        """Dials no more; the link stays as it is."""
         if self._task is not None:
             self._task.cancel()
 
@@ -131,8 +131,8 @@ class LinkDialler:
             await self._while_linked()
             try:
                 async with asyncio.timeout(CONNECT_TIMEOUT_S):
-                    self.pair = await self._dial()
-                if self.pair is None:
+                    self.peer_link = await self._dial()
+                if self.peer_link is None:
                     continue
             except TimeoutError:
                 self._failed(f"no answer within {CONNECT_TIMEOUT_S:g} s")
@@ -140,9 +140,9 @@ class LinkDialler:
                 self._failed(reason_of(error))
             else:
                 self.problem = None
-                if await self._stood_well(self.pair):
+                if await self._stood_well(self.peer_link):
                     pause_s = PAUSE_S
-                self._lost(self.pair)
+                self._lost(self.peer_link)
             await asyncio.sleep(pause_s * (1 + random.random() / 2))  # no secret
             pause_s = min(2 * pause_s, PAUSE_MAX_S)
 
@@ -156,19 +156,19 @@ class LinkDialler:
             if time.monotonic() - self._dialled_s > LOOK_S:
                 return
             await asyncio.sleep(PAUSE_S)
-        while self.peer and self._mesh.arrivals.is_kept_out(self.peer):
+        while self.peer and self._mesh.incoming_peers.is_kept_out(self.peer):
             await asyncio.sleep(PAUSE_S)
 
-    async def _stood_well(self, pair: Pair) -> bool:
-        """Waits until the pair is lost; tells whether it was ever of use."""
-        await pair.lost.wait()
-        return pair.was_up
+    async def _stood_well(self, peer_link: PeerLink) -> bool:
+        """Waits until the link is lost; tells whether it was ever of use."""
+        await peer_link.lost.wait()
+        return peer_link.was_up
 
-    def _lost(self, pair: Pair) -> None:
-        self.pair = None
-        is_wanted = pair.was_up or pair.is_duplicate
-        self.is_refused = pair.why_lost is not None and not is_wanted
-        self._has_problem(pair.why_lost or "the connection was lost", is_new=pair.was_up)
+    def _lost(self, peer_link: PeerLink) -> None:
+        self.peer_link = None
+        is_wanted = peer_link.was_up or peer_link.is_duplicate
+        self.is_refused = peer_link.why_lost is not None and not is_wanted
+        self._has_problem(peer_link.why_lost or "the connection was lost", is_new=peer_link.was_up)
 
     def _failed(self, problem: str) -> None:
         if self.peer and self._mesh.is_linked(self.peer):
@@ -186,7 +186,7 @@ class LinkDialler:
             self.since_s = time.time()
         self.problem = self.last_problem = problem
 
-    async def _dial(self) -> Pair | None:
+    async def _dial(self) -> PeerLink | None:
         """Opens the data connection, then the one for control: with that the link is there.
 
         Returns None where it turns out that the other container has dialled already.
@@ -203,7 +203,7 @@ class LinkDialler:
         except BaseException:
             data.connection.lose()
             raise
-        return self._mesh.add_pair(control, data, self)
+        return self._mesh.add_peer_link(control, data, self)
 
     async def _open_control(self, number: int) -> ControlConnection:
         """Opens the second connection with the container that has the first: ports are shared."""

@@ -35,11 +35,11 @@ DUPLICATE_LINK: Final = Symbol("cogwork:duplicate-link")
 """The condition of a close: another link to the same container is kept."""
 
 OTHER_CONTAINER: Final = Symbol("cogwork:other-container")
-"""The condition of a close: the pair's first connection is not here. Containers that share a port
+"""The condition of a close: the link's first connection is not here. Containers that share a port
 are dialled by chance; the one that dials tries again until it meets the same one twice."""
 
 NUMBER: Final = Symbol("cogwork:number")
-"""In open: which pair of the dialler's the connection belongs to. In begin: which tunnel of the
+"""In open: which link of the dialler's the connection belongs to. In begin: which tunnel of the
 container's to that other one it is; a higher one takes the place of all before."""
 
 INCARNATION: Final = Symbol("cogwork:incarnation")

@@ -7,7 +7,7 @@ a link to each container with consumers, an outlet like a consumer's, at the cos
 addresses name their container and need no interest.
 
 A container that wants something and cannot be reached is lost, as who publishes learns; after
-`LOST_HOLD_S` its subscribers count as gone. They are told so if they were not (`missed`).
+`LOST_HOLD_S` its subscribers count as gone. They are told so if they were not (`subscriber_gaps`).
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from cogwork.container.mesh.claims import Claims
 from cogwork.container.mesh.disks import Disks
 from cogwork.container.mesh.elsewhere import Elsewhere
 from cogwork.container.mesh.lending import Lending
-from cogwork.container.mesh.missed import Missed
 from cogwork.container.mesh.names import MISSED, VHOST
 from cogwork.container.mesh.owners import Owners
 from cogwork.container.mesh.partitions import Partitions
-from cogwork.container.mesh.reply_ways import ReplyWays
+from cogwork.container.mesh.reply_routes import ReplyRoutes
+from cogwork.container.mesh.subscriber_gaps import SubscriberGaps
 from cogwork.container.vhost.reply_addresses import REPLY_PREFIX
 from cogwork.dataplane.addresses.entry import MULTICAST_CODE
 from cogwork.dataplane.addresses.lost_branch import LostBranch
@@ -64,8 +64,8 @@ class Reach:
         owners: Its replicated queues.
         disks: Which containers keep which of its queues on disk.
         claims: Which of its addresses receivers elsewhere have for themselves.
-        missed: What containers that were given up have not got.
-        reply_ways: To reply addresses of other containers.
+        gaps: What containers that were given up have not got.
+        reply_routes: To reply addresses of other containers.
     """
 
     def __init__(self, mesh: MeshService, vhost: VirtualHost) -> None:
@@ -93,9 +93,9 @@ class Reach:
             InterestKind.DISK: self.disks,
             InterestKind.CLAIM: self.claims,
         }
-        self.missed = Missed(mesh)
-        self._branches = Branches(mesh, vhost, self, self.missed)
-        self.reply_ways = ReplyWays(mesh, self)
+        self.gaps = SubscriberGaps(mesh)
+        self._branches = Branches(mesh, vhost, self, self.gaps)
+        self.reply_routes = ReplyRoutes(mesh, self)
 
     def start(self) -> None:
         """Has the virtual host ask here for what it does not have itself."""
@@ -151,7 +151,7 @@ class Reach:
         if keeper is not None:
             keeper.take_interest(container, interest)
             return
-        self.missed.know(container)
+        self.gaps.know(container)
         if topic_of(self.vhost, interest.address) is not None:
             self._branches.take(container, interest.address)
             return
@@ -166,7 +166,7 @@ class Reach:
             return
         is_known = container in self._mesh.mesh.database.records
         if interest.kind == InterestKind.TOPIC and not is_known:
-            self.missed.forget(container)
+            self.gaps.forget(container)
         if self._branches.lose(container, interest.address):
             return
         self._wanted.lose(container, interest)
@@ -209,7 +209,7 @@ class Reach:
     def entry_dropped(self, address: str) -> None:
         """Ends the links of an address that nobody uses here any more."""
         if self._topic_entries.pop(address, None) is None:
-            self.missed.take_back_all(address)
+            self.gaps.take_back_all(address)
         self._used.pop(address, None)
         self._gone.discard(address)
         for way in list(self._ways.pop(address, {}).values()):
@@ -228,7 +228,7 @@ class Reach:
 
     def _containers_for(self, address: str) -> set[str]:
         if address.startswith(REPLY_PREFIX):
-            container = self.reply_ways.container_for(address)
+            container = self.reply_routes.container_for(address)
             return set() if container is None or address in self._gone else {container}
         return set(self._wanted.at(address))
 
@@ -243,14 +243,14 @@ class Reach:
             self._part(ways.pop(container), entry)
         for container, way in ways.items():
             way.end.cost = self._mesh.cost_to(container)
-        for outlet in (self._lost, *self.missed.take_back_all(address)):
+        for outlet in (self._lost, *self.gaps.take_back_all(address)):
             entry.remove_outlet(outlet)
         lost = {each for each in wanted - ways.keys() if not self._extend(each, address, entry)}
         if entry.distribution != MULTICAST_CODE:
             entry.reconsider()
             return
         for container in lost & self._given_up:
-            entry.add_outlet(self.missed.give_up(container, address))
+            entry.add_outlet(self.gaps.give_up(container, address))
         if lost - self._given_up:
             entry.add_outlet(self._lost)
 
@@ -312,11 +312,11 @@ class Reach:
         end.backlog_bytes_max = BACKLOG_BYTES_MAX
         way = Away(opener or self, container, address, end, entry)
         properties: dict[Symbol, object] = {VHOST: self.vhost.name}
-        report = self.missed.report(container) if opener is None else None
+        report = self.gaps.report(container) if opener is None else None
         if report is not None:
             properties[MISSED] = report.said
-            way.on_attached = partial(self.missed.told, container, report)
-            self.missed.telling.add(container)
+            way.on_attached = partial(self.gaps.told, container, report)
+            self.gaps.telling.add(container)
         way.link = link
         link.context = way
         link.carry(end)
@@ -337,7 +337,7 @@ class Reach:
             way.entry.remove_outlet(way.end)
             self._reserve(way, way.entry)
         if way.on_attached is not None:
-            self.missed.telling.discard(way.container)
+            self.gaps.telling.discard(way.container)
         self._mesh.restoration.later()
 
     def _reserve(self, way: Away, entry: AddressEntry) -> None:
@@ -361,7 +361,7 @@ class Reach:
             self._reconcile(address)
         for address in list(self._topic_entries):
             self._expand_again(address)
-        for container in self.missed.untold():
+        for container in self.gaps.untold():
             self._tell(container)
         self.lending.restore()
         self.partitions.restore()
@@ -396,9 +396,9 @@ class Reach:
         """Gives up containers that have not been reached for long, and ways that nobody uses."""
         given_up = self._mesh.mesh.lost_for(LOST_HOLD_S, now_s)
         self._branches.sweep(given_up)
-        self.missed.sweep()
+        self.gaps.sweep()
         self.partitions.sweep()
-        self.reply_ways.sweep(now_s)
+        self.reply_routes.sweep(now_s)
         if given_up != self._given_up:
             self._given_up = given_up
             for address in list(self._used):

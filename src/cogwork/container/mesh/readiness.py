@@ -58,8 +58,8 @@ class Readiness:
         neighbours = self._mesh.mesh.neighbours
         if any(link.digest == neighbours.digest for link in neighbours.active.values()):
             return True
-        is_alone = all(each.has_failed and each.pair is None for each in self._mesh.diallers)
-        return is_alone and not self._mesh.pairs
+        is_alone = all(each.has_failed and each.peer_link is None for each in self._mesh.diallers)
+        return is_alone and not self._mesh.peer_links
 
     def holds_all(self) -> bool:
         """Tells whether all conditions hold, however late it is."""

@@ -2,7 +2,7 @@
 
 Theory of operation. `router.mesh.Mesh` decides: events go in, effects come out, and `_run` carries
 them out. What other containers want goes to the `Reach` of each virtual host, which opens links to
-them through `Tunnels`; what they attach here is taken by the `Gate`.
+them through `Tunnels`; what they attach here is taken by the `TunnelAcceptor`.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ import time
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import AmqpError, Condition
-from cogwork.container.mesh.arrivals import Arrivals
 from cogwork.container.mesh.datagrams import Datagrams
-from cogwork.container.mesh.diallers import Diallers
-from cogwork.container.mesh.gate import Gate
+from cogwork.container.mesh.incoming_peers import IncomingPeers
+from cogwork.container.mesh.link_manager import LinkManager
 from cogwork.container.mesh.names import DUPLICATE_LINK
-from cogwork.container.mesh.pair import Pair
+from cogwork.container.mesh.peer_link import PeerLink
 from cogwork.container.mesh.reach import Reach
 from cogwork.container.mesh.readiness import Readiness
 from cogwork.container.mesh.refusals import Refusals
 from cogwork.container.mesh.restoration import Restoration
+from cogwork.container.mesh.tunnel_acceptor import TunnelAcceptor
 from cogwork.container.mesh.tunnels import Tunnels
 from cogwork.container.security.revocation import login_ended
 from cogwork.replication.timer import Timer
@@ -85,7 +85,7 @@ class MeshService:
         reaches: What each virtual host can reach there, by its name.
         hosts: Where neighbours say that clients may be sent to, by their ids.
         diallers: The links that this container keeps.
-        arrivals: What others have dialled.
+        incoming_peers: What others have dialled.
         restoration: Opens again what was lost.
         readiness: Whether it is known what others want.
         on_neighbour_down: Called with a container to which no link is left.
@@ -125,11 +125,11 @@ class MeshService:
         self.datagrams = Datagrams(self)
         self.reaches = {name: Reach(self, vhost) for name, vhost in vhosts.items()}
         self.hosts: dict[str, tuple[str, ...]] = {}
-        self.arrivals = Arrivals(self)
-        self._gate = Gate(self, vhosts)
-        self.diallers = Diallers(self)
-        self._pairs: dict[int, Pair] = {}
-        self._by_connection: dict[MeshConnection, Pair] = {}
+        self.incoming_peers = IncomingPeers(self)
+        self._tunnel_acceptor = TunnelAcceptor(self, vhosts)
+        self.diallers = LinkManager(self)
+        self._peer_links: dict[int, PeerLink] = {}
+        self._by_connection: dict[MeshConnection, PeerLink] = {}
         self._number = 0
         self._timer = Timer(self._tick)
         self._ticked_s = 0.0
@@ -170,16 +170,16 @@ class MeshService:
     def remove_vhost(self, name: str) -> None:
         """Carries a virtual host no more."""
         self.reaches.pop(name, None)
-        self._gate.remove_vhost(name)
+        self._tunnel_acceptor.remove_vhost(name)
 
     def end_credit(self) -> bool:
         """Has other containers send nothing more to queues here; tells whether any could."""
-        return self._gate.end_credit()
+        return self._tunnel_acceptor.end_credit()
 
     @property
     def unanswered(self) -> int:
         """Counts what other containers have sent to queues here and had no answer to."""
-        return self._gate.unanswered
+        return self._tunnel_acceptor.unanswered
 
     def stop(self) -> None:
         """Says good-bye, behind all that is under way, and dials no more."""
@@ -190,8 +190,8 @@ class MeshService:
         error = AmqpError(
             condition=Condition.CONNECTION_FORCED, description=f"container {self.id} is stopping"
         )
-        for pair in list(self._pairs.values()):
-            pair.data.close(error)
+        for peer_link in list(self._peer_links.values()):
+            peer_link.data.close(error)
 
     def leave(self) -> None:
         """Lets nobody come this way any more; links stay for what is under way."""
@@ -200,9 +200,9 @@ class MeshService:
     # -- links
 
     @property
-    def pairs(self) -> list[Pair]:
+    def peer_links(self) -> list[PeerLink]:
         """The links that stand, whoever dialled."""
-        return list(self._pairs.values())
+        return list(self._peer_links.values())
 
     def adopt(self, connection: Connection, opened: Open) -> None:
         """Takes a connection that another container dialled.
@@ -210,27 +210,27 @@ class MeshService:
         Raises:
             ProtocolError: It does not say what it is for, or is not wanted.
         """
-        self.arrivals.adopt(connection, opened)
+        self.incoming_peers.adopt(connection, opened)
 
-    def add_pair(
+    def add_peer_link(
         self, control: ControlConnection, data: DataConnection, dialler: LinkDialler | None
-    ) -> Pair:
+    ) -> PeerLink:
         """Makes a link of two connections that stand."""
         self._number += 1
-        pair = Pair(self._number, control, data, dialler)
-        self._pairs[pair.number] = pair
-        self._by_connection[control] = self._by_connection[data] = pair
+        peer_link = PeerLink(self._number, control, data, dialler)
+        self._peer_links[peer_link.number] = peer_link
+        self._by_connection[control] = self._by_connection[data] = peer_link
         if data.connection.is_over or control.connection.is_over:
-            self._end_pair(pair, None)
-            return pair
+            self._end_peer_link(peer_link, None)
+            return peer_link
         cost = self._cost_of(dialler, control.peer)
         self.run(
             self.mesh.on_connected(
-                pair.number, time.monotonic(), is_dialled=dialler is not None, cost=cost
+                peer_link.number, time.monotonic(), is_dialled=dialler is not None, cost=cost
             )
         )
         self.core.flush()
-        return pair
+        return peer_link
 
     def _cost_of(self, dialler: LinkDialler | None, peer: str) -> int:
         """Returns what is configured for a link, also where the other side was first to dial."""
@@ -243,41 +243,41 @@ class MeshService:
             why_not: Tells why one is not, by either of its connections.
         """
         ended = 0
-        for pair in self.pairs:
-            if pair.dialler is not None or pair.why_lost is not None:
+        for peer_link in self.peer_links:
+            if peer_link.dialler is not None or peer_link.why_lost is not None:
                 continue
-            why = why_not(pair.data.connection) or why_not(pair.control.connection)
+            why = why_not(peer_link.data.connection) or why_not(peer_link.control.connection)
             if why is not None:
-                log.warning("link to container %s: closed, because %s", pair.peer, why)
-                pair.why_lost = why
-                for each in (pair.control, pair.data):
+                log.warning("link to container %s: closed, because %s", peer_link.peer, why)
+                peer_link.why_lost = why
+                for each in (peer_link.control, peer_link.data):
                     each.close(login_ended(why))
-                self._end_later(pair)
+                self._end_later(peer_link)
                 ended += 1
-        self.arrivals.end_unwelcome(why_not)
+        self.incoming_peers.end_unwelcome(why_not)
         return ended
 
     def is_linked(self, container: str) -> bool:
         """Tells whether a container is a neighbour at present."""
         return container in self.mesh.neighbours.active
 
-    def _end_pair(self, pair: Pair, why: str | None) -> None:
-        if self._pairs.pop(pair.number, None) is None:
+    def _end_peer_link(self, peer_link: PeerLink, why: str | None) -> None:
+        if self._peer_links.pop(peer_link.number, None) is None:
             return
-        pair.why_lost = pair.why_lost or why
-        del self._by_connection[pair.control], self._by_connection[pair.data]
-        for each in (pair.control, pair.data):
+        peer_link.why_lost = peer_link.why_lost or why
+        del self._by_connection[peer_link.control], self._by_connection[peer_link.data]
+        for each in (peer_link.control, peer_link.data):
             each.connection.lose()
-        pair.lost.set()
-        self.run(self.mesh.on_closed(pair.number, time.monotonic()))
+        peer_link.lost.set()
+        self.run(self.mesh.on_closed(peer_link.number, time.monotonic()))
 
     # -- what connections tell
 
     def on_message(self, connection: ControlConnection, data: bytes) -> None:
         """Takes a message of the protocol."""
-        pair = self._by_connection.get(connection)
-        if pair is not None:
-            self.run(self.mesh.on_message(pair.number, data, time.monotonic()))
+        peer_link = self._by_connection.get(connection)
+        if peer_link is not None:
+            self.run(self.mesh.on_message(peer_link.number, data, time.monotonic()))
 
     def on_datagram(self, connection: ControlConnection, data: memoryview) -> None:
         """Takes a datagram, for here or for further on."""
@@ -288,20 +288,20 @@ class MeshService:
 
     def on_lost(self, connection: MeshConnection, error: AmqpError | None) -> None:
         """Ends the link that a connection belongs to."""
-        pair = self._by_connection.get(connection)
-        if pair is not None:
-            self._on_pair_lost(pair, error if connection.connection.was_closed else None)
+        peer_link = self._by_connection.get(connection)
+        if peer_link is not None:
+            self._on_peer_link_lost(peer_link, error if connection.connection.was_closed else None)
             return
-        self.arrivals.forget(connection)
+        self.incoming_peers.forget(connection)
 
-    def _on_pair_lost(self, pair: Pair, error: AmqpError | None) -> None:
+    def _on_peer_link_lost(self, peer_link: PeerLink, error: AmqpError | None) -> None:
         """Ends a link, and logs why the other container did not want it, where that says so."""
         why = None if error is None else error.description
-        pair.is_duplicate |= error is not None and error.condition == DUPLICATE_LINK
-        is_wanted = pair.was_up or pair.is_duplicate or pair.why_lost is not None
+        peer_link.is_duplicate |= error is not None and error.condition == DUPLICATE_LINK
+        is_wanted = peer_link.was_up or peer_link.is_duplicate or peer_link.why_lost is not None
         if why is not None and not is_wanted:
-            self._refusals.tell(pair.peer, why)
-        self._end_pair(pair, why)
+            self._refusals.tell(peer_link.peer, why)
+        self._end_peer_link(peer_link, why)
 
     def on_begin(self, connection: Connection, channel: int, begin: Begin) -> bool:
         """Passes a tunnel on."""
@@ -309,7 +309,7 @@ class MeshService:
 
     def on_attach(self, link: AmqpLink, attach: Attach) -> None:
         """Takes a link that another container attaches."""
-        self._gate.take(link, attach)
+        self._tunnel_acceptor.take(link, attach)
 
     def on_fault(self, connection: MeshConnection, error: BaseException) -> None:
         """Logs a fault of ours."""
@@ -326,9 +326,9 @@ class MeshService:
     def _run_one(self, effect: Effect) -> None:
         match effect:
             case Send():
-                pair = self._pairs.get(effect.link)
-                if pair is not None:
-                    pair.control.send(effect.data)
+                peer_link = self._peer_links.get(effect.link)
+                if peer_link is not None:
+                    peer_link.control.send(effect.data)
             case Close():
                 self._close(effect)
             case PathsChanged():
@@ -343,7 +343,7 @@ class MeshService:
     def _take_neighbour(self, effect: NeighbourUp | NeighbourDown | Hosts) -> None:
         match effect:
             case NeighbourUp():
-                self._pairs[effect.link].was_up = True
+                self._peer_links[effect.link].was_up = True
                 self._refusals.forget(effect.neighbour)
                 log.info("linked with container %s", effect.neighbour)
             case NeighbourDown():
@@ -354,22 +354,22 @@ class MeshService:
                 self.hosts[effect.neighbour] = effect.hosts
 
     def _close(self, effect: Close) -> None:
-        pair = self._pairs.get(effect.link)
-        if pair is None:
+        peer_link = self._peer_links.get(effect.link)
+        if peer_link is None:
             return
-        pair.why_lost = effect.description
-        pair.is_duplicate = effect.reason is Reason.DUPLICATE_LINK
+        peer_link.why_lost = effect.description
+        peer_link.is_duplicate = effect.reason is Reason.DUPLICATE_LINK
         if effect.reason in _OFFENCES:
-            self.arrivals.keep_out(pair.peer, effect.description)
-        condition = DUPLICATE_LINK if pair.is_duplicate else Condition.CONNECTION_FORCED
+            self.incoming_peers.keep_out(peer_link.peer, effect.description)
+        condition = DUPLICATE_LINK if peer_link.is_duplicate else Condition.CONNECTION_FORCED
         error = AmqpError(condition=condition, description=effect.description)
-        pair.control.close(error)
-        pair.data.close(error)
+        peer_link.control.close(error)
+        peer_link.data.close(error)
         # The other side may be dead: it is not waited for.
-        self._end_later(pair)
+        self._end_later(peer_link)
 
-    def _end_later(self, pair: Pair) -> None:
-        asyncio.get_running_loop().call_soon(self._end_pair, pair, None)
+    def _end_later(self, peer_link: PeerLink) -> None:
+        asyncio.get_running_loop().call_soon(self._end_peer_link, peer_link, None)
 
     def _take_interests(self, change: InterestChanged) -> None:
         for interest in change.removed.values():
@@ -390,11 +390,11 @@ class MeshService:
     def _tick(self) -> None:
         now_s = time.monotonic()
         if now_s - self._timer.due_s < self.silence_s / 4:  # who stood still has not listened
-            for pair in self.pairs:
-                pair.data.connection.tick(now_s)
-        for pair in self.pairs:
-            if pair.control.connection.wire.last_received_s > self._ticked_s:
-                self.mesh.on_octets(pair.number, now_s)
+            for peer_link in self.peer_links:
+                peer_link.data.connection.tick(now_s)
+        for peer_link in self.peer_links:
+            if peer_link.control.connection.wire.last_received_s > self._ticked_s:
+                self.mesh.on_octets(peer_link.number, now_s)
         self._ticked_s = now_s
         self.run(self.mesh.tick(now_s))
         self.readiness.look(now_s)
@@ -402,8 +402,8 @@ class MeshService:
             reach.tick(now_s)
         if now_s - self._swept_s >= SWEEP_S:
             self._swept_s = now_s
-            self.arrivals.sweep(now_s)
-            self._gate.sweep()
+            self.incoming_peers.sweep(now_s)
+            self._tunnel_acceptor.sweep()
             for reach in self.reaches.values():
                 reach.sweep(now_s)
             if self.tunnels.sweep():
@@ -414,20 +414,20 @@ class MeshService:
 
     def way_to(self, container: str) -> Connection | None:
         """Returns the data connection to the next hop; None where there is no way."""
-        pair = self._pair_towards(container)
-        if pair is None or not pair.data.connection.is_open:
+        peer_link = self._peer_link_towards(container)
+        if peer_link is None or not peer_link.data.connection.is_open:
             return None
-        return pair.data.connection
+        return peer_link.data.connection
 
     def control_to(self, container: str) -> ControlConnection | None:
         """Returns the control connection to the next hop; None where there is no way."""
-        pair = self._pair_towards(container)
-        return None if pair is None else pair.control
+        peer_link = self._peer_link_towards(container)
+        return None if peer_link is None else peer_link.control
 
-    def _pair_towards(self, container: str) -> Pair | None:
+    def _peer_link_towards(self, container: str) -> PeerLink | None:
         next_hop = self.mesh.next_hop(container)
         link = None if next_hop is None else self.mesh.neighbours.active.get(next_hop)
-        return None if link is None else self._pairs.get(link.number)
+        return None if link is None else self._peer_links.get(link.number)
 
     def cost_to(self, container: str) -> int:
         """Returns the cost of the way to a container; at least 1."""
@@ -436,8 +436,8 @@ class MeshService:
 
     def data_connections(self) -> Iterator[Connection]:
         """Yields the connections on which tunnels run."""
-        for pair in list(self._pairs.values()):
-            yield pair.data.connection
+        for peer_link in list(self._peer_links.values()):
+            yield peer_link.data.connection
 
     def subscribe(self, virtual_host: str, pattern: str) -> None:
         """Tells the others of one more subscription."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cogwork.container.connections.clients import ClientContext
     from cogwork.container.container import Container
     from cogwork.container.mesh.dialler import LinkDialler
-    from cogwork.container.mesh.pair import Pair
+    from cogwork.container.mesh.peer_link import PeerLink
     from cogwork.container.mesh.service import MeshService
 
 __all__ = ("View",)
@@ -41,7 +41,11 @@ class View:
         """Lists the links that are kept from here, and those that came in."""
         service = self._service()
         out = [self._dialled(dialler) for dialler in service.diallers]
-        return out + [self._standing(pair) for pair in service.pairs if pair.dialler is None]
+        return out + [
+            self._standing(peer_link)
+            for peer_link in service.peer_links
+            if peer_link.dialler is None
+        ]
 
     def add_link(self, url: str, cost: int) -> None:
         """Dials another container; see `MeshView`."""
@@ -78,8 +82,8 @@ class View:
         return {**known, "leaving": None if leaving is None else leaving.facts}
 
     def _dialled(self, dialler: LinkDialler) -> LinkRow:
-        if dialler.pair is not None:
-            return self._standing(dialler.pair)
+        if dialler.peer_link is not None:
+            return self._standing(dialler.peer_link)
         if self._service().is_linked(dialler.peer):
             return self._standing_by(dialler)
         return LinkRow(
@@ -104,19 +108,19 @@ class View:
             since_s=dialler.since_s,
         )
 
-    def _standing(self, pair: Pair) -> LinkRow:
-        link = self._service().mesh.neighbours.links.get(pair.number)
+    def _standing(self, peer_link: PeerLink) -> LinkRow:
+        link = self._service().mesh.neighbours.links.get(peer_link.number)
         is_up = link is not None and link.state is State.TWO_WAY
-        control, data = pair.control.connection.wire, pair.data.connection.wire
-        messages_in, messages_out = pair.data.carried
+        control, data = peer_link.control.connection.wire, peer_link.data.connection.wire
+        messages_in, messages_out = peer_link.data.carried
         return LinkRow(
-            url=_url_of(pair),
-            direction="in" if pair.dialler is None else "out",
+            url=_url_of(peer_link),
+            direction="in" if peer_link.dialler is None else "out",
             state="up" if is_up else "connecting",
-            neighbour=pair.peer or None,
+            neighbour=peer_link.peer or None,
             cost=0 if link is None else link.effective_cost,
-            since_s=pair.since_s,
-            error=pair.why_lost,
+            since_s=peer_link.since_s,
+            error=peer_link.why_lost,
             bytes_in=control.bytes_in + data.bytes_in,
             bytes_out=control.bytes_out + data.bytes_out,
             control_bytes_in=control.bytes_in,
@@ -126,10 +130,10 @@ class View:
         )
 
 
-def _url_of(pair: Pair) -> str:
-    if pair.dialler is not None:
-        return str(pair.dialler.url)
-    client = cast("ClientContext", pair.control.connection.context)
+def _url_of(peer_link: PeerLink) -> str:
+    if peer_link.dialler is not None:
+        return str(peer_link.dialler.url)
+    client = cast("ClientContext", peer_link.control.connection.context)
     if client.listen.scheme == "unix":
-        return f"{client.listen.scheme}://{client.listen.endpoint}#{pair.peer}"
+        return f"{client.listen.scheme}://{client.listen.endpoint}#{peer_link.peer}"
     return f"{client.listen.scheme}://{peer_of(client)}"

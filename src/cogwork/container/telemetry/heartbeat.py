@@ -93,8 +93,8 @@ class Heartbeat:
     def _look(self, now_s: float) -> None:
         container = self._container
         connections = [*container.peers.connections]
-        for pair in container.mesh.pairs:
-            connections += (pair.control.connection, pair.data.connection)
+        for peer_link in container.mesh.peer_links:
+            connections += (peer_link.control.connection, peer_link.data.connection)
         self._traffic.look(container.vhosts, container.mesh, iter(connections), now_s)
 
     # -- the record

@@ -356,7 +356,7 @@ class VirtualHost:
             name, rule = self.rule_of(address.decode())
             if self.reach is not None:
                 if name.startswith(REPLY_PREFIX):
-                    return self.reach.reply_ways.entry_of(name)
+                    return self.reach.reply_routes.entry_of(name)
                 if rule.kind == "direct" and self.reach.is_wanted(name):
                     return self._used(name, self.entry_of(name))
             is_anycast = rule.kind == "direct" and rule.distribution is not Distribution.MULTICAST
@@ -395,7 +395,7 @@ class VirtualHost:
         name = _normalized(address)
         if name.encode() in self.space.entries:
             return
-        if self.reach is None or not self.reach.reply_ways.may_lead_to(name):
+        if self.reach is None or not self.reach.reply_routes.may_lead_to(name):
             text = f"{name!r:.200}: there is no such reply address, or none any more"
             raise Refused(text, Condition.NOT_FOUND)
 

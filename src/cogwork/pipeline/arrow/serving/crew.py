@@ -141,7 +141,7 @@ class Crew:
     def _counts(self) -> tuple[int, int, int]:
         """Returns how many frames and connections the container has taken, and its links."""
         container = self._container
-        return container.core.frames_in, container.peers.accepted, len(container.mesh.pairs)
+        return container.core.frames_in, container.peers.accepted, len(container.mesh.peer_links)
 
     def _offer(self) -> None:
         """Tells clients where readers are, once there is one."""

@@ -16,9 +16,9 @@ from cogwork.amqp.performatives import Attach, Role, SenderSettleMode
 from cogwork.amqp.terminus import Source, Target
 from cogwork.container.connections.node_shares import FROM_AFAR
 from cogwork.container.mesh.lender import Lender
-from cogwork.container.mesh.missed import let_go, read_missed
 from cogwork.container.mesh.move_intake import MoveIntake
 from cogwork.container.mesh.names import BORROWER, MISSED, MOVE, VHOST
+from cogwork.container.mesh.subscriber_gaps import detach_stale_subscribers, read_gaps
 from cogwork.container.mesh.tunnels import origin_of
 from cogwork.container.vhost.filters import read_filters
 from cogwork.container.vhost.unroutable import answer_from_elsewhere
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
     from cogwork.container.vhost.virtual_host import VirtualHost
     from cogwork.dataplane.link import Link
 
-__all__ = ("Gate",)
+__all__ = ("TunnelAcceptor",)
 
 WINDOW = 10_000
 """Deliveries of one address on their way between two containers."""
 
 
-class Gate:
+class TunnelAcceptor:
     """Decides over attaches of other containers."""
 
     def __init__(self, mesh: MeshService, vhosts: Mapping[str, VirtualHost]) -> None:
@@ -68,7 +68,7 @@ class Gate:
             vhost = self._vhosts.get(str((attach.properties or {}).get(VHOST, "")))
             if vhost is None:
                 raise Refused("a virtual host that is not served here", Condition.NOT_FOUND)
-            self._let_go(link, attach, vhost)
+            self._detach_stale(link, attach, vhost)
             if attach.role is Role.SENDER:
                 self._take_sender(link, attach, vhost)
             else:
@@ -129,15 +129,15 @@ class Gate:
         if is_kept and name not in vhost.nodes and not self._mesh.readiness.holds_all():
             raise Refused(f"{name!r} is not known here yet", Condition.NOT_FOUND)
 
-    def _let_go(self, link: Link, attach: Attach, vhost: VirtualHost) -> None:
+    def _detach_stale(self, link: Link, attach: Attach, vhost: VirtualHost) -> None:
         """Detaches subscribers that have missed something, once this attach is dealt with."""
-        missed = read_missed((attach.properties or {}).get(MISSED))
+        missed = read_gaps((attach.properties or {}).get(MISSED))
         if missed:
             origin = str(origin_of(link.session))
-            asyncio.get_running_loop().call_soon(self._let_go_now, vhost, origin, missed)
+            asyncio.get_running_loop().call_soon(self._detach_stale_now, vhost, origin, missed)
 
-    def _let_go_now(self, vhost: VirtualHost, origin: str, missed: dict[str, float]) -> None:
-        let_go(vhost, origin, missed)
+    def _detach_stale_now(self, vhost: VirtualHost, origin: str, missed: dict[str, float]) -> None:
+        detach_stale_subscribers(vhost, origin, missed)
         self._mesh.core.flush()
 
     def _take_sender(self, link: Link, attach: Attach, vhost: VirtualHost) -> None:

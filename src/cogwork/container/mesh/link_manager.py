@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     from cogwork.container.mesh.service import MeshService
     from cogwork.io.places import Places
 
-__all__ = ("Diallers",)
+__all__ = ("LinkManager",)
 
 log = logging.getLogger("cogwork")
 
 
-class Diallers:
+class LinkManager:
     """Those who dial them, one for each place."""
 
     def __init__(self, mesh: MeshService) -> None:
         """Dials nobody yet.
 
         Args:
-            mesh: Gets the pairs.
+            mesh: Gets the peer links.
         """
         self._mesh = mesh
         self._by_endpoint: dict[str, LinkDialler] = {}
@@ -125,8 +125,8 @@ class Diallers:
     def _end(self, endpoint: str) -> None:
         dialler = self._by_endpoint.pop(endpoint)
         dialler.stop()
-        if dialler.pair is not None:
-            dialler.pair.control.close(None)
+        if dialler.peer_link is not None:
+            dialler.peer_link.control.close(None)
 
     def stop(self) -> None:
         """Dials no more; links that stand are left alone."""
@@ -134,7 +134,7 @@ class Diallers:
             dialler.stop()
 
     def next_number(self) -> int:
-        """Returns a number that no pair dialled here has had."""
+        """Returns a number that no link dialled here has had."""
         self._number += 1
         return self._number
 

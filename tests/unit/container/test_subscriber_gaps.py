@@ -10,8 +10,8 @@ import pytest
 from hosted import Hosted
 from wires import Broker, Peer
 
-from cogwork.container.mesh import missed
-from cogwork.container.mesh.missed import Missed, read_missed
+from cogwork.container.mesh import subscriber_gaps
+from cogwork.container.mesh.subscriber_gaps import SubscriberGaps, read_gaps
 from cogwork.nodes.topic import TopicNode
 
 if TYPE_CHECKING:
@@ -44,13 +44,15 @@ def mesh(broker: Broker) -> Mesh:
 
 
 @pytest.fixture
-def notes(mesh: Mesh) -> Missed:
-    found = Missed(mesh)  # type: ignore[arg-type]  # it needs no more
+def notes(mesh: Mesh) -> SubscriberGaps:
+    found = SubscriberGaps(mesh)  # type: ignore[arg-type]  # it needs no more
     found.know("b")
     return found
 
 
-def miss(broker: Broker, notes: Missed, publisher: Publisher, address: str, count: int = 1) -> None:
+def miss(
+    broker: Broker, notes: SubscriberGaps, publisher: Publisher, address: str, count: int = 1
+) -> None:
     """Has a container given up, some messages go by, and takes it back."""
     outlet = notes.give_up("b", address)
     broker.entry("all/a").add_outlet(outlet)
@@ -66,7 +68,7 @@ def publisher(broker: Broker) -> Publisher:
 
 
 def test_only_what_went_by_is_told_and_once(
-    broker: Broker, notes: Missed, publisher: Publisher
+    broker: Broker, notes: SubscriberGaps, publisher: Publisher
 ) -> None:
     miss(broker, notes, publisher, "topic/quiet", 0)
     assert notes.report("b") is None
@@ -85,7 +87,7 @@ def test_only_what_went_by_is_told_and_once(
 
 
 def test_what_is_missed_after_a_report_is_in_the_next_one(
-    broker: Broker, notes: Missed, publisher: Publisher
+    broker: Broker, notes: SubscriberGaps, publisher: Publisher
 ) -> None:
     miss(broker, notes, publisher, "topic/a")
     report = notes.report("b")
@@ -100,7 +102,7 @@ def test_what_is_missed_after_a_report_is_in_the_next_one(
 
 
 def test_another_life_has_missed_nothing(
-    broker: Broker, mesh: Mesh, notes: Missed, publisher: Publisher
+    broker: Broker, mesh: Mesh, notes: SubscriberGaps, publisher: Publisher
 ) -> None:
     miss(broker, notes, publisher, "topic/a")
     mesh.lives["b"] = 8
@@ -110,7 +112,7 @@ def test_another_life_has_missed_nothing(
 
 
 def test_who_was_forgotten_has_missed_everything_until_it_is_known_again(
-    mesh: Mesh, notes: Missed
+    mesh: Mesh, notes: SubscriberGaps
 ) -> None:
     del mesh.lives["b"]
     notes.forget("b")
@@ -125,7 +127,7 @@ def test_who_was_forgotten_has_missed_everything_until_it_is_known_again(
 
 
 def test_what_does_not_fit_into_an_attach_is_everything(
-    broker: Broker, notes: Missed, publisher: Publisher
+    broker: Broker, notes: SubscriberGaps, publisher: Publisher
 ) -> None:
     for number in range(5):
         miss(broker, notes, publisher, f"topic/{number}" + "x" * 2000)
@@ -135,9 +137,9 @@ def test_what_does_not_fit_into_an_attach_is_everything(
 
 
 def test_the_notes_are_bounded(
-    broker: Broker, mesh: Mesh, notes: Missed, monkeypatch: pytest.MonkeyPatch
+    broker: Broker, mesh: Mesh, notes: SubscriberGaps, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(missed, "NOTES_MAX", 3)
+    monkeypatch.setattr(subscriber_gaps, "NOTES_MAX", 3)
     for name in "bcdef":
         mesh.lives[name] = 1
         notes.know(name)
@@ -148,11 +150,11 @@ def test_the_notes_are_bounded(
 
 @pytest.mark.parametrize("said", [None, 5, [], {"topic/a": "soon"}, {"topic/a": -1}])
 def test_nonsense_is_nothing(said: object) -> None:
-    assert read_missed(said) == {}
+    assert read_gaps(said) == {}
 
 
 def test_a_report_is_read_in_seconds() -> None:
-    assert read_missed({"topic/a": 1500, "": 0}) == {"topic/a": 1.5, "": 0.0}
+    assert read_gaps({"topic/a": 1500, "": 0}) == {"topic/a": 1.5, "": 0.0}
 
 
 def test_each_subscriber_is_looked_at_once_however_much_was_missed(
@@ -172,15 +174,17 @@ def test_each_subscriber_is_looked_at_once_however_much_was_missed(
 
     monkeypatch.setattr(TopicNode, "patterns_of", counted)
     said = {f"topic/lost.{number}": 0.0 for number in range(20)}
-    missed.let_go(vhost, "b", said | {"broadcast/a": 0.0, "topic/nobody": 0.0})
+    subscriber_gaps.detach_stale_subscribers(
+        vhost, "b", said | {"broadcast/a": 0.0, "topic/nobody": 0.0}
+    )
     hosted.settle_down()
     assert all(each.detached is not None for each in (*lost, direct))
     assert all(each.detached is None for each in kept)
     assert len(looks) <= 40
-    missed.let_go(vhost, "b", {"": 3600.0, "topic/kept.1": 0.0})
+    subscriber_gaps.detach_stale_subscribers(vhost, "b", {"": 3600.0, "topic/kept.1": 0.0})
     hosted.settle_down()
     assert [each.detached is not None for each in kept] == [number == 1 for number in range(20)]
-    missed.let_go(vhost, "b", {"": 0.0, "topic/kept.2": 3600.0})
+    subscriber_gaps.detach_stale_subscribers(vhost, "b", {"": 0.0, "topic/kept.2": 3600.0})
     hosted.settle_down()
     assert all(each.detached is not None for each in kept)
 

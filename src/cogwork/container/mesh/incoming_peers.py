@@ -1,4 +1,4 @@
-"""Connections that other containers dialled, until they make a pair."""
+"""Connections that other containers dialled, until they make a peer link."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cogwork.container.mesh.service import MeshService
     from cogwork.dataplane.connection import Connection
 
-__all__ = ("Arrivals",)
+__all__ = ("IncomingPeers",)
 
 WAIT_S = 5.0
 """The connection for control follows that for data at once, or never."""
@@ -35,7 +35,7 @@ KEPT_OUT_S = 10.0
 Key = tuple[str, int, int]
 
 
-class Arrivals:
+class IncomingPeers:
     """Takes what others dialled; a data connection waits here for the one for control.
 
     Attributes:
@@ -67,7 +67,7 @@ class Arrivals:
         elif properties.get(MESH) == CONTROL and key in self._waiting:
             control = ControlConnection(self._mesh, number)
             control.adopt(connection, opened)
-            self._mesh.add_pair(control, self._waiting.pop(key)[0], None)
+            self._mesh.add_peer_link(control, self._waiting.pop(key)[0], None)
         elif properties.get(MESH) == CONTROL:
             raise ProtocolError(OTHER_CONTAINER, "the other connection of the pair is not here")
         else:

@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from cogwork.container.mesh.data_connection import DataConnection
     from cogwork.container.mesh.dialler import LinkDialler
 
-__all__ = ("Pair",)
+__all__ = ("PeerLink",)
 
 
 @dataclass(slots=True, eq=False)
-class Pair:
+class PeerLink:
     """A link: one connection for what neighbours tell each other, one for everything else.
 
     Attributes:

@@ -3,9 +3,9 @@
 Theory of operation. A container that cannot be reached is waited for, and then given up: from then
 on publishers are told `accepted` though its subscribers get nothing. Some of these may still be
 there, in a part of the mesh that was cut off. So whoever gives a container up notes for which of
-its patterns and addresses something went by (`Missed`), and says so with the next link that it
-attaches there. The other container then detaches the subscribers that have missed something
-(`let_go`): nobody stays who lacks what was accepted.
+its patterns and addresses something went by (`SubscriberGaps`), and says so with the next link that
+it attaches there. The other container then detaches the subscribers that have missed something
+(`detach_stale_subscribers`): nobody stays who lacks what was accepted.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from cogwork.container.vhost.virtual_host import VirtualHost
     from cogwork.dataplane.link import Link
 
-__all__ = ("Missed", "Report", "let_go", "read_missed")
+__all__ = ("Report", "SubscriberGaps", "detach_stale_subscribers", "read_gaps")
 
 EVERYTHING = ""
 """Stands for all addresses: nobody remembers any more which of them were wanted."""
@@ -73,7 +73,7 @@ class Report(NamedTuple):
     until_s: dict[str, float]
 
 
-class Missed:
+class SubscriberGaps:
     """What goes by while containers are given up. Owned by the reach.
 
     Attributes:
@@ -171,7 +171,7 @@ def _milliseconds(seconds: float) -> int:
     return max(0, int(1000 * seconds))
 
 
-def read_missed(said: object) -> dict[str, float]:
+def read_gaps(said: object) -> dict[str, float]:
     """Returns what another container says was missed here: by address, how many seconds ago."""
     if not isinstance(said, dict):
         return {}
@@ -182,7 +182,9 @@ def read_missed(said: object) -> dict[str, float]:
     }
 
 
-def let_go(vhost: VirtualHost, container: str, missed: Mapping[str, float]) -> None:
+def detach_stale_subscribers(
+    vhost: VirtualHost, container: str, missed: Mapping[str, float]
+) -> None:
     """Detaches the subscribers that have missed what another container was told is accepted.
 
     Args:

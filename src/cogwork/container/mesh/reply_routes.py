@@ -1,4 +1,4 @@
-"""The ways to the reply addresses of other containers, for those who send to the null target.
+"""The routes to the reply addresses of other containers, for those who send to the null target.
 
 Theory of operation. All reply addresses of a container share an entry, with one link to it: which
 of them are there still is known over there. It is closed when nothing has gone there for a while.
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from cogwork.container.mesh.reach import Reach
     from cogwork.container.mesh.service import MeshService
 
-__all__ = ("ReplyWays",)
+__all__ = ("ReplyRoutes",)
 
 IDLE_S = 60.0
 """A way is closed when nothing has gone there for so long."""
 
 
-class ReplyWays:
+class ReplyRoutes:
     """Owned by the reach of a virtual host."""
 
     def __init__(self, mesh: MeshService, reach: Reach) -> None:
@@ -33,7 +33,7 @@ class ReplyWays:
         self._seen: dict[str, tuple[int, float]] = {}
 
     def entry_of(self, address: str) -> AddressEntry | None:
-        """Finds the way to a reply address; None where it is none of another container's."""
+        """Finds the route to a reply address; None where it is none of another container's."""
         container = self.container_for(address)
         if container is None:
             return None

@@ -13,8 +13,8 @@ from text_messages import message
 
 from cogwork.amqp.performatives import Attach, Role
 from cogwork.amqp.terminus import Source, Target
-from cogwork.container.mesh.gate import Gate
 from cogwork.container.mesh.names import FROM, MOVE
+from cogwork.container.mesh.tunnel_acceptor import TunnelAcceptor
 from cogwork.dataplane.addresses.entry import BALANCED_CODE, AddressEntry
 from cogwork.dataplane.core import Core
 from cogwork.dataplane.transport.outgoing import OutgoingLink
@@ -36,9 +36,9 @@ ATTACHES = {
 }
 
 
-def gate_of(here: Here | Sent) -> Gate:
-    """Makes the gate of what stands for a container and its virtual host: all that it asks."""
-    return Gate(cast("MeshService", here), {"": cast("VirtualHost", here)})
+def acceptor_of(here: Here | Sent) -> TunnelAcceptor:
+    """Makes the acceptor of what stands for a container and its virtual host: all that it asks."""
+    return TunnelAcceptor(cast("MeshService", here), {"": cast("VirtualHost", here)})
 
 
 class Nodes(dict[str, object]):
@@ -83,8 +83,8 @@ class Here:
         self.refused.append(description)
 
     def attach(self, attach: Attach) -> None:
-        gate = gate_of(self)
-        gate.take(self, attach)  # type: ignore[arg-type]  # likewise
+        acceptor = acceptor_of(self)
+        acceptor.take(self, attach)  # type: ignore[arg-type]  # likewise
 
 
 @pytest.mark.parametrize("what", ATTACHES)
@@ -117,7 +117,7 @@ class Sent:
     """What two other containers send to a queue and to a topic here.
 
     Attributes:
-        gate: Where their links are.
+        acceptor: Where their links are.
         queue: The one into the queue.
         topic: The one into the topic.
     """
@@ -125,7 +125,7 @@ class Sent:
     def __init__(self) -> None:
         self.core = Core()
         self.peer = peers.Peer(self.core)
-        self.gate = gate_of(self)
+        self.acceptor = acceptor_of(self)
         self.near, self.nodes = None, Nodes(self.near_entry_of)
         self.readiness = SimpleNamespace(holds_all=lambda: True)
         self.queue, self.topic = self.link("queue/x"), self.link("topic/x")
@@ -167,7 +167,7 @@ class Sent:
         )
         target = Target(address=address)
         attach = Attach(name="y", handle=7, role=Role.SENDER, target=target)
-        self.gate.take(cast("Link", link), attach)
+        self.acceptor.take(cast("Link", link), attach)
         return ends[0]
 
     def data_connections(self) -> list[Sent]:
@@ -180,19 +180,19 @@ class Sent:
 def test_a_container_that_stops_has_others_send_no_more_to_its_queues() -> None:
     sent = Sent()
     assert sent.queue.credit > 0
-    assert sent.gate.end_credit()
+    assert sent.acceptor.end_credit()
     assert sent.queue.credit == 0
     assert sent.topic.credit > 0
-    assert not sent.gate.end_credit(), "there is nothing more to wait for"
+    assert not sent.acceptor.end_credit(), "there is nothing more to wait for"
 
 
 def test_what_was_under_way_is_taken_and_waited_for() -> None:
     sent = Sent()
-    sent.gate.end_credit()
+    sent.acceptor.end_credit()
     sent.peer.send(sent.topic, message("of no concern"))
-    assert sent.gate.unanswered == 0
+    assert sent.acceptor.unanswered == 0
     sent.peer.send(sent.queue, message("late"))
-    assert sent.gate.unanswered == 1
+    assert sent.acceptor.unanswered == 1
 
 
 @pytest.mark.parametrize(("address", "has_credit"), [("queue/y", False), ("topic/y", True)])
@@ -201,5 +201,5 @@ def test_a_link_into_a_queue_that_comes_meanwhile_gets_no_credit(
 ) -> None:
     sent = Sent()
     assert sent.attach(address).credit > 0
-    sent.gate.end_credit()
+    sent.acceptor.end_credit()
     assert (sent.attach(address).credit > 0) is has_credit
