@@ -50,7 +50,7 @@ def _nothing_is_kept_for_the_log() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _what_is_idle_goes_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("virtual_host", "mesh.reply_routes", "mesh.lending"):
+    for module in ("vhost.virtual_host", "mesh.reply_routes", "mesh.lending"):
         monkeypatch.setattr(f"cogwork.container.{module}.IDLE_S", 0.1)
     monkeypatch.setattr("cogwork.client.rpc.targets.IDLE_S", 0.1)
     monkeypatch.setattr("cogwork.router.mesh.interests.HISTORY_DELTAS_MAX", 1)
