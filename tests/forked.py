@@ -21,6 +21,9 @@ from typing import TYPE_CHECKING, Any, AnyStr, cast
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+ANEW = (sys.executable, "-m", "cogwork.cli.main")
+"""How a command starts without the fork server."""
+
 SERVER = Path(__file__).with_name("fork_server.py")
 
 PR_SET_CHILD_SUBREAPER = 36
@@ -100,10 +103,15 @@ def forked(
 ) -> subprocess.Popen[bytes]:
     """Starts a command in a process of its own.
 
+    With an environment of its own it starts anew: the linker and the interpreter read theirs before
+    anything else (`LD_PRELOAD`, `PYTHONPATH`).
+
     Args:
         words: What stands after `cogwork`.
         stdin, stdout, stderr, env: As `subprocess.Popen` has them.
     """
+    if env is not None and dict(env) != dict(os.environ):
+        return subprocess.Popen([*ANEW, *words], stdin=stdin, stdout=stdout, stderr=stderr, env=env)
     return _Forked(words, stdin=stdin, stdout=stdout, stderr=stderr, env=env)
 
 

@@ -56,16 +56,23 @@ def test_a_forked_container_is_like_one_that_was_started(tmp_path: Path) -> None
     "words", [("receive", "--help"), ("nonsense",), ("receive", "amqp://127.0.0.1:1", "queue/a")]
 )
 def test_a_forked_command_has_its_environment_and_says_what_a_started_one_does(
-    words: tuple[str, ...],
+    words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def ended(start: Start) -> tuple[int, bytes, bytes]:
         pipe = subprocess.PIPE
-        with start(
-            *words, env={**os.environ, "COLUMNS": "50"}, stdout=pipe, stderr=pipe
-        ) as process:
+        with start(*words, stdout=pipe, stderr=pipe) as process:
             return (process.wait(30), *process.communicate())
 
+    monkeypatch.setenv("COLUMNS", "50")
     assert ended(forked) == ended(started)
+
+
+def test_a_command_with_an_environment_of_its_own_starts_anew(tmp_path: Path) -> None:
+    """What the interpreter reads at its start counts, too."""
+    (tmp_path / "sitecustomize.py").write_text("print('read at the start')")
+    own = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    with forked("--version", stdout=subprocess.PIPE, env=own) as process:
+        assert process.communicate()[0].startswith(b"read at the start\n")
 
 
 def test_a_forked_command_reads_what_is_written_to_it() -> None:

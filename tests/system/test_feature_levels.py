@@ -102,13 +102,16 @@ def test_a_member_that_is_gone_for_good_is_waited_for_until_it_is_forgotten(tmp_
         return f'{data}[cluster]\nprimaries = ["a"]\n'
 
     def dress(member: Member) -> None:
-        if member.id == "b":
-            path = str(tmp_path / "older")
-            member.environment.update({"PYTHONPATH": path, "HIGHEST_LEVEL": str(older)})
+        path = str(tmp_path / "older")
+        member.environment.update({"PYTHONPATH": path, "HIGHEST_LEVEL": str(older)})
 
     with meshed(tmp_path, ("a", "b"), (("a", "b"),), head=head, dress=dress) as members:
         a, b = members["a"], members["b"]
         linked(members.values())
+        within(READY_TIMEOUT_S, lambda: facts(a).get("level") == older, "all that both know")
+        a.kill()
+        a.environment.clear()  # b was counted before, so that the level waits for it
+        a.start()
         counted = {"a": HIGHEST_LEVEL, "b": older}
         within(READY_TIMEOUT_S, lambda: facts(a).get("supports") == counted, "both are counted")
         within(
