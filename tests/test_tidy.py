@@ -62,7 +62,7 @@ TABLES = {
     "mesh.md": ("router/mesh",),
     "raft.md": ("raft",),
     "replication.md": ("replication", "container/cluster"),
-    "tunnels.md": ("container/mesh",),
+    "tunnels.md": ("container/mesh", "container/federation"),
 }
 """Pages of `docs/internals` that end with a table of the files in these packages."""
 

@@ -10,9 +10,9 @@ import pytest
 
 import cogwork
 from cogwork.amqp.types import Symbol, UInt, ULong
-from cogwork.container.mesh import move_intake
-from cogwork.container.mesh.move_way import MoveWay
-from cogwork.container.mesh.moving import BATCH
+from cogwork.container.federation import move_intake
+from cogwork.container.federation.move_link import MoveWay
+from cogwork.container.federation.moving import BATCH
 from cogwork.nodes.queue import QueueNode
 
 from .linked import Linked, linked

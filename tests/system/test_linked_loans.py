@@ -72,7 +72,7 @@ def test_what_is_on_its_way_when_a_loan_comes_to_rest_arrives(
     monkeypatch: pytest.MonkeyPatch, *, settled: bool
 ) -> None:
     idle_s, queues, count = 0.3, 12, 10
-    monkeypatch.setattr("cogwork.container.mesh.lending.IDLE_S", idle_s)
+    monkeypatch.setattr("cogwork.container.federation.lending.IDLE_S", idle_s)
 
     @story
     async def told() -> None:

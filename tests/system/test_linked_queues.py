@@ -13,8 +13,8 @@ from cogwork.amqp.errors import AmqpError
 from cogwork.amqp.outcomes import Rejected
 from cogwork.amqp.terminus import Source
 from cogwork.amqp.types import Described, Symbol
+from cogwork.container.federation.shards import shard_of
 from cogwork.container.mesh.names import FRAME_BYTES
-from cogwork.container.mesh.shards import shard_of
 from cogwork.nodes.queue.node import QueueNode
 from cogwork.router.mesh.messages import Advertisement
 from cogwork.router.mesh.wire import encode
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from cogwork.amqp.outcomes import DeliveryState
-    from cogwork.container.mesh.lending import Lending
+    from cogwork.container.federation.lending import Lending
     from cogwork.dataplane.link import Link
 
 LINE = ("a-b", "b-c")
@@ -374,7 +374,7 @@ class Wordy(cogwork.client.Consumer):
 
 @story
 async def test_loans_end_when_nothing_comes_by_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cogwork.container.mesh.lending.IDLE_S", 0.3)
+    monkeypatch.setattr("cogwork.container.federation.lending.IDLE_S", 0.3)
     async with linked(*LINE) as mesh:
         items = await consumer(mesh, "c")
         await post(mesh, "a", "x")

@@ -12,8 +12,8 @@ import cogwork
 from cogwork.client.outcome import OutcomeState
 from cogwork.config.reading import parse
 from cogwork.container.container import Container
-from cogwork.container.mesh import partitions
-from cogwork.container.mesh.move_intake import KeptAside, MoveIntake
+from cogwork.container.federation import partitions
+from cogwork.container.federation.move_intake import KeptAside, MoveIntake
 from cogwork.dataplane.queue.past import take_away
 from cogwork.io.loop import EventLoop
 from cogwork.nodes.queue import QueueNode

@@ -33,13 +33,13 @@ from cogwork.container.connections.queue_memory import QueueMemory
 from cogwork.container.connections.room import detach_unfinished, make_room
 from cogwork.container.connections.slow_peers import detach_dear, detach_overdue
 from cogwork.container.connections.watermark import Watermark
+from cogwork.container.federation.shards import shard_of
 from cogwork.container.gateways.service import Gateways
 from cogwork.container.journals.journals import QueueJournals
 from cogwork.container.journals.vhost_journals import VhostJournals
 from cogwork.container.leaving import UNDER_WAY_S, Leaving
 from cogwork.container.management.view import View
 from cogwork.container.mesh.service import MeshService
-from cogwork.container.mesh.shards import shard_of
 from cogwork.container.schemas.service import CheckThreads, Schemas
 from cogwork.container.security.access import Access
 from cogwork.container.security.log import SecurityLog

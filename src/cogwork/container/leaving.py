@@ -15,7 +15,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from cogwork.container.mesh.moving import Mover, items_of
+from cogwork.container.federation.moving import Mover, items_of
 from cogwork.nodes.queue.node import QueueNode
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from cogwork.container import leaving
+from cogwork.container.federation.moving import Mover
 from cogwork.container.leaving import Leaving
-from cogwork.container.mesh.moving import Mover
 from cogwork.nodes.queue import QueueNode
 from cogwork.plugin.loopback import Loopback
 

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from cogwork.amqp.errors import Condition
 from cogwork.config.settings import QueueOptions
 from cogwork.config.shape import keys_at
+from cogwork.container.federation.shards import DURABLE_LIFE, shard_of
 from cogwork.container.journals.low_space import LowSpace
 from cogwork.container.journals.queue_journal import QueueJournal, StrandedQueue
 from cogwork.container.journals.records import (
@@ -37,7 +38,6 @@ from cogwork.container.journals.records import (
     Replayed,
 )
 from cogwork.container.journals.tickets import Ticket, Tickets
-from cogwork.container.mesh.shards import DURABLE_LIFE, shard_of
 from cogwork.container.vhost.declarations import Declarations
 from cogwork.dataplane.queue.refusals import DISK_FAILED
 from cogwork.dataplane.queue.restoration import Checkpoint

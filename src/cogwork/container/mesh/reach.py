@@ -18,15 +18,15 @@ from typing import TYPE_CHECKING
 from cogwork.amqp.errors import Condition
 from cogwork.amqp.performatives import Role
 from cogwork.amqp.terminus import Source, Target
+from cogwork.container.federation.claims import Claims
+from cogwork.container.federation.disks import Disks
+from cogwork.container.federation.lending import Lending
+from cogwork.container.federation.owners import Owners
+from cogwork.container.federation.partitions import Partitions
 from cogwork.container.mesh.away import Away
 from cogwork.container.mesh.branches import Branches, topic_of
-from cogwork.container.mesh.claims import Claims
-from cogwork.container.mesh.disks import Disks
 from cogwork.container.mesh.elsewhere import Elsewhere
-from cogwork.container.mesh.lending import Lending
 from cogwork.container.mesh.names import MISSED, VHOST
-from cogwork.container.mesh.owners import Owners
-from cogwork.container.mesh.partitions import Partitions
 from cogwork.container.mesh.reply_routes import ReplyRoutes
 from cogwork.container.mesh.subscriber_gaps import SubscriberGaps
 from cogwork.container.vhost.reply_addresses import REPLY_PREFIX

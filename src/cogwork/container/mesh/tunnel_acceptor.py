@@ -15,8 +15,8 @@ from cogwork.amqp.extensions import MARKS_RECEIVED
 from cogwork.amqp.performatives import Attach, Role, SenderSettleMode
 from cogwork.amqp.terminus import Source, Target
 from cogwork.container.connections.node_shares import FROM_AFAR
-from cogwork.container.mesh.lender import Lender
-from cogwork.container.mesh.move_intake import MoveIntake
+from cogwork.container.federation.lender import Lender
+from cogwork.container.federation.move_intake import MoveIntake
 from cogwork.container.mesh.names import BORROWER, MISSED, MOVE, VHOST
 from cogwork.container.mesh.subscriber_gaps import detach_stale_subscribers, read_gaps
 from cogwork.container.mesh.tunnels import origin_of

@@ -16,8 +16,8 @@ from __future__ import annotations
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
+from cogwork.container.federation.lender import Lender
 from cogwork.container.mesh.away import Away
-from cogwork.container.mesh.lender import Lender
 from cogwork.container.mesh.tunnels import origin_of
 from cogwork.dataplane.queue.histogram import Histogram
 from cogwork.dataplane.transport.outgoing import OutgoingLink

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import AmqpError, Condition
 from cogwork.amqp.extensions import EXCLUSIVE, EXCLUSIVE_AGAIN
+from cogwork.container.federation.claims import Claim
 from cogwork.container.gateways.inside import Inside
-from cogwork.container.mesh.claims import Claim
 from cogwork.dataplane.transport.outgoing import OutgoingLink
 from cogwork.plugin.node import Refused
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from cogwork.amqp.terminus import Source
     from cogwork.container.connections.clients import ClientContext
-    from cogwork.container.mesh.claims import Claims
+    from cogwork.container.federation.claims import Claims
     from cogwork.container.vhost.virtual_host import VirtualHost
     from cogwork.dataplane.addresses.entry import AddressEntry
     from cogwork.dataplane.link import Link

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Self
 import pytest
 
 from cogwork.amqp.types import Symbol, UInt
-from cogwork.container.mesh import moving
-from cogwork.container.mesh.move_way import ForgottenError, MoveError
-from cogwork.container.mesh.moving import Mover, items_of
+from cogwork.container.federation import moving
+from cogwork.container.federation.move_link import ForgottenError, MoveError
+from cogwork.container.federation.moving import Mover, items_of
 from cogwork.dataplane.message.messages import Message
 from cogwork.nodes.queue import QueueNode
 from cogwork.plugin.loopback import Loopback

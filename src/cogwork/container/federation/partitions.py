@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from cogwork.container.connections.node_shares import FROM_AFAR
-from cogwork.container.mesh.absences import Absences
+from cogwork.container.federation.absences import Absences
 from cogwork.container.mesh.elsewhere import Elsewhere
 from cogwork.nodes.queue import QueueNode
 from cogwork.plugin.node import Refused

@@ -14,9 +14,9 @@ from cogwork.amqp.extensions import CONSUMER_LOST
 from cogwork.amqp.performatives import Role
 from cogwork.amqp.states import LinkState
 from cogwork.amqp.terminus import Source
-from cogwork.container.mesh.borrowing import OWNER, Borrowing
-from cogwork.container.mesh.lender import Lender
-from cogwork.container.mesh.lending import UNHEARD_S, Lending
+from cogwork.container.federation.borrowing import OWNER, Borrowing
+from cogwork.container.federation.lender import Lender
+from cogwork.container.federation.lending import UNHEARD_S, Lending
 from cogwork.dataplane.link import Ending, Link
 from cogwork.plugin.node import Departure
 

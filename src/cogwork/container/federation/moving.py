@@ -31,8 +31,8 @@ import time
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
-from cogwork.container.mesh.lender import Lender
-from cogwork.container.mesh.move_batch import (
+from cogwork.container.federation.lender import Lender
+from cogwork.container.federation.move_batch import (
     Batch,
     DeletedError,
     Stuck,
@@ -40,7 +40,7 @@ from cogwork.container.mesh.move_batch import (
     demand_there,
     is_there,
 )
-from cogwork.container.mesh.move_way import (
+from cogwork.container.federation.move_link import (
     ForgottenError,
     FullError,
     MoveError,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from cogwork.container.mesh.move_way import MovedItem, MoveError
+from cogwork.container.federation.move_link import MovedItem, MoveError
 from cogwork.dataplane.queue.past import take_away
 
 if TYPE_CHECKING:

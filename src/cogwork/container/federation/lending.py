@@ -21,12 +21,12 @@ from cogwork.amqp.errors import AmqpError, Condition
 from cogwork.amqp.extensions import CONSUMER_LOST
 from cogwork.amqp.performatives import Attach, Role, SenderSettleMode
 from cogwork.amqp.terminus import COPY, Source, Target
-from cogwork.container.mesh.backlogs import Backlogs
-from cogwork.container.mesh.borrowing import OWNER, Borrowing, Consumer
+from cogwork.container.federation.backlogs import Backlogs
+from cogwork.container.federation.borrowing import OWNER, Borrowing, Consumer
+from cogwork.container.federation.loan_terms import HANDED, TAG_BYTES, terms_of
+from cogwork.container.federation.shards import DURABLE_LIFE, shard_of
 from cogwork.container.mesh.elsewhere import Elsewhere
-from cogwork.container.mesh.loan_terms import HANDED, TAG_BYTES, terms_of
 from cogwork.container.mesh.names import BORROWER, VHOST
-from cogwork.container.mesh.shards import DURABLE_LIFE, shard_of
 from cogwork.dataplane.queue.borrower import Borrower
 from cogwork.dataplane.queue.loan import Loan
 from cogwork.nodes.queue.node import QueueNode, known_by

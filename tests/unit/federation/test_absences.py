@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
-from cogwork.container.mesh.absences import Absences
+from cogwork.container.federation.absences import Absences
 from cogwork.router.mesh.messages import Interest, InterestKind
 
 if TYPE_CHECKING:

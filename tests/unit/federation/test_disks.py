@@ -6,7 +6,7 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any, cast
 
-from cogwork.container.mesh.disks import Disks
+from cogwork.container.federation.disks import Disks
 from cogwork.router.addresses import AddressRule
 from cogwork.router.mesh.messages import Interest, InterestKind
 

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from cogwork.amqp.errors import AmqpError
     from cogwork.amqp.outcomes import DeliveryState
     from cogwork.amqp.performatives import Attach
-    from cogwork.container.mesh.lending import Lending
-    from cogwork.container.mesh.loan_terms import LoanTerms
+    from cogwork.container.federation.lending import Lending
+    from cogwork.container.federation.loan_terms import LoanTerms
     from cogwork.dataplane.link import Link
     from cogwork.dataplane.queue.borrower import Borrower
     from cogwork.dataplane.queue.loan import Loan

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from cogwork.amqp.errors import AmqpError, Condition
 from cogwork.amqp.outcomes import Rejected
 from cogwork.amqp.terminus import Source, Target
-from cogwork.container.mesh.move_way import (
+from cogwork.container.federation.move_link import (
     ACCEPTED,
     ACTIVATE,
     ITEM,

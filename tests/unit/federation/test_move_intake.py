@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from cogwork.amqp.errors import Condition
-from cogwork.container.mesh.move_intake import MoveIntake
-from cogwork.container.mesh.move_way import ACCEPTED, REJECTED, RELEASED
+from cogwork.container.federation.move_intake import MoveIntake
+from cogwork.container.federation.move_link import ACCEPTED, REJECTED, RELEASED
 from cogwork.container.mesh.names import DURABILITY, MOVE
 from cogwork.dataplane.core import Core
 from cogwork.plugin.node import Refused
