@@ -18,6 +18,9 @@ from typing import TYPE_CHECKING, TypeAlias
 import pytest
 
 import cogwork
+from cogwork.container.federation import lending
+from cogwork.container.mesh import reply_routes
+from cogwork.container.vhost import virtual_host
 
 from .linked import Linked, linked
 from .stories import eventually
@@ -50,8 +53,8 @@ def _nothing_is_kept_for_the_log() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _what_is_idle_goes_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("vhost.virtual_host", "mesh.reply_routes", "mesh.lending"):
-        monkeypatch.setattr(f"cogwork.container.{module}.IDLE_S", 0.1)
+    for module in (virtual_host, reply_routes, lending):
+        monkeypatch.setattr(module, "IDLE_S", 0.1)
     monkeypatch.setattr("cogwork.client.rpc.targets.IDLE_S", 0.1)
     monkeypatch.setattr("cogwork.router.mesh.interests.HISTORY_DELTAS_MAX", 1)
     monkeypatch.setattr("cogwork.container.container.SWEEP_TICKS", 1)
