@@ -105,6 +105,26 @@ def test_who_declares_while_the_container_stops_does_not_wait_for_ever() -> None
     asyncio.run(declare_without_an_end())
 
 
+async def find_what_another_container_has_declared() -> None:
+    service = Service(await OrbHost().open("$cluster", {}))
+    cluster = cluster_of(service)
+    cluster.start()
+    try:
+        await cluster.when_current()
+        await service.engine.append(Batch.of([encode(Declare("stream", "", "x", {}))]))
+        assert cluster.declarations.find("stream", "", "x") is None  # nor can it have been applied
+        found = await cluster.find("stream", "", "x")
+        assert found is not None
+        assert found.name == "x"
+        assert await cluster.find("stream", "", "y") is None
+    finally:
+        await cluster.close()
+
+
+def test_what_was_declared_elsewhere_a_moment_ago_is_found() -> None:
+    asyncio.run(asyncio.wait_for(find_what_another_container_has_declared(), 5))
+
+
 async def declare_what_was_declared_with_fewer_options() -> None:
     service = Service(await OrbHost().open("$cluster", {}))
     service.answers.set()

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
+from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from cogwork.amqp.errors import CogworkError
@@ -36,7 +37,14 @@ from cogwork.cluster.levels import FIRST_LEVEL, NotUnderstood
 from cogwork.container.cluster.quorum import demand_majority, whom_it_lacks
 from cogwork.plugin.engine.batch import Batch
 from cogwork.plugin.engine.contract import CaughtUp, FromOffset, Origin, Snapshot
-from cogwork.plugin.engine.errors import Malformed, NotAMember, Truncated, Unavailable, Unknown
+from cogwork.plugin.engine.errors import (
+    ConsensusError,
+    Malformed,
+    NotAMember,
+    Truncated,
+    Unavailable,
+    Unknown,
+)
 from cogwork.replication.calls import StreamKey
 
 if TYPE_CHECKING:
@@ -167,6 +175,24 @@ class Cluster:
             reached: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._reaching.append((end, reached))
             await reached
+
+    async def find(self, kind: str, vhost: str, name: str) -> Declaration | None:
+        """Return what is declared, also if that was a moment ago and elsewhere (Raft §6.4).
+
+        Where no majority answers, what is known here decides.
+
+        Args:
+            kind: What it is: `stream`, `queue`.
+            vhost: Its virtual host.
+            name: Its name.
+        """
+        found = self.declarations.find(kind, vhost, name)
+        if found is None:
+            with suppress(TimeoutError, ConsensusError):
+                async with asyncio.timeout(ANSWER_TIMEOUT_S):
+                    await self.know_all()
+            found = self.declarations.find(kind, vhost, name)
+        return found
 
     def start(self) -> None:
         """Begins to follow."""

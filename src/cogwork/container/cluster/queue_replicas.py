@@ -192,7 +192,9 @@ class QueueReplicas:
             Unavailable: It cannot be declared now, or a container cannot be asked.
             ValueError: These cannot hold it.
         """
-        declaration = self._declaration(queue)
+        declaration = None
+        if self._cluster is not None:
+            declaration = await self._cluster.find(KIND, queue.vhost, queue.address)
         if declaration is None or self._moves is None:
             raise Unavailable(f"queue {queue.address!r:.200} is not declared yet")
         await self._moves.move(declaration, voters, learners)

@@ -237,7 +237,7 @@ class ClusteredRaft:
             Unavailable: The cluster has no majority, or a container cannot be asked.
             ValueError: There is no such stream, or these cannot hold it.
         """
-        declaration = self._cluster.declarations.find(KIND, *split_name(stream))
+        declaration = await self._cluster.find(KIND, *split_name(stream))
         if declaration is None:
             raise ValueError(f"there is no stream {stream!r:.200} on replicas")
         await self.moves.move(declaration, voters, learners)
