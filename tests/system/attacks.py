@@ -19,7 +19,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import zmq
 import zmq.auth
@@ -39,7 +39,7 @@ from .stories import QUICKLY
 from .zeromq_mesh import gateway, session
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
+    from collections.abc import Awaitable, Callable, Coroutine, Iterator
 
     from .zeromq_mesh import Client
 
@@ -119,7 +119,7 @@ class Attack:
         user: Who that is; None is anonymous.
     """
 
-    run: Callable[[World], Awaitable[None]]
+    run: Callable[[World], Coroutine[Any, Any, None]]
     configuration: str = LIMITS
     kind: str = "messages"
     user: str | None = None
@@ -531,7 +531,7 @@ def main(name: str, world: str) -> None:
     os.nice(19)
     sys.stdout.write("attacking\n")
     sys.stdout.flush()
-    asyncio.run(ATTACKS[name].run(World(*json.loads(world))))  # type: ignore[arg-type]  # a coroutine
+    asyncio.run(ATTACKS[name].run(World(*json.loads(world))))
 
 
 if __name__ == "__main__":
