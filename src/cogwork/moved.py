@@ -27,6 +27,7 @@ MOVED = {
     "cogwork.consensus.conformance": "cogwork.plugin.conformance.engines",
     "cogwork.consensus.engine": "cogwork.plugin.engine.contract",
     "cogwork.consensus.shared": "cogwork.engines.shared",
+    "cogwork.nodes.queue.dead_letters": "cogwork.plugin.dead_letters",
     "cogwork.spark": "cogwork.pipeline.spark",
     "cogwork.spi": "cogwork.plugin",
     "cogwork.spi.conformance": "cogwork.plugin.conformance.nodes",

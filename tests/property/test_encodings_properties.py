@@ -71,7 +71,7 @@ from cogwork.dataplane.message.sections import inspect
 from cogwork.dataplane.queue.store import Store
 from cogwork.dataplane.stream.intake import Intake
 from cogwork.dataplane.transport.scan import fields_of
-from cogwork.nodes.queue.dead_letters import as_moved, dead_letter, origin_of, revived
+from cogwork.plugin.dead_letters import as_moved, dead_letter, origin_of, revived
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

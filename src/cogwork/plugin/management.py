@@ -21,6 +21,13 @@ if TYPE_CHECKING:
     from cogwork.plugin.mesh import MeshView
 
 __all__ = (
+    "CONSUMER",
+    "LIMIT",
+    "LINK",
+    "MESH",
+    "PERMISSION",
+    "USER",
+    "VHOST",
     "Collection",
     "ContainerView",
     "ManagedQueue",
@@ -49,6 +56,20 @@ BAD_REQUEST, UNAUTHORIZED, FORBIDDEN, NOT_FOUND, CONFLICT, TOO_MANY, NOT_IMPLEME
     501,
 )
 """Status codes of replies: those of HTTP, as AMQP Management has them."""
+
+
+CONSUMER = "org.cogwork.consumer"
+"""A consumer that tells where it is, where `link` is one that the container sees."""
+
+LIMIT = "org.cogwork.limit"
+
+LINK = "org.cogwork.link"
+"""A link between containers, where `link` is one between a client and a node."""
+
+MESH = "org.cogwork.mesh"
+PERMISSION = "org.cogwork.permission"
+USER = "org.cogwork.user"
+VHOST = "org.cogwork.vhost"
 
 
 class ManagementError(CogworkError):

@@ -13,7 +13,7 @@ from cogwork.config.reading import parse
 from cogwork.dataplane.addresses.port import Port
 from cogwork.dataplane.message.messages import Message
 from cogwork.nodes.queue import QueueNode
-from cogwork.nodes.queue.dead_letters import origin_of
+from cogwork.plugin.dead_letters import origin_of
 
 if TYPE_CHECKING:
     from cogwork.container.vhost.virtual_host import VirtualHost

@@ -13,7 +13,7 @@ from cogwork.amqp.types import UInt
 from cogwork.dataplane.queue.restoration import restore
 from cogwork.nodes.queue import dead_letter_sender as sender_module
 from cogwork.nodes.queue.dead_letter_sender import DeadLetterSender
-from cogwork.nodes.queue.dead_letters import DEAD_LETTER_ID
+from cogwork.plugin.dead_letters import DEAD_LETTER_ID
 from cogwork.plugin.effects import Report, Send
 
 if TYPE_CHECKING:

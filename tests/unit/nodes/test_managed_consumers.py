@@ -11,9 +11,9 @@ from management_world import Asker
 
 from cogwork.amqp.message import Sections, Value
 from cogwork.container.vhost.reported import Reported
-from cogwork.nodes.management.consumers import CONSUMER, Consumers
+from cogwork.nodes.management.consumers import Consumers
 from cogwork.nodes.management.request import Request
-from cogwork.plugin.management import ManagementError
+from cogwork.plugin.management import CONSUMER, ManagementError
 
 if TYPE_CHECKING:
     from cogwork.plugin.management import ContainerView

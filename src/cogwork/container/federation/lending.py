@@ -29,8 +29,9 @@ from cogwork.container.mesh.elsewhere import Elsewhere
 from cogwork.container.mesh.names import BORROWER, VHOST
 from cogwork.dataplane.queue.borrower import Borrower
 from cogwork.dataplane.queue.loan import Loan
-from cogwork.nodes.queue.node import QueueNode, known_by
+from cogwork.nodes.queue.node import QueueNode
 from cogwork.plugin.node import Departure
+from cogwork.plugin.resumption import resume
 
 if TYPE_CHECKING:
     from cogwork.amqp.outcomes import DeliveryState
@@ -236,8 +237,7 @@ class Lending:
         """Answers from here what a client presents that waits for the owner's answer."""
         tags = list(consumer.borrower.expected)
         subscription = consumer.subscription
-        codes = consumer.node.store.resume(subscription.link, tags)
-        subscription.known.update(known_by(tags, codes))
+        resume(consumer.node.store, subscription, tags)
         for tag in tags:
             consumer.borrower.forget(tag)
         self.answered(consumer, OWNER)

@@ -19,8 +19,7 @@ from cogwork.container.cluster.declared_identities import DeclaredIdentities
 from cogwork.container.management import rows
 from cogwork.container.mesh import rows as mesh_rows
 from cogwork.container.mesh import view as mesh_view
-from cogwork.nodes.management.identities import LIMIT, PERMISSION, USER, VHOST
-from cogwork.nodes.management.links import LINK, MESH
+from cogwork.plugin.management import LIMIT, LINK, MESH, PERMISSION, USER, VHOST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

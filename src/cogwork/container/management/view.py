@@ -27,10 +27,10 @@ from cogwork.container.vhost.reported import Reported
 from cogwork.container.vhost.stream_declarations import StreamDeclarations, demand_topics
 from cogwork.dataplane.transport.incoming import IncomingLink
 from cogwork.dataplane.transport.outgoing import OutgoingLink
-from cogwork.nodes.management.consumers import CONSUMER
 from cogwork.nodes.topic import TopicNode
 from cogwork.plugin.management import (
     BAD_REQUEST,
+    CONSUMER,
     FORBIDDEN,
     NOT_FOUND,
     UNAUTHORIZED,

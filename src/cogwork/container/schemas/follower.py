@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import CogworkError
 from cogwork.dataplane.message.messages import Message
-from cogwork.nodes.stream.options import StreamOptions
 from cogwork.plugin.engine.contract import CaughtUp, Origin, Snapshot
+from cogwork.plugin.stream_options import StreamOptions
 from cogwork.schema import SCHEMAS, Registry, SchemaError
 from cogwork.schema.bodies import content_of
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cogwork.nodes.queue.dead_letters import as_moved, origin_of, revived
+from cogwork.plugin.dead_letters import as_moved, origin_of, revived
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -22,9 +22,9 @@ from cogwork.container.vhost.captures import begin_capture, end_capture, is_ever
 from cogwork.container.vhost.declarations import error_of
 from cogwork.container.vhost.engines import CLUSTERED, ORB, RAFT
 from cogwork.nodes.stream import StreamNode
-from cogwork.nodes.stream.options import name_of
 from cogwork.plugin.management import BAD_REQUEST, CONFLICT, ManagementError
 from cogwork.plugin.node import Refused
+from cogwork.plugin.stream_options import name_of
 from cogwork.router.patterns import is_pattern, misplaced_wildcard
 from cogwork.schema.registry import SCHEMAS
 

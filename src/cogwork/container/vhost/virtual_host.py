@@ -29,9 +29,9 @@ from cogwork.dataplane.addresses.space import AddressSpace
 from cogwork.dataplane.message.messages import Message
 from cogwork.dataplane.transport.outgoing import OutgoingLink
 from cogwork.nodes.queue import QueueNode
-from cogwork.nodes.queue.dead_letters import dead_letter
 from cogwork.nodes.stream import StreamNode
 from cogwork.nodes.topic import TopicNode
+from cogwork.plugin.dead_letters import dead_letter
 from cogwork.plugin.effects import Send
 from cogwork.plugin.node import Refused
 from cogwork.router.addresses import (

@@ -7,16 +7,13 @@ from typing import TYPE_CHECKING
 
 from cogwork.nodes.management.permission import demand_right
 from cogwork.nodes.management.request import Reply
-from cogwork.plugin.management import BAD_REQUEST, NOT_FOUND, ManagementError, Report
+from cogwork.plugin.management import BAD_REQUEST, CONSUMER, NOT_FOUND, ManagementError, Report
 
 if TYPE_CHECKING:
     from cogwork.nodes.management.request import Request
     from cogwork.plugin.management import ContainerView, Requester
 
-__all__ = ("CONSUMER", "Consumers")
-
-CONSUMER = "org.cogwork.consumer"
-"""A consumer that tells where it is, where `link` is one that the container sees."""
+__all__ = ("Consumers",)
 
 TEXT_MAX = 200
 """Characters of a name: it is kept, and shown."""

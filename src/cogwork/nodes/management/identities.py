@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from cogwork.nodes.management.permission import ADDRESS, demand
 from cogwork.nodes.management.request import Reply
 from cogwork.nodes.management.waiting import assured, deleted, finished, known
-from cogwork.plugin.management import NOT_FOUND, ManagementError
+from cogwork.plugin.management import LIMIT, NOT_FOUND, PERMISSION, USER, VHOST, ManagementError
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -17,12 +17,7 @@ if TYPE_CHECKING:
 
     Steps = Generator[bool, None, Reply]
 
-__all__ = ("LIMIT", "PERMISSION", "USER", "VHOST", "Identities")
-
-USER = "org.cogwork.user"
-PERMISSION = "org.cogwork.permission"
-VHOST = "org.cogwork.vhost"
-LIMIT = "org.cogwork.limit"
+__all__ = ("Identities",)
 
 KINDS = {USER: "user", PERMISSION: "permission", VHOST: "vhost", LIMIT: "limit"}
 

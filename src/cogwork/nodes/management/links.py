@@ -8,7 +8,14 @@ from cogwork.amqp.errors import Condition
 from cogwork.nodes.management.permission import ADDRESS, demand
 from cogwork.nodes.management.request import Reply
 from cogwork.nodes.management.waiting import finished, known, members_of
-from cogwork.plugin.management import BAD_REQUEST, CONFLICT, FORBIDDEN, NOT_FOUND, ManagementError
+from cogwork.plugin.management import (
+    BAD_REQUEST,
+    CONFLICT,
+    FORBIDDEN,
+    LINK,
+    NOT_FOUND,
+    ManagementError,
+)
 from cogwork.plugin.node import Refused
 
 if TYPE_CHECKING:
@@ -17,13 +24,7 @@ if TYPE_CHECKING:
     from cogwork.nodes.management.request import Request
     from cogwork.plugin.management import ContainerView, Requester
 
-__all__ = ("LINK", "MESH", "Links")
-
-LINK = "org.cogwork.link"
-"""A link between containers, where `link` is one between a client and a node."""
-
-MESH = "org.cogwork.mesh"
-
+__all__ = ("Links",)
 
 _STATUS = {Condition.INVALID_FIELD: BAD_REQUEST, Condition.UNAUTHORIZED_ACCESS: FORBIDDEN}
 

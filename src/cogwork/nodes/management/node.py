@@ -20,11 +20,10 @@ from cogwork.dataplane.addresses.entry import CLOSEST_CODE, AddressEntry
 from cogwork.dataplane.addresses.port import Port
 from cogwork.dataplane.encoding.codec import encode
 from cogwork.dataplane.message.messages import Message
-from cogwork.nodes.management.links import LINK
 from cogwork.nodes.management.operations import Operations
 from cogwork.nodes.management.request import Reply, Request
 from cogwork.plugin.effects import ACCEPTED, Send
-from cogwork.plugin.management import BAD_REQUEST, FORBIDDEN, UNAUTHORIZED, ManagementError
+from cogwork.plugin.management import BAD_REQUEST, FORBIDDEN, LINK, UNAUTHORIZED, ManagementError
 from cogwork.plugin.node import Refused
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from collections.abc import Callable, Generator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from cogwork.nodes.management.consumers import CONSUMER, Consumers
-from cogwork.nodes.management.identities import LIMIT, PERMISSION, USER, VHOST, Identities
-from cogwork.nodes.management.links import LINK, MESH, Links
+from cogwork.nodes.management.consumers import Consumers
+from cogwork.nodes.management.identities import Identities
+from cogwork.nodes.management.links import Links
 from cogwork.nodes.management.permission import ADDRESS, demand, refuse
 from cogwork.nodes.management.queues import Queues
 from cogwork.nodes.management.request import Reply
@@ -20,8 +20,15 @@ from cogwork.nodes.management.streams import Streams
 from cogwork.nodes.management.waiting import NOT_KNOWN_YET, UNAVAILABLE
 from cogwork.plugin.management import (
     BAD_REQUEST,
+    CONSUMER,
+    LIMIT,
+    LINK,
+    MESH,
     NOT_FOUND,
     NOT_IMPLEMENTED,
+    PERMISSION,
+    USER,
+    VHOST,
     ManagementError,
 )
 

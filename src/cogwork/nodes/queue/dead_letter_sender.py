@@ -13,7 +13,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from cogwork.nodes.queue.dead_letters import dead_letter, dead_letter_id
+from cogwork.plugin.dead_letters import dead_letter, dead_letter_id
 from cogwork.plugin.effects import Report, Send
 
 if TYPE_CHECKING:

@@ -15,28 +15,27 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import Condition
-from cogwork.amqp.outcomes import Accepted, Rejected
 from cogwork.amqp.terminus import COPY
 from cogwork.dataplane.addresses.entry import CLOSEST_CODE, AddressEntry
 from cogwork.dataplane.addresses.partitions import PartitionedInlet
 from cogwork.dataplane.default_outcome import outcome_of
-from cogwork.dataplane.queue.store import KEEP_CODE, SETTLE_CODE, STALE_CODE, Store
+from cogwork.dataplane.queue.store import Store
 from cogwork.dataplane.transport.credit import CreditingEnd
 from cogwork.nodes.queue.dead_letter_sender import DeadLetterSender
-from cogwork.nodes.queue.dead_letters import dead_letter
 from cogwork.nodes.queue.options import ACQUISITIONS_MAX, QueueOptions
+from cogwork.plugin.dead_letters import dead_letter
 from cogwork.plugin.effects import Detach, Send
 from cogwork.plugin.node import Departure, Refused
+from cogwork.plugin.resumption import resume
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from cogwork.amqp.outcomes import DeliveryState
     from cogwork.plugin.effects import Effect
     from cogwork.plugin.journals import JournalHandle, Journals, ReplicaHandle
     from cogwork.plugin.node import NodeContext, Subscription
 
-__all__ = ("QueueNode", "awake", "known_by")
+__all__ = ("QueueNode", "awake")
 
 NOT_HELD = MappingProxyType(
     {"voters": [], "learners": [], "wanted": [], "wanted_learners": [], "moving": False}
@@ -164,9 +163,7 @@ class QueueNode:
         )
         if self._watch is not None:
             self._watch.consumer(self.store.serial_of(subscription.link), subscription)
-        tags = list(subscription.unsettled)
-        codes = self.store.resume(subscription.link, tags, subscription.handed)
-        subscription.known.update(known_by(tags, codes))
+        resume(self.store, subscription, subscription.unsettled)
         earlier = self._cut_off.pop(subscription.borrower, None)
         if earlier is not None:
             self.store.take_back(earlier)
@@ -348,20 +345,6 @@ class QueueNode:
     def purge(self) -> int:
         """Drops the items that no consumer holds; returns how many."""
         return self.store.purge()
-
-
-def known_by(tags: Iterable[bytes], codes: Iterable[int]) -> dict[bytes, DeliveryState | None]:
-    """Return what a consumer that presents tags is told of them (AMQP 1.0 §2.6.13).
-
-    None of one that goes on, accepted of one that was confirmed, rejected where somebody else
-    has the item, or had it. What is left out is not known.
-    """
-    states: dict[int, DeliveryState | None] = {
-        KEEP_CODE: None,
-        SETTLE_CODE: Accepted(),
-        STALE_CODE: Rejected(),
-    }
-    return {tag: states[code] for tag, code in zip(tags, codes, strict=True) if code in states}
 
 
 def awake(queues: Iterable[tuple[str, QueueNode]]) -> list[tuple[str, QueueNode]]:

@@ -1,6 +1,6 @@
 """Streams: messages in one order, kept, for any number of receivers, from where they like."""
 
 from cogwork.nodes.stream.node import StreamNode
-from cogwork.nodes.stream.options import StreamOptions
+from cogwork.plugin.stream_options import StreamOptions
 
 __all__ = ("StreamNode", "StreamOptions")

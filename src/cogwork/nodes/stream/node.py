@@ -22,7 +22,6 @@ from cogwork.amqp.errors import CogworkError, Condition
 from cogwork.dataplane.addresses.entry import CLOSEST_CODE, AddressEntry
 from cogwork.dataplane.client.flusher import Flusher
 from cogwork.dataplane.stream.intake import CaptureOutlet, Intake
-from cogwork.nodes.stream.options import StreamOptions, name_of
 from cogwork.nodes.stream.outage import Outage
 from cogwork.nodes.stream.publishing import Publishing
 from cogwork.nodes.stream.readers import Readers
@@ -39,6 +38,7 @@ from cogwork.plugin.engine.errors import (
     reason_of,
 )
 from cogwork.plugin.node import Refused
+from cogwork.plugin.stream_options import StreamOptions, name_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Coroutine, Iterable, Mapping, Sequence

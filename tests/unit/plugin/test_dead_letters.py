@@ -19,8 +19,8 @@ from cogwork.amqp.message import (
 )
 from cogwork.amqp.outcomes import Rejected
 from cogwork.amqp.types import Symbol, Timestamp, UInt, ULong, ms_from_datetime
-from cogwork.nodes.queue import dead_letters
-from cogwork.nodes.queue.dead_letters import (
+from cogwork.plugin import dead_letters
+from cogwork.plugin.dead_letters import (
     COUNT,
     FIRST_REASON,
     FIRST_SOURCE,
