@@ -58,10 +58,10 @@ def served(folder: Path) -> Iterator[str]:
 async def fill(url: str, name: str, engine: str, rows: int, size_bytes: int) -> None:
     rng = random.Random(1)
     size_bytes -= size_bytes % 2
-    async with await reached(url) as mesh:
+    async with await reached(url) as client:
         asked = {"type": "stream", "name": f"stream/{name}"}
-        await manage(mesh, "CREATE", asked, {"engine": engine})
-        async with mesh.stream(name).publisher() as out:
+        await manage(client, "CREATE", asked, {"engine": engine})
+        async with client.stream(name).publisher() as out:
             for start in range(0, rows, BATCH):
                 await out.ready()
                 out.post_batch(
@@ -75,7 +75,7 @@ async def fill(url: str, name: str, engine: str, rows: int, size_bytes: int) -> 
             await out.flush()
 
 
-async def reached(url: str) -> cogwork.Mesh:
+async def reached(url: str) -> cogwork.Client:
     """Waits until the container is there."""
     for _ in range(100):
         try:

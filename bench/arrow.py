@@ -64,9 +64,9 @@ def fill(url: str, rows: int, size: int) -> None:
     command = [sys.executable, "-m", "cogwork.cli.main", "stream", "create", url, "bench"]
     subprocess.run([*command, "--engine", "raft"], check=True, stdout=subprocess.DEVNULL)
     chance = random.Random(1)
-    with sync.connect(url) as mesh:
+    with sync.connect(url) as client:
         for at in range(0, rows, APPEND):
-            mesh.stream("bench").append(
+            client.stream("bench").append(
                 Message(
                     chance.randbytes(size),
                     subject="orders.new",
@@ -165,9 +165,9 @@ async def latencies(url: str, seconds: float) -> list[float]:
     """Sends messages through a topic at an even pace; returns how long each took."""
     found: list[float] = []
     async with (
-        cogwork.connect(url) as mesh,
-        mesh.subscribe("topic/paced") as messages,
-        mesh.publisher("topic/paced") as publisher,
+        cogwork.connect(url) as client,
+        client.subscribe("topic/paced") as messages,
+        client.publisher("topic/paced") as publisher,
     ):
         end_s = time.perf_counter() + seconds
         while (sent_s := time.perf_counter()) < end_s:

@@ -249,8 +249,8 @@ def links_of(port: int) -> int:
     """Asks the container how many links it has; the two that ask are not counted."""
 
     async def ask() -> int:
-        async with cogwork.connect(f"amqp://127.0.0.1:{port}") as mesh:
-            found = await Manager(mesh).get("READ", "container")
+        async with cogwork.connect(f"amqp://127.0.0.1:{port}") as client:
+            found = await Manager(client).get("READ", "container")
         return int(found["totals"]["links"]) - 2
 
     return asyncio.run(ask())

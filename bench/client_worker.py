@@ -22,20 +22,20 @@ TOPIC = "topic/bench.client"
 SINK = "sink/bench.client"
 
 
-async def publish(mesh: cogwork.Mesh, manner: str, count: int) -> int:
+async def publish(client: cogwork.Client, manner: str, count: int) -> int:
     """Publishes presettled messages to a sink."""
-    await _send(mesh, SINK, manner, count)
+    await _send(client, SINK, manner, count)
     return count
 
 
-async def feed(mesh: cogwork.Mesh, manner: str, count: int) -> int:
+async def feed(client: cogwork.Client, manner: str, count: int) -> int:
     """Publishes to whoever consumes."""
-    await _send(mesh, TOPIC, manner, count)
+    await _send(client, TOPIC, manner, count)
     return count
 
 
-async def _send(mesh: cogwork.Mesh, address: str, manner: str, count: int) -> None:
-    async with mesh.publisher(address) as out:
+async def _send(client: cogwork.Client, address: str, manner: str, count: int) -> None:
+    async with client.publisher(address) as out:
         if manner == "singly":
             for _ in range(count):
                 await out.send(BODY, settled=True)
@@ -46,10 +46,10 @@ async def _send(mesh: cogwork.Mesh, address: str, manner: str, count: int) -> No
         await out.flush()
 
 
-async def consume(mesh: cogwork.Mesh, manner: str, count: int) -> int:
+async def consume(client: cogwork.Client, manner: str, count: int) -> int:
     """Takes messages, and reads each one's body."""
     taken = 0
-    async with mesh.subscribe(TOPIC) as messages:
+    async with client.subscribe(TOPIC) as messages:
         print("ready", flush=True)
         if manner == "singly":
             async for message in messages:
@@ -64,7 +64,7 @@ async def consume(mesh: cogwork.Mesh, manner: str, count: int) -> int:
     return taken
 
 
-ROLES: dict[str, Callable[[cogwork.Mesh, str, int], Awaitable[int]]] = {
+ROLES: dict[str, Callable[[cogwork.Client, str, int], Awaitable[int]]] = {
     "publish": publish,
     "consume": consume,
     "feed": feed,
@@ -73,9 +73,9 @@ ROLES: dict[str, Callable[[cogwork.Mesh, str, int], Awaitable[int]]] = {
 
 async def main(role: str, url: str, manner: str, count: int) -> None:
     """Plays one role and prints its figures."""
-    async with cogwork.connect(url) as mesh:
+    async with cogwork.connect(url) as client:
         started_s, cpu_s = time.perf_counter(), time.process_time()
-        done = await ROLES[role](mesh, manner, count)
+        done = await ROLES[role](client, manner, count)
         figures = {
             "count": done,
             "seconds": time.perf_counter() - started_s,

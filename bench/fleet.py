@@ -97,8 +97,8 @@ class Member:
         """
 
         async def work() -> Any:  # noqa: ANN401  # as above
-            async with connect(self.url, retry=Retry(give_up_after_s=0.0), force=True) as mesh:
-                manager = Manager(mesh)
+            async with connect(self.url, retry=Retry(give_up_after_s=0.0), force=True) as client:
+                manager = Manager(client)
                 if operation == "QUERY":
                     return (await manager.rows(kind))[0]
                 return await manager.get(operation, kind)

@@ -49,8 +49,8 @@ async def _balance(fleet: Fleet, address: str, speeds: tuple[int, ...]) -> tuple
         loop = asyncio.get_running_loop()
         due_s = loop.time()
         async with (
-            cogwork.connect(urls[at], force=True) as mesh,
-            mesh.consume(address, credit=CREDIT, confirms=False) as items,
+            cogwork.connect(urls[at], force=True) as client,
+            client.consume(address, credit=CREDIT, confirms=False) as items,
         ):
             async for item in items:
                 due_s = max(due_s, loop.time() - PACE_S) + PACE_S / paces[at]
@@ -61,7 +61,7 @@ async def _balance(fleet: Fleet, address: str, speeds: tuple[int, ...]) -> tuple
                     done.set()
 
     tasks = [asyncio.create_task(consume(at)) for at in range(len(urls))]
-    async with cogwork.connect(urls[0], force=True) as mesh, mesh.publisher(address) as out:
+    async with cogwork.connect(urls[0], force=True) as client, client.publisher(address) as out:
         await out.send_batch([b"x" * 100] * ITEMS)
         await done.wait()
         await asyncio.sleep(0.2)

@@ -84,8 +84,8 @@ async def _flow(fleet: Fleet, address: str, number: int) -> float:
 
     async def receive() -> None:
         async with (
-            cogwork.connect(fleet["d"].url, force=True) as mesh,
-            mesh.subscribe(address) as messages,
+            cogwork.connect(fleet["d"].url, force=True) as client,
+            client.subscribe(address) as messages,
         ):
             async for message in messages:
                 assert isinstance(message.body, int)
@@ -93,8 +93,8 @@ async def _flow(fleet: Fleet, address: str, number: int) -> float:
 
     async def send() -> None:
         async with (
-            cogwork.connect(fleet["a"].url, force=True) as mesh,
-            mesh.publisher(address) as out,
+            cogwork.connect(fleet["a"].url, force=True) as client,
+            client.publisher(address) as out,
         ):
             while True:
                 sent_s.append(time.monotonic())

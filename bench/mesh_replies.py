@@ -70,7 +70,7 @@ def _attach(fleet: Fleet, number: int) -> tuple[Peer, list[Link]]:
 
 
 async def _reply(fleet: Fleet, addresses: list[str]) -> None:
-    async with cogwork.connect(fleet["b"].url, force=True) as mesh, mesh.publisher() as out:
+    async with cogwork.connect(fleet["b"].url, force=True) as client, client.publisher() as out:
         messages = [cogwork.Message(b"reply", to=address) for address in addresses]
         await out.send_batch(messages, settled=True)
 

@@ -112,7 +112,7 @@ async def appended(trio: Trio, seconds: float, size: int, *, batch: int) -> dict
     body = bytes(size)
     count = 0
     url = await trio.url_for(STREAM)
-    async with cogwork.connect(url) as mesh, mesh.stream(STREAM).publisher() as publisher:
+    async with cogwork.connect(url) as client, client.stream(STREAM).publisher() as publisher:
         meter = Meter(trio, subscribers)
         start_s = time.perf_counter()
         end_s = start_s + seconds
@@ -162,9 +162,9 @@ async def replayed(trio: Trio, seconds: float, size: int) -> dict[str, Any]:
         await asyncio.sleep(LOOKED_S)
         (row,) = await trio.rows([STREAM])
     count, missing = 0, row["next"] - row["first"]
-    async with cogwork.connect(trio.url(row["leader"])) as mesh:
+    async with cogwork.connect(trio.url(row["leader"])) as client:
         start_s = time.perf_counter()
-        async for records in mesh.stream(STREAM).read_batches("first"):
+        async for records in client.stream(STREAM).read_batches("first"):
             count += len(records)
             if count >= missing:
                 break
@@ -178,7 +178,7 @@ async def delayed(
     """Appends so many a second, in bursts, and sees when they are delivered."""
     subscribers = Subscribers(trio, STREAM)
     url = await trio.url_for(STREAM)
-    async with cogwork.connect(url) as mesh, mesh.stream(STREAM).publisher() as publisher:
+    async with cogwork.connect(url) as client, client.stream(STREAM).publisher() as publisher:
         meter = Meter(trio, subscribers)
         start_s = time.monotonic()
         sent = 0
@@ -304,7 +304,7 @@ async def timed(trio: Trio, seconds: float, size: int) -> list[float]:
     times_s: list[float] = []
     body = bytes(size)
     url = await trio.url_for(STREAM)
-    async with cogwork.connect(url) as mesh, mesh.stream(STREAM).publisher() as publisher:
+    async with cogwork.connect(url) as client, client.stream(STREAM).publisher() as publisher:
         end_s = time.monotonic() + seconds
         while (start_s := time.monotonic()) < end_s:
             await publisher.post(body)
@@ -333,8 +333,8 @@ async def _gap(trio: Trio, leader: str, others: list[str], *, is_stopped: bool) 
     async def listen() -> None:
         nonlocal gap_s, last_s
         async with (
-            cogwork.connect(trio.url(others[1])) as mesh,
-            mesh.stream(STREAM).read() as reader,
+            cogwork.connect(trio.url(others[1])) as client,
+            client.stream(STREAM).read() as reader,
         ):
             while True:
                 await reader.take()
@@ -344,8 +344,8 @@ async def _gap(trio: Trio, leader: str, others: list[str], *, is_stopped: bool) 
 
     listening = asyncio.ensure_future(listen())
     async with (
-        cogwork.connect(trio.url(others[0])) as mesh,
-        mesh.stream(STREAM).publisher() as publisher,
+        cogwork.connect(trio.url(others[0])) as client,
+        client.stream(STREAM).publisher() as publisher,
     ):
         start_s = time.monotonic()
         is_hurt = False

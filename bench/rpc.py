@@ -47,8 +47,8 @@ def started(command: list[str]) -> Iterator[tuple[dict[str, Any], int]]:
 
 async def serve(url: str) -> None:
     """Is the service."""
-    async with cogwork.connect(url, direct=True) as mesh:
-        service = mesh.service("bench", server="bench")
+    async with cogwork.connect(url, direct=True) as client:
+        service = client.service("bench", server="bench")
 
         @service.method
         async def coroutine(n: int) -> int:
@@ -63,21 +63,21 @@ async def serve(url: str) -> None:
             await service.wait()
 
 
-async def client(
+async def run_client(
     url: str, method: str, calls: int, outstanding: int, pids: list[int]
 ) -> dict[str, Any]:
     """Is the client; returns what it measured."""
     is_direct = method == "direct"
     method = "function" if is_direct else method
-    async with cogwork.connect(url, direct=is_direct) as mesh:
-        waits_s = await single(mesh, method, WARM_UP)
-        waits_s = await single(mesh, method, calls // 10)
-        ratio = {"p50_of_routed": await against_routed(mesh, url, calls)} if is_direct else {}
+    async with cogwork.connect(url, direct=is_direct) as client:
+        waits_s = await single(client, method, WARM_UP)
+        waits_s = await single(client, method, calls // 10)
+        ratio = {"p50_of_routed": await against_routed(client, url, calls)} if is_direct else {}
         left = iter(range(calls))
 
         async def caller() -> None:
             for n in left:
-                assert await mesh.call("bench", method, n=n) == n
+                assert await client.call("bench", method, n=n) == n
 
         return {
             **latency(waits_s),
@@ -88,23 +88,23 @@ async def client(
         }
 
 
-async def single(mesh: cogwork.Mesh, method: str, calls: int) -> list[float]:
+async def single(client: cogwork.Client, method: str, calls: int) -> list[float]:
     """Calls one at a time; returns what each took."""
     waits_s = []
     for n in range(calls):
         began_s = time.perf_counter()
-        await mesh.call("bench", method, n=n)
+        await client.call("bench", method, n=n)
         waits_s.append(time.perf_counter() - began_s)
     return waits_s
 
 
-async def against_routed(direct: cogwork.Mesh, url: str, calls: int) -> float:
+async def against_routed(direct: cogwork.Client, url: str, calls: int) -> float:
     """Calls directly and through the container in turn; returns the ratio of the medians."""
     async with cogwork.connect(url) as routed:
-        took: dict[cogwork.Mesh, list[float]] = {direct: [], routed: []}
+        took: dict[cogwork.Client, list[float]] = {direct: [], routed: []}
         for _ in range(max(calls // 500, 10)):
-            for mesh in took:
-                took[mesh] += await single(mesh, "function", 50)
+            for client in took:
+                took[client] += await single(client, "function", 50)
         return round(median(took[direct]) / median(took[routed]), 3)
 
 
@@ -158,7 +158,7 @@ def play(options: argparse.Namespace) -> None:
         found = asyncio.run(rate(measured, calls, [*pids, os.getpid()]))
         print(json.dumps({**latency(waits_s), **found}), flush=True)
     else:
-        work = client(options.url, case, calls, options.outstanding, [*pids, os.getpid()])
+        work = run_client(options.url, case, calls, options.outstanding, [*pids, os.getpid()])
         print(json.dumps(asyncio.run(work)), flush=True)
 
 

@@ -70,30 +70,30 @@ def served(engine: str) -> Iterator[str]:
             process.wait()
 
 
-async def cpu_of(mesh: cogwork.Mesh) -> tuple[float, float]:
+async def cpu_of(client: cogwork.Client) -> tuple[float, float]:
     """Returns the CPU seconds of this process and of the container's."""
     used = resource.getrusage(resource.RUSAGE_SELF)
-    row: Any = (await mesh.manage("READ", {"type": "container"})).body
+    row: Any = (await client.manage("READ", {"type": "container"})).body
     return used.ru_utime + used.ru_stime, float(row["cpu_s"])
 
 
 class Case:
     """One case: counts messages from `async with` on."""
 
-    def __init__(self, mesh: cogwork.Mesh, name: str, results: dict[str, object]) -> None:
-        self._mesh = mesh
+    def __init__(self, client: cogwork.Client, name: str, results: dict[str, object]) -> None:
+        self._client = client
         self._name = name
         self._results = results
         self.count = 0
 
     async def __aenter__(self) -> Case:
-        self._cpu = await cpu_of(self._mesh)
+        self._cpu = await cpu_of(self._client)
         self._since_s = time.perf_counter()
         return self
 
     async def __aexit__(self, *_: object) -> None:
         passed_s = time.perf_counter() - self._since_s
-        cpu = await cpu_of(self._mesh)
+        cpu = await cpu_of(self._client)
         millions = self.count / 1e6
         self._results[self._name] = {
             "messages": self.count,
@@ -139,10 +139,10 @@ class Counter(LinkEnd):
 
     role = Role.RECEIVER
 
-    def __init__(self, mesh: cogwork.Mesh, address: str) -> None:
-        super().__init__(mesh, address)
-        self.drain = Drain(mesh.core)
-        self._entry = AddressEntry(mesh.core, address, CLOSEST_CODE)
+    def __init__(self, client: cogwork.Client, address: str) -> None:
+        super().__init__(client, address)
+        self.drain = Drain(client.core)
+        self._entry = AddressEntry(client.core, address, CLOSEST_CODE)
         self._entry.add_outlet(self.drain)
 
     def attach(self, link: Link) -> None:
@@ -154,7 +154,7 @@ class Counter(LinkEnd):
     def attached(self, link: Link) -> None:
         assert isinstance(link.end, IncomingLink)
         link.end.open_credit()
-        self.mesh.flush()
+        self.client.flush()
 
     def detached(self) -> None:
         """Does nothing: a cut ends the measurement."""
@@ -163,8 +163,8 @@ class Counter(LinkEnd):
         """Does nothing either."""
 
 
-async def replay_compiled(mesh: cogwork.Mesh, case: Case, total: int) -> None:
-    counter = Counter(mesh, "stream/bench")
+async def replay_compiled(client: cogwork.Client, case: Case, total: int) -> None:
+    counter = Counter(client, "stream/bench")
     async with case:
         await counter.open()
         while counter.drain.messages < total:
@@ -184,16 +184,16 @@ async def replay_one_by_one(stream: Stream, case: Case, total: int) -> None:
 async def measure(url: str, arguments: argparse.Namespace) -> dict[str, object]:
     body = b"x" * arguments.size
     results: dict[str, object] = {"engine": arguments.engine, "size_bytes": arguments.size}
-    async with cogwork.connect(url) as mesh:
-        stream = mesh.stream("bench")
+    async with cogwork.connect(url) as client:
+        stream = client.stream("bench")
         seconds = arguments.seconds
-        await one_by_one(stream, Case(mesh, "append_one_by_one", results), body, seconds)
-        await in_batches(stream, Case(mesh, "append_in_batches", results), body, seconds)
-        row: Any = (await mesh.manage("READ", {"type": "stream", "name": "stream/bench"})).body
-        await replay(stream, Case(mesh, "replay_in_batches", results), row["records"])
-        await replay_compiled(mesh, Case(mesh, "replay_compiled", results), row["records"])
+        await one_by_one(stream, Case(client, "append_one_by_one", results), body, seconds)
+        await in_batches(stream, Case(client, "append_in_batches", results), body, seconds)
+        row: Any = (await client.manage("READ", {"type": "stream", "name": "stream/bench"})).body
+        await replay(stream, Case(client, "replay_in_batches", results), row["records"])
+        await replay_compiled(client, Case(client, "replay_compiled", results), row["records"])
         await replay_one_by_one(
-            stream, Case(mesh, "replay_one_by_one", results), min(row["records"], 1_000_000)
+            stream, Case(client, "replay_one_by_one", results), min(row["records"], 1_000_000)
         )
     return results
 

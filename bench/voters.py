@@ -118,17 +118,17 @@ class Trio:
 
     async def rows(self, streams: list[str]) -> list[dict[str, Any]]:
         """Returns what is known of streams now."""
-        async with cogwork.connect(self.url("a")) as mesh:
-            await _read(mesh, streams)
+        async with cogwork.connect(self.url("a")) as client:
+            await _read(client, streams)
             await asyncio.sleep(LOOKED_S)
-            return await _read(mesh, streams)
+            return await _read(client, streams)
 
     async def declare(self, streams: list[str]) -> None:
         """Makes streams, and waits until they are there."""
-        async with cogwork.connect(self.url("a")) as mesh:
+        async with cogwork.connect(self.url("a")) as client:
             for at in range(0, len(streams), MADE_TOGETHER):
                 names = streams[at : at + MADE_TOGETHER]
-                await asyncio.gather(*(_make(mesh, name) for name in names))
+                await asyncio.gather(*(_make(client, name) for name in names))
         await asyncio.sleep(LOOKED_S)
 
     # -- what they use
@@ -154,14 +154,14 @@ class Trio:
         return terms
 
 
-async def _make(mesh: cogwork.Mesh, stream: str) -> None:
+async def _make(client: cogwork.Client, stream: str) -> None:
     made = {"type": "stream", "name": f"stream/{stream}"}
-    await mesh.manage("CREATE", made, {"engine": "raft"})
+    await client.manage("CREATE", made, {"engine": "raft"})
 
 
-async def _read(mesh: cogwork.Mesh, streams: list[str]) -> list[dict[str, Any]]:
+async def _read(client: cogwork.Client, streams: list[str]) -> list[dict[str, Any]]:
     rows: list[Any] = [
-        (await mesh.manage("READ", {"type": "stream", "name": f"stream/{name}"})).body
+        (await client.manage("READ", {"type": "stream", "name": f"stream/{name}"})).body
         for name in streams
     ]
     return rows
@@ -238,7 +238,7 @@ class Subscriber:
     async def run(self, url: str, name: str) -> None:
         stopped = asyncio.Event()
         asyncio.get_running_loop().add_reader(sys.stdin.fileno(), stopped.set)
-        async with cogwork.connect(url) as mesh, mesh.stream(name).read("next") as reader:
+        async with cogwork.connect(url) as client, client.stream(name).read("next") as reader:
             sys.stdout.write("ready\n")
             sys.stdout.flush()
             taking = asyncio.ensure_future(self._take(reader))

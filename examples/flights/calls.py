@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from triangle import Strike, Triangle
 
-    from cogwork import Mesh, Message
+    from cogwork import Client, Message
 
     Advance = Callable[[str, int], None]
 
@@ -90,12 +90,12 @@ async def ask_delays(
     return asked
 
 
-async def _answer(mesh: Mesh, route: str, asked: Asked) -> Message:
+async def _answer(client: Client, route: str, asked: Asked) -> Message:
     """Calls until there is an answer: to ask twice does no harm here."""
     while True:
         started_s = time.perf_counter()
         try:
-            reply = await mesh.request(SERVICE, route, timeout_s=CALL_TIMEOUT_S)
+            reply = await client.request(SERVICE, route, timeout_s=CALL_TIMEOUT_S)
         except (CallTimeout, InDoubt, Released):
             asked.repeated += 1
             await asyncio.sleep(PAUSE_S)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from flights import Flights
     from triangle import Triangle
 
-    from cogwork import Mesh
+    from cogwork import Client
     from cogwork.client.consumer import Consumer
 
     Advance = Callable[[str, int], None]
@@ -96,8 +96,8 @@ async def outlive_the_owner(triangle: Triangle, flights: Flights, advance: Advan
     async with AsyncExitStack() as stack:
         meshes = [await stack.enter_async_context(triangle.roam(each)) for each in WORKERS]
         tasks = []
-        for mesh in meshes:
-            items = await stack.enter_async_context(mesh.consume(REPLICATED, credit=2 * BATCH))
+        for client in meshes:
+            items = await stack.enter_async_context(client.consume(REPLICATED, credit=2 * BATCH))
             tasks.append(asyncio.create_task(_work(items, outlived, advance)))
         killing = asyncio.create_task(_kill_the_owner(triangle, outlived))
         started_s = time.perf_counter()
@@ -115,10 +115,10 @@ async def outlive_the_owner(triangle: Triangle, flights: Flights, advance: Advan
     return outlived
 
 
-async def _post(mesh: Mesh, flights: Flights, outlived: Outlived, advance: Advance) -> None:
+async def _post(client: Client, flights: Flights, outlived: Outlived, advance: Advance) -> None:
     """Posts the flights, some batches at once; each until it is accepted."""
     under_way: set[asyncio.Task[None]] = set()
-    async with mesh.publisher(REPLICATED) as out:
+    async with client.publisher(REPLICATED) as out:
 
         async def post(rows: list[int]) -> None:
             while rows:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from flights import Flights
     from triangle import Triangle
 
-    from cogwork import Mesh
+    from cogwork import Client
     from cogwork.client.outcome import Outcome
     from cogwork.dataplane.client.dispatches import Batch
 
@@ -108,10 +108,10 @@ async def append_and_read(triangle: Triangle, flights: Flights, advance: Advance
     async with AsyncExitStack() as stack:
         readers = []
         for place in PLACES:
-            mesh = await stack.enter_async_context(triangle.roam(place))
-            await triangle.leader_of(STREAM, as_seen=mesh)
+            client = await stack.enter_async_context(triangle.roam(place))
+            await triangle.leader_of(STREAM, as_seen=client)
             start = appended.half if place == LATE else None
-            reading = _read(mesh, kept.read[place], len(flights), start, advance)
+            reading = _read(client, kept.read[place], len(flights), start, advance)
             readers.append(asyncio.create_task(reading))
         killing = asyncio.create_task(_kill_the_leader(triangle, appended, kept))
         publisher = await stack.enter_async_context(triangle.roam("a"))
@@ -125,7 +125,7 @@ async def append_and_read(triangle: Triangle, flights: Flights, advance: Advance
 
 
 async def _read(
-    mesh: Mesh,
+    client: Client,
     sequence: Sequence,
     expected: int,
     start: asyncio.Event | None,
@@ -134,7 +134,7 @@ async def _read(
     """Reads from the first record on, once it is time, until all are there."""
     if start is not None:
         await start.wait()
-    async for batch in mesh.stream(STREAM).read_batches("first"):
+    async for batch in client.stream(STREAM).read_batches("first"):
         for record in batch:
             sequence.add(record.offset, record.body)
         advance("records read", len(batch))
@@ -164,12 +164,12 @@ class _Appended:
     gap_s: float = 0.0
     _confirmed_s: float = 0.0
 
-    async def send_all(self, mesh: Mesh) -> None:
+    async def send_all(self, client: Client) -> None:
         """Returns once every flight is confirmed: two of the three disks have it."""
         posted: deque[Batch[Outcome]] = deque()
         total = len(self.flights)
         self._confirmed_s = time.perf_counter()
-        async with mesh.stream(STREAM).publisher() as out:
+        async with client.stream(STREAM).publisher() as out:
             for at in range(0, total, BATCH):
                 await out.ready()
                 rows = range(at, min(at + BATCH, total))

@@ -26,7 +26,7 @@ from cogwork.client import NotFound
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
-    from cogwork import Mesh
+    from cogwork import Client
 
 __all__ = ("DIRECT_COST", "LOGS", "Strike", "Triangle")
 
@@ -75,13 +75,13 @@ class Triangle:
         Args:
             folder: Takes the containers' configurations and data.
         """
-        self.clients: dict[str, Mesh] = {}
+        self.clients: dict[str, Client] = {}
         self._urls: dict[str, str] = {}
         self._ports: dict[str, int] = {}
         self._costs: dict[str, dict[str, int]] = {}
         self.folder = folder
         self._processes: dict[str, subprocess.Popen[str]] = {}
-        self._consoles: dict[str, Mesh] = {}
+        self._consoles: dict[str, Client] = {}
 
     @classmethod
     @asynccontextmanager
@@ -105,11 +105,11 @@ class Triangle:
                 triangle._stop()
                 triangle._keep_logs()
 
-    def connect(self, place: str) -> Mesh:
+    def connect(self, place: str) -> Client:
         """Makes a client of a container, which stays there; use it in `async with`."""
         return cogwork.connect(self._urls[place], force=True)
 
-    def roam(self, first: str) -> Mesh:
+    def roam(self, first: str) -> Client:
         """Makes a client that goes to another container when its own is lost."""
         places = [first, *(place for place in self._urls if place != first)]
         return cogwork.connect([self._urls[place] for place in places], force=True)
@@ -121,7 +121,7 @@ class Triangle:
     # -- who leads
 
     async def leader_of(
-        self, stream: str, *, other_than: str = "", as_seen: Mesh | None = None
+        self, stream: str, *, other_than: str = "", as_seen: Client | None = None
     ) -> str:
         """Waits until a container knows who leads a replicated stream, and returns that one.
 

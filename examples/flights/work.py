@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from flights import Flights
     from triangle import Strike, Triangle
 
-    from cogwork import Mesh
+    from cogwork import Client
     from cogwork.client.consumer import Consumer
 
     Advance = Callable[[str, int], None]
@@ -88,8 +88,8 @@ async def do_the_work(triangle: Triangle, flights: Flights, advance: Advance) ->
     return shift
 
 
-async def _post(mesh: Mesh, flights: Flights, rows: Sequence[int], advance: Advance) -> None:
-    async with mesh.publisher(WORK) as out:
+async def _post(client: Client, flights: Flights, rows: Sequence[int], advance: Advance) -> None:
+    async with client.publisher(WORK) as out:
         for at in range(0, len(rows), BATCH):
             some = rows[at : at + BATCH]
             await out.ready()

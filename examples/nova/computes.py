@@ -37,12 +37,12 @@ class Compute:
         await self.crowd.acquire()
         is_free = False
         try:
-            async with cogwork.connect(self.plan.urls_of(self.number), name=self.name) as mesh:
-                service = mesh.service(TOPIC, server=self.name, exchange=EXCHANGE)
+            async with cogwork.connect(self.plan.urls_of(self.number), name=self.name) as client:
+                service = client.service(TOPIC, server=self.name, exchange=EXCHANGE)
                 service.method(self.build)
                 service.method(self.stop_instance)
                 service.method(self.refresh)
-                async with service, mesh.publisher(NOTIFICATIONS, on_doubt="resend") as out:
+                async with service, client.publisher(NOTIFICATIONS, on_doubt="resend") as out:
                     self.crowd.release()
                     is_free = True
                     self.notes.counts["computes"] += 1

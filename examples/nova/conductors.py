@@ -42,8 +42,8 @@ class Conductors:
         """Serves as one of the schedulers."""
 
         async def attempt() -> None:
-            async with cogwork.connect(self.plan.urls_of(number)) as mesh:
-                service = mesh.service(SCHEDULER, server=f"{number}", exchange=EXCHANGE)
+            async with cogwork.connect(self.plan.urls_of(number)) as client:
+                service = client.service(SCHEDULER, server=f"{number}", exchange=EXCHANGE)
 
                 @service.method
                 async def select(instance: int) -> str:
@@ -58,19 +58,19 @@ class Conductors:
         """One conductor: a request after the other."""
 
         async def attempt() -> None:
-            async with cogwork.connect(self.plan.urls_of(number)) as mesh:
+            async with cogwork.connect(self.plan.urls_of(number)) as client:
                 while not stop.is_set():
                     await asyncio.sleep(self.random.expovariate(1 / self.plan.pause_s))
-                    await self._request(mesh)
+                    await self._request(client)
 
         await keeping_on(attempt, self.notes, stop)
 
-    async def _request(self, mesh: cogwork.Mesh) -> None:
+    async def _request(self, client: cogwork.Client) -> None:
         number = next(self.numbers)
         kind = self.random.choices(["build", "select", "cast"], [5, 2, 3])[0]
         begin_s = asyncio.get_running_loop().time()
         try:
-            await getattr(self, f"_{kind}")(mesh, number)
+            await getattr(self, f"_{kind}")(client, number)
         except CogworkError as error:
             self.notes.counts[f"{kind} failed: {type(error).__name__}"] += 1
         took_s = asyncio.get_running_loop().time() - begin_s
@@ -79,9 +79,9 @@ class Conductors:
         if took_s > self.plan.timeout_s + GRACE_S:
             self.notes.note(f"{kind} late", round(took_s, 3))
 
-    async def _build(self, mesh: cogwork.Mesh, number: int) -> None:
+    async def _build(self, client: cogwork.Client, number: int) -> None:
         name = host(self.random.randrange(self.plan.computes))
-        made = await mesh.call(
+        made = await client.call(
             TOPIC,
             "build",
             server=name,
@@ -92,16 +92,16 @@ class Conductors:
         assert made == f"{number} on {name}", f"{name} was asked for {number}, and said {made}"
         self.notes.counts["build returned"] += 1
 
-    async def _select(self, mesh: cogwork.Mesh, number: int) -> None:
-        found = await mesh.call(
+    async def _select(self, client: cogwork.Client, number: int) -> None:
+        found = await client.call(
             SCHEDULER, "select", exchange=EXCHANGE, timeout_s=self.plan.timeout_s, instance=number
         )
         assert found == host(number % self.plan.computes)
         self.notes.counts["select returned"] += 1
 
-    async def _cast(self, mesh: cogwork.Mesh, number: int) -> None:
+    async def _cast(self, client: cogwork.Client, number: int) -> None:
         """Not settled beforehand: a compute has it when this returns."""
-        await mesh.cast(
+        await client.cast(
             TOPIC,
             "stop_instance",
             server=host(self.random.randrange(self.plan.computes)),
@@ -114,11 +114,11 @@ class Conductors:
 
     async def _tell_all(self, stop: asyncio.Event) -> None:
         async def attempt() -> None:
-            async with cogwork.connect(self.plan.urls_of(0)) as mesh:
+            async with cogwork.connect(self.plan.urls_of(0)) as client:
                 while not stop.is_set():
                     await asyncio.sleep(self.plan.fanout_each_s)
                     number = next(self.numbers)
-                    await mesh.fanout(TOPIC, "refresh", exchange=EXCHANGE, number=number)
+                    await client.fanout(TOPIC, "refresh", exchange=EXCHANGE, number=number)
                     self.notes.counts["fanouts sent"] += 1
 
         await keeping_on(attempt, self.notes, stop)
@@ -126,12 +126,12 @@ class Conductors:
     async def _ask_everybody(self) -> None:
         """Calls each compute once, now that no container is killed any more."""
         room = asyncio.Semaphore(LAST_CALLS_AT_ONCE)
-        async with cogwork.connect(self.plan.urls_of(0)) as mesh:
+        async with cogwork.connect(self.plan.urls_of(0)) as client:
 
             async def ask(name: str) -> None:
                 async with room:
                     try:
-                        await mesh.call(
+                        await client.call(
                             TOPIC,
                             "build",
                             server=name,

@@ -22,8 +22,8 @@ async def listen(plan: Plan, notes: Notes, stop: asyncio.Event) -> None:
 async def _listener(plan: Plan, number: int, notes: Notes, stop: asyncio.Event) -> None:
     async def attempt() -> None:
         async with (
-            cogwork.connect(plan.urls_of(number)) as mesh,
-            mesh.consume(NOTIFICATIONS) as items,
+            cogwork.connect(plan.urls_of(number)) as client,
+            client.consume(NOTIFICATIONS) as items,
         ):
             taking = asyncio.create_task(_take(items, notes))
             stopping = asyncio.create_task(stop.wait())

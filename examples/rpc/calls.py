@@ -13,16 +13,18 @@ import cogwork
 
 async def main(url: str) -> None:
     """Starts a machine, looks at its console, and stops it; then what goes wrong."""
-    async with cogwork.connect(url, direct=True) as mesh:
-        vm = await mesh.call("compute", "start", vm=7, timeout_s=5)
+    async with cogwork.connect(url, direct=True) as client:
+        vm = await client.call("compute", "start", vm=7, timeout_s=5)
         print("started:", vm)
-        async for line in mesh.call_stream("compute", "console", server=vm["host"], vm=7, lines=3):
+        async for line in client.call_stream(
+            "compute", "console", server=vm["host"], vm=7, lines=3
+        ):
             print(line)
-        await mesh.cast("compute", "stop", server=vm["host"], vm=7)
+        await client.cast("compute", "stop", server=vm["host"], vm=7)
         for wrong in (
-            mesh.call("compute", "start", vm="seven"),
-            mesh.call("compute", "stop", server=vm["host"], vm=99),
-            mesh.call("compute", "start", server="nobody", timeout_s=0.5, vm=1),
+            client.call("compute", "start", vm="seven"),
+            client.call("compute", "stop", server=vm["host"], vm=99),
+            client.call("compute", "start", server="nobody", timeout_s=0.5, vm=1),
         ):
             try:
                 await wrong

@@ -32,8 +32,8 @@ class Vm:
 async def main(url: str, host: str) -> None:
     """Serves until it is stopped."""
     vms: dict[int, Vm] = {}
-    async with cogwork.connect(url, direct=True) as mesh:
-        service = mesh.service("compute", server=host)
+    async with cogwork.connect(url, direct=True) as client:
+        service = client.service("compute", server=host)
 
         @service.method
         async def start(vm: int) -> Vm:

@@ -1,7 +1,7 @@
 """Cogwork: a distributed message broker that speaks AMQP 1.0.
 
-    async with cogwork.connect("amqp://localhost") as mesh:
-        await mesh.publish("topic/hello", b"world")
+    async with cogwork.connect("amqp://localhost") as client:
+        await client.publish("topic/hello", b"world")
 
 The names below are loaded when they are first used: whoever needs the codec alone gets no more.
 `__init__.pyi` says where each one comes from.
@@ -48,6 +48,7 @@ _NAMES = {
             "BacklogFull",
             "CallFailed",
             "CallTimeout",
+            "Client",
             "ClientError",
             "ConnectError",
             "Disconnected",
@@ -56,7 +57,6 @@ _NAMES = {
             "Item",
             "LinkDetached",
             "LinkRefused",
-            "Mesh",
             "Message",
             "MessageTooLarge",
             "NotFound",
@@ -86,7 +86,7 @@ def __getattr__(name: str) -> object:
     if name in _MODULES:
         return importlib.import_module(f"cogwork.{name}")
     if name not in _NAMES:
-        raise AttributeError(f"module 'cogwork' has no attribute {name!r}")
+        return moved.renamed(__name__, name)
     found = getattr(importlib.import_module(_NAMES[name]), name)
     globals()[name] = found
     return found

@@ -19,6 +19,7 @@ from cogwork.client import BadReply as BadReply
 from cogwork.client import CallCancelled as CallCancelled
 from cogwork.client import CallFailed as CallFailed
 from cogwork.client import CallTimeout as CallTimeout
+from cogwork.client import Client as Client
 from cogwork.client import ClientError as ClientError
 from cogwork.client import ConnectError as ConnectError
 from cogwork.client import Disconnected as Disconnected
@@ -28,7 +29,6 @@ from cogwork.client import InvalidUrlError as InvalidUrlError
 from cogwork.client import Item as Item
 from cogwork.client import LinkDetached as LinkDetached
 from cogwork.client import LinkRefused as LinkRefused
-from cogwork.client import Mesh as Mesh
 from cogwork.client import Message as Message
 from cogwork.client import MessageTooLarge as MessageTooLarge
 from cogwork.client import NoSuchMethod as NoSuchMethod
@@ -66,3 +66,4 @@ from cogwork.plugin.engine.errors import InvalidAppend as InvalidAppend
 from cogwork.plugin.engine.errors import Truncated as Truncated
 
 __version__: str
+Mesh = Client

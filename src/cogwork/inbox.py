@@ -2,7 +2,7 @@
 
     inbox = Inbox(database, "billing")
     inbox.create()
-    stream = mesh.stream("orders")
+    stream = client.stream("orders")
     async for record in stream.read(start=await inbox.resume(stream)):
         with database:  # the application's own transaction
             if inbox.take_record("stream/orders", record):

@@ -1,4 +1,4 @@
-"""Modules that have moved: the names that documentation once gave still import, with a warning.
+"""Modules and names that have moved: what documentation once gave still imports, with a warning.
 
 An import of an old name gives the very module of the new name, so a class is the same whichever
 name it was imported by.
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from importlib.abc import Loader
     from types import ModuleType
 
-__all__ = ("MOVED", "install")
+__all__ = ("MOVED", "RENAMED", "install", "renamed")
 
 MOVED = {
     "cogwork.analytics": "cogwork.pipeline.analytics",
@@ -33,6 +33,14 @@ MOVED = {
     "cogwork.spi.conformance": "cogwork.plugin.conformance.nodes",
 }
 """New names by old ones; what lies below an old name lies below the new one."""
+
+RENAMED = {
+    "cogwork.Mesh": "cogwork.Client",
+    "cogwork.client.Mesh": "cogwork.client.Client",
+    "cogwork.pipeline.audit.Witness": "cogwork.pipeline.audit.DeliveryRecorder",
+    "cogwork.sync.Mesh": "cogwork.sync.Client",
+}
+"""New names of classes by old ones. Each module that an old one was in has `renamed` look it up."""
 
 
 class MovedFinder:
@@ -84,3 +92,23 @@ def install() -> None:
     would load its modules a second time.
     """
     sys.meta_path.insert(0, MovedFinder)
+
+
+def renamed(module: str, name: str) -> object:
+    """Return what a module had by a name that has changed since: call it in its `__getattr__`.
+
+    Args:
+        module: The module's name.
+        name: What is missing there.
+
+    Raises:
+        AttributeError: It never had that name.
+    """
+    old = f"{module}.{name}"
+    if old not in RENAMED:
+        raise AttributeError(f"module {module!r} has no attribute {name!r}")
+    new = RENAMED[old]
+    # The caller's caller is who uses the old name.
+    warnings.warn(f"{old} was renamed: import {new}", DeprecationWarning, stacklevel=3)
+    owner, _, attribute = new.rpartition(".")
+    return getattr(import_module(owner), attribute)

@@ -297,7 +297,7 @@ def test_a_call_fails_at_once_where_its_container_dies_and_the_next_one_takes_th
         ):
             calls = client(here, "dying", timeout=50)
             assert calls.call({}, "add", a=1, b=1) == 2
-            port = here._driver._connection._mesh.endpoint.port
+            port = here._driver._connection._client.endpoint.port
             mine = next(member for member in members.values() if member.port == port)
             other = next(member for member in members.values() if member is not mine)
             killing = when(lambda: endpoint.is_blocked.wait(30), mine.kill)

@@ -62,7 +62,7 @@ def delete(url: str, name: str = STREAM) -> None:
 
 
 def trim(url: str, before: int, name: str = STREAM) -> None:
-    async def give_up(mesh: cogwork.Mesh) -> None:
+    async def give_up(mesh: cogwork.Client) -> None:
         asked = {"type": "stream", "name": f"stream/{name}", "before": before}
         await manage(mesh, "TRIM", asked)
 
@@ -70,17 +70,17 @@ def trim(url: str, before: int, name: str = STREAM) -> None:
 
 
 def append(url: str, numbers: Iterable[int], name: str = STREAM) -> None:
-    async def publish(mesh: cogwork.Mesh) -> None:
+    async def publish(mesh: cogwork.Client) -> None:
         await mesh.stream(name).append([message(number) for number in numbers])
 
     reach(url, publish)
 
 
-async def _manage(mesh: cogwork.Mesh, operation: str, name: str, body: object = None) -> None:
+async def _manage(mesh: cogwork.Client, operation: str, name: str, body: object = None) -> None:
     await manage(mesh, operation, {"type": "stream", "name": f"stream/{name}"}, body)
 
 
-def reach(url: str, action: Callable[[cogwork.Mesh], Awaitable[T]]) -> T:
+def reach(url: str, action: Callable[[cogwork.Client], Awaitable[T]]) -> T:
     async def run() -> T:
         async with cogwork.connect(url) as mesh:
             return await action(mesh)

@@ -24,15 +24,15 @@ TWO = ("offset", "body")
 
 def fill(url: str, stream: str, *bodies: bytes) -> None:
     manage(url, "CREATE", stream)
-    with cogwork.sync.connect(url) as mesh:
-        mesh.stream(stream).append(bodies)
+    with cogwork.sync.connect(url) as client:
+        client.stream(stream).append(bodies)
 
 
 def manage(url: str, operation: str, stream: str) -> None:
     async def run() -> None:
-        async with cogwork.connect(url) as mesh:
+        async with cogwork.connect(url) as client:
             about = {"type": "stream", "name": f"stream/{stream}"}
-            await mesh.manage(operation, about, None)
+            await client.manage(operation, about, None)
 
     asyncio.run(run())
 
@@ -57,9 +57,9 @@ def rows_of(reader: object, partitions: Sequence[InputPartition]) -> list[tuple[
 
 def trim(url: str, stream: str, before: int) -> None:
     async def run() -> None:
-        async with cogwork.connect(url) as mesh:
+        async with cogwork.connect(url) as client:
             about = {"type": "stream", "name": f"stream/{stream}", "before": before}
-            await mesh.manage("TRIM", about)
+            await client.manage("TRIM", about)
 
     asyncio.run(run())
 

@@ -19,8 +19,8 @@ import cogwork.sync
 import cogwork.testing
 from cogwork.cli.main import cogwork as command
 from cogwork.cli.management.manager import Manager
+from cogwork.client.client import Client
 from cogwork.client.errors import LinkRefused
-from cogwork.client.mesh import Mesh
 from cogwork.container.vhost.reported import EXPIRY_S, REPORTS_MAX, Reported
 from cogwork.pipeline.arrow.loop_thread import loop_thread
 from cogwork.pipeline.spark.listener import PositionListener, listen, positions_of
@@ -44,8 +44,8 @@ def url() -> Iterator[str]:
 
 def consumers(url: str) -> list[dict[str, Any]]:
     async def run() -> list[dict[str, Any]]:
-        async with cogwork.connect(url) as mesh:
-            return (await Manager(mesh).rows(KIND))[0]
+        async with cogwork.connect(url) as client:
+            return (await Manager(client).rows(KIND))[0]
 
     return loop_thread().wait(run())
 
@@ -112,8 +112,8 @@ def test_a_report_that_makes_no_sense_is_refused(
     url: str, about: dict[str, Any], body: dict[str, Any] | None, line: str
 ) -> None:
     async def run() -> None:
-        async with cogwork.connect(url) as mesh:
-            await Manager(mesh).ask("REPORT", KIND, properties=about, body=body)
+        async with cogwork.connect(url) as client:
+            await Manager(client).ask("REPORT", KIND, properties=about, body=body)
 
     with pytest.raises(LinkRefused, match=line):
         loop_thread().wait(run())
@@ -148,13 +148,13 @@ def test_a_query_does_not_keep_another_from_being_reported(
 def test_queries_that_are_reported_at_once_share_a_connection(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    made: list[Mesh] = []
+    made: list[Client] = []
 
-    def mesh(*given: Any, **more: Any) -> Mesh:
-        made.append(Mesh(*given, **more))
+    def client(*given: Any, **more: Any) -> Client:
+        made.append(Client(*given, **more))
         return made[-1]
 
-    monkeypatch.setattr("cogwork.pipeline.spark.listener.Mesh", mesh)
+    monkeypatch.setattr("cogwork.pipeline.spark.listener.Mesh", client)
     with cogwork.testing.container() as url:
         listener = PositionListener(url)
         for query in ("one", "two"):
@@ -168,8 +168,8 @@ def test_queries_that_are_reported_at_once_share_a_connection(
 
 
 def test_a_query_is_seen_while_it_runs(spark: SparkSession, url: str, tmp_path: Path) -> None:
-    with cogwork.sync.connect(url) as mesh:
-        mesh.stream("seen").append([b"x"] * 10)
+    with cogwork.sync.connect(url) as client:
+        client.stream("seen").append([b"x"] * 10)
     listener = listen(spark, url)
     try:
         rows = (

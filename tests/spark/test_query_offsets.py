@@ -37,8 +37,8 @@ def url() -> Iterator[str]:
 
 
 def append(url: str, stream: str, rows: int) -> None:
-    with cogwork.sync.connect(url) as mesh:
-        mesh.stream(stream).append([b"x"] * rows)
+    with cogwork.sync.connect(url) as client:
+        client.stream(stream).append([b"x"] * rows)
 
 
 def planned(url: str, options: dict[str, str], start: Offset | None = None) -> Offset:

@@ -69,7 +69,7 @@ def replayed(
         plan = plan_of(table, start, end, into)
         skip = sent_before(client, plan) if plan.is_into_stream else 0
 
-        async def work(mesh: cogwork.Mesh) -> Replayed:
+        async def work(mesh: cogwork.Client) -> Replayed:
             return await replay(mesh, table, plan, speed=speed, skip=skip, on_progress=on_progress)
 
         return archives.reach(url, work)
@@ -220,7 +220,7 @@ def test_a_slow_consumer_is_waited_for(
     with Archive.open(str(place)) as archive:
         plan = plan_of(archive.table(STREAM), "0", "8", "unicast/slow")
 
-        async def work(mesh: cogwork.Mesh) -> Replayed:
+        async def work(mesh: cogwork.Client) -> Replayed:
             async def consume() -> None:
                 async with mesh.consume("unicast/slow", credit=1) as items:
                     async for item in items:
@@ -244,7 +244,7 @@ def test_a_replay_that_nobody_takes_can_be_ended(
         table = archive.table(STREAM)
         plan = plan_of(table, "first", "end", "unicast/nobody")
 
-        async def work(mesh: cogwork.Mesh) -> Replayed:
+        async def work(mesh: cogwork.Client) -> Replayed:
             stopping = asyncio.Event()
             asyncio.get_running_loop().call_later(0.2, stopping.set)
             return await asyncio.wait_for(replay(mesh, table, plan, stopping=stopping), 10)

@@ -47,7 +47,7 @@ def batch(first: int, count: int, **columns: list[str]) -> pa.RecordBatch:
 
 
 def bodies(url: str, stream: str) -> list[bytes]:
-    with cogwork.sync.connect(url) as mesh, mesh.stream(stream).read("first") as reader:
+    with cogwork.sync.connect(url) as client, client.stream(stream).read("first") as reader:
         found: list[bytes] = []
         while batch := reader.drain():
             for record in batch:
@@ -79,14 +79,14 @@ def test_a_task_without_rows_does_not_even_connect() -> None:
 
 def test_rows_say_where_they_go(url: str) -> None:
     addresses = ["stream/b", "queue/q", "stream/c", "topic/t", "stream/b"]
-    with cogwork.sync.connect(url) as mesh, mesh.subscribe("topic/t") as messages:
+    with cogwork.sync.connect(url) as client, client.subscribe("topic/t") as messages:
         options = WriteOptions(url)
         publish(options, b"here", iter([batch(0, 5, address=addresses)]))
         publish(options, b"here", iter([batch(0, 5, address=addresses)]))
         received = messages.receive(5)
         assert received is not None
         assert received.body == b"3"
-        with mesh.consume("queue/q") as items:
+        with client.consume("queue/q") as items:
             got = [items.receive(5), items.receive(5)]
             assert [item.body for item in got if item] == [b"1", b"1"], "queues are at least once"
     assert bodies(url, "b") == [b"0", b"4"]
@@ -133,7 +133,7 @@ def test_rows_that_nobody_takes_fail_in_time(url: str, count: int) -> None:
 
 
 def test_rows_that_are_taken_slowly_are_waited_for(url: str) -> None:
-    with cogwork.sync.connect(url) as mesh, mesh.consume("unicast/slow", credit=1) as items:
+    with cogwork.sync.connect(url) as client, client.consume("unicast/slow", credit=1) as items:
         slow = WriteOptions(url, "unicast/slow", timeout_s=1)
         with ThreadPoolExecutor(1) as pool:
             published = pool.submit(publish, slow, b"p", iter([batch(0, 6)]))
@@ -149,23 +149,23 @@ def test_a_producer_that_the_stream_does_not_know_any_more_fails(url: str) -> No
     from cogwork.pipeline.arrow.loop_thread import loop_thread  # noqa: PLC0415  # with Spark
 
     async def run() -> None:
-        async with cogwork.connect(url) as mesh:
-            async with mesh.stream("d").publisher(producer=b"kept") as out:
+        async with cogwork.connect(url) as client:
+            async with client.stream("d").publisher(producer=b"kept") as out:
                 await out.send_batch([b"0", b"1"])
                 assert out.producer == b"kept"
-            await mesh.manage("DELETE", {"type": "stream", "name": "stream/d"})
-            await mesh.manage("CREATE", {"type": "stream", "name": "stream/d"})
+            await client.manage("DELETE", {"type": "stream", "name": "stream/d"})
+            await client.manage("CREATE", {"type": "stream", "name": "stream/d"})
 
     loop_thread().wait(run())
 
     async def go_on() -> None:
-        async with cogwork.connect(url) as mesh:
-            publisher = mesh.stream("d").publisher(producer=b"kept")
+        async with cogwork.connect(url) as client:
+            publisher = client.stream("d").publisher(producer=b"kept")
             async with publisher as out:
                 await out.send(b"0")
                 assert out.producer == b"kept"
             with pytest.raises(ValueError, match="1 to 64 octets"):
-                mesh.stream("d").publisher(producer=b"")
+                client.stream("d").publisher(producer=b"")
 
     loop_thread().wait(go_on())
     assert bodies(url, "d") == [b"0"]

@@ -72,11 +72,11 @@ def test_a_leader_that_is_killed_changes_nothing_of_what_is_read(
 
 def fill(member: Member) -> None:
     member.served.run("stream", "create", member.url, "orders", "--engine", "raft")
-    with cogwork.sync.connect(member.url) as mesh:
+    with cogwork.sync.connect(member.url) as client:
         for first in range(0, ROWS, CHUNK):
             numbers = range(first, first + CHUNK)
             bodies = [b"%08d" % number + bytes(BODY_BYTES) for number in numbers]
-            mesh.stream("orders").append(bodies)
+            client.stream("orders").append(bodies)
 
 
 def leader_of(member: Member) -> str:

@@ -211,8 +211,8 @@ def test_without_a_place_a_query_starts_with_what_comes(url: str) -> None:
     fill(url, "latest", b"a")
     reader = stream_reader(url, stream="latest")
     assert reader.initialOffset() == beginning_at({"latest": 1})
-    with cogwork.sync.connect(url) as mesh:
-        mesh.stream("latest").append([b"b"])
+    with cogwork.sync.connect(url) as client:
+        client.stream("latest").append([b"b"])
     assert reader.initialOffset() == beginning_at({"latest": 1}), (
         "it is asked twice, and must not move"
     )
@@ -234,8 +234,8 @@ def test_available_now_ends_with_what_there_was(url: str) -> None:
     fill(url, "ending", b"a", b"b")
     reader = stream_reader(url, stream="ending", startingOffsets="earliest")
     reader.prepareForTriggerAvailableNow()
-    with cogwork.sync.connect(url) as mesh:
-        mesh.stream("ending").append([b"c"])
+    with cogwork.sync.connect(url) as client:
+        client.stream("ending").append([b"c"])
     end = reader.latestOffset(reader.initialOffset(), ReadAllAvailable())
     assert end == {"ending": 2, STARTS: {"ending": 0}}
     assert reader.latestOffset(end, ReadAllAvailable()) == end

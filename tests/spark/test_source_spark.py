@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
     with cogwork.testing.container('[[stream]]\naddress = "stream/flights"\n') as url:
-        with cogwork.sync.connect(url) as mesh:
-            mesh.stream("flights").append([b"%d" % n for n in range(1000)])
+        with cogwork.sync.connect(url) as client:
+            client.stream("flights").append([b"%d" % n for n in range(1000)])
         yield url
 
 
@@ -76,8 +76,8 @@ def test_a_query_goes_on_where_its_checkpoint_says(
 
     run()
     assert seen == [(0, 400, 0), (1, 400, 400), (2, 200, 800)]
-    with cogwork.sync.connect(url) as mesh:
-        mesh.stream("flights").append([b"0"] * 5)
+    with cogwork.sync.connect(url) as client:
+        client.stream("flights").append([b"0"] * 5)
     run()
     assert seen[3:] == [(3, 5, 1000)]
     rmtree(tmp_path / "checkpoint")

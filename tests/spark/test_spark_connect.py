@@ -45,8 +45,8 @@ def rows_of(url: str, kind: str) -> list[dict[str, Any]]:
     """Returns what a container tells of its consumers, or of its connections."""
 
     async def ask() -> list[dict[str, Any]]:
-        async with cogwork.connect(url) as mesh:
-            return (await Manager(mesh).rows(kind))[0]
+        async with cogwork.connect(url) as client:
+            return (await Manager(client).rows(kind))[0]
 
     return loop_thread().wait(ask())
 
@@ -75,8 +75,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
     with cogwork.testing.container(STREAMS) as url:
-        with cogwork.sync.connect(url) as mesh:
-            mesh.stream("in").append([b"%d" % number for number in range(ROWS)])
+        with cogwork.sync.connect(url) as client:
+            client.stream("in").append([b"%d" % number for number in range(ROWS)])
         yield url
 
 

@@ -67,8 +67,8 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     (folder / "token").write_text(token)
     text = CONFIGURATION.format(issuer=ISSUER, audience=AUDIENCE, jwks=folder / "jwks.json")
     with cogwork.testing.container(text) as url:
-        with cogwork.sync.connect(url, token=token) as mesh:
-            mesh.stream("in").append([b"%d" % number for number in range(ROWS)])
+        with cogwork.sync.connect(url, token=token) as client:
+            client.stream("in").append([b"%d" % number for number in range(ROWS)])
         yield Stage(url, folder / "token", token)
 
 

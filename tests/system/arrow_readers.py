@@ -33,9 +33,9 @@ BODY = bytes(range(256))
 
 def publish(url: str, stream: str, count: int, start: int = 0) -> None:
     """Appends records that differ."""
-    with sync.connect(url) as mesh:
+    with sync.connect(url) as client:
         for at in range(start, start + count, 10_000):
-            mesh.stream(stream).append(
+            client.stream(stream).append(
                 Message(
                     BODY + b"%d" % number,
                     subject="even" if number % 2 == 0 else None,
@@ -57,8 +57,8 @@ def has_readers(url: str) -> bool:
     """Says whether a container offers readers."""
 
     async def offered() -> bool:
-        async with cogwork.connect(url, force=True) as mesh:
-            return "cogwork:arrow" in mesh.container.offered_capabilities
+        async with cogwork.connect(url, force=True) as client:
+            return "cogwork:arrow" in client.container.offered_capabilities
 
     return asyncio.run(offered())
 

@@ -249,7 +249,7 @@ async def selectors_too_dear(world: World) -> None:
 
 
 async def subscribed(
-    client: cogwork.Mesh, address: str, selector: str | None = None
+    client: cogwork.Client, address: str, selector: str | None = None
 ) -> asyncio.Task[None]:
     is_attached = asyncio.Event()
 

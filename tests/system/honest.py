@@ -193,7 +193,7 @@ class Ways(NamedTuple):
     connections: Callable[[], int]
 
 
-def ways(client: cogwork.Mesh, url: str, trip: Trip) -> Ways:
+def ways(client: cogwork.Client, url: str, trip: Trip) -> Ways:
     """Returns those of a client that speaks AMQP."""
 
     async def connect() -> None:

@@ -31,7 +31,7 @@ class Linked:
 
     def __init__(self, stack: AsyncExitStack, configuration: str) -> None:
         self.containers: dict[str, Container] = {}
-        self.clients: dict[tuple[str, str], cogwork.Mesh] = {}
+        self.clients: dict[tuple[str, str], cogwork.Client] = {}
         self._stack = stack
         self._configuration = configuration
 
@@ -75,7 +75,7 @@ class Linked:
         """Where a container listens, as `HOST:PORT`."""
         return self.containers[name].endpoints[0].removeprefix("amqp://")
 
-    async def client(self, name: str, vhost: str = "", *, is_new: bool = False) -> cogwork.Mesh:
+    async def client(self, name: str, vhost: str = "", *, is_new: bool = False) -> cogwork.Client:
         """Returns a client of a container: the same one as before, unless a new one is wanted."""
         known = self.clients.get((name, vhost))
         if known is not None and not is_new:

@@ -21,7 +21,7 @@ def digest_of_all(total: int) -> str:
 async def digest_read(url: str, stream: str, total: Callable[[], int | None]) -> str:
     """Reads everything at one container; `total()` is how much that is, once it is known."""
     digest, count = hashlib.sha256(), 0
-    async with cogwork.connect(url) as mesh, mesh.stream(stream).read(start="first") as reader:
+    async with cogwork.connect(url) as client, client.stream(stream).read(start="first") as reader:
         while (end := total()) is None or count < end:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(0.5):

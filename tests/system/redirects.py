@@ -50,9 +50,9 @@ def sends_to(first: Host, *known: Host) -> Callable[[Newcomer], Redirect]:
     return lambda _newcomer: Redirect(first, known)
 
 
-def where(mesh: cogwork.Mesh) -> str:
+def where(client: cogwork.Client) -> str:
     """Names the container that a client is connected to."""
-    return mesh.container.container_id
+    return client.container.container_id
 
 
 def asked(container: Container) -> list[dict[str, object]]:

@@ -52,28 +52,28 @@ async def eventually(condition: Callable[[], bool], what: str, timeout_s: float 
         raise AssertionError(f"not within {timeout_s:g} s: {what}") from None
 
 
-async def reconnected(mesh: cogwork.Mesh, count: int = 2) -> None:
+async def reconnected(client: cogwork.Client, count: int = 2) -> None:
     """Waits until a mesh has had so many connections."""
-    await eventually(lambda: mesh.connections == count, "it is connected again")
+    await eventually(lambda: client.connections == count, "it is connected again")
 
 
-async def filled(mesh: cogwork.Mesh, address: str, count: int) -> None:
+async def filled(client: cogwork.Client, address: str, count: int) -> None:
     """Puts numbers into a queue."""
-    async with mesh.publisher(address) as out:
+    async with client.publisher(address) as out:
         outcomes = await out.send_batch(range(count))
     assert all(outcome.is_accepted for outcome in outcomes)
 
 
-async def connected_again(mesh: cogwork.Mesh, count: int) -> None:
+async def connected_again(client: cogwork.Client, count: int) -> None:
     """Waits until the mesh has its `count`th connection, with its links attached."""
-    await reconnected(mesh, count)
-    await mesh.publish("sink/here", 0)  # answered after the attaches that went before it
+    await reconnected(client, count)
+    await client.publish("sink/here", 0)  # answered after the attaches that went before it
 
 
-async def has_told(mesh: cogwork.Mesh) -> None:
+async def has_told(client: cogwork.Client) -> None:
     """Waits until the container knows what this client has handed to its user.
 
     It is answered on the same connection, after that.
     """
-    async with mesh.publisher("sink/here") as publisher:
+    async with client.publisher("sink/here") as publisher:
         await publisher.send(0)

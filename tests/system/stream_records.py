@@ -24,15 +24,15 @@ capture = ["topic/flights.#", "topic/*.urgent"]
 """
 
 
-async def created(mesh: cogwork.Mesh, name: str) -> Stream:
+async def created(client: cogwork.Client, name: str) -> Stream:
     """Makes a stream."""
-    await mesh.manage("CREATE", {"type": "stream", "name": f"stream/{name}"})
-    return mesh.stream(name)
+    await client.manage("CREATE", {"type": "stream", "name": f"stream/{name}"})
+    return client.stream(name)
 
 
-async def row_of(mesh: cogwork.Mesh, name: str) -> dict[str, Any]:
+async def row_of(client: cogwork.Client, name: str) -> dict[str, Any]:
     """Asks the container for a stream's figures."""
-    body = (await mesh.manage("READ", {"type": "stream", "name": f"stream/{name}"})).body
+    body = (await client.manage("READ", {"type": "stream", "name": f"stream/{name}"})).body
     assert isinstance(body, dict)
     return body
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from unittest import mock
 
 import cogwork
-import cogwork.client.mesh
+import cogwork.client.client
 import cogwork.sync
 from cogwork.client.rpc.parts import Parts
 
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 class Page:
     """Holds a half-read reply, and itself: the garbage collector has to find it."""
 
-    def __init__(self, mesh: cogwork.sync.Mesh) -> None:
-        self.lines = iter(mesh.call_stream("book", "numbers", timeout_s=5))
+    def __init__(self, client: cogwork.sync.Client) -> None:
+        self.lines = iter(client.call_stream("book", "numbers", timeout_s=5))
         self.itself = self
         assert next(self.lines) == 0
 
@@ -47,18 +47,18 @@ def collected(url: str) -> object:
 
     gc.disable()
     mock.patch.object(Parts, "close", closed).start()
-    with cogwork.sync.connect(url) as mesh, mesh.service("book") as service:
+    with cogwork.sync.connect(url) as client, client.service("book") as service:
 
         @service.method
         def numbers() -> Iterator[int]:
             yield from range(10**9)
 
-        Page(mesh)
-        mesh._thread.loop.call_soon_threadsafe(gc.collect)
-        mesh.publish("sink/page", 1)
-        Page(mesh)
+        Page(client)
+        client._thread.loop.call_soon_threadsafe(gc.collect)
+        client.publish("sink/page", 1)
+        Page(client)
         gc.collect()
-        mesh.publish("sink/page", 2)
+        client.publish("sink/page", 2)
         return ended_on
 
 
@@ -71,79 +71,79 @@ def dropped(url: str) -> object:
         with lock:
             pass
 
-    with cogwork.sync.connect(url) as mesh, mesh.service("book") as service:
+    with cogwork.sync.connect(url) as client, client.service("book") as service:
 
         @service.method
         def numbers() -> Iterator[int]:
             yield from range(10**9)
 
-        lines = iter(mesh.call_stream("book", "numbers", timeout_s=5))
+        lines = iter(client.call_stream("book", "numbers", timeout_s=5))
         assert next(lines) == 0
         with lock:
-            mesh._thread.loop.call_soon_threadsafe(want)
+            client._thread.loop.call_soon_threadsafe(want)
             locked.wait()
             del lines
-        mesh.publish("sink/page", 1)
+        client.publish("sink/page", 1)
     return "went on"
 
 
 def on_its_own_thread(url: str) -> object:
     """Uses the mesh in methods that run on its own thread."""
-    with cogwork.sync.connect(url) as mesh, mesh.service("relay") as service:
+    with cogwork.sync.connect(url) as client, client.service("relay") as service:
 
         @service.method
         async def publish() -> None:
-            mesh.publish("sink/relay", 1)
+            client.publish("sink/relay", 1)
 
         @service.method
         async def close() -> None:
-            mesh.close()
+            client.close()
 
         @service.method
         def publish_plainly() -> int:
-            mesh.publish("sink/relay", 1)
+            client.publish("sink/relay", 1)
             return 1
 
         told = []
         for name in ("publish", "close"):
             try:
-                mesh.call("relay", name, timeout_s=5)
+                client.call("relay", name, timeout_s=5)
             except cogwork.RemoteError as error:
                 told.append(str(error))
-        return [*told, mesh.call("relay", "publish_plainly", timeout_s=5)]
+        return [*told, client.call("relay", "publish_plainly", timeout_s=5)]
 
 
 def forked(url: str) -> object:
     """Uses the mesh in the child of a fork, then another one, then leaves the `with`."""
     readable, writable = os.pipe()
-    with cogwork.sync.connect(url) as mesh, mesh.service("book") as service:
+    with cogwork.sync.connect(url) as client, client.service("book") as service:
 
         @service.method
         def numbers() -> Iterator[int]:
             yield from range(3)
 
-        parts = mesh.call_stream("book", "numbers", timeout_s=5)
+        parts = client.call_stream("book", "numbers", timeout_s=5)
         lines = iter(parts)
         assert next(lines) == 0
         child = os.fork()
         if child == 0:
-            _in_child(url, mesh, parts, writable)
+            _in_child(url, client, parts, writable)
         os.waitpid(child, 0)
-        mesh.publish("sink/fork", 1)
+        client.publish("sink/fork", 1)
         in_parent = list(lines)
     return [*json.loads(os.read(readable, 10_000)), in_parent]
 
 
-def _in_child(url: str, mesh: cogwork.sync.Mesh, parts: PartIterator, writable: int) -> None:
+def _in_child(url: str, client: cogwork.sync.Client, parts: PartIterator, writable: int) -> None:
     signal.alarm(20)  # nobody ends it, where it waits for good
     told = []
     try:
         try:
-            mesh.publish("sink/fork", 1)
+            client.publish("sink/fork", 1)
         except cogwork.Disconnected as error:
             told.append(str(error))
         parts.close()
-        mesh.close()
+        client.close()
         with cogwork.sync.connect(url) as own:
             own.publish("sink/fork", 1)
         told.append("connected again")
@@ -155,28 +155,28 @@ def _in_child(url: str, mesh: cogwork.sync.Mesh, parts: PartIterator, writable: 
 def closed_by_many(url: str) -> object:
     """Closes meshes in several threads at once; says what was raised."""
     raised: list[str] = []
-    close = cogwork.client.mesh.Mesh.close
+    close = cogwork.client.client.Client.close
 
-    async def close_slowly(mesh: cogwork.client.mesh.Mesh) -> None:
-        await close(mesh)
+    async def close_slowly(client: cogwork.client.client.Client) -> None:
+        await close(client)
         await asyncio.sleep(0.1)  # so that the threads are surely in it at once
 
-    def end(mesh: cogwork.sync.Mesh) -> None:
+    def end(client: cogwork.sync.Client) -> None:
         try:
-            mesh.close()
-            mesh.publish("sink/closed", 1)
+            client.close()
+            client.publish("sink/closed", 1)
         except Exception as error:
             raised.append(f"{type(error).__name__}: {error}")
 
-    mock.patch.object(cogwork.client.mesh.Mesh, "close", close_slowly).start()
+    mock.patch.object(cogwork.client.client.Client, "close", close_slowly).start()
     for _ in range(5):
-        mesh = cogwork.sync.connect(url).__enter__()
-        threads = [threading.Thread(target=end, args=(mesh,)) for _ in range(4)]
+        client = cogwork.sync.connect(url).__enter__()
+        threads = [threading.Thread(target=end, args=(client,)) for _ in range(4)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        mesh.close()
+        client.close()
     return raised
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from cogwork.client import Mesh
+    from cogwork.client import Client
 
 QUEUE, PARKED = "work/ledger", "queue/ledger.parked"
 ITEMS = int(os.environ.get("COGWORK_AUDIT_ITEMS", "3000"))
@@ -52,10 +52,10 @@ NOT_FINAL = ("released", "modified")
 Event = dict[str, Any]
 
 
-async def events_of(mesh: Mesh, count: int) -> list[Event]:
+async def events_of(client: Client, count: int) -> list[Event]:
     """Reads the first events of the audit."""
     found: list[Event] = []
-    async with mesh.stream("$audit") as stream:
+    async with client.stream("$audit") as stream:
         async for record in stream.read("first"):
             assert isinstance(record.body, bytes)
             event = json.loads(record.body)
@@ -74,10 +74,10 @@ class TestOneQueue:
     @story
     async def test_each_outcome_is_told(self) -> None:
         configuration = '[[audit]]\nqueue = "work/#"\ndigest = true\n'
-        async with container(configuration) as url, cogwork.connect(url) as mesh:
+        async with container(configuration) as url, cogwork.connect(url) as client:
             for text in ("a", "b", "c", "d"):
-                await mesh.publish("work/jobs", text.encode())
-            async with mesh.consume("work/jobs") as jobs:
+                await client.publish("work/jobs", text.encode())
+            async with client.consume("work/jobs") as jobs:
                 await (await anext(jobs)).accept()
                 await (await anext(jobs)).reject()
                 await (await anext(jobs)).modify(failed=True)
@@ -85,7 +85,7 @@ class TestOneQueue:
                 again = await anext(jobs)
                 assert again.body == b"c"
                 await again.accept()
-            found = await events_of(mesh, 9)
+            found = await events_of(client, 9)
         accepted, settled = found[:4], found[4:]
         assert [each["event"] for each in accepted] == ["accepted"] * 4
         assert [each["position"] for each in accepted] == [1, 2, 3, 4]
@@ -116,14 +116,14 @@ class TestOneQueue:
         [[vhost]]
         name = "red"
         """
-        async with container(configuration) as url, cogwork.connect(url) as mesh:
+        async with container(configuration) as url, cogwork.connect(url) as client:
             for place in (url, f"{url}/blue", f"{url}/red"):
                 async with cogwork.connect(place) as other:
                     await other.publish("work/jobs", b"x")
                     async with other.consume("work/jobs") as jobs:
                         await (await anext(jobs)).accept()
-            found = await events_of(mesh, 2)
-            await eventually_at_rest(mesh)
+            found = await events_of(client, 2)
+            await eventually_at_rest(client)
             assert len(await _all_events(url)) == 2
         assert {each["queue"] for each in found} == {"blue:work/jobs"}
 
@@ -137,27 +137,27 @@ class TestOneQueue:
         [[audit]]
         queue = "work/*"
         """
-        async with container(configuration) as url, cogwork.connect(url) as mesh:
-            await mesh.publish("work/short", b"1", ttl_s=0.01)
-            while (await queue_row(mesh, "work/short"))["expired"] == 0:
+        async with container(configuration) as url, cogwork.connect(url) as client:
+            await client.publish("work/short", b"1", ttl_s=0.01)
+            while (await queue_row(client, "work/short"))["expired"] == 0:
                 await asyncio.sleep(0.02)
             for text in (b"2", b"3", b"4"):
-                await mesh.publish("work/short", text)
-            await mesh.manage("PURGE", {"type": "queue", "name": "work/short"})
-            found = await events_of(mesh, 8)
+                await client.publish("work/short", text)
+            await client.manage("PURGE", {"type": "queue", "name": "work/short"})
+            found = await events_of(client, 8)
         outcomes = collections.Counter(each["outcome"] for each in found)
         assert outcomes == {None: 4, "expired": 1, "dropped": 1, "removed": 2}
 
     @story
     async def test_all_of_a_sampled_item_is_told_or_nothing(self) -> None:
         configuration = '[[audit]]\nqueue = "work/#"\nsample = 0.3\n'
-        async with container(configuration) as url, cogwork.connect(url) as mesh:
-            async with mesh.publisher("work/jobs") as publisher:
+        async with container(configuration) as url, cogwork.connect(url) as client:
+            async with client.publisher("work/jobs") as publisher:
                 await publisher.send_batch([b"x"] * 1000)
-            async with mesh.consume("work/jobs") as jobs:
+            async with client.consume("work/jobs") as jobs:
                 for _ in range(1000):
                     await (await anext(jobs)).accept()
-            await eventually_at_rest(mesh)
+            await eventually_at_rest(client)
             found = await _all_events(url)
         counts = collections.Counter(each["item"] for each in found)
         assert 200 < len(counts) < 400
@@ -175,10 +175,10 @@ class TestOneQueue:
         [[audit]]
         queue = "work/#"
         """
-        async with container(configuration) as url, cogwork.connect(url) as mesh:
+        async with container(configuration) as url, cogwork.connect(url) as client:
             for _ in range(200):
-                await mesh.publish("work/jobs", b"x")
-            async with mesh.consume("work/jobs") as jobs:
+                await client.publish("work/jobs", b"x")
+            async with client.consume("work/jobs") as jobs:
                 for _ in range(200):
                     await (await anext(jobs)).accept()
 
@@ -197,17 +197,17 @@ def read_events(url: str) -> list[Event]:
     return asyncio.run(_all_events(url))
 
 
-async def queue_row(mesh: Mesh, name: str) -> dict[str, Any]:
-    row: Any = (await mesh.manage("READ", {"type": "queue", "name": name})).body
+async def queue_row(client: Client, name: str) -> dict[str, Any]:
+    row: Any = (await client.manage("READ", {"type": "queue", "name": name})).body
     assert isinstance(row, dict)
     return row
 
 
-async def eventually_at_rest(mesh: Mesh) -> None:
+async def eventually_at_rest(client: Client) -> None:
     """Waits until the audit's stream has not grown for some time."""
     count, since_s = -1, time.monotonic()
     while time.monotonic() - since_s < REST_S:
-        row = (await mesh.manage("READ", {"type": "stream", "name": "stream/$audit"})).body
+        row = (await client.manage("READ", {"type": "stream", "name": "stream/$audit"})).body
         assert isinstance(row, dict)
         if row["next"] != count:
             count, since_s = row["next"], time.monotonic()
@@ -215,10 +215,10 @@ async def eventually_at_rest(mesh: Mesh) -> None:
 
 
 async def _all_events(url: str) -> list[Event]:
-    async with asyncio.timeout(SETTLE_TIMEOUT_S), cogwork.connect(url) as mesh:
-        row = (await mesh.manage("READ", {"type": "stream", "name": "stream/$audit"})).body
+    async with asyncio.timeout(SETTLE_TIMEOUT_S), cogwork.connect(url) as client:
+        row = (await client.manage("READ", {"type": "stream", "name": "stream/$audit"})).body
         assert isinstance(row, dict)
-        return await events_of(mesh, row["next"]) if row["next"] else []
+        return await events_of(client, row["next"]) if row["next"] else []
 
 
 def is_whole(url: str, count: int) -> bool:

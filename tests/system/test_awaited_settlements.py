@@ -64,9 +64,9 @@ class Holder:
 async def test_an_orderly_end_releases(url: str, address: str, end: str, has_others: bool) -> None:
     holder = await asyncio.to_thread(Holder, url, address)
     async with (
-        cogwork.connect(url) as mesh,
-        mesh.publisher(address) as publisher,
-        mesh.consume(address, credit=10) if has_others else nullcontext() as taker,
+        cogwork.connect(url) as client,
+        client.publisher(address) as publisher,
+        client.consume(address, credit=10) if has_others else nullcontext() as taker,
     ):
         post = publisher.post("x")
         await asyncio.to_thread(holder.hold)
@@ -87,11 +87,11 @@ async def test_so_does_our_client_whatever_its_application_was_handed(
     url: str, address: str
 ) -> None:
     async with (
-        cogwork.connect(url) as mesh,
-        mesh.publisher(address) as publisher,
-        mesh.consume(address, credit=10) as taker,
+        cogwork.connect(url) as client,
+        client.publisher(address) as publisher,
+        client.consume(address, credit=10) as taker,
     ):
-        async with mesh.consume(address, credit=10) as holder:
+        async with client.consume(address, credit=10) as holder:
             post = publisher.post("x")
             await anext(holder)
             await (await anext(taker)).accept()

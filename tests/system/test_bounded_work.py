@@ -60,7 +60,7 @@ def undisturbed(running: Stalls) -> Iterator[None]:
 
 
 async def subscribed(
-    client: cogwork.Mesh, address: str, selector: str | None, count: int = 1
+    client: cogwork.Client, address: str, selector: str | None, count: int = 1
 ) -> tuple[list[asyncio.Task[None]], list[object]]:
     """Has some subscribers gather the bodies that they get."""
     found: list[object] = []

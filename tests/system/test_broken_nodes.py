@@ -27,10 +27,10 @@ BROKEN = '[[node]]\naddress = "words"\nkind = "os:getcwd"\n'
 @story
 async def test_they_refuse_links_with_the_reason_and_the_connection_stays() -> None:
     with container(BROKEN) as url:
-        async with cogwork.connect(url) as mesh, mesh.consume("queue/a") as items:
+        async with cogwork.connect(url) as client, client.consume("queue/a") as items:
             with pytest.raises(Rejected, match="cannot create the node at 'words' of kind 'os"):
-                await mesh.publish("words", "a b")
-            await mesh.publish("queue/a", "still here")
+                await client.publish("words", "a b")
+            await client.publish("queue/a", "still here")
             assert (await anext(items)).body == "still here"
 
 
@@ -63,27 +63,27 @@ def exiting(place: str) -> str:
 @story
 async def test_one_that_exits_has_its_message_rejected_and_the_container_goes_on() -> None:
     with container(exiting("on_messages")) as url:
-        async with cogwork.connect(url) as mesh, asyncio.timeout(20):
+        async with cogwork.connect(url) as client, asyncio.timeout(20):
             with pytest.raises(cogwork.Rejected, match="SystemExit: 3"):
-                await mesh.publish("words", "a b")
-            await mesh.publish("queue/a", "still here")
+                await client.publish("words", "a b")
+            await client.publish("queue/a", "still here")
 
 
 @story
 async def test_one_that_exits_as_time_passes_is_reported(caplog: pytest.LogCaptureFixture) -> None:
     with container(exiting("tick")) as url:
-        async with cogwork.connect(url) as mesh, asyncio.timeout(20):
-            await mesh.publish("words", "a b")
+        async with cogwork.connect(url) as client, asyncio.timeout(20):
+            await client.publish("words", "a b")
             while "the node at 'words' failed: SystemExit(3)" not in caplog.text:
                 await asyncio.sleep(0.05)
-            await mesh.publish("queue/a", "still here")
+            await client.publish("queue/a", "still here")
 
 
 @story
 async def test_one_that_exits_when_it_is_looked_at_shows_that() -> None:
     with container(exiting("status")) as url:
-        async with cogwork.connect(url) as mesh, asyncio.timeout(20):
-            await mesh.publish("words", "a b")
-            reply = await mesh.manage("READ", {"type": "node", "name": "words"})
+        async with cogwork.connect(url) as client, asyncio.timeout(20):
+            await client.publish("words", "a b")
+            reply = await client.manage("READ", {"type": "node", "name": "words"})
             problem = "its status cannot be told: SystemExit(3)"
             assert cast("dict[str, object]", reply.body)["status"] == {"problem": problem}

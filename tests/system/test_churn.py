@@ -26,7 +26,7 @@ from .linked import Linked, linked
 from .stories import eventually
 
 if TYPE_CHECKING:
-    from cogwork.client import Mesh
+    from cogwork.client import Client
 
 CYCLES = int(os.environ.get("COGWORK_CHURN_CYCLES", "12"))
 WARM_UP = 6
@@ -68,7 +68,7 @@ def counted() -> Counter[str]:
     return Counter(name for name in names if name.startswith("cogwork."))
 
 
-async def at(mesh: Linked, number: int) -> Mesh:
+async def at(mesh: Linked, number: int) -> Client:
     """Returns the client whose turn it is."""
     return await mesh.client("abc"[number % 3])
 

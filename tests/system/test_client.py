@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 @story
 async def test_ten_lines(url: str) -> None:
     async with (
-        cogwork.connect(url) as mesh,
-        mesh.subscribe("topic/ten.#") as messages,
+        cogwork.connect(url) as client,
+        client.subscribe("topic/ten.#") as messages,
     ):
-        await mesh.publish("topic/ten.lines", "hello", subject="s", properties={"n": 1})
+        await client.publish("topic/ten.lines", "hello", subject="s", properties={"n": 1})
         async for message in messages:
             assert (message.body, message.subject) == ("hello", "s")
             assert message.properties == {"n": 1}
@@ -51,9 +51,9 @@ async def test_bodies_keep_their_types(url: str) -> None:
         b"x" * 1_000_000,
     ]
     async with (
-        cogwork.connect(url) as mesh,
-        mesh.subscribe("topic/types") as messages,
-        mesh.publisher("topic/types") as out,
+        cogwork.connect(url) as client,
+        client.subscribe("topic/types") as messages,
+        client.publisher("topic/types") as out,
     ):
         outcomes = await out.send_batch(bodies)
         assert all(outcome.is_accepted for outcome in outcomes)
@@ -67,9 +67,9 @@ async def test_order_and_count_survive_more_than_all_windows(url: str, credit: i
     """With 500 credit is what ends first, with 5,000 the session's window."""
     count = 50_000
     async with (
-        cogwork.connect(url) as mesh,
-        mesh.subscribe("topic/many", credit=credit) as messages,
-        mesh.publisher("topic/many") as out,
+        cogwork.connect(url) as client,
+        client.subscribe("topic/many", credit=credit) as messages,
+        client.publisher("topic/many") as out,
     ):
         sending = asyncio.create_task(out.send_batch(range(count)))
         seen = 0
@@ -84,8 +84,8 @@ async def test_order_and_count_survive_more_than_all_windows(url: str, credit: i
 @story
 async def test_posts_are_pipelined_and_flushed(url: str) -> None:
     async with (
-        cogwork.connect(url) as mesh,
-        mesh.publisher("sink/posts") as out,
+        cogwork.connect(url) as client,
+        client.publisher("sink/posts") as out,
     ):
         posts = []
         for number in range(20_000):
@@ -104,8 +104,8 @@ def post_many(out: Publisher, count: int) -> None:
 
 @story
 async def test_posting_without_ever_waiting_is_stopped(url: str) -> None:
-    async with cogwork.connect(url) as mesh:
-        out = mesh.publisher("unicast/nobody-listens")
+    async with cogwork.connect(url) as client:
+        out = client.publisher("unicast/nobody-listens")
         await out.open()
         with pytest.raises(cogwork.BacklogFull, match="ready"):
             post_many(out, 1_000_000)
@@ -118,12 +118,12 @@ async def test_posting_without_ever_waiting_is_stopped(url: str) -> None:
 @story
 async def test_settled_messages_arrive_too(url: str) -> None:
     async with (
-        cogwork.connect(url) as mesh,
-        mesh.subscribe("topic/settled", settled=True) as messages,
-        mesh.publisher("topic/settled") as out,
+        cogwork.connect(url) as client,
+        client.subscribe("topic/settled", settled=True) as messages,
+        client.publisher("topic/settled") as out,
     ):
         await out.send(1, settled=True)
-        await mesh.publish("topic/settled", 2, settled=True)
+        await client.publish("topic/settled", 2, settled=True)
         await out.send_batch([3, 4], settled=True)
         got = [(await anext(messages)).body for _ in range(4)]
     assert sorted(map(str, got)) == ["1", "2", "3", "4"]
@@ -132,9 +132,9 @@ async def test_settled_messages_arrive_too(url: str) -> None:
 @story
 async def test_consumers_settle_each_in_its_way(url: str) -> None:
     async with (
-        cogwork.connect(url) as mesh,
-        mesh.consume("unicast/ways", credit=4) as items,
-        mesh.publisher("unicast/ways") as out,
+        cogwork.connect(url) as client,
+        client.consume("unicast/ways", credit=4) as items,
+        client.publisher("unicast/ways") as out,
     ):
         posts = [out.post(number) for number in range(4)]
         accepted, rejected, released, modified = [await anext(items) for _ in range(4)]
@@ -159,9 +159,9 @@ async def test_consumers_settle_each_in_its_way(url: str) -> None:
 @story
 async def test_credit_counts_what_is_held(url: str) -> None:
     async with (
-        cogwork.connect(url) as mesh,
-        mesh.consume("unicast/held", credit=2) as items,
-        mesh.publisher("unicast/held") as out,
+        cogwork.connect(url) as client,
+        client.consume("unicast/held", credit=2) as items,
+        client.publisher("unicast/held") as out,
     ):
         posts = [out.post(number) for number in range(6)]
         first, second = [await anext(items) for _ in range(2)]
@@ -183,9 +183,9 @@ async def test_credit_counts_what_is_held(url: str) -> None:
 async def test_batches_are_accepted_whole(url: str) -> None:
     count = 10_000
     async with (
-        cogwork.connect(url) as mesh,
-        mesh.consume("unicast/batches", credit=1000) as items,
-        mesh.publisher("unicast/batches") as out,
+        cogwork.connect(url) as client,
+        client.consume("unicast/batches", credit=1000) as items,
+        client.publisher("unicast/batches") as out,
     ):
         sent = out.post_batch(range(count))
         seen = 0
@@ -202,7 +202,7 @@ BIG = b"x" * 9_000_000
 
 async def arrives(url: str, address: str, sending: Awaitable[None]) -> None:
     """Sees that six large messages arrive whole of what somebody sends and leaves."""
-    async with cogwork.connect(url) as mesh, mesh.consume(address) as items:
+    async with cogwork.connect(url) as client, client.consume(address) as items:
         await sending
         async with asyncio.timeout(30):
             for _ in range(6):
@@ -214,20 +214,20 @@ async def arrives(url: str, address: str, sending: Awaitable[None]) -> None:
 @story
 async def test_what_was_sent_settled_leaves_before_its_publisher_does(url: str) -> None:
     async def send() -> None:
-        async with mesh.publisher("queue/large.a") as out:
+        async with client.publisher("queue/large.a") as out:
             for _ in range(6):
                 out.post(BIG, settled=True)
 
-    async with cogwork.connect(url) as mesh:
+    async with cogwork.connect(url) as client:
         await arrives(url, "queue/large.a", send())
 
 
 @story
 async def test_what_was_sent_settled_leaves_before_its_mesh_does(url: str) -> None:
     async def send() -> None:
-        async with cogwork.connect(url) as mesh:
+        async with cogwork.connect(url) as client:
             for _ in range(6):
-                await mesh.publish("queue/large.b", BIG, settled=True)
+                await client.publish("queue/large.b", BIG, settled=True)
 
     await arrives(url, "queue/large.b", send())
 
@@ -235,8 +235,8 @@ async def test_what_was_sent_settled_leaves_before_its_mesh_does(url: str) -> No
 @story
 async def test_failures_within_a_batch_are_told_unless_somebody_awaits_them(url: str) -> None:
     async with (
-        cogwork.connect(url) as mesh,
-        mesh.consume("unicast/refused") as items,
+        cogwork.connect(url) as client,
+        client.consume("unicast/refused") as items,
     ):
 
         async def refuse_odd_ones() -> None:
@@ -248,9 +248,9 @@ async def test_failures_within_a_batch_are_told_unless_somebody_awaits_them(url:
 
         refusing = asyncio.create_task(refuse_odd_ones())
         with pytest.raises(cogwork.Rejected, match="odd"):
-            async with mesh.publisher("unicast/refused") as out:
+            async with client.publisher("unicast/refused") as out:
                 assert len(out.post_batch(range(4))) == 4
-        async with mesh.publisher("unicast/refused") as out:
+        async with client.publisher("unicast/refused") as out:
             out.post_batch([0, 2])
             awaited = out.post_batch([0, 1])
             assert [outcome.is_accepted for outcome in await awaited] == [True, False]
@@ -264,10 +264,10 @@ async def test_failures_within_a_batch_are_told_unless_somebody_awaits_them(url:
 @story
 async def test_what_is_not_handed_over_goes_back(url: str) -> None:
     async with (
-        cogwork.connect(url) as mesh,
-        mesh.publisher("unicast/leave") as out,
+        cogwork.connect(url) as client,
+        client.publisher("unicast/leave") as out,
     ):
-        async with mesh.consume("unicast/leave", credit=10) as items:
+        async with client.consume("unicast/leave", credit=10) as items:
             posts = [out.post(number) for number in range(10)]
             await (await anext(items)).accept()
         await posts[0]
@@ -279,9 +279,9 @@ async def test_what_is_not_handed_over_goes_back(url: str) -> None:
 @story
 async def test_an_item_is_settled_once_and_the_first_word_counts(url: str) -> None:
     async with (
-        cogwork.connect(url) as mesh,
-        mesh.consume("unicast/once", credit=1) as items,
-        mesh.publisher("unicast/once") as out,
+        cogwork.connect(url) as client,
+        client.consume("unicast/once", credit=1) as items,
+        client.publisher("unicast/once") as out,
     ):
         post = out.post(1)
         item = await anext(items)
@@ -295,9 +295,9 @@ async def test_an_item_is_settled_once_and_the_first_word_counts(url: str) -> No
 @story
 async def test_items_that_come_settled_can_be_accepted_all_the_same(url: str) -> None:
     async with (
-        cogwork.connect(url) as mesh,
-        mesh.consume("unicast/free") as items,
-        mesh.publisher("unicast/free") as out,
+        cogwork.connect(url) as client,
+        client.consume("unicast/free") as items,
+        client.publisher("unicast/free") as out,
     ):
         await out.send_batch([1, 2, 3], settled=True)
         await (await anext(items)).accept()
@@ -308,38 +308,38 @@ async def test_items_that_come_settled_can_be_accepted_all_the_same(url: str) ->
 @story
 async def test_what_is_too_large_is_not_even_sent(url: str) -> None:
     with container("[limits]\nmax_message_size_bytes = 100_000\n") as small:
-        async with cogwork.connect(small) as mesh:
+        async with cogwork.connect(small) as client:
             with pytest.raises(cogwork.MessageTooLarge, match="100000"):
-                await mesh.publish("sink/a", bytes(100_001))
-            await mesh.publish("sink/a", bytes(99_000))
+                await client.publish("sink/a", bytes(100_001))
+            await client.publish("sink/a", bytes(99_000))
 
 
 @story
 async def test_keywords_are_for_bodies(url: str) -> None:
-    async with cogwork.connect(url) as mesh:
+    async with cogwork.connect(url) as client:
         with pytest.raises(TypeError, match="subject"):
-            await mesh.publish("sink/a", cogwork.Message(1), subject="s")
+            await client.publish("sink/a", cogwork.Message(1), subject="s")
 
 
 @story
 async def test_selectors_choose(url: str) -> None:
     async with (
-        cogwork.connect(url) as mesh,
-        mesh.subscribe("topic/chosen", selector="n > 1") as messages,
+        cogwork.connect(url) as client,
+        client.subscribe("topic/chosen", selector="n > 1") as messages,
     ):
         for number in range(4):
-            await mesh.publish("topic/chosen", number, properties={"n": number})
+            await client.publish("topic/chosen", number, properties={"n": number})
         assert [(await anext(messages)).body for _ in range(2)] == [2, 3]
 
 
 @story
 async def test_no_local_leaves_out_what_this_mesh_sends(url: str) -> None:
     async with (
-        cogwork.connect(url) as mesh,
+        cogwork.connect(url) as client,
         cogwork.connect(url) as other,
-        mesh.subscribe("topic/local", no_local=True) as messages,
+        client.subscribe("topic/local", no_local=True) as messages,
     ):
-        await mesh.publish("topic/local", "mine")
+        await client.publish("topic/local", "mine")
         await other.publish("topic/local", "theirs")
         assert (await anext(messages)).body == "theirs"
 
@@ -347,15 +347,15 @@ async def test_no_local_leaves_out_what_this_mesh_sends(url: str) -> None:
 @story
 async def test_patterns_change_without_detaching(url: str) -> None:
     async with (
-        cogwork.connect(url) as mesh,
-        mesh.subscribe("topic/bound.a") as messages,
+        cogwork.connect(url) as client,
+        client.subscribe("topic/bound.a") as messages,
     ):
         await messages.bind("bound.b.*")
-        await mesh.publish("topic/bound.b.c", 1)
+        await client.publish("topic/bound.b.c", 1)
         assert (await anext(messages)).body == 1
         await messages.unbind("bound.b.*")
-        await mesh.publish("topic/bound.b.c", 2)
-        await mesh.publish("topic/bound.a", 3)
+        await client.publish("topic/bound.b.c", 2)
+        await client.publish("topic/bound.a", 3)
         assert (await anext(messages)).body == 3
 
 
@@ -368,10 +368,10 @@ async def test_calls_are_answered_side_by_side(url: str) -> None:
         return number * 2
 
     async with (
-        cogwork.connect(url) as mesh,
-        mesh.serve("service/double", slowly),
+        cogwork.connect(url) as client,
+        client.serve("service/double", slowly),
     ):
-        replies = await asyncio.gather(*(mesh.request("service/double", n) for n in range(10)))
+        replies = await asyncio.gather(*(client.request("service/double", n) for n in range(10)))
     assert [reply.body for reply in replies] == [n * 2 for n in range(10)]
 
 
@@ -381,11 +381,11 @@ async def test_what_a_handler_raises_is_the_answer(url: str) -> None:
         raise ValueError(f"not {request.body}")
 
     async with (
-        cogwork.connect(url) as mesh,
-        mesh.serve("service/fail", fail),
+        cogwork.connect(url) as client,
+        client.serve("service/fail", fail),
     ):
         with pytest.raises(cogwork.CallFailed, match="ValueError: not this"):
-            await mesh.request("service/fail", "this")
+            await client.request("service/fail", "this")
 
 
 @story
@@ -395,10 +395,10 @@ async def test_a_handler_that_would_end_the_process_fails_its_request(url: str) 
             raise SystemExit("leaving")
         return request.body
 
-    async with cogwork.connect(url) as mesh, mesh.serve("service/leave", leave):
+    async with cogwork.connect(url) as client, client.serve("service/leave", leave):
         with pytest.raises(cogwork.CallFailed, match="SystemExit: leaving"):
-            await mesh.request("service/leave", "leave", timeout_s=10)
-        assert (await mesh.request("service/leave", "stay")).body == "stay"
+            await client.request("service/leave", "leave", timeout_s=10)
+        assert (await client.request("service/leave", "stay")).body == "stay"
 
 
 @story
@@ -408,41 +408,41 @@ async def test_a_call_that_nobody_answers_ends(url: str) -> None:
     async def silence(_: cogwork.Message) -> None:
         await never.wait()
 
-    async with cogwork.connect(url) as mesh:
+    async with cogwork.connect(url) as client:
         with pytest.raises(cogwork.Released, match="service/nobody"):
-            await mesh.request("service/nobody", 1)
-        async with mesh.serve("service/silent", silence):
+            await client.request("service/nobody", 1)
+        async with client.serve("service/silent", silence):
             with pytest.raises(cogwork.CallTimeout, match="service/silent"):
-                await mesh.request("service/silent", 1, timeout_s=0.1)
+                await client.request("service/silent", 1, timeout_s=0.1)
 
 
 @story
 async def test_refusals_name_the_address(url: str) -> None:
-    async with cogwork.connect(url) as mesh:
+    async with cogwork.connect(url) as client:
         with pytest.raises(cogwork.LinkRefused, match=r"topic/bad\.\*"):
-            await mesh.publisher("topic/bad.*").open()
+            await client.publisher("topic/bad.*").open()
         with pytest.raises(cogwork.LinkRefused, match="selector"):
-            await mesh.subscribe("topic/x", selector="n >").open()
+            await client.subscribe("topic/x", selector="n >").open()
 
 
 @story
 async def test_nothing_but_the_connection_is_left_behind(url: str) -> None:
     tasks = asyncio.all_tasks()
-    async with cogwork.connect(url) as mesh:
-        async with mesh.subscribe("topic/left") as messages:
+    async with cogwork.connect(url) as client:
+        async with client.subscribe("topic/left") as messages:
             waiting = asyncio.ensure_future(anext(messages))
             await asyncio.sleep(0.01)
             waiting.cancel()
-        await mesh.publish("sink/left", 1)
+        await client.publish("sink/left", 1)
     with pytest.raises(cogwork.Disconnected):
-        await mesh.publish("sink/left", 2)
+        await client.publish("sink/left", 2)
     await eventually(lambda: asyncio.all_tasks() == tasks, "no task is left")
 
 
 @story
 async def test_closing_ends_what_waits(url: str) -> None:
-    async with cogwork.connect(url) as mesh:
-        messages = mesh.subscribe("topic/closing")
+    async with cogwork.connect(url) as client:
+        messages = client.subscribe("topic/closing")
         await messages.open()
         waiting = asyncio.ensure_future(anext(messages))
         await asyncio.sleep(0.01)

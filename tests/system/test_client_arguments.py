@@ -29,21 +29,21 @@ async def test_an_address_that_is_no_text_is_refused_at_once(address: Any) -> No
         return pytest.raises(ValueError, match=f"an address is a text, not {address!r}")
 
     with container() as url:
-        async with cogwork.connect(url) as mesh:
-            made: tuple[Any, ...] = (mesh.subscribe, mesh.consume, mesh.browse, mesh.stream)
+        async with cogwork.connect(url) as client:
+            made: tuple[Any, ...] = (client.subscribe, client.consume, client.browse, client.stream)
             for make in made:
                 with refused():
                     make(address)
             with refused():
-                mesh.serve(address, print)
+                client.serve(address, print)
             if address is not None:  # which is a publisher of messages that name their own
                 with refused():
-                    mesh.publisher(address)
+                    client.publisher(address)
             for timeout_s in (None, 1):
                 with refused():
-                    await mesh.publish(address, timeout_s=timeout_s)
+                    await client.publish(address, timeout_s=timeout_s)
             with refused():
-                await mesh.request(address)
+                await client.request(address)
 
 
 @pytest.mark.parametrize("address", ["//", "//queue/a"])
@@ -52,14 +52,14 @@ async def test_an_address_of_several_slashes_is_refused_and_the_connection_stays
     address: str,
 ) -> None:
     with container() as url:
-        async with cogwork.connect(url) as mesh, asyncio.timeout(20):
-            for publishing in (mesh.publish(address, "x"), mesh.request(address, "x")):
+        async with cogwork.connect(url) as client, asyncio.timeout(20):
+            for publishing in (client.publish(address, "x"), client.request(address, "x")):
                 with pytest.raises(cogwork.LinkRefused, match="begins with several /"):
                     await publishing
             for entity in ("queue", "stream"):
                 with pytest.raises(cogwork.LinkRefused, match="begins with several /"):
-                    await mesh.manage("CREATE", {"type": entity, "name": address}, {})
-            assert mesh.connections == 1
+                    await client.manage("CREATE", {"type": entity, "name": address}, {})
+            assert client.connections == 1
 
 
 @pytest.mark.parametrize("seconds", [-1, 8_589_934, 1e300, math.inf])
@@ -87,27 +87,27 @@ async def test_a_time_that_is_none_is_refused_by_its_name(seconds: Any) -> None:
         with refused(name):
             make(**{name: seconds})
     with container() as url:
-        async with cogwork.connect(url) as mesh, mesh.publisher("topic/a") as out:
+        async with cogwork.connect(url) as client, client.publisher("topic/a") as out:
             with refused("patience_s"):
-                mesh.stream("a").publisher(patience_s=seconds)
+                client.stream("a").publisher(patience_s=seconds)
             with refused("grace_s"):
-                mesh.service("a", grace_s=seconds)
+                client.service("a", grace_s=seconds)
             with refused("timeout_s"):
-                mesh.call_stream("a", "b", timeout_s=seconds)
+                client.call_stream("a", "b", timeout_s=seconds)
             waits: tuple[Callable[..., Awaitable[object]], ...] = (
                 partial(out.send, 1),
                 partial(out.send_batch, [1]),
-                partial(mesh.publish, "topic/a", 1),
-                partial(mesh.request, "unicast/a"),
-                partial(mesh.call, "a", "b"),
-                partial(mesh.cast, "a", "b"),
-                partial(mesh.fanout, "a", "b"),
+                partial(client.publish, "topic/a", 1),
+                partial(client.request, "unicast/a"),
+                partial(client.call, "a", "b"),
+                partial(client.cast, "a", "b"),
+                partial(client.fanout, "a", "b"),
             )
             for wait in waits:
                 with refused("timeout_s"):
                     await wait(timeout_s=seconds)
             with refused("heartbeat_s"):
-                await mesh.call("a", "b", heartbeat_s=seconds)
+                await client.call("a", "b", heartbeat_s=seconds)
         with (
             cogwork.sync.connect(url) as mesh_here,
             mesh_here.subscribe("topic/a") as messages,

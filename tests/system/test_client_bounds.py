@@ -14,8 +14,8 @@ import cogwork
 from cogwork.amqp.codec import encode
 from cogwork.amqp.frames import AMQP_HEADER, SASL_HEADER, encode_frame
 from cogwork.amqp.sasl import ANONYMOUS, PLAIN, SaslCode, SaslMechanisms, SaslOutcome
+from cogwork.client.client import Client
 from cogwork.client.errors import ConnectError
-from cogwork.client.mesh import Mesh
 from cogwork.dataplane.connection import Connection
 from cogwork.testing import container
 
@@ -34,47 +34,47 @@ async def test_more_links_than_a_session_takes_are_all_attached_again() -> None:
     with container(NARROW) as url:
         async with (
             FaultyProxy(url) as proxy,
-            cogwork.connect(proxy.url, retry=QUICKLY) as mesh,
+            cogwork.connect(proxy.url, retry=QUICKLY) as client,
             cogwork.connect(url) as other,
             AsyncExitStack() as stack,
         ):
             received = [
-                await stack.enter_async_context(mesh.subscribe(f"topic/all.{number}"))
+                await stack.enter_async_context(client.subscribe(f"topic/all.{number}"))
                 for number in range(12)
             ]
             proxy.cut()
-            await reconnected(mesh)
+            await reconnected(client)
             for number, messages in enumerate(received):
                 got = asyncio.ensure_future(anext(messages))
                 while not got.done():
                     await other.publish(f"topic/all.{number}", number)
                     await asyncio.sleep(0.01)
                 assert (await got).body == number
-            assert mesh.connections == 2
+            assert client.connections == 2
 
 
 @story
 async def test_a_link_too_many_is_refused_and_harms_nobody() -> None:
     with container(NARROW) as url:
-        async with cogwork.connect(url, retry=QUICKLY) as mesh, AsyncExitStack() as stack:
+        async with cogwork.connect(url, retry=QUICKLY) as client, AsyncExitStack() as stack:
             for number in range(11):
-                await stack.enter_async_context(mesh.subscribe(f"topic/full.{number}"))
-            last = await stack.enter_async_context(mesh.publisher("topic/full.0"))
+                await stack.enter_async_context(client.subscribe(f"topic/full.{number}"))
+            last = await stack.enter_async_context(client.publisher("topic/full.0"))
             with pytest.raises(cogwork.LinkRefused, match="12 links are attached") as caught:
-                await mesh.subscribe("topic/one-too-many").open()
+                await client.subscribe("topic/one-too-many").open()
             assert caught.value.condition == cogwork.Condition.RESOURCE_LIMIT_EXCEEDED
             await last.send("still here")
-            assert mesh.connections == 1
+            assert client.connections == 1
             await last.shut()
-            await mesh.publish("topic/full.1", "there is room again")
+            await client.publish("topic/full.1", "there is room again")
 
 
 @story
 async def test_a_link_that_is_left_without_an_error_is_told_to_be_over() -> None:
     async with (
         containers("a") as (there,),
-        cogwork.connect(url_of(there)) as mesh,
-        mesh.subscribe("topic/left") as messages,
+        cogwork.connect(url_of(there)) as client,
+        client.subscribe("topic/left") as messages,
     ):
         (link,) = there.attachments.links.values()
         link.detach(closed=False)
@@ -98,16 +98,16 @@ async def test_a_container_that_does_not_answer_a_close_is_left(
     monkeypatch.setattr(Connection, "_on_close", ignore)
     async with (
         containers("a") as (there,),
-        cogwork.connect(url_of(there), retry=QUICKLY) as mesh,
-        mesh.subscribe("topic/again") as messages,
+        cogwork.connect(url_of(there), retry=QUICKLY) as client,
+        client.subscribe("topic/again") as messages,
     ):
         (connection,) = there.peers.connections
         connection.sessions[0].close()
         connection.flush()
-        await eventually(lambda: mesh.connections == 2, "it has come again", timeout_s=10)
+        await eventually(lambda: client.connections == 2, "it has come again", timeout_s=10)
         got = asyncio.ensure_future(anext(messages))
         while not got.done():
-            await mesh.publish("topic/again", "here")
+            await client.publish("topic/again", "here")
             await asyncio.sleep(0.01)
         assert (await got).body == "here"
 
@@ -115,11 +115,11 @@ async def test_a_container_that_does_not_answer_a_close_is_left(
 @story
 async def test_a_mesh_whose_closing_is_left_is_closed_all_the_same() -> None:
     async with containers("a") as (there,), FaultyProxy(url_of(there)) as proxy:
-        mesh = await cogwork.connect(proxy.url).__aenter__()
-        uplink = mesh._uplink
+        client = await cogwork.connect(proxy.url).__aenter__()
+        uplink = client._uplink
         assert uplink is not None
         proxy.hold_replies()
-        closing = asyncio.create_task(mesh.close())
+        closing = asyncio.create_task(client.close())
         await eventually(lambda: uplink.connection.is_over, "it has said so")
         assert not uplink.closed.done()
         closing.cancel()
@@ -137,17 +137,17 @@ NO_OUTCOME = r"^service/nobody: it was sent, and has no outcome within 0\.3 s"
 def test_a_message_without_credit_is_given_up_in_time(
     has_relay: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Mesh, "has_relay", has_relay)
+    monkeypatch.setattr(Client, "has_relay", has_relay)
 
     @story
     async def told() -> None:
         with container() as url:
-            async with cogwork.connect(url) as mesh, mesh.publisher(NOBODY) as out:
-                send = out.send if has_relay else partial(mesh.publish, NOBODY)
+            async with cogwork.connect(url) as client, client.publisher(NOBODY) as out:
+                send = out.send if has_relay else partial(client.publish, NOBODY)
                 with pytest.raises(cogwork.Released, match=NO_CREDIT):
                     await send("too early", timeout_s=0.3)
                 assert out.backlog == 0
-                async with mesh.consume(NOBODY) as items:
+                async with client.consume(NOBODY) as items:
                     sending = asyncio.ensure_future(send("in time", timeout_s=0.3))
                     item = await anext(items)
                     assert item.body == "in time"
@@ -161,7 +161,7 @@ def test_a_message_without_credit_is_given_up_in_time(
 @story
 async def test_a_batch_without_credit_is_given_up_in_time() -> None:
     with container() as url:
-        async with cogwork.connect(url) as mesh, mesh.publisher(NOBODY) as out:
+        async with cogwork.connect(url) as client, client.publisher(NOBODY) as out:
             outcomes = await out.send_batch(range(5), timeout_s=0.3)
             assert [each.state for each in outcomes] == 5 * ["released"]
             with pytest.raises(cogwork.Released, match=NO_CREDIT):
@@ -169,7 +169,7 @@ async def test_a_batch_without_credit_is_given_up_in_time() -> None:
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(out.send_batch([6]), 0.3)
             assert out.backlog == 0
-            async with mesh.consume(NOBODY, credit=1) as items:
+            async with client.consume(NOBODY, credit=1) as items:
                 sending = asyncio.ensure_future(out.send_batch(range(40, 140), timeout_s=0.3))
                 await (await anext(items)).accept()
                 held = await anext(items)
@@ -193,14 +193,14 @@ async def test_why_nobody_took_a_message_is_asked_no_longer_than_its_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with container() as url:
-        async with cogwork.connect(url) as mesh:
+        async with cogwork.connect(url) as client:
             with pytest.raises(cogwork.Released, match="nobody took the message"):
-                await mesh.publish(NOBODY, 1, timeout_s=10)
+                await client.publish(NOBODY, 1, timeout_s=10)
             monkeypatch.setattr(
                 "cogwork.client.publisher.Publisher.open", lambda _: asyncio.sleep(60)
             )
             with pytest.raises(cogwork.Released, match=r"^service/nobody: nobody took the message"):
-                await asyncio.wait_for(mesh.publish(NOBODY, 1, timeout_s=0.2), 10)
+                await asyncio.wait_for(client.publish(NOBODY, 1, timeout_s=0.2), 10)
 
 
 @story
@@ -208,20 +208,20 @@ async def test_a_message_without_a_connection_is_given_up_in_time() -> None:
     with container() as url:
         async with (
             FaultyProxy(url) as proxy,
-            cogwork.connect(proxy.url, retry=QUICKLY) as mesh,
-            mesh.publisher("queue/a") as out,
+            cogwork.connect(proxy.url, retry=QUICKLY) as client,
+            client.publisher("queue/a") as out,
         ):
             proxy.refuse(True)
             proxy.cut()
-            await eventually(lambda: not mesh.is_connected, "it is lost")
+            await eventually(lambda: not client.is_connected, "it is lost")
             match = "was not sent within 0.2 s: there was no connection"
             with pytest.raises(cogwork.Released, match=match):
                 await out.send("a", timeout_s=0.2)
             with pytest.raises(cogwork.Released, match=f"^queue/b: it {match}"):
-                await mesh.publish("queue/b", "b", timeout_s=0.2)
+                await client.publish("queue/b", "b", timeout_s=0.2)
             proxy.refuse(False)
-            await mesh.publish("queue/b", "c", timeout_s=10)
-            async with mesh.consume("queue/b") as items:
+            await client.publish("queue/b", "c", timeout_s=10)
+            async with client.consume("queue/b") as items:
                 assert [each.body for each in await items.drain()] == ["c"]
 
 
@@ -230,12 +230,12 @@ async def test_a_message_that_a_stream_counts_is_in_doubt_where_its_time_is_over
     with container('[[stream]]\naddress = "stream/s"\n') as url:
         async with (
             FaultyProxy(url) as proxy,
-            cogwork.connect(proxy.url, retry=QUICKLY) as mesh,
-            mesh.stream("s").publisher() as out,
+            cogwork.connect(proxy.url, retry=QUICKLY) as client,
+            client.stream("s").publisher() as out,
         ):
             proxy.refuse(True)
             proxy.cut()
-            await eventually(lambda: not mesh.is_connected, "it is lost")
+            await eventually(lambda: not client.is_connected, "it is lost")
             with pytest.raises(cogwork.InDoubt, match="in a stream's line, where it stays"):
                 await out.send("a", timeout_s=0.2)
             (outcome,) = await out.send_batch(["b"], timeout_s=0.2)
@@ -245,7 +245,7 @@ async def test_a_message_that_a_stream_counts_is_in_doubt_where_its_time_is_over
             )
             proxy.refuse(False)
             await out.flush()
-            async with mesh.stream("s").read("first") as reader:
+            async with client.stream("s").read("first") as reader:
                 assert [(await anext(reader)).body for _ in "ab"] == ["a", "b"]
 
 
@@ -319,9 +319,9 @@ class Strict:
 @story
 async def test_arguments_with_which_nothing_would_ever_come_are_refused() -> None:
     with container() as url:
-        async with cogwork.connect(url) as mesh:
-            read = mesh.stream("orders").read
-            receivers: tuple[Any, ...] = (mesh.subscribe, mesh.consume, mesh.browse)
+        async with cogwork.connect(url) as client:
+            read = client.stream("orders").read
+            receivers: tuple[Any, ...] = (client.subscribe, client.consume, client.browse)
             for receive in receivers:
                 for credit in (0, -1, 2**32, "5", True):
                     with pytest.raises(ValueError, match="credit is a number from 1 to"):
@@ -329,7 +329,7 @@ async def test_arguments_with_which_nothing_would_ever_come_are_refused() -> Non
             with pytest.raises(ValueError, match="credit is a number from 1 to"):
                 read("first", credit=0)
             with pytest.raises(ValueError, match="concurrency: at least 1 is expected, not 0"):
-                mesh.serve("service/a", print, concurrency=0)
+                client.serve("service/a", print, concurrency=0)
             with pytest.raises(ValueError, match="on_truncated is 'raise' or 'first', not 'skip'"):
                 read("first", on_truncated="skip")  # type: ignore[arg-type]  # a mistake
 
@@ -338,9 +338,9 @@ async def test_arguments_with_which_nothing_would_ever_come_are_refused() -> Non
 @story
 async def test_what_is_no_stream_is_not_read_as_one(address: str) -> None:
     with container() as url:
-        async with cogwork.connect(url) as mesh:
-            await mesh.publish("queue/a", "kept")
+        async with cogwork.connect(url) as client:
+            await client.publish("queue/a", "kept")
             with pytest.raises(cogwork.LinkRefused, match="it is no stream"):
-                await anext(aiter(mesh.stream(address).read("first")))
-            async with mesh.consume("queue/a") as items:
+                await anext(aiter(client.stream(address).read("first")))
+            async with client.consume("queue/a") as items:
                 assert (await anext(items)).body == "kept"

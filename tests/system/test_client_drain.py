@@ -31,9 +31,9 @@ def bodies(messages: Sequence[cogwork.Message]) -> list[object]:
 
 @story
 async def test_a_drain_takes_what_is_there(url: str) -> None:
-    async with cogwork.connect(url) as mesh, mesh.consume("queue/drain.all") as items:
+    async with cogwork.connect(url) as client, client.consume("queue/drain.all") as items:
         assert await items.drain() == []
-        await filled(mesh, "queue/drain.all", 3)
+        await filled(client, "queue/drain.all", 3)
         taken = await items.drain()
         assert bodies(taken) == [0, 1, 2]
         await items.accept(taken)
@@ -42,9 +42,9 @@ async def test_a_drain_takes_what_is_there(url: str) -> None:
 
 @story
 async def test_a_drain_takes_as_much_as_there_is_credit(url: str) -> None:
-    async with cogwork.connect(url) as mesh:
-        await filled(mesh, "queue/drain.turns", 25)
-        async with mesh.consume("queue/drain.turns", credit=10) as items:
+    async with cogwork.connect(url) as client:
+        await filled(client, "queue/drain.turns", 25)
+        async with client.consume("queue/drain.turns", credit=10) as items:
             taken: list[cogwork.Item] = []
             while batch := await items.drain():
                 assert len(batch) <= 10
@@ -55,9 +55,9 @@ async def test_a_drain_takes_as_much_as_there_is_credit(url: str) -> None:
 
 @story
 async def test_who_holds_all_the_credit_drains_nothing(url: str) -> None:
-    async with cogwork.connect(url) as mesh:
-        await filled(mesh, "queue/drain.held", 3)
-        async with mesh.consume("queue/drain.held", credit=2) as items:
+    async with cogwork.connect(url) as client:
+        await filled(client, "queue/drain.held", 3)
+        async with client.consume("queue/drain.held", credit=2) as items:
             held = await items.drain()
             assert bodies(held) == [0, 1]
             assert await items.drain() == []
@@ -67,9 +67,9 @@ async def test_who_holds_all_the_credit_drains_nothing(url: str) -> None:
 
 @story
 async def test_items_come_again_after_a_drain(url: str) -> None:
-    async with cogwork.connect(url) as mesh, mesh.consume("queue/drain.on") as items:
+    async with cogwork.connect(url) as client, client.consume("queue/drain.on") as items:
         assert await items.drain() == []
-        await filled(mesh, "queue/drain.on", 1)
+        await filled(client, "queue/drain.on", 1)
         item = await anext(items)
         assert item.body == 0
         await item.accept()
@@ -81,8 +81,8 @@ async def test_a_queue_is_worked_off_however_often_the_connection_breaks(url: st
     async with (
         cogwork.connect(url) as other,
         FaultyProxy(url) as proxy,
-        cogwork.connect(proxy.url, retry=retry) as mesh,
-        mesh.consume("queue/drain.worked-off", credit=5) as items,
+        cogwork.connect(proxy.url, retry=retry) as client,
+        client.consume("queue/drain.worked-off", credit=5) as items,
     ):
         await filled(other, "queue/drain.worked-off", 40)
         done: list[object] = []
@@ -91,22 +91,22 @@ async def test_a_queue_is_worked_off_however_often_the_connection_breaks(url: st
             await items.accept(batch)
             if len(done) % 10 == 0:
                 proxy.cut()
-                lost = partial(has_lost, mesh, mesh.connections)
+                lost = partial(has_lost, client, client.connections)
                 await eventually(lost, "the loss is noticed")
         assert done == list(range(40))
 
 
-def has_lost(mesh: cogwork.Mesh, connections: int) -> bool:
+def has_lost(client: cogwork.Client, connections: int) -> bool:
     """Tells whether a mesh has noticed a loss; the next connection may stand by then."""
-    return not mesh.is_connected or mesh.connections > connections
+    return not client.is_connected or client.connections > connections
 
 
 @story
 async def test_a_drain_goes_on_with_the_next_connection(url: str) -> None:
     async with (
         FaultyProxy(url) as proxy,
-        cogwork.connect(proxy.url) as mesh,
-        mesh.consume("queue/drain.cut") as items,
+        cogwork.connect(proxy.url) as client,
+        client.consume("queue/drain.cut") as items,
     ):
         proxy.hold_replies()
         drain = asyncio.create_task(items.drain())
@@ -114,7 +114,7 @@ async def test_a_drain_goes_on_with_the_next_connection(url: str) -> None:
         assert not drain.done()
         proxy.cut()
         assert await drain == []
-        await filled(mesh, "queue/drain.cut", 1)
+        await filled(client, "queue/drain.cut", 1)
         assert bodies([await anext(items)]) == [0]
 
 
@@ -122,13 +122,13 @@ async def test_a_drain_goes_on_with_the_next_connection(url: str) -> None:
 @story
 async def test_items_come_after_a_drain_that_was_left(url: str, turns: int) -> None:
     queue = f"queue/drain.left-off.{turns}"
-    async with cogwork.connect(url) as mesh, mesh.consume(queue) as items:
+    async with cogwork.connect(url) as client, client.consume(queue) as items:
         drain = asyncio.create_task(items.drain())
         for _ in range(turns):
             await asyncio.sleep(0)
         drain.cancel()
         await asyncio.gather(drain, return_exceptions=True)
-        await mesh.publish(queue, 0)
+        await client.publish(queue, 0)
         async with asyncio.timeout(30):
             item = await anext(items)
         assert item.body == 0
@@ -138,12 +138,12 @@ async def test_items_come_after_a_drain_that_was_left(url: str, turns: int) -> N
 
 @story
 async def test_a_browser_leaves_everything_where_it_is(url: str) -> None:
-    async with cogwork.connect(url) as mesh:
-        await filled(mesh, "queue/drain.seen", 3)
-        async with mesh.browse("queue/drain.seen") as browser:
+    async with cogwork.connect(url) as client:
+        await filled(client, "queue/drain.seen", 3)
+        async with client.browse("queue/drain.seen") as browser:
             assert bodies(await browser.drain()) == [0, 1, 2]
             assert await browser.drain() == []
-        async with mesh.consume("queue/drain.seen") as items:
+        async with client.consume("queue/drain.seen") as items:
             assert bodies(await items.drain()) == [0, 1, 2]
 
 
@@ -152,40 +152,40 @@ async def test_a_browser_leaves_everything_where_it_is(url: str) -> None:
 async def test_who_leaves_in_order_leaves_no_doubt(url: str, confirms: bool) -> None:
     """Items are on their way all the time: each settlement makes room for another one."""
     queue = f"queue/drain.left.{confirms}"
-    async with cogwork.connect(url) as mesh:
-        await filled(mesh, queue, 60)
+    async with cogwork.connect(url) as client:
+        await filled(client, queue, 60)
         for number in range(20):
-            async with mesh.consume(queue, credit=2, confirms=confirms) as items:
+            async with client.consume(queue, credit=2, confirms=confirms) as items:
                 item = await anext(items)
                 assert item.body == number
                 item.accept_nowait()
-        async with mesh.consume(queue) as items:
+        async with client.consume(queue) as items:
             assert bodies(await items.drain()) == list(range(20, 60))
 
 
 def test_a_program_without_a_loop_drains_too(url: str) -> None:
-    with sync.connect(url) as mesh:
+    with sync.connect(url) as client:
         for number in range(3):
-            mesh.publish("queue/drain.sync", number)
-        with mesh.browse("queue/drain.sync") as browser:
+            client.publish("queue/drain.sync", number)
+        with client.browse("queue/drain.sync") as browser:
             assert bodies(browser.drain()) == [0, 1, 2]
-        with mesh.consume("queue/drain.sync") as items:
+        with client.consume("queue/drain.sync") as items:
             assert bodies(items.drain()) == [0, 1, 2]
 
 
 @story
 async def test_the_container_says_what_it_is(url: str) -> None:
-    async with cogwork.connect(url) as mesh:
-        assert mesh.container.container_id == "test"
-        assert "ANONYMOUS-RELAY" in mesh.container.offered_capabilities
+    async with cogwork.connect(url) as client:
+        assert client.container.container_id == "test"
+        assert "ANONYMOUS-RELAY" in client.container.offered_capabilities
     with pytest.raises(cogwork.Disconnected):
-        _ = mesh.container
+        _ = client.container
 
 
 @story
 async def test_bytes_as_a_value_stay_one(url: str) -> None:
-    async with cogwork.connect(url) as mesh, mesh.subscribe("topic/value") as messages:
-        await mesh.publish("topic/value", cogwork.Message.value(b"cog", subject="s"))
+    async with cogwork.connect(url) as client, client.subscribe("topic/value") as messages:
+        await client.publish("topic/value", cogwork.Message.value(b"cog", subject="s"))
         message = await anext(messages)
         assert (message.body_type, message.body, message.subject) == ("value", b"cog", "s")
 
@@ -193,9 +193,9 @@ async def test_bytes_as_a_value_stay_one(url: str) -> None:
 @story
 async def test_who_sent_hears_that_an_item_is_not_wanted_here(url: str) -> None:
     async with (
-        cogwork.connect(url) as mesh,
-        mesh.consume("unicast/unwanted", credit=1) as items,
-        mesh.publisher("unicast/unwanted") as out,
+        cogwork.connect(url) as client,
+        client.consume("unicast/unwanted", credit=1) as items,
+        client.publisher("unicast/unwanted") as out,
     ):
         sent = out.post_batch(["one"])
         (await anext(items)).modify(undeliverable_here=True, annotations={"x-opt-why": "slipped"})

@@ -15,11 +15,11 @@ from .proxy import FaultyProxy
 from .stories import QUICKLY, connected_again, eventually, reconnected, story
 
 
-async def published(mesh: cogwork.Mesh, address: str, body: object) -> None:
+async def published(client: cogwork.Client, address: str, body: object) -> None:
     """Publishes until it succeeds, as one does where doing it twice is harmless."""
     while True:
         try:
-            await mesh.publish(address, body)
+            await client.publish(address, body)
         except cogwork.InDoubt:
             await asyncio.sleep(0.01)
         else:
@@ -30,15 +30,15 @@ async def published(mesh: cogwork.Mesh, address: str, body: object) -> None:
 async def test_a_subscription_goes_on_after_a_cut(url: str) -> None:
     async with (
         FaultyProxy(url) as proxy,
-        cogwork.connect(proxy.url, retry=QUICKLY) as mesh,
+        cogwork.connect(proxy.url, retry=QUICKLY) as client,
         cogwork.connect(url) as other,
-        mesh.subscribe("topic/cut.#") as messages,
+        client.subscribe("topic/cut.#") as messages,
     ):
         for round_number in range(3):
             await other.publish("topic/cut.a", round_number)
             assert (await anext(messages)).body == round_number
             proxy.cut()
-            await connected_again(mesh, round_number + 2)
+            await connected_again(client, round_number + 2)
     assert proxy.connections == 4
 
 
@@ -46,13 +46,13 @@ async def test_a_subscription_goes_on_after_a_cut(url: str) -> None:
 async def test_bound_patterns_are_bound_again(url: str) -> None:
     async with (
         FaultyProxy(url) as proxy,
-        cogwork.connect(proxy.url, retry=QUICKLY) as mesh,
+        cogwork.connect(proxy.url, retry=QUICKLY) as client,
         cogwork.connect(url) as other,
-        mesh.subscribe("topic/rebound.a") as messages,
+        client.subscribe("topic/rebound.a") as messages,
     ):
         await messages.bind("rebound.b")
         proxy.cut()
-        await connected_again(mesh, 2)
+        await connected_again(client, 2)
         got = asyncio.ensure_future(anext(messages))
         while not got.done():
             await other.publish("topic/rebound.b", "again")
@@ -66,23 +66,23 @@ async def test_patterns_are_bound_again_however_long_that_takes_or_the_subscript
 ) -> None:
     refusals: list[Exception] = []
 
-    class Mesh(cogwork.Mesh):
+    class Forgetful(cogwork.Client):
         async def manage(self, *arguments: Any, **keywords: Any) -> cogwork.Message:
             if refusals:
                 raise refusals.pop(0)
             return await super().manage(*arguments, **keywords)
 
-    monkeypatch.setattr("cogwork.client.mesh.Mesh", Mesh)
+    monkeypatch.setattr("cogwork.client.client.Client", Forgetful)
     async with (
         FaultyProxy(url) as proxy,
-        cogwork.connect(proxy.url, retry=QUICKLY) as mesh,
+        cogwork.connect(proxy.url, retry=QUICKLY) as client,
         cogwork.connect(url) as other,
-        mesh.subscribe("topic/rebound.c") as messages,
+        client.subscribe("topic/rebound.c") as messages,
     ):
         await messages.bind("rebound.d")
         refusals += [cogwork.CallTimeout("$management", 10.0) for _ in range(2)]
         proxy.cut()
-        await connected_again(mesh, 2)
+        await connected_again(client, 2)
         got = asyncio.ensure_future(anext(messages))
         while not got.done():
             await other.publish("topic/rebound.d", "again")
@@ -99,8 +99,8 @@ async def test_patterns_are_bound_again_however_long_that_takes_or_the_subscript
 async def test_what_was_sent_into_a_broken_connection_is_in_doubt(url: str) -> None:
     async with (
         FaultyProxy(url) as proxy,
-        cogwork.connect(proxy.url, retry=QUICKLY) as mesh,
-        mesh.publisher("sink/doubt") as out,
+        cogwork.connect(proxy.url, retry=QUICKLY) as client,
+        client.publisher("sink/doubt") as out,
     ):
         proxy.hold_replies()
         post = out.post(1)
@@ -119,10 +119,10 @@ async def test_what_was_sent_into_a_broken_connection_is_in_doubt(url: str) -> N
 async def test_what_may_have_arrived_is_in_doubt_though_it_was_to_be_sent_again(url: str) -> None:
     async with (
         FaultyProxy(url) as proxy,
-        cogwork.connect(proxy.url, retry=QUICKLY) as mesh,
+        cogwork.connect(proxy.url, retry=QUICKLY) as client,
         cogwork.connect(url) as other,
         other.subscribe("topic/doubted") as messages,
-        mesh.publisher("topic/doubted", on_doubt="resend") as out,
+        client.publisher("topic/doubted", on_doubt="resend") as out,
     ):
         await out.send("first")
         proxy.hold_replies()
@@ -146,10 +146,10 @@ async def test_a_publisher_that_may_repeat_itself_loses_nothing(url: str) -> Non
     count = 2_000
     async with (
         FaultyProxy(url) as proxy,
-        cogwork.connect(proxy.url, retry=QUICKLY) as mesh,
+        cogwork.connect(proxy.url, retry=QUICKLY) as client,
         cogwork.connect(url) as other,
         other.subscribe("topic/resent") as messages,
-        mesh.publisher("topic/resent", on_doubt="resend") as out,
+        client.publisher("topic/resent", on_doubt="resend") as out,
     ):
         posts = []
         for number in range(count):
@@ -169,9 +169,9 @@ async def test_a_publisher_that_may_repeat_itself_loses_nothing(url: str) -> Non
 async def test_what_waits_for_credit_was_never_sent(url: str) -> None:
     async with (
         FaultyProxy(url) as proxy,
-        cogwork.connect(proxy.url, retry=QUICKLY) as mesh,
+        cogwork.connect(proxy.url, retry=QUICKLY) as client,
         cogwork.connect(url) as other,
-        mesh.publisher("unicast/later") as out,
+        client.publisher("unicast/later") as out,
     ):
         posts = [out.post(number) for number in range(10)]
         proxy.cut()
@@ -192,8 +192,8 @@ async def test_large_messages_that_were_not_begun_are_sent_later(url: str) -> No
     body = b"x" * 3_000_000
     async with (
         FaultyProxy(url) as proxy,
-        cogwork.connect(proxy.url, retry=QUICKLY) as mesh,
-        mesh.publisher("sink/large", on_doubt="resend") as out,
+        cogwork.connect(proxy.url, retry=QUICKLY) as client,
+        client.publisher("sink/large", on_doubt="resend") as out,
     ):
         posts = [out.post(body) for _ in range(5)]
         await asyncio.sleep(0.005)
@@ -207,12 +207,12 @@ async def test_the_next_host_of_the_list_takes_over(url: str) -> None:
     with container(id="second") as second:
         async with (
             FaultyProxy(url) as proxy,
-            cogwork.connect([proxy.url, second], retry=QUICKLY) as mesh,
-            mesh.subscribe("topic/moved") as messages,
+            cogwork.connect([proxy.url, second], retry=QUICKLY) as client,
+            client.subscribe("topic/moved") as messages,
         ):
             proxy.refuse(refuses=True)
             proxy.cut()
-            await connected_again(mesh, 2)
+            await connected_again(client, 2)
             async with cogwork.connect(second) as other:
                 got = asyncio.ensure_future(anext(messages))
                 while not got.done():
@@ -227,20 +227,20 @@ async def test_a_container_that_restarts_finds_its_clients_again() -> None:
     url = await asyncio.to_thread(lambda: broker.start().url)
     port = int(url.rpartition(":")[2])
     async with (
-        cogwork.connect(url, retry=QUICKLY) as mesh,
-        mesh.subscribe("topic/restart") as messages,
-        mesh.publisher("topic/restart", on_doubt="resend") as out,
+        cogwork.connect(url, retry=QUICKLY) as client,
+        client.subscribe("topic/restart") as messages,
+        client.publisher("topic/restart", on_doubt="resend") as out,
     ):
         await out.send(1)
         assert (await anext(messages)).body == 1
         await asyncio.to_thread(broker.stop)
-        await eventually(lambda: not mesh.is_connected, "the loss is noticed")
+        await eventually(lambda: not client.is_connected, "the loss is noticed")
         post = out.post(2)
         again = container(port=port)
         await asyncio.to_thread(again.start)
         try:
             await post
-            await published(mesh, "topic/restart", 3)
+            await published(client, "topic/restart", 3)
             while (await anext(messages)).body != 3:
                 pass
         finally:
@@ -252,18 +252,18 @@ async def test_a_container_that_restarts_finds_its_clients_again() -> None:
 async def test_an_attach_that_fits_into_no_frame_is_refused_and_harms_nobody(
     url: str, kind: str
 ) -> None:
-    async with cogwork.connect(url) as mesh, mesh.subscribe("topic/fits") as other:
+    async with cogwork.connect(url) as client, client.subscribe("topic/fits") as other:
         end: cogwork.client.Publisher | cogwork.client.Subscription
         if kind == "publisher":
-            end = mesh.publisher("topic/" + "x" * 40_000)
+            end = client.publisher("topic/" + "x" * 40_000)
         else:
-            end = mesh.subscribe("topic/a", selector="x" * 40_000)
+            end = client.subscribe("topic/a", selector="x" * 40_000)
         with pytest.raises(cogwork.LinkRefused, match=r"of at most 32768") as caught:
             await end.open()
         assert caught.value.condition == cogwork.Condition.FRAME_SIZE_TOO_SMALL
-        await mesh.publish("topic/fits", 1)
+        await client.publish("topic/fits", 1)
         assert (await anext(other)).body == 1
-        assert mesh.connections == 1
+        assert client.connections == 1
 
 
 GIVES_UP = cogwork.Retry(first_s=0.01, longest_s=0.02, give_up_after_s=0.1)
@@ -273,12 +273,12 @@ GIVES_UP = cogwork.Retry(first_s=0.01, longest_s=0.02, give_up_after_s=0.1)
 async def test_accepts_that_are_never_confirmed_are_told(url: str) -> None:
     async with (
         FaultyProxy(url) as proxy,
-        cogwork.connect(proxy.url, retry=GIVES_UP) as mesh,
+        cogwork.connect(proxy.url, retry=GIVES_UP) as client,
         cogwork.connect(url) as other,
     ):
         for number in range(2):
             await other.publish("queue/unconfirmed", number)
-        items = mesh.consume("queue/unconfirmed")
+        items = client.consume("queue/unconfirmed")
         await items.open()
         taken = [await anext(items) for _ in range(2)]
         proxy.hold_replies()
@@ -295,8 +295,8 @@ async def test_accepts_that_are_never_confirmed_are_told(url: str) -> None:
 
 @story
 async def test_a_post_ends_with_its_publisher_though_nobody_waits_for_that(url: str) -> None:
-    async with FaultyProxy(url) as proxy, cogwork.connect(proxy.url, retry=QUICKLY) as mesh:
-        out = mesh.publisher("unicast/left")
+    async with FaultyProxy(url) as proxy, cogwork.connect(proxy.url, retry=QUICKLY) as client:
+        out = client.publisher("unicast/left")
         await out.open()
         post = out.post("no credit")
         proxy.hold_replies()
@@ -311,18 +311,18 @@ async def test_a_post_ends_with_its_publisher_though_nobody_waits_for_that(url: 
 
 @story
 async def test_a_link_that_nobody_waits_for_any_more_is_the_next_ones(url: str) -> None:
-    async with FaultyProxy(url) as proxy, cogwork.connect(proxy.url, retry=QUICKLY) as mesh:
+    async with FaultyProxy(url) as proxy, cogwork.connect(proxy.url, retry=QUICKLY) as client:
         for count in range(2, 5):
             proxy.refuse(True)
             proxy.cut()
-            await eventually(lambda: not mesh.is_connected, "the loss is noticed")
+            await eventually(lambda: not client.is_connected, "the loss is noticed")
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0.02):
-                    await mesh.publish("sink/left", 1)
+                    await client.publish("sink/left", 1)
             proxy.refuse(False)
-            await reconnected(mesh, count)
-        await mesh.publish("sink/left", 2)
-        assert len(mesh._ends) == 1
+            await reconnected(client, count)
+        await client.publish("sink/left", 2)
+        assert len(client._ends) == 1
 
 
 @pytest.mark.parametrize("is_named", [True, False], ids=["send", "publish"])
@@ -331,23 +331,23 @@ async def test_what_was_left_before_it_was_sent_is_not_sent(url: str, is_named: 
     address = f"queue/left.{is_named}"
     async with (
         FaultyProxy(url) as proxy,
-        cogwork.connect(proxy.url, retry=QUICKLY) as mesh,
-        mesh.publisher(address) as out,
+        cogwork.connect(proxy.url, retry=QUICKLY) as client,
+        client.publisher(address) as out,
     ):
 
         async def send(body: str) -> None:
-            await (out.send(body) if is_named else mesh.publish(address, body))
+            await (out.send(body) if is_named else client.publish(address, body))
 
         await send("first")
         proxy.refuse(True)
         proxy.cut()
-        await eventually(lambda: not mesh.is_connected, "the loss is noticed")
+        await eventually(lambda: not client.is_connected, "the loss is noticed")
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.05):
                 await send("left")
         proxy.refuse(False)
         await send("last")
-        async with mesh.consume(address) as items:
+        async with client.consume(address) as items:
             assert [item.body for item in await items.drain()] == ["first", "last"]
 
 
@@ -356,15 +356,15 @@ async def test_giving_up_ends_everything() -> None:
     retry = cogwork.Retry(first_s=0.01, longest_s=0.02, give_up_after_s=0.1)
     broker = container()
     url = await asyncio.to_thread(lambda: broker.start().url)
-    async with cogwork.connect(url, retry=retry) as mesh:
-        messages = mesh.subscribe("topic/over")
+    async with cogwork.connect(url, retry=retry) as client:
+        messages = client.subscribe("topic/over")
         await messages.open()
         waiting = asyncio.ensure_future(anext(messages))
         await asyncio.to_thread(broker.stop)
         with pytest.raises(cogwork.Disconnected, match="not connected any more"):
             await waiting
         with pytest.raises(cogwork.Disconnected):
-            await mesh.publish("topic/over", 1)
+            await client.publish("topic/over", 1)
 
 
 @story
@@ -395,9 +395,9 @@ async def test_a_host_that_says_nothing_is_given_up() -> None:
 async def test_a_silent_connection_is_lost_and_mended(url: str) -> None:
     async with (
         FaultyProxy(url) as proxy,
-        cogwork.connect(proxy.url, retry=QUICKLY, idle_timeout_s=1) as mesh,
+        cogwork.connect(proxy.url, retry=QUICKLY, idle_timeout_s=1) as client,
     ):
         proxy.hold_replies()
-        await eventually(lambda: not mesh.is_connected, "the silence is noticed")
+        await eventually(lambda: not client.is_connected, "the silence is noticed")
         proxy.cut()
-        await eventually(lambda: mesh.is_connected, "it is connected again")
+        await eventually(lambda: client.is_connected, "it is connected again")

@@ -15,15 +15,15 @@ from .stream_records import CONFIGURATION, bodies, created
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    Use = Callable[[cogwork.Mesh], Awaitable[object]]
+    Use = Callable[[cogwork.Client], Awaitable[object]]
 
 
 def test_a_client_runs_on_the_loop_of_containers() -> None:
     """What it appends it reads again, and it can be told to stop while it waits for more."""
 
     async def main(url: str) -> list[object]:
-        async with cogwork.connect(url) as mesh:
-            stream = await created(mesh, "on-the-loop")
+        async with cogwork.connect(url) as client:
+            stream = await created(client, "on-the-loop")
             async with stream.read("first") as reader, stream.publisher() as publisher:
                 for number in range(100):
                     publisher.post(number)
@@ -44,26 +44,26 @@ def test_a_client_runs_on_the_loop_of_containers() -> None:
 
 def test_a_mesh_of_another_event_loop_says_so_instead_of_waiting_for_good() -> None:
     uses: list[Use] = [
-        lambda mesh: mesh.publish("topic/a", 1),
-        lambda mesh: mesh.publish("topic/a", 1, timeout_s=1),
-        lambda mesh: mesh.request("service/a", 1),
-        lambda mesh: mesh.call("compute", "start"),
-        lambda mesh: mesh.cast("compute", "start"),
-        lambda mesh: mesh.stream("orders").append([1]),
-        lambda mesh: mesh.subscribe("topic/a").open(),
+        lambda client: client.publish("topic/a", 1),
+        lambda client: client.publish("topic/a", 1, timeout_s=1),
+        lambda client: client.request("service/a", 1),
+        lambda client: client.call("compute", "start"),
+        lambda client: client.cast("compute", "start"),
+        lambda client: client.stream("orders").append([1]),
+        lambda client: client.subscribe("topic/a").open(),
     ]
 
-    async def elsewhere(mesh: cogwork.Mesh, use: Use) -> None:
+    async def elsewhere(client: cogwork.Client, use: Use) -> None:
         async with asyncio.timeout(30):
             with pytest.raises(RuntimeError, match="opened on another event loop"):
-                await use(mesh)
+                await use(client)
 
     async def main(url: str) -> None:
-        async with cogwork.connect(url) as mesh:
-            await mesh.publish("topic/a", 1)
+        async with cogwork.connect(url) as client:
+            await client.publish("topic/a", 1)
             for use in uses:
-                await asyncio.to_thread(asyncio.run, elsewhere(mesh, use))
-            await mesh.publish("topic/a", 2)
+                await asyncio.to_thread(asyncio.run, elsewhere(client, use))
+            await client.publish("topic/a", 2)
 
     with container() as url:
         asyncio.run(main(url))
@@ -71,12 +71,12 @@ def test_a_mesh_of_another_event_loop_says_so_instead_of_waiting_for_good() -> N
 
 def test_a_mesh_is_opened_once() -> None:
     async def main(url: str) -> None:
-        async with cogwork.connect(url) as mesh:
+        async with cogwork.connect(url) as client:
             with pytest.raises(RuntimeError, match=r"open already: `cogwork\.connect` makes"):
-                await mesh.__aenter__()
-            await mesh.publish("topic/a", 1)
+                await client.__aenter__()
+            await client.publish("topic/a", 1)
         with pytest.raises(cogwork.Disconnected, match=r"closed: `cogwork\.connect` makes"):
-            await mesh.__aenter__()
+            await client.__aenter__()
         unreachable = cogwork.connect("amqp://127.0.0.1:1")
         for _ in range(2):
             with pytest.raises(cogwork.ConnectError):

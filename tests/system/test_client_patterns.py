@@ -16,15 +16,15 @@ from .stories import QUICKLY, eventually, reconnected, story
 @pytest.mark.parametrize("topic", ["#", "*", "a.*", "#.a", "a.#.b"])
 @story
 async def test_a_pattern_is_no_topic_to_send_to(url: str, topic: str) -> None:
-    async with cogwork.connect(url) as mesh, mesh.subscribe("topic/#") as messages:
+    async with cogwork.connect(url) as client, client.subscribe("topic/#") as messages:
         for timeout_s in (None, 10.0):
             with pytest.raises(cogwork.LinkRefused, match="wildcards, which only subscribers may"):
-                await mesh.publish(f"topic/{topic}", 1, timeout_s=timeout_s)
+                await client.publish(f"topic/{topic}", 1, timeout_s=timeout_s)
         with pytest.raises(cogwork.LinkRefused, match="wildcards, which only subscribers may"):
-            await mesh.request(f"topic/{topic}", 1)
-        await mesh.publish(f"topic/{topic}", 2, settled=True)
+            await client.request(f"topic/{topic}", 1)
+        await client.publish(f"topic/{topic}", 2, settled=True)
         for literal in ("a*", "#a.b", "**", "a.*#"):
-            await mesh.publish(f"topic/{literal}", 3)
+            await client.publish(f"topic/{literal}", 3)
         bodies = [(await anext(messages)).body for _ in range(4)]
         assert bodies == [3, 3, 3, 3]
 
@@ -33,16 +33,16 @@ async def test_a_pattern_is_no_topic_to_send_to(url: str, topic: str) -> None:
 async def test_what_is_unbound_while_nothing_is_connected_is_not_bound_again(url: str) -> None:
     async with (
         FaultyProxy(url) as proxy,
-        cogwork.connect(proxy.url, retry=QUICKLY) as mesh,
+        cogwork.connect(proxy.url, retry=QUICKLY) as client,
         cogwork.connect(url) as other,
-        mesh.subscribe("topic/unbound.a") as messages,
+        client.subscribe("topic/unbound.a") as messages,
     ):
         await messages.bind("unbound.b")
         await messages.bind("topic/unbound.c")
         await messages.bind("unbound.end")
         proxy.refuse(True)
         proxy.cut()
-        await eventually(lambda: not mesh.is_connected, "the loss is noticed")
+        await eventually(lambda: not client.is_connected, "the loss is noticed")
         unbinding = [
             asyncio.ensure_future(messages.unbind(pattern))
             for pattern in ("unbound.a", "topic/unbound.b", "unbound.c")
@@ -58,16 +58,16 @@ async def test_what_is_unbound_while_nothing_is_connected_is_not_bound_again(url
             await other.publish("topic/unbound.end", "end")
             assert (await anext(messages)).body == "end"
             proxy.cut()
-            await reconnected(mesh, count)
+            await reconnected(client, count)
 
 
 async def unanswered(*_: object) -> None:
     raise cogwork.CallTimeout("$management", 1.0)
 
 
-async def patterns_of(mesh: cogwork.Mesh, address: str) -> list[Any]:
+async def patterns_of(client: cogwork.Client, address: str) -> list[Any]:
     """Returns the patterns of a subscription's link, as the container has them."""
-    reply = await mesh.manage("QUERY", {"type": "link"})
+    reply = await client.manage("QUERY", {"type": "link"})
     assert isinstance(reply.body, dict)
     names = reply.body["attributeNames"]
     rows = [dict(zip(names, row, strict=True)) for row in reply.body["results"]]
@@ -78,11 +78,11 @@ async def patterns_of(mesh: cogwork.Mesh, address: str) -> list[Any]:
 async def test_an_unbinding_that_fails_leaves_the_pattern_bound(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with cogwork.connect(url) as mesh, mesh.subscribe("topic/kept.a") as messages:
+    async with cogwork.connect(url) as client, client.subscribe("topic/kept.a") as messages:
         await messages.bind("kept.b")
         with monkeypatch.context() as patch:
-            patch.setattr(mesh, "manage", unanswered)
+            patch.setattr(client, "manage", unanswered)
             with pytest.raises(cogwork.CallTimeout):
                 await messages.unbind("kept.b")
-        await mesh.publish("topic/kept.b", "b")
+        await client.publish("topic/kept.b", "b")
         assert (await anext(messages)).body == "b"

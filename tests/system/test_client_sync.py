@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 def test_the_same_calls_without_a_loop() -> None:
     with (
         container() as url,
-        sync.connect(url) as mesh,
-        mesh.subscribe("topic/sync.#") as messages,
+        sync.connect(url) as client,
+        client.subscribe("topic/sync.#") as messages,
     ):
-        mesh.publish("topic/sync.a", "one", subject="s")
-        with mesh.publisher("topic/sync.b") as out:
+        client.publish("topic/sync.a", "one", subject="s")
+        with client.publisher("topic/sync.b") as out:
             out.send("two")
             assert all(outcome.is_accepted for outcome in out.send_batch(["three", "four"]))
         got = [next(messages).body for _ in range(4)]
@@ -35,22 +35,22 @@ def test_the_same_calls_without_a_loop() -> None:
 def test_a_message_that_nobody_takes_is_given_up_in_time() -> None:
     with (
         container() as url,
-        sync.connect(url) as mesh,
-        mesh.publisher("service/nobody") as out,
+        sync.connect(url) as client,
+        client.publisher("service/nobody") as out,
     ):
         with pytest.raises(cogwork.Released, match=r"service/nobody: it was not sent within 0.2 s"):
             out.send("too early", timeout_s=0.2)
         assert [str(each.state) for each in out.send_batch([1], timeout_s=0.2)] == ["released"]
-        mesh.publish("queue/somebody", "in time", timeout_s=10)
+        client.publish("queue/somebody", "in time", timeout_s=10)
 
 
 def test_items_are_settled_through_the_consumer() -> None:
     with (
         container() as url,
-        sync.connect(url) as mesh,
-        mesh.consume("queue/sync", credit=1) as items,
+        sync.connect(url) as client,
+        client.consume("queue/sync", credit=1) as items,
     ):
-        with mesh.publisher("queue/sync") as out:
+        with client.publisher("queue/sync") as out:
             out.send_batch(range(4))
         items.accept(next(items))
         items.reject(next(items), "no good")
@@ -74,10 +74,10 @@ def test_a_single_body_is_no_batch(body: Iterable[object]) -> None:
 def test_no_batch_is_made_of_the_parts_of_one_body() -> None:
     with (
         container() as url,
-        sync.connect(url) as mesh,
-        mesh.publisher("queue/sync") as out,
+        sync.connect(url) as client,
+        client.publisher("queue/sync") as out,
     ):
-        stream = mesh.stream("sync")
+        stream = client.stream("sync")
         for send in (out.send_batch, stream.append):
             with pytest.raises(TypeError, match="a list of bodies is expected, not a single str"):
                 send("abc")
@@ -86,26 +86,26 @@ def test_no_batch_is_made_of_the_parts_of_one_body() -> None:
 def test_threads_share_a_mesh() -> None:
     with (
         container() as url,
-        sync.connect(url) as mesh,
-        mesh.subscribe("topic/threads") as messages,
+        sync.connect(url) as client,
+        client.subscribe("topic/threads") as messages,
     ):
         got = list[object]()
         waiting = threading.Thread(target=lambda: got.append(next(messages).body))
         waiting.start()
-        mesh.publish("topic/threads", "hello")
+        client.publish("topic/threads", "hello")
         waiting.join(10)
         assert got == ["hello"]
 
 
 def test_calls_come_back_or_fail() -> None:
-    with container() as url, sync.connect(url) as mesh:
-        reply = mesh.request(
+    with container() as url, sync.connect(url) as client:
+        reply = client.request(
             "$management",
             properties={"operation": "GET-MGMT-NODES", "type": "", "name": ""},
         )
         assert reply.properties["statusCode"] == 200
         with pytest.raises(cogwork.Released, match="service/nobody"):
-            mesh.request("service/nobody", 1)
+            client.request("service/nobody", 1)
 
 
 def test_errors_come_out_as_they_are() -> None:
@@ -115,8 +115,8 @@ def test_errors_come_out_as_they_are() -> None:
 
 def test_a_container_is_there_in_a_moment() -> None:
     began_s = time.process_time()  # the container runs in this process, too
-    with container() as url, sync.connect(url) as mesh:
-        mesh.publish("sink/moment", 1)
+    with container() as url, sync.connect(url) as client:
+        client.publish("sink/moment", 1)
     assert time.process_time() - began_s < 1
 
 
@@ -140,27 +140,27 @@ def test_a_taken_port_is_an_error() -> None:
 
 
 def test_a_mesh_says_that_it_is_not_open_yet_or_any_more() -> None:
-    uses: list[Callable[[sync.Mesh], object]] = [
-        lambda mesh: mesh.publish("topic/a", 1),
-        lambda mesh: mesh.subscribe("topic/a"),
-        lambda mesh: mesh.stream("orders"),
-        lambda mesh: mesh.call("compute", "start"),
-        lambda mesh: mesh.schemas.all(),
+    uses: list[Callable[[sync.Client], object]] = [
+        lambda client: client.publish("topic/a", 1),
+        lambda client: client.subscribe("topic/a"),
+        lambda client: client.stream("orders"),
+        lambda client: client.call("compute", "start"),
+        lambda client: client.schemas.all(),
     ]
     with container() as url:
-        mesh = sync.connect(url)
-        mesh.close()
+        client = sync.connect(url)
+        client.close()
         for use in uses:
             with pytest.raises(cogwork.NotOpened, match=r"`with cogwork\.sync\.connect"):
-                use(mesh)
-        with mesh, mesh.subscribe("topic/a") as messages:
+                use(client)
+        with client, client.subscribe("topic/a") as messages:
             with pytest.raises(RuntimeError, match="open already"):
-                mesh.__enter__()
-            mesh.publish("topic/a", 1)
+                client.__enter__()
+            client.publish("topic/a", 1)
             assert next(messages).body == 1
-        mesh.close()
+        client.close()
         for use in uses:
-            with pytest.raises(cogwork.Disconnected, match="the mesh was closed"):
-                use(mesh)
+            with pytest.raises(cogwork.Disconnected, match="the client was closed"):
+                use(client)
         with pytest.raises(cogwork.Disconnected, match="makes another one"):
-            mesh.__enter__()
+            client.__enter__()

@@ -108,9 +108,9 @@ JO = "jo%40example.org:pass%3Aword@"
 @story
 async def test_messages_travel_over_every_transport(stage: Stage, scheme: str) -> None:
     async with (
-        cogwork.connect(stage.url(scheme, JO), tls=stage.tls) as mesh,
-        mesh.subscribe("topic/over") as messages,
-        mesh.publisher("topic/over") as out,
+        cogwork.connect(stage.url(scheme, JO), tls=stage.tls) as client,
+        client.subscribe("topic/over") as messages,
+        client.publisher("topic/over") as out,
     ):
         bodies = [b"small", b"x" * 3_000_000, "end"]
         outcomes = await out.send_batch(bodies)
@@ -121,18 +121,18 @@ async def test_messages_travel_over_every_transport(stage: Stage, scheme: str) -
 @story
 async def test_a_client_certificate_says_who_it_is(stage: Stage) -> None:
     url = stage.url("amqps")
-    async with cogwork.connect(url, tls=stage.robot, sasl="EXTERNAL") as mesh:
-        await mesh.publish("broadcast/robots", 1)
-    async with cogwork.connect(stage.url("amqps", JO), tls=stage.tls) as mesh:
+    async with cogwork.connect(url, tls=stage.robot, sasl="EXTERNAL") as client:
+        await client.publish("broadcast/robots", 1)
+    async with cogwork.connect(stage.url("amqps", JO), tls=stage.tls) as client:
         with pytest.raises(cogwork.PermissionDenied):
-            await mesh.publish("broadcast/robots", 1)
+            await client.publish("broadcast/robots", 1)
 
 
 @story
 async def test_who_shows_no_certificate_is_not_asked_to_log_in_by_one(stage: Stage) -> None:
     """It would take EXTERNAL where that is offered, for it cannot tell, and be refused."""
-    async with cogwork.connect(stage.url("amqps"), tls=stage.tls) as mesh:
-        await mesh.publish("topic/anonymous", 1)
+    async with cogwork.connect(stage.url("amqps"), tls=stage.tls) as client:
+        await client.publish("topic/anonymous", 1)
 
 
 @story
@@ -183,14 +183,14 @@ async def test_a_mechanism_that_is_not_offered_is_named(stage: Stage) -> None:
 
 @story
 async def test_what_a_user_may_not_do_is_denied(stage: Stage) -> None:
-    async with cogwork.connect(stage.url("amqp", JO)) as mesh:
-        await mesh.publish("sink/allowed", 1)
+    async with cogwork.connect(stage.url("amqp", JO)) as client:
+        await client.publish("sink/allowed", 1)
         with pytest.raises(cogwork.PermissionDenied, match="queue/denied"):
-            await mesh.publisher("queue/denied").open()
+            await client.publisher("queue/denied").open()
         with pytest.raises(cogwork.PermissionDenied, match="sink/allowed"):
-            await mesh.consume("sink/allowed").open()
+            await client.consume("sink/allowed").open()
         with pytest.raises(cogwork.PermissionDenied, match="queue/denied"):
-            await mesh.publish("queue/denied", 1)
+            await client.publish("queue/denied", 1)
 
 
 @story

@@ -190,7 +190,7 @@ def test_nothing_in_time_is_7(container: Served) -> None:
 
 def test_what_is_no_message_is_told(container: Served) -> None:
     async def publish() -> None:
-        async with cogwork.connect(container.url) as mesh, mesh.publisher("queue/none") as out:
+        async with cogwork.connect(container.url) as client, client.publisher("queue/none") as out:
             await out.post_encoded([b"\x00\x53\x77\x99", cogwork.Message("one").encode()])
 
     asyncio.run(publish())
@@ -211,7 +211,7 @@ def test_what_cannot_be_read_is_shown_as_octets_and_accepted(container: Served) 
     no_properties = b"\x00\x53\x74\xc1\x04\x02\xa1\x01\xff\x00\x53\x75\xa0\x01a"
 
     async def publish() -> None:
-        async with cogwork.connect(container.url) as mesh, mesh.publisher("queue/odd") as out:
+        async with cogwork.connect(container.url) as client, client.publisher("queue/odd") as out:
             await out.post_encoded([no_text, no_properties, cogwork.Message("one").encode()])
 
     asyncio.run(publish())

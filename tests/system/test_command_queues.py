@@ -151,16 +151,16 @@ def test_the_dead_are_driven_back_to_a_queue_that_remembers_them(container: Serv
 
 async def reject_one(url: str, address: str, message_id: str) -> None:
     """Sends a message, which counts once, and has a consumer reject what is there."""
-    async with cogwork.connect(url) as mesh:
-        await mesh.publish(address, "x", message_id=message_id)
-        async with mesh.consume(address) as items:
+    async with cogwork.connect(url) as client:
+        await client.publish(address, "x", message_id=message_id)
+        async with client.consume(address) as items:
             (await anext(items)).reject("no")
 
 
 async def send_delayed(url: str, address: str, delay_ms: int) -> None:
-    async with cogwork.connect(url) as mesh:
+    async with cogwork.connect(url) as client:
         annotations: dict[str, object] = {Symbol("x-opt-delivery-delay"): UInt(delay_ms)}
-        await mesh.publish(address, "x", annotations=annotations)
+        await client.publish(address, "x", annotations=annotations)
 
 
 def counts_of(container: Served, address: str) -> dict[str, Any]:

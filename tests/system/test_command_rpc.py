@@ -25,9 +25,9 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     container: Served
     with (
         served(tmp_path_factory.mktemp("called"), "") as container,
-        cogwork.sync.connect(container.url) as mesh,
+        cogwork.sync.connect(container.url) as client,
     ):
-        service = mesh.service("compute", server="host-3")
+        service = client.service("compute", server="host-3")
 
         @service.method
         def kinds(**given: object) -> dict[str, str]:

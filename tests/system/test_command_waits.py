@@ -51,8 +51,8 @@ def test_a_sender_that_is_to_wait_no_longer_takes_back_what_waits(container: Ser
 def test_what_was_sent_and_is_not_answered_in_time_is_in_doubt(container: Served) -> None:
     async def two_of_five() -> tuple[int, str, dict[str, object]]:
         async with (
-            cogwork.connect(container.url) as mesh,
-            mesh.consume("slow/work", credit=5) as consumer,
+            cogwork.connect(container.url) as client,
+            client.consume("slow/work", credit=5) as consumer,
         ):
             asked = (container.url, "slow/work", "x", "--count", "5", "--timeout", "3")
             sending = asyncio.create_task(asyncio.to_thread(limited, *asked))
@@ -73,8 +73,8 @@ def test_what_was_sent_and_is_not_answered_in_time_is_in_doubt(container: Served
 def test_a_sender_goes_on_as_long_as_something_is_taken(container: Served) -> None:
     async def slow() -> int:
         async with (
-            cogwork.connect(container.url) as mesh,
-            mesh.consume("slowly/taken", credit=1) as consumer,
+            cogwork.connect(container.url) as client,
+            client.consume("slowly/taken", credit=1) as consumer,
         ):
             asked = ("send", container.url, "slowly/taken", "x", "--count", "5", "--timeout", "2")
             sending = await asyncio.create_subprocess_exec(*COGWORK, *asked)

@@ -51,7 +51,7 @@ class Worker:
     owner: Member
     before: FaultyProxy
     behind: FaultyProxy
-    mesh: cogwork.Mesh
+    client: cogwork.Client
     items: Consumer
     item: cogwork.Item
 
@@ -62,9 +62,9 @@ class Worker:
         await asyncio.to_thread(
             within, SETTLE_TIMEOUT_S, lambda: depth(self.owner) == 0, "the claim was counted"
         )
-        async with cogwork.connect(self.owner.url) as mesh:
+        async with cogwork.connect(self.owner.url) as client:
             # What comes behind it is durable, so the claim is.
-            await mesh.publish(QUEUE, cogwork.Message("later", annotations=LATER))
+            await client.publish(QUEUE, cogwork.Message("later", annotations=LATER))
         assert not claim.done()
         return claim
 
@@ -86,16 +86,16 @@ def depth(member: Member) -> int:
 
 
 async def worker(stack: AsyncExitStack, owner: Member, other: Member) -> Worker:
-    async with cogwork.connect(owner.url) as mesh:
-        await mesh.publish(QUEUE, "job")
+    async with cogwork.connect(owner.url) as client:
+        await client.publish(QUEUE, "job")
     before = await stack.enter_async_context(FaultyProxy(owner.url))
     behind = await stack.enter_async_context(FaultyProxy(other.url))
     urls = [before.url, behind.url]
-    mesh = await stack.enter_async_context(cogwork.connect(urls, retry=QUICKLY))
-    items = await stack.enter_async_context(mesh.consume(QUEUE, credit=1))
+    client = await stack.enter_async_context(cogwork.connect(urls, retry=QUICKLY))
+    items = await stack.enter_async_context(client.consume(QUEUE, credit=1))
     item = await anext(items)
-    await has_told(mesh)
-    return Worker(owner, before, behind, mesh, items, item)
+    await has_told(client)
+    return Worker(owner, before, behind, client, items, item)
 
 
 @contextmanager
@@ -160,8 +160,8 @@ def test_a_counted_claim_is_in_doubt_while_its_queue_cannot_be_asked(tmp_path: P
                 with pytest.raises(cogwork.InDoubt):
                     await here.item.accept()
                 await asyncio.to_thread(restart, members["a"], members)
-                async with cogwork.connect(members["a"].url) as mesh:
-                    await mesh.publish(QUEUE, "next")
+                async with cogwork.connect(members["a"].url) as client:
+                    await client.publish(QUEUE, "next")
                 following = await anext(here.items)
                 assert following.body == "next", "what was counted does not come again"
                 await following.accept()
@@ -205,8 +205,8 @@ def test_what_somebody_else_has_is_stale_after_a_kill(tmp_path: Path) -> None:
                 here.lose_all_ways()
                 members["a"].kill()
                 await asyncio.to_thread(restart, members["a"], members)
-                mesh = await stack.enter_async_context(cogwork.connect(members["a"].url))
-                theirs = await stack.enter_async_context(mesh.consume(QUEUE, credit=1))
+                client = await stack.enter_async_context(cogwork.connect(members["a"].url))
+                theirs = await stack.enter_async_context(client.consume(QUEUE, credit=1))
                 again = await anext(theirs)
                 assert (again.body, again.delivery_count) == ("job", 1)
                 here.come_back_elsewhere()

@@ -50,10 +50,10 @@ def restart(member: Member) -> None:
 
 
 async def reject_all(url: str) -> None:
-    async with cogwork.connect(url) as mesh:
-        async with mesh.publisher(QUEUE) as work:
+    async with cogwork.connect(url) as client:
+        async with client.publisher(QUEUE) as work:
             await work.send_batch([str(number) for number in range(ITEMS)])
-        async with mesh.consume(QUEUE) as items:
+        async with client.consume(QUEUE) as items:
             for _ in range(ITEMS):
                 item = await anext(items)
                 await item.reject(f"no {item.body}")
@@ -61,7 +61,7 @@ async def reject_all(url: str) -> None:
 
 async def take_dead_letters(url: str) -> list[cogwork.Message]:
     dead_letters: list[cogwork.Message] = []
-    async with cogwork.connect(url) as mesh, mesh.consume(DEAD, credit=ROOM) as items:
+    async with cogwork.connect(url) as client, client.consume(DEAD, credit=ROOM) as items:
         async with asyncio.timeout(30):
             while len(dead_letters) < ITEMS:
                 item = await anext(items)
@@ -156,7 +156,7 @@ def test_two_full_queues_do_not_have_their_dead_for_each_other_without_end(
 
 
 async def overfill(url: str) -> None:
-    async with cogwork.connect(url) as mesh, mesh.publisher("queue/a") as out:
+    async with cogwork.connect(url) as client, client.publisher("queue/a") as out:
         outcomes = await out.send_batch(range(20), timeout_s=10)
         assert [outcome for outcome in outcomes if not outcome.is_accepted] == []
 
@@ -176,12 +176,12 @@ def test_queues_that_retry_by_each_other_go_round_when_both_are_full_of_dead(
 async def go_round(box: Member) -> None:
     """Sends to two queues what dies there again and again, and takes it all in the end."""
     bodies = range(ITEMS)
-    async with cogwork.connect(box.url) as mesh, asyncio.TaskGroup() as group:
+    async with cogwork.connect(box.url) as client, asyncio.TaskGroup() as group:
         for number, address in enumerate(("queue/a", "queue/b")):
-            group.create_task(put_all(mesh, address, bodies[number::2]))
+            group.create_task(put_all(client, address, bodies[number::2]))
         await asyncio.to_thread(within, 30.0, lambda: has_turned(box), "they go round")
         taken: list[object] = []
-        async with mesh.consume("queue/a") as a, mesh.consume("queue/b") as b:
+        async with client.consume("queue/a") as a, client.consume("queue/b") as b:
             takers = [group.create_task(take(items, taken)) for items in (a, b)]
             await eventually(lambda: len(taken) >= ITEMS, "all are taken")
             for taker in takers:
@@ -199,9 +199,9 @@ def is_empty(box: Member) -> bool:
     return not any(each["depth"] or each["leaving"] for each in rows)
 
 
-async def put_all(mesh: cogwork.Mesh, address: str, bodies: range) -> None:
+async def put_all(client: cogwork.Client, address: str, bodies: range) -> None:
     """Sends messages until each of them is taken."""
-    async with mesh.publisher(address) as out:
+    async with client.publisher(address) as out:
         for body in bodies:
             while True:
                 try:

@@ -67,7 +67,7 @@ def all_have(members: dict[str, Member], streams: list[str]) -> None:
 
 def append(member: Member, name: str, bodies: list[int]) -> None:
     async def work() -> None:
-        async with cogwork.connect(member.url) as mesh, mesh.stream(name) as stream:
+        async with cogwork.connect(member.url) as client, client.stream(name) as stream:
             await stream.append(bodies)
 
     asyncio.run(asyncio.wait_for(work(), 30))
@@ -77,10 +77,10 @@ def test_what_is_declared_elsewhere_is_there_at_once(members: dict[str, Member])
     """A container that was asleep when it was declared wakes up with a client that reads it."""
 
     async def append_late(member: Member, manager: Manager, name: str) -> None:
-        async with cogwork.connect(member.url) as mesh:
+        async with cogwork.connect(member.url) as client:
             member.signal(signal.SIGSTOP)
             manager.get("CREATE", "stream", {"engine": "raft"}, name=f"stream/{name}")
-            stream = asyncio.ensure_future(mesh.stream(name).append([1]))
+            stream = asyncio.ensure_future(client.stream(name).append([1]))
             await asyncio.sleep(0.05)
             member.signal(signal.SIGCONT)
             await stream
@@ -177,9 +177,9 @@ def test_links_end_where_their_stream_is_deleted_elsewhere(members: dict[str, Me
 
     async def story() -> None:
         async with (
-            cogwork.connect(c.url) as mesh,
-            mesh.stream("orders").publisher() as out,
-            mesh.stream("orders").read("first") as reader,
+            cogwork.connect(c.url) as client,
+            client.stream("orders").publisher() as out,
+            client.stream("orders").read("first") as reader,
         ):
             await out.send("one")
             assert (await anext(reader)).body == "one"
@@ -218,7 +218,7 @@ def test_who_comes_back_first_does_not_say_that_there_are_none(members: dict[str
         assert "not known here yet what the cluster has declared" in late.stderr
 
     async def story() -> None:
-        async with cogwork.connect(a.url) as mesh, mesh.stream("orders") as stream:
+        async with cogwork.connect(a.url) as client, client.stream("orders") as stream:
             reading = asyncio.create_task(anext(aiter(stream.read("first"))))
             appending = asyncio.create_task(stream.append([3]))
             done_early, _ = await asyncio.wait((reading, appending), timeout=1)

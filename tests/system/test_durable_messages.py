@@ -35,7 +35,7 @@ def again(member: Member, *, is_killed: bool) -> None:
 
 
 async def publish(url: str, address: str, bodies: list[object]) -> None:
-    async with cogwork.connect(url) as mesh, mesh.publisher(address) as publisher:
+    async with cogwork.connect(url) as client, client.publisher(address) as publisher:
         for body in bodies:
             await publisher.send(body)
 
@@ -121,7 +121,7 @@ def test_what_went_out_ahead_of_its_record_comes_again_with_a_mark(tmp_path: Pat
         stalled.unlink()
 
     async def take_again(url: str) -> dict[str, int]:
-        async with cogwork.connect(url) as mesh, mesh.consume("queue/kept") as items:
+        async with cogwork.connect(url) as client, client.consume("queue/kept") as items:
             taken = [await anext(items) for _ in TEXTS]
             for item in taken:
                 await item.accept()

@@ -43,9 +43,9 @@ durability = "%(durability)s"
 
 async def die(members: dict[str, Member]) -> datetime:
     """Has an item rejected; returns when it was alive."""
-    async with cogwork.connect(members["a"].url) as mesh:
-        await mesh.publish(WORK, "x")
-    async with cogwork.connect(members["c"].url) as mesh, mesh.consume(WORK) as items:
+    async with cogwork.connect(members["a"].url) as client:
+        await client.publish(WORK, "x")
+    async with cogwork.connect(members["c"].url) as client, client.consume(WORK) as items:
         async with asyncio.timeout(30):
             item = await anext(items)
         alive = datetime.now(UTC)
@@ -54,7 +54,7 @@ async def die(members: dict[str, Member]) -> datetime:
 
 
 async def last_dead_letter(url: str) -> cogwork.Message:
-    async with cogwork.connect(url) as mesh, mesh.consume(GRAVE) as items:
+    async with cogwork.connect(url) as client, client.consume(GRAVE) as items:
         async with asyncio.timeout(60):
             item = await anext(items)
         await item.accept()

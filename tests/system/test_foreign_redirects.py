@@ -81,8 +81,8 @@ async def test_after_too_many_redirects_the_rest_of_the_list_is_tried() -> None:
     async with speaker(lambda: error) as (url, _seen), containers("a") as (a,):
         port = host_of(url.removeprefix("amqp://")).port
         error = redirect_with(network_host="127.0.0.1", port=port)
-        async with cogwork.connect([url, url_of(a)]) as mesh:
-            assert where(mesh) == "a"
+        async with cogwork.connect([url, url_of(a)]) as client:
+            assert where(client) == "a"
 
 
 @story
@@ -126,6 +126,6 @@ async def test_a_redirect_that_makes_no_sense_leaves_the_rest_of_the_list() -> N
     async with (
         speaker(redirect_with(port=1)) as (url, _seen),
         containers("a") as (a,),
-        cogwork.connect([url, url_of(a)]) as mesh,
+        cogwork.connect([url, url_of(a)]) as client,
     ):
-        assert where(mesh) == "a"
+        assert where(client) == "a"

@@ -73,7 +73,7 @@ async def fill_up(url: str, address: str = QUEUE, patience_s: float = 2.0) -> se
     """Sends large messages one by one until none is accepted any more; returns which were."""
     accepted: set[int] = set()
     with contextlib.suppress(TimeoutError, cogwork.Rejected):
-        async with cogwork.connect(url) as mesh, mesh.publisher(address) as publisher:
+        async with cogwork.connect(url) as client, client.publisher(address) as publisher:
             while True:
                 async with asyncio.timeout(patience_s):
                     await publisher.send(body(len(accepted)))
@@ -94,7 +94,7 @@ async def take(items: Consumer, count: int) -> set[int]:
 
 async def take_all(url: str, address: str = QUEUE) -> set[int]:
     taken: set[int] = set()
-    async with cogwork.connect(url) as mesh, mesh.consume(address, credit=20) as items:
+    async with cogwork.connect(url) as client, client.consume(address, credit=20) as items:
         with contextlib.suppress(TimeoutError):
             while True:
                 taken |= await asyncio.wait_for(take(items, 1), 3.0)
@@ -114,19 +114,19 @@ def test_consumers_go_on_and_make_space(tmp_path: Path, disk: SmallDisk) -> None
             accepted = await fill_up(box.url)
             assert len(accepted) > 100
             assert "no space left on the disk" in box.log()
-            async with cogwork.connect(box.url) as mesh:
+            async with cogwork.connect(box.url) as client:
                 with pytest.raises(cogwork.Rejected, match="disk is full") as refusal:
-                    await mesh.publish(STRICT, "x")
+                    await client.publish(STRICT, "x")
                 assert refusal.value.condition == "amqp:resource-limit-exceeded"
-                await mesh.publish(MEMORY, "queues in memory go on")
-                async with mesh.consume(QUEUE, credit=1) as items:
+                await client.publish(MEMORY, "queues in memory go on")
+                async with client.consume(QUEUE, credit=1) as items:
                     taken = await take(items, 20)
             box.kill()
             await asyncio.to_thread(start, box)
             taken |= await take_all(box.url)
             assert taken >= accepted, "lost"
             assert len(taken - accepted) <= 1, "one was on its way when there was no room"
-            async with cogwork.connect(box.url) as mesh, mesh.publisher(QUEUE) as publisher:
+            async with cogwork.connect(box.url) as client, client.publisher(QUEUE) as publisher:
                 async with asyncio.timeout(SETTLE_TIMEOUT_S):
                     await publisher.send(body(7))
             assert "the write-ahead log can grow again" in box.log()
@@ -140,7 +140,7 @@ def test_it_goes_on_when_there_is_space_again(tmp_path: Path) -> None:
 
         async def story() -> None:
             accepted = await fill_up(box.url)
-            async with cogwork.connect(box.url) as mesh, mesh.publisher(QUEUE) as publisher:
+            async with cogwork.connect(box.url) as client, client.publisher(QUEUE) as publisher:
                 waiting = publisher.post(body(1000))
                 await asyncio.sleep(0.5)
                 disk.free()
@@ -161,7 +161,7 @@ async def append_all(url: str) -> int:
     """Appends large records until none is accepted any more; returns how many were."""
     count = 0
     with contextlib.suppress(cogwork.Released, cogwork.InDoubt):
-        async with cogwork.connect(url) as mesh, mesh.publisher(STREAM) as publisher:
+        async with cogwork.connect(url) as client, client.publisher(STREAM) as publisher:
             while True:
                 await publisher.send(body(count))
                 count += 1
@@ -171,8 +171,8 @@ async def append_all(url: str) -> int:
 async def read_all(url: str, count: int) -> list[int]:
     """Reads so many records of the stream."""
     async with (
-        cogwork.connect(url) as mesh,
-        mesh.stream(STREAM).read("first") as records,
+        cogwork.connect(url) as client,
+        client.stream(STREAM).read("first") as records,
         asyncio.timeout(30),
     ):
         return [number_of(await anext(records)) for _ in range(count)]
@@ -184,14 +184,14 @@ def test_without_any_room_nothing_moves_until_there_is_some(tmp_path: Path) -> N
         box.served.run("stream", "create", box.url, STREAM, "--engine", "raft")
 
         async def story() -> None:
-            async with cogwork.connect(box.url) as mesh, mesh.publisher(QUEUE) as publisher:
+            async with cogwork.connect(box.url) as client, client.publisher(QUEUE) as publisher:
                 for number in range(20):
                     await publisher.send(body(number))
             disk.fill(4 * MIB)
             appended = await append_all(box.url)
             assert "the disk is full" in box.log()
             assert await read_all(box.url, appended) == list(range(appended))
-            async with cogwork.connect(box.url) as mesh, mesh.consume(QUEUE, credit=1) as items:
+            async with cogwork.connect(box.url) as client, client.consume(QUEUE, credit=1) as items:
                 # It redelivers: one may go out before it is found that this cannot be written.
                 ahead = []
                 with contextlib.suppress(TimeoutError):
@@ -199,12 +199,12 @@ def test_without_any_room_nothing_moves_until_there_is_some(tmp_path: Path) -> N
                 with pytest.raises(TimeoutError):
                     await asyncio.wait_for(anext(items), 2.0)
                 with pytest.raises(cogwork.Rejected, match="disk is full"):
-                    await mesh.publish(STRICT, "x")
+                    await client.publish(STRICT, "x")
                 disk.free()
                 for item in ahead:
                     await item.accept()
                 taken = {number_of(item) for item in ahead} | await take(items, 5)
-            async with cogwork.connect(box.url) as mesh, mesh.publisher(STREAM) as publisher:
+            async with cogwork.connect(box.url) as client, client.publisher(STREAM) as publisher:
                 await publisher.send(body(appended))
             box.kill()
             await asyncio.to_thread(start, box)
@@ -225,8 +225,8 @@ def test_a_disk_that_fails_accepts_nothing_until_a_new_start(tmp_path: Path) -> 
 
     async def is_refused(url: str) -> bool:
         try:
-            async with cogwork.connect(url) as mesh, asyncio.timeout(30):
-                await mesh.publish(QUEUE, body(99))
+            async with cogwork.connect(url) as client, asyncio.timeout(30):
+                await client.publish(QUEUE, body(99))
         except cogwork.Rejected as refusal:
             return refusal.condition == "cogwork:disk-failed"
         except (cogwork.InDoubt, TimeoutError):
@@ -237,7 +237,7 @@ def test_a_disk_that_fails_accepts_nothing_until_a_new_start(tmp_path: Path) -> 
         box = members["box"]
 
         async def story() -> None:
-            async with cogwork.connect(box.url) as mesh, mesh.publisher(QUEUE) as publisher:
+            async with cogwork.connect(box.url) as client, client.publisher(QUEUE) as publisher:
                 for number in range(10):
                     await publisher.send(body(number))
             broken.touch()
@@ -247,8 +247,8 @@ def test_a_disk_that_fails_accepts_nothing_until_a_new_start(tmp_path: Path) -> 
             assert "nothing is appended until the container restarts" in box.log()
             broken.unlink()
             assert await is_refused(box.url), "it is not trusted again"
-            async with cogwork.connect(box.url) as mesh:
-                await mesh.publish(MEMORY, "queues in memory go on")
+            async with cogwork.connect(box.url) as client:
+                await client.publish(MEMORY, "queues in memory go on")
             box.kill()
             await asyncio.to_thread(start, box)
             taken = await take_all(box.url)

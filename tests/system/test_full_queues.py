@@ -48,26 +48,26 @@ def row(member: Member, address: str) -> dict[str, Any]:
     return found
 
 
-async def credits_at(mesh: cogwork.Mesh, address: str) -> int:
+async def credits_at(client: cogwork.Client, address: str) -> int:
     """Returns how much credit the publishers of an address have, all together."""
-    reply = await mesh.manage("QUERY", {"type": "link"})
+    reply = await client.manage("QUERY", {"type": "link"})
     found: Any = reply.body
     rows = [dict(zip(found["attributeNames"], each, strict=True)) for each in found["results"]]
     return sum(int(row["credit"]) for row in rows if row["address"] == address)
 
 
-async def has_credit(mesh: cogwork.Mesh, address: str, least: int, most: int) -> None:
+async def has_credit(client: cogwork.Client, address: str, least: int, most: int) -> None:
     """Waits until the publishers of an address have so much credit, and keep it for a while."""
     async with asyncio.timeout(SETTLE_TIMEOUT_S):
-        while not least <= await credits_at(mesh, address) <= most:
+        while not least <= await credits_at(client, address) <= most:
             await asyncio.sleep(0.05)
     await asyncio.sleep(0.3)
-    assert least <= await credits_at(mesh, address) <= most
+    assert least <= await credits_at(client, address) <= most
 
 
-async def fill(mesh: cogwork.Mesh, address: str, count: int, size: int = 10) -> int:
+async def fill(client: cogwork.Client, address: str, count: int, size: int = 10) -> int:
     """Sends messages with little time; returns how many were accepted, none being in doubt."""
-    async with mesh.publisher(address) as out:
+    async with client.publisher(address) as out:
         outcomes = await out.send_batch([b"x" * size] * count, timeout_s=2)
     states = [each.state.value for each in outcomes]
     assert set(states) <= {"accepted", "released"}, states
@@ -84,15 +84,15 @@ def test_what_has_no_room_is_taken_back_and_leaving_does_not_wait(
 
         @story
         async def told() -> None:
-            async with cogwork.connect(a.url) as mesh:
-                assert await fill(mesh, address, 40, size) == ROOM
-                async with mesh.publisher(address) as late:
+            async with cogwork.connect(a.url) as client:
+                assert await fill(client, address, 40, size) == ROOM
+                async with client.publisher(address) as late:
                     with pytest.raises(cogwork.Released):
                         await late.send(b"x" * size, timeout_s=1)
                 began_s = time.monotonic()
-                async with mesh.publisher(address) as waiting:
+                async with client.publisher(address) as waiting:
                     post = asyncio.ensure_future(waiting.send(b"x" * size, timeout_s=60))
-                    async with mesh.consume(address, credit=1) as items:
+                    async with client.consume(address, credit=1) as items:
                         await (await anext(items)).accept()
                         await post
                 assert time.monotonic() - began_s < 2 * BOUND_S, "room is told of at once"
@@ -106,14 +106,17 @@ def test_publishers_share_what_room_there_is(tmp_path: Path) -> None:
 
         @story
         async def told() -> None:
-            async with cogwork.connect(a.url) as mesh:
-                async with mesh.publisher("queue/short"), mesh.publisher("queue/short") as other:
-                    await has_credit(mesh, "queue/short", 1, ROOM)
+            async with cogwork.connect(a.url) as client:
+                async with (
+                    client.publisher("queue/short"),
+                    client.publisher("queue/short") as other,
+                ):
+                    await has_credit(client, "queue/short", 1, ROOM)
                     for _ in range(ROOM):
                         await other.send("x", timeout_s=BOUND_S)
-                    await has_credit(mesh, "queue/short", 0, 1)
-                async with mesh.publisher("queue/short"):
-                    await has_credit(mesh, "queue/short", 0, 0)
+                    await has_credit(client, "queue/short", 0, 1)
+                async with client.publisher("queue/short"):
+                    await has_credit(client, "queue/short", 0, 0)
 
         told()
 
@@ -124,11 +127,11 @@ def test_a_full_queue_says_so(tmp_path: Path) -> None:
 
         @story
         async def told() -> None:
-            async with cogwork.connect(a.url) as mesh:
-                await fill(mesh, "queue/short", 10)
-                await fill(mesh, "queue/small", 10, 100_000)
-                await fill(mesh, "queue/dropping", 10)
-                async with mesh.publisher("queue/refusing") as out:
+            async with cogwork.connect(a.url) as client:
+                await fill(client, "queue/short", 10)
+                await fill(client, "queue/small", 10, 100_000)
+                await fill(client, "queue/dropping", 10)
+                async with client.publisher("queue/refusing") as out:
                     await out.send_batch(["x"] * 10, timeout_s=BOUND_S)
 
         told()
@@ -142,7 +145,7 @@ def test_a_full_queue_says_so(tmp_path: Path) -> None:
 
         @story
         async def emptied() -> None:
-            async with cogwork.connect(a.url) as mesh, mesh.consume("queue/short") as items:
+            async with cogwork.connect(a.url) as client, client.consume("queue/short") as items:
                 await (await anext(items)).accept()
 
             def has_none() -> bool:

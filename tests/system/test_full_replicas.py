@@ -62,7 +62,7 @@ async def append(url: str, numbers: range) -> int:
     """Appends records until one is not accepted; returns how many were."""
     count = 0
     with contextlib.suppress(cogwork.Released, cogwork.InDoubt):
-        async with cogwork.connect(url) as mesh, mesh.publisher(STREAM) as publisher:
+        async with cogwork.connect(url) as client, client.publisher(STREAM) as publisher:
             for number in numbers:
                 await publisher.send(body(number))
                 count += 1
@@ -73,8 +73,8 @@ async def read(url: str, count: int) -> list[int]:
     """Reads so many records from the first one on."""
     found = []
     async with (
-        cogwork.connect(url) as mesh,
-        mesh.stream(STREAM).read("first") as records,
+        cogwork.connect(url) as client,
+        client.stream(STREAM).read("first") as records,
         asyncio.timeout(30),
     ):
         for _ in range(count):
@@ -152,7 +152,7 @@ def test_where_all_are_full_nothing_is_accepted_until_a_majority_is_not(
 
     async def whole(url: str) -> list[int]:
         found: list[int] = []
-        async with cogwork.connect(url) as mesh, mesh.stream(STREAM).read("first") as records:
+        async with cogwork.connect(url) as client, client.stream(STREAM).read("first") as records:
             async for record in records:
                 assert isinstance(record.body, bytes)
                 found.append(int(record.body[:9]))

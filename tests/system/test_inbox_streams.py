@@ -31,9 +31,9 @@ def inbox() -> Iterator[Inbox]:
     database.close()
 
 
-async def consume(mesh: cogwork.Mesh, inbox: Inbox, count: int) -> list[object]:
+async def consume(client: cogwork.Client, inbox: Inbox, count: int) -> list[object]:
     """Processes so many records, and returns their bodies."""
-    stream = mesh.stream(NAME)
+    stream = client.stream(NAME)
     taken: list[object] = []
     async with stream.read(await inbox.resume(stream)) as reader:
         async for record in reader:
@@ -44,20 +44,20 @@ async def consume(mesh: cogwork.Mesh, inbox: Inbox, count: int) -> list[object]:
     return taken
 
 
-async def append(mesh: cogwork.Mesh, *bodies: str) -> None:
-    async with mesh.stream(NAME) as stream:
+async def append(client: cogwork.Client, *bodies: str) -> None:
+    async with client.stream(NAME) as stream:
         await stream.append(bodies)
 
 
 @story
 async def test_a_consumer_goes_on_where_it_was(inbox: Inbox) -> None:
-    async with container(IN_MEMORY) as url, cogwork.connect(url) as mesh:
-        assert await inbox.resume(mesh.stream(NAME)) is Origin.FIRST
-        assert await inbox.resume(mesh.stream(NAME), Origin.NEXT) is Origin.NEXT
-        await append(mesh, "a", "b", "c")
-        assert await consume(mesh, inbox, 2) == ["a", "b"]
-        assert await consume(mesh, inbox, 1) == ["c"]
-        assert await inbox.resume(mesh.stream(NAME)) == FromOffset(3)
+    async with container(IN_MEMORY) as url, cogwork.connect(url) as client:
+        assert await inbox.resume(client.stream(NAME)) is Origin.FIRST
+        assert await inbox.resume(client.stream(NAME), Origin.NEXT) is Origin.NEXT
+        await append(client, "a", "b", "c")
+        assert await consume(client, inbox, 2) == ["a", "b"]
+        assert await consume(client, inbox, 1) == ["c"]
+        assert await inbox.resume(client.stream(NAME)) == FromOffset(3)
 
 
 @pytest.mark.parametrize("new", [["a", "b", "c"], ["a", "b", "c", "d", "e"]])
@@ -65,51 +65,51 @@ async def test_a_consumer_goes_on_where_it_was(inbox: Inbox) -> None:
 async def test_a_stream_in_memory_that_begins_again_is_noticed(
     inbox: Inbox, new: list[str]
 ) -> None:
-    async with container(IN_MEMORY) as url, cogwork.connect(url) as mesh:
-        await append(mesh, "a", "b", "c")
-        assert await consume(mesh, inbox, 3) == ["a", "b", "c"]
-    async with container(IN_MEMORY) as url, cogwork.connect(url) as mesh:
-        await append(mesh, *new)
+    async with container(IN_MEMORY) as url, cogwork.connect(url) as client:
+        await append(client, "a", "b", "c")
+        assert await consume(client, inbox, 3) == ["a", "b", "c"]
+    async with container(IN_MEMORY) as url, cogwork.connect(url) as client:
+        await append(client, *new)
         with pytest.raises(AnotherStream, match="record 2 is another"):
-            await consume(mesh, inbox, 1)
+            await consume(client, inbox, 1)
         inbox.forget(ADDRESS)
-        assert await consume(mesh, inbox, len(new)) == new
+        assert await consume(client, inbox, len(new)) == new
 
 
 @story
 async def test_a_stream_that_is_not_that_long_is_another_one(inbox: Inbox) -> None:
-    async with container(IN_MEMORY) as url, cogwork.connect(url) as mesh:
-        await append(mesh, "a", "b", "c")
-        await consume(mesh, inbox, 3)
-        assert await inbox.resume(mesh.stream(NAME)) == FromOffset(3)
-    async with container(IN_MEMORY) as url, cogwork.connect(url) as mesh:
+    async with container(IN_MEMORY) as url, cogwork.connect(url) as client:
+        await append(client, "a", "b", "c")
+        await consume(client, inbox, 3)
+        assert await inbox.resume(client.stream(NAME)) == FromOffset(3)
+    async with container(IN_MEMORY) as url, cogwork.connect(url) as client:
         for body in ("d", "e", "f"):
             with pytest.raises(AnotherStream, match="record 2 is another one, or none"):
-                await inbox.resume(mesh.stream(NAME))
-            await append(mesh, body)
+                await inbox.resume(client.stream(NAME))
+            await append(client, body)
         with pytest.raises(AnotherStream):
-            await inbox.resume(mesh.stream(NAME))
+            await inbox.resume(client.stream(NAME))
 
 
 @story
 async def test_what_was_given_up_needs_no_comparison(inbox: Inbox) -> None:
-    async with container(IN_MEMORY) as url, cogwork.connect(url) as mesh:
-        await append(mesh, "a", "b", "c")
-        await consume(mesh, inbox, 2)
-        await mesh.manage("TRIM", {"type": "stream", "name": ADDRESS, "before": 2})
-        assert await inbox.resume(mesh.stream(NAME)) == FromOffset(2)
-        assert await consume(mesh, inbox, 1) == ["c"]
+    async with container(IN_MEMORY) as url, cogwork.connect(url) as client:
+        await append(client, "a", "b", "c")
+        await consume(client, inbox, 2)
+        await client.manage("TRIM", {"type": "stream", "name": ADDRESS, "before": 2})
+        assert await inbox.resume(client.stream(NAME)) == FromOffset(2)
+        assert await consume(client, inbox, 1) == ["c"]
 
 
 @story
 async def test_a_stream_that_was_made_anew_is_noticed(inbox: Inbox) -> None:
     made = {"type": "stream", "name": ADDRESS}
-    async with container() as url, cogwork.connect(url) as mesh:
-        await mesh.manage("CREATE", made)
-        await append(mesh, "a", "b")
-        assert await consume(mesh, inbox, 2) == ["a", "b"]
-        await mesh.manage("DELETE", made)
-        await mesh.manage("CREATE", made)
-        await append(mesh, "c", "d", "e")
+    async with container() as url, cogwork.connect(url) as client:
+        await client.manage("CREATE", made)
+        await append(client, "a", "b")
+        assert await consume(client, inbox, 2) == ["a", "b"]
+        await client.manage("DELETE", made)
+        await client.manage("CREATE", made)
+        await append(client, "c", "d", "e")
         with pytest.raises(AnotherStream, match="record 1 is another"):
-            await consume(mesh, inbox, 1)
+            await consume(client, inbox, 1)

@@ -120,21 +120,21 @@ async def handling(
         await listening
 
 
-async def counts(mesh: cogwork.Mesh, address: str) -> dict[str, int]:
+async def counts(mesh: cogwork.Client, address: str) -> dict[str, int]:
     """Asks the container how the items of a queue stand."""
     reply = await mesh.manage("READ", {"type": "queue", "name": address})
     assert isinstance(reply.body, dict)
     return reply.body
 
 
-async def has(mesh: cogwork.Mesh, address: str, name: str, count: int) -> None:
+async def has(mesh: cogwork.Client, address: str, name: str, count: int) -> None:
     """Waits until so many items of a queue stand there."""
     async with asyncio.timeout(30):
         while (await counts(mesh, address))[name] != count:
             await asyncio.sleep(0.02)
 
 
-async def worked_off(mesh: cogwork.Mesh, address: str, count: int) -> list[cogwork.client.Item]:
+async def worked_off(mesh: cogwork.Client, address: str, count: int) -> list[cogwork.client.Item]:
     """Takes and accepts so many items."""
     taken = list[cogwork.client.Item]()
     async with mesh.consume(address, credit=10) as items, asyncio.timeout(30):

@@ -110,8 +110,8 @@ def test_consumers_elsewhere_get_what_they_ask_for_before_it_stays(tmp_path: Pat
 
     async def story(members: dict[str, Member]) -> dict[str, Any]:
         async with (
-            cogwork.connect(members["a"].url) as mesh,
-            mesh.consume(QUEUE, credit=20) as items,
+            cogwork.connect(members["a"].url) as client,
+            client.consume(QUEUE, credit=20) as items,
         ):
             command = await asyncio.to_thread(leave, members["b"])
             async with asyncio.timeout(30):
@@ -161,7 +161,7 @@ maximum_length = 5
 """
 
     async def reject_all(url: str) -> None:
-        async with cogwork.connect(url) as mesh, mesh.consume(QUEUE) as items:
+        async with cogwork.connect(url) as client, client.consume(QUEUE) as items:
             for _ in range(20):
                 await (await anext(items)).reject("no")
 
@@ -210,7 +210,7 @@ def test_a_kill_in_the_middle_loses_nothing(tmp_path: Path, victim: str) -> None
 def test_who_ends_while_it_leaves_has_not_left(tmp_path: Path) -> None:
     async def story(members: dict[str, Member]) -> subprocess.CompletedProcess[str]:
         b = members["b"]
-        async with cogwork.connect(b.url) as mesh, mesh.consume(QUEUE, credit=1) as items:
+        async with cogwork.connect(b.url) as client, client.consume(QUEUE, credit=1) as items:
             await anext(items)  # it waits for what becomes of this one
             command = await asyncio.to_thread(leave, b)
             await asyncio.to_thread(

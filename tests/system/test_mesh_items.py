@@ -92,7 +92,7 @@ class Mover:
 
     before: FaultyProxy
     after: FaultyProxy
-    mesh: cogwork.Mesh
+    mesh: cogwork.Client
 
     async def leave(self) -> None:
         """Breaks the connection to c; there will be none to b before `arrive`."""
@@ -132,7 +132,7 @@ async def put(containers: Three, name: str, *bodies: object) -> None:
 
 
 async def taken(
-    mesh: cogwork.Mesh, items: cogwork.client.Consumer, count: int
+    mesh: cogwork.Client, items: cogwork.client.Consumer, count: int
 ) -> list[cogwork.Item]:
     found = [await anext(items) for _ in range(count)]
     await has_told(mesh)

@@ -44,8 +44,8 @@ def test_items_and_clients_go_to_others(tmp_path: Path) -> None:
 async def _leave(members: dict[str, Member]) -> None:
     """Holds one item at b, has b leave, and settles the item meanwhile."""
     leaving = members["b"]
-    async with cogwork.connect([leaving.url, members["a"].url]) as mesh:
-        async with mesh.publisher(QUEUE) as work:
+    async with cogwork.connect([leaving.url, members["a"].url]) as client:
+        async with client.publisher(QUEUE) as work:
             await work.send_batch(range(ITEMS))
         async with (
             cogwork.connect(leaving.url, force=True) as stays,
@@ -71,4 +71,4 @@ async def _leave(members: dict[str, Member]) -> None:
             "problem": None,
         }
         assert command.returncode == 0
-        await mesh.publish("topic/after", "b has left")  # its client is somewhere else by now
+        await client.publish("topic/after", "b has left")  # its client is somewhere else by now

@@ -99,8 +99,8 @@ async def consume(member: Member, count: int) -> dict[str, list[int]]:
     """Takes so many different items; returns each group's numbers as they came."""
     seen: dict[str, list[int]] = defaultdict(list)
     async with (
-        cogwork.connect(member.url) as mesh,
-        mesh.consume(QUEUE, credit=50) as items,
+        cogwork.connect(member.url) as client,
+        client.consume(QUEUE, credit=50) as items,
         asyncio.timeout(60),
     ):
         while sum(map(len, seen.values())) < count:
@@ -159,8 +159,8 @@ def test_a_group_is_consumed_in_order_while_its_owner_is_killed(
 
             async def work(name: str) -> None:
                 async with (
-                    cogwork.connect(members[name].url) as mesh,
-                    mesh.consume(QUEUE, credit=10) as items,
+                    cogwork.connect(members[name].url) as client,
+                    client.consume(QUEUE, credit=10) as items,
                 ):
                     async for item in items:
                         group, _, number = str(item.body).partition("/")

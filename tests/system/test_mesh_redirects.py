@@ -36,11 +36,11 @@ def many_files() -> Iterator[None]:
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-async def even(meshes: list[cogwork.Mesh], ids: set[str]) -> bool:
+async def even(meshes: list[cogwork.Client], ids: set[str]) -> bool:
     """Tells whether all are connected, and the containers have as many of them as each other."""
-    if not all(mesh.is_connected for mesh in meshes):
+    if not all(client.is_connected for client in meshes):
         return False
-    where = [mesh.container.container_id for mesh in meshes]
+    where = [client.container.container_id for client in meshes]
     counts = [where.count(each) for each in ids]
     return sum(counts) == CLIENTS and max(counts) <= min(counts) * 1.1
 
@@ -49,14 +49,14 @@ async def spread(first: Member, members: dict[str, Member]) -> None:
     """Has a crowd dial the first container, then loses another one."""
     turns = asyncio.Semaphore(DIALS_AT_ONCE)
 
-    async def dial(mesh: cogwork.Mesh) -> None:
+    async def dial(client: cogwork.Client) -> None:
         async with turns:
-            await stack.enter_async_context(mesh)
+            await stack.enter_async_context(client)
 
     async with AsyncExitStack() as stack:
         meshes = [cogwork.connect(first.url) for _ in range(CLIENTS)]
         await asyncio.gather(*map(dial, meshes))
-        where = [mesh.container.container_id for mesh in meshes]
+        where = [client.container.container_id for client in meshes]
         counts = sorted(where.count(each) for each in members)
         assert sum(counts) == CLIENTS
         assert counts[-1] <= counts[0] * 1.1, counts

@@ -237,8 +237,8 @@ class Story:
         name = f"127.0.0.1:{self.cables.ports[near, far]}"
         retry = Retry(give_up_after_s=0.0)
         with contextlib.suppress(ClientError, OSError):
-            async with cogwork.connect(self.members[near].url, retry=retry) as mesh:
-                await mesh.manage(operation, {"type": "org.cogwork.link", "name": name})
+            async with cogwork.connect(self.members[near].url, retry=retry) as client:
+                await client.manage(operation, {"type": "org.cogwork.link", "name": name})
                 self.counts[f"link {operation}"] += 1
 
     async def _restore_links(self) -> None:

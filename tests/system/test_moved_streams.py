@@ -163,8 +163,8 @@ class Story:
     async def append(self, moves: asyncio.Future[None]) -> None:
         """Appends numbers at the container without replicas, until the last move is done."""
         sent = 0
-        async with cogwork.connect(self.cluster.url("f")) as mesh:
-            stream = mesh.stream("moved")
+        async with cogwork.connect(self.cluster.url("f")) as client:
+            stream = client.stream("moved")
             while not moves.done():
                 count = self.chance.randrange(1, 20)
                 await stream.append(range(sent, sent + count))
@@ -273,8 +273,8 @@ class QueueStory:
         """
         sent = 0
         async with (
-            cogwork.connect(self.cluster.url("f")) as mesh,
-            mesh.publisher(QUEUE) as publisher,
+            cogwork.connect(self.cluster.url("f")) as client,
+            client.publisher(QUEUE) as publisher,
         ):
             while not moves.done():
                 if len(self.accepted) - len(self.book.confirmed) > BACKLOG:
@@ -300,8 +300,8 @@ class QueueStory:
     async def consume(self, name: str) -> None:
         """Takes items at a container, and accepts them."""
         async with (
-            cogwork.connect(self.cluster.url(name)) as mesh,
-            mesh.consume(QUEUE, credit=20) as items,
+            cogwork.connect(self.cluster.url(name)) as client,
+            client.consume(QUEUE, credit=20) as items,
         ):
             async for item in items:
                 self.book.enter("taken", str(item.body), str(item.delivery_count))

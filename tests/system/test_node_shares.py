@@ -194,7 +194,7 @@ def open_files() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
-async def create(client: cogwork.Mesh, *names: str, **options: object) -> None:
+async def create(client: cogwork.Client, *names: str, **options: object) -> None:
     for name in names:
         entity = {"type": name.partition("/")[0], "name": name}
         await client.manage("CREATE", entity, dict(options))

@@ -99,7 +99,7 @@ class Stage:
     def reload(self, text: str) -> None:
         self.container.reconfigure(parse(f'id = "a"\n[[listen]]\nport = 0\n{text}', "test"))
 
-    async def client(self, token: Token) -> cogwork.Mesh:
+    async def client(self, token: Token) -> cogwork.Client:
         made = cogwork.connect(self.container.endpoints[0], token=token, retry=QUICKLY)
         return await self.mesh.enter(made)
 

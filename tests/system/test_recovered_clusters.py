@@ -77,8 +77,8 @@ def test_what_the_lost_ones_may_have_settled_is_parked_or_marked(trio: Trio) -> 
 async def _recovers_under(trio: Trio) -> None:
     """Settles some items and keeps one open where it is lost; looks what a makes of them."""
     urls = [trio.url("b"), trio.url("a")]
-    async with cogwork.connect(urls) as mesh:
-        consumers = [mesh.consume(address, credit=1) for address in ("work/jobs", "queue/jobs")]
+    async with cogwork.connect(urls) as client:
+        consumers = [client.consume(address, credit=1) for address in ("work/jobs", "queue/jobs")]
         opened = [await consumer.__aenter__() for consumer in consumers]
         held = [await anext(consumer) for consumer in opened]
         trio.members["a"].kill()
@@ -93,12 +93,12 @@ async def _recovers_under(trio: Trio) -> None:
         for consumer in consumers:
             await consumer.__aexit__(None, None, None)
     url = trio.url("a")
-    async with cogwork.connect(url) as mesh, mesh.consume("queue/jobs") as again:
+    async with cogwork.connect(url) as client, client.consume("queue/jobs") as again:
         items = [await asyncio.wait_for(anext(again), READY_TIMEOUT_S) for _ in range(ITEMS)]
         assert [item.delivery_count for item in items] == [1] * ITEMS, "all may have been settled"
         for item in items:
             await item.accept()
-    async with cogwork.connect(url) as mesh, mesh.consume("queue/dead") as dead:
+    async with cogwork.connect(url) as client, client.consume("queue/dead") as dead:
         parked = [await asyncio.wait_for(anext(dead), READY_TIMEOUT_S) for _ in range(ITEMS)]
         reasons = {(item.annotations or {})["x-opt-dead-letter-reason"] for item in parked}
         assert reasons == {"in-doubt"}
@@ -106,8 +106,8 @@ async def _recovers_under(trio: Trio) -> None:
             await item.accept()
     for address in ("work/jobs", "queue/jobs"):
         assert await asyncio.to_thread(depth, url, address) == 0
-    async with cogwork.connect(url) as mesh, mesh.consume("work/jobs") as work:
-        await mesh.publish("work/jobs", b"new")
+    async with cogwork.connect(url) as client, client.consume("work/jobs") as work:
+        await client.publish("work/jobs", b"new")
         item = await asyncio.wait_for(anext(work), READY_TIMEOUT_S)
         assert (item.body, item.delivery_count) == (b"new", 0), "what is new is not in doubt"
         await item.accept()
@@ -120,8 +120,8 @@ def test_who_is_beyond_the_end_that_is_left_is_told(trio: Trio) -> None:
 
 async def _goes_beyond(trio: Trio) -> None:
     urls = [trio.url("b"), trio.url("a")]
-    async with cogwork.connect(urls) as mesh:
-        stream = mesh.stream("orders")
+    async with cogwork.connect(urls) as client:
+        stream = client.stream("orders")
         reader = stream.read(COUNT)
         await reader.__aenter__()
         publisher = stream.publisher(producer=b"shop")

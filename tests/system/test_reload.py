@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 HEAD = 'id = "a"\n[[listen]]\nport = 0\n'
 
 
-async def running(mesh: Linked, configuration: str = "") -> tuple[Container, cogwork.Mesh]:
+async def running(mesh: Linked, configuration: str = "") -> tuple[Container, cogwork.Client]:
     """Starts a container, and a client of it."""
     await mesh.start("a", configuration=configuration)
     return mesh.containers["a"], await mesh.client("a")

@@ -94,8 +94,8 @@ class Story:
     async def append(self, kills: asyncio.Future[None]) -> None:
         """Appends numbers at the container without replicas, until the last leader is back."""
         sent = 0
-        async with cogwork.connect(self.members["d"].url) as mesh:
-            stream = mesh.stream("orders")
+        async with cogwork.connect(self.members["d"].url) as client:
+            stream = client.stream("orders")
             while sent < COUNT or not kills.done():
                 count = self.chance.randrange(1, 50)
                 await stream.append(range(sent, sent + count))

@@ -66,7 +66,7 @@ def guarded() -> Iterator[str]:
         yield url
 
 
-def echoing(mesh: cogwork.Mesh, seen: list[cogwork.Message]) -> Service:
+def echoing(mesh: cogwork.Client, seen: list[cogwork.Message]) -> Service:
     """Makes a service that notes the requests that it takes."""
     service = mesh.service("echo", server="1")
 
@@ -85,7 +85,7 @@ def echoing(mesh: cogwork.Mesh, seen: list[cogwork.Message]) -> Service:
     return service
 
 
-async def forging(mesh: cogwork.Mesh, addresses: list[str]) -> AsyncIterator[int]:
+async def forging(mesh: cogwork.Client, addresses: list[str]) -> AsyncIterator[int]:
     """Sends replies with ids that somebody might guess, again and again."""
     ids: list[MessageId] = [*map(ULong, range(1, CALLS)), b"\0" * 16, "1", "A" * 24]
     async with mesh.publisher() as out:

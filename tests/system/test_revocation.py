@@ -55,7 +55,7 @@ async def started(mesh: Linked, *users: str) -> Container:
 
 async def client(
     mesh: Linked, container: Container, name: str, password: str = "word"
-) -> cogwork.Mesh:
+) -> cogwork.Client:
     url = container.endpoints[0].replace("://", f"://{name}:{password}@")
     return await mesh.enter(cogwork.connect(url, retry=QUICKLY))
 
@@ -295,7 +295,7 @@ async def test_whom_a_certificate_names_no_longer_is_cut_off(tmp_path: Path) -> 
         await mesh.start("a", configuration=configuration('"ann.*" = "ann", "bob.*" = "bob"'))
         container = mesh.containers["a"]
 
-        async def enter(name: str, login: str = "") -> cogwork.Mesh:
+        async def enter(name: str, login: str = "") -> cogwork.Client:
             tls = client_context(tmp_path / "ca.pem", tmp_path / f"{name}.example.pem")
             url = f"amqps://{login}127.0.0.1:{port}"
             return await mesh.enter(cogwork.connect(url, tls=tls, retry=QUICKLY))

@@ -48,8 +48,8 @@ class Flow:
     async def send(self, urls: list[str], address: str) -> None:
         """Sends numbers until it is cancelled."""
         async with (
-            cogwork.connect(urls, retry=QUICKLY) as mesh,
-            mesh.publisher(address) as publisher,
+            cogwork.connect(urls, retry=QUICKLY) as client,
+            client.publisher(address) as publisher,
         ):
             for number in itertools.count():
                 try:
@@ -60,13 +60,13 @@ class Flow:
 
     async def read(self, urls: list[str], stream: str) -> None:
         """Reads a stream until it is cancelled."""
-        async with cogwork.connect(urls, retry=QUICKLY) as mesh:
-            async for message in mesh.stream(stream).read("first"):
+        async with cogwork.connect(urls, retry=QUICKLY) as client:
+            async for message in client.stream(stream).read("first"):
                 self.got.append(message.body)
 
     async def work(self, urls: list[str], queue: str) -> None:
         """Takes items until it is cancelled."""
-        async with cogwork.connect(urls, retry=QUICKLY) as mesh, mesh.consume(queue) as items:
+        async with cogwork.connect(urls, retry=QUICKLY) as client, client.consume(queue) as items:
             async for item in items:
                 await item.accept()
                 self.got.append(item.body)
@@ -126,7 +126,7 @@ async def test_who_answers_what_was_given_before_the_end_is_heard(tmp_path: Path
     """A reply, and what becomes of an item: both are sent once the container is stopping."""
     with meshed(tmp_path, "a", ()) as members:
         url = members["a"].url
-        async with cogwork.connect(url) as mesh, cogwork.connect(url) as other:
+        async with cogwork.connect(url) as client, cogwork.connect(url) as other:
             is_asked, is_stopping = asyncio.Event(), asyncio.Event()
 
             async def answer(message: cogwork.Message) -> object:
@@ -136,14 +136,14 @@ async def test_who_answers_what_was_given_before_the_end_is_heard(tmp_path: Path
                 return message.body
 
             async with (
-                mesh.serve("service/late", answer),
-                mesh.consume("queue/raw") as items,
+                client.serve("service/late", answer),
+                client.consume("queue/raw") as items,
                 other.consume("queue/made") as made,
             ):
                 await other.publish("queue/raw", "x")
                 # What is sent at the end goes the way of these.
                 assert (await other.request("service/late", "before")).body == "before"
-                await mesh.publish("queue/made", "before")
+                await client.publish("queue/made", "before")
                 await (await anext(made)).accept()
                 item = await anext(items)
                 asked = asyncio.create_task(other.request("service/late", "y"))
@@ -153,7 +153,7 @@ async def test_who_answers_what_was_given_before_the_end_is_heard(tmp_path: Path
                 await asyncio.sleep(0.3)
                 is_stopping.set()
                 assert (await asked).body == "y"
-                await mesh.publish("queue/made", "z")
+                await client.publish("queue/made", "z")
                 product = await anext(made)
                 await asyncio.gather(item.accept(), product.accept())
                 assert product.body == "z"

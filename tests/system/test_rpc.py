@@ -38,8 +38,8 @@ class Vm(msgspec.Struct):
 
 @story
 async def test_a_call_reaches_one_server_of_a_topic_or_a_certain_one(url: str) -> None:
-    async with cogwork.connect(url) as mesh, cogwork.connect(url) as caller:
-        services = [mesh.service("who", server=f"host-{n}") for n in range(3)]
+    async with cogwork.connect(url) as client, cogwork.connect(url) as caller:
+        services = [client.service("who", server=f"host-{n}") for n in range(3)]
         for service in services:
             own = service.server
             service.method(lambda own=own: own, name="name")
@@ -53,8 +53,8 @@ async def test_a_call_reaches_one_server_of_a_topic_or_a_certain_one(url: str) -
 @story
 async def test_casts_go_to_one_and_fanouts_to_all(url: str) -> None:
     seen: list[tuple[str, int]] = []
-    async with cogwork.connect(url) as mesh, cogwork.connect(url) as caller:
-        services = [mesh.service("casts", server=f"host-{n}") for n in range(3)]
+    async with cogwork.connect(url) as client, cogwork.connect(url) as caller:
+        services = [client.service("casts", server=f"host-{n}") for n in range(3)]
         for service in services:
             service.method(lambda n, own=service.server: seen.append((own, n)), name="note")
         async with services[0], services[1], services[2]:
@@ -72,8 +72,8 @@ async def test_casts_go_to_one_and_fanouts_to_all(url: str) -> None:
 
 @story
 async def test_arguments_and_results_keep_their_types(url: str) -> None:
-    async with cogwork.connect(url) as mesh:
-        service = mesh.service("types")
+    async with cogwork.connect(url) as client:
+        service = client.service("types")
 
         @service.method
         async def grow(vm: Vm, at: dt.datetime, owner: UUID, price: Decimal, raw: bytes) -> Vm:
@@ -89,21 +89,21 @@ async def test_arguments_and_results_keep_their_types(url: str) -> None:
         sent = {"at": now, "owner": uuid4(), "price": Decimal("1.5"), "raw": b"\x00"}
         async with service:
             for codec in ("amqp", "json", "msgpack", "protobuf"):
-                grown = await mesh.call(
+                grown = await client.call(
                     "types", "grow", codec=codec, result=Vm, vm=Vm("a", [Disk(1)]), arguments=sent
                 )
                 assert grown == Vm("a", [Disk(1), Disk(7)])
             deep = {**sent, "maps": {"of": [{"maps": None}]}, "server": 1, "timeout_s": 2}
-            assert await mesh.call("types", "echo", arguments=deep) == deep
-            assert await mesh.call("types", "echo") == {}
+            assert await client.call("types", "echo", arguments=deep) == deep
+            assert await client.call("types", "echo") == {}
 
 
 @story
 async def test_a_reply_comes_in_parts_with_back_pressure(url: str) -> None:
     yielded = 0
     ended = asyncio.Event()
-    async with cogwork.connect(url) as mesh, cogwork.connect(url) as caller:
-        service = mesh.service("parts")
+    async with cogwork.connect(url) as client, cogwork.connect(url) as caller:
+        service = client.service("parts")
 
         @service.method
         async def count(to: int) -> AsyncIterator[int]:
@@ -142,8 +142,8 @@ async def test_a_reply_comes_in_parts_with_back_pressure(url: str) -> None:
 
 @story
 async def test_heartbeats_keep_a_long_call_alive(url: str) -> None:
-    async with cogwork.connect(url) as mesh:
-        service = mesh.service("long")
+    async with cogwork.connect(url) as client:
+        service = client.service("long")
 
         @service.method
         async def work() -> str:
@@ -151,13 +151,13 @@ async def test_heartbeats_keep_a_long_call_alive(url: str) -> None:
             return "done"
 
         async with service:
-            assert await mesh.call("long", "work", timeout_s=20, heartbeat_s=0.3) == "done"
+            assert await client.call("long", "work", timeout_s=20, heartbeat_s=0.3) == "done"
 
 
 @story
 async def test_no_more_work_is_done_at_once_than_the_concurrency(url: str) -> None:
-    async with cogwork.connect(url) as mesh, cogwork.connect(url) as caller:
-        service = mesh.service("narrow", concurrency=3)
+    async with cogwork.connect(url) as client, cogwork.connect(url) as caller:
+        service = client.service("narrow", concurrency=3)
         at_once: list[int] = []
 
         @service.method
@@ -174,8 +174,8 @@ async def test_no_more_work_is_done_at_once_than_the_concurrency(url: str) -> No
 @story
 async def test_a_repeated_key_runs_once(url: str) -> None:
     runs = 0
-    async with cogwork.connect(url) as mesh:
-        service = mesh.service("keys", server="one")
+    async with cogwork.connect(url) as client:
+        service = client.service("keys", server="one")
 
         @service.method
         async def pay(amount: int) -> int:
@@ -185,27 +185,27 @@ async def test_a_repeated_key_runs_once(url: str) -> None:
             return amount
 
         async with service:
-            call = partial(mesh.call, "keys", "pay", server="one", idempotency_key="k", amount=7)
+            call = partial(client.call, "keys", "pay", server="one", idempotency_key="k", amount=7)
             assert await asyncio.gather(call(), call(), call()) == [7, 7, 7]
             assert await call() == 7
             assert runs == 1
-            await mesh.call("keys", "pay", server="one", idempotency_key="other", amount=8)
+            await client.call("keys", "pay", server="one", idempotency_key="other", amount=8)
             assert runs == 2
             for _ in range(3):
-                await mesh.cast("keys", "pay", server="one", idempotency_key="cast", amount=9)
-            await mesh.call("keys", "pay", server="one", amount=10)
+                await client.cast("keys", "pay", server="one", idempotency_key="cast", amount=9)
+            await client.call("keys", "pay", server="one", amount=10)
             await eventually(lambda: service.running == 0, "all have run")
             assert runs == 4
             for _ in range(2):
-                await mesh.cast("keys", "pay", server="one", idempotency_key="cast", amount=9)
-            await mesh.call("keys", "pay", server="one", amount=10)
+                await client.cast("keys", "pay", server="one", idempotency_key="cast", amount=9)
+            await client.call("keys", "pay", server="one", amount=10)
             assert runs == 5
 
 
 @story
 async def test_a_method_knows_its_call(url: str) -> None:
-    async with cogwork.connect(url) as mesh:
-        service = mesh.service("context")
+    async with cogwork.connect(url) as client:
+        service = client.service("context")
 
         @service.method
         async def remaining() -> float:
@@ -213,7 +213,7 @@ async def test_a_method_knows_its_call(url: str) -> None:
             return current_call().remaining_s or 0.0
 
         async with service:
-            assert 4 < await mesh.call("context", "remaining", timeout_s=5) <= 5
+            assert 4 < await client.call("context", "remaining", timeout_s=5) <= 5
         with pytest.raises(LookupError):
             current_call()
 
@@ -229,24 +229,24 @@ async def test_prefixes_exchange_and_unsettled_messages_are_options(url: str) ->
         reply_settled=False,
     )
     async with (
-        cogwork.connect(url, rpc=options) as mesh,
-        mesh.subscribe("broadcast/nova/conf") as seen,
+        cogwork.connect(url, rpc=options) as client,
+        client.subscribe("broadcast/nova/conf") as seen,
     ):
-        service = mesh.service("conf")
+        service = client.service("conf")
         service.method(lambda n: n + 1, name="next")
         async with service:
-            assert await mesh.call("conf", "next", n=1) == 2
+            assert await client.call("conf", "next", n=1) == 2
             with pytest.raises(cogwork.Unreachable, match="unicast/cinder/conf"):
-                await mesh.call("conf", "next", exchange="cinder", timeout_s=0.1, n=1)
-            await mesh.fanout("conf", "next", n=1)
+                await client.call("conf", "next", exchange="cinder", timeout_s=0.1, n=1)
+            await client.fanout("conf", "next", n=1)
             message = await anext(seen)
             assert (message.content_type, message.body) == ("application/json", b'{"n":1}')
 
 
 @story
 async def test_methods_in_threads_may_block(url: str) -> None:
-    async with cogwork.connect(url) as mesh:
-        service = mesh.threaded_service("threads", concurrency=4)
+    async with cogwork.connect(url) as client:
+        service = client.threaded_service("threads", concurrency=4)
         names: set[str] = set()
 
         @service.method
@@ -265,18 +265,20 @@ async def test_methods_in_threads_may_block(url: str) -> None:
             yield from range(to)
 
         async with service:
-            found = await asyncio.gather(*(mesh.call("threads", "block", n=n) for n in range(12)))
+            found = await asyncio.gather(*(client.call("threads", "block", n=n) for n in range(12)))
             assert found == list(range(12))
             assert threading.current_thread().name not in names
             with pytest.raises(cogwork.RemoteError, match="SystemExit"):
-                await mesh.call("threads", "fail")
-            assert [n async for n in mesh.call_stream("threads", "count", to=100)] == [*range(100)]
+                await client.call("threads", "fail")
+            assert [n async for n in client.call_stream("threads", "count", to=100)] == [
+                *range(100)
+            ]
 
 
 def test_the_synchronous_mesh_calls_and_serves(url: str) -> None:
     seen: list[int] = []
-    with cogwork.sync.connect(url) as mesh, cogwork.sync.connect(url) as caller:
-        service = mesh.service("plain", server="one")
+    with cogwork.sync.connect(url) as client, cogwork.sync.connect(url) as caller:
+        service = client.service("plain", server="one")
 
         @service.method
         def double(n: int) -> int:

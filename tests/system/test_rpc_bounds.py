@@ -39,9 +39,9 @@ def huge() -> list[str]:
     return ["x" * 1_000_000] * CHUNKS
 
 
-def sizes(mesh: cogwork.Mesh, topic: str) -> cogwork.client.rpc.Service:
+def sizes(client: cogwork.Client, topic: str) -> cogwork.client.rpc.Service:
     """Makes a service whose results and parts are as large as those of `huge`."""
-    service = mesh.service(topic)
+    service = client.service(topic)
 
     @service.method
     def take(data: object = None) -> int:
@@ -65,9 +65,9 @@ def sizes(mesh: cogwork.Mesh, topic: str) -> cogwork.client.rpc.Service:
 async def test_large_arguments_are_refused_unwritten(url: str, codec: str, direct: bool) -> None:
     topic = f"take-{codec}-{direct}"
     async with (
-        cogwork.connect(url, direct=direct) as mesh,
+        cogwork.connect(url, direct=direct) as client,
         cogwork.connect(url, direct=direct) as caller,
-        sizes(mesh, topic),
+        sizes(client, topic),
     ):
         if not direct:  # a caller's first call: it does not know yet what is taken
             with pytest.raises(cogwork.MessageTooLarge, match=str(BYTES_MAX)):
@@ -91,9 +91,9 @@ async def test_large_arguments_are_refused_unwritten(url: str, codec: str, direc
 async def test_large_results_are_told_unwritten(url: str, codec: str, direct: bool) -> None:
     topic = f"make-{codec}-{direct}"
     async with (
-        cogwork.connect(url) as mesh,
+        cogwork.connect(url) as client,
         cogwork.connect(url, direct=direct) as caller,
-        sizes(mesh, topic),
+        sizes(client, topic),
     ):
         began_s = time.monotonic()
         for key in (None, "k", "k"):
@@ -113,9 +113,9 @@ async def test_large_results_are_told_unwritten(url: str, codec: str, direct: bo
 async def test_reserved_methods_are_refused_at_once(url: str, method: str, direct: bool) -> None:
     began_s = time.monotonic()
     async with (
-        cogwork.connect(url, direct=direct) as mesh,
+        cogwork.connect(url, direct=direct) as client,
         cogwork.connect(url, direct=direct) as caller,
-        sizes(mesh, "reserved"),
+        sizes(client, "reserved"),
     ):
         for topic in ("reserved", "nobody-serves-this"):
             with pytest.raises(cogwork.NoSuchMethod, match=r"in front"):
@@ -132,10 +132,10 @@ async def test_reserved_methods_are_refused_at_once(url: str, method: str, direc
 @story
 async def test_a_stock_clients_reserved_method_is_refused(url: str) -> None:
     """One that names its request by message-id alone asks for a method, and is no note."""
-    async with cogwork.connect(url) as mesh, sizes(mesh, "stock"):
+    async with cogwork.connect(url) as client, sizes(client, "stock"):
         request = cogwork.Message({}, subject="$cancel", message_id="1", reply_to="queue/told")
-        await mesh.publish("unicast/rpc/stock", request)
-        async with asyncio.timeout(AT_ONCE_S), mesh.consume("queue/told") as replies:
+        await client.publish("unicast/rpc/stock", request)
+        async with asyncio.timeout(AT_ONCE_S), client.consume("queue/told") as replies:
             reply = await anext(replies)
             await reply.accept()
         assert reply.correlation_id == "1"

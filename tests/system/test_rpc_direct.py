@@ -27,31 +27,31 @@ if TYPE_CHECKING:
     from cogwork.client.rpc.direct.directory import Directory
 
 
-def directory_of(mesh: cogwork.Mesh) -> Directory:
-    assert mesh.rpc.directory is not None
-    return mesh.rpc.directory
+def directory_of(client: cogwork.Client) -> Directory:
+    assert client.rpc.directory is not None
+    return client.rpc.directory
 
 
-async def knows(mesh: cogwork.Mesh, count: int) -> None:
+async def knows(client: cogwork.Client, count: int) -> None:
     """Waits until a caller knows so many servers."""
-    await eventually(lambda: len(directory_of(mesh)) == count, f"{count} servers are known")
+    await eventually(lambda: len(directory_of(client)) == count, f"{count} servers are known")
 
 
-def is_direct(mesh: cogwork.Mesh, service: Service) -> bool:
+def is_direct(client: cogwork.Client, service: Service) -> bool:
     """Tells whether a call to the service would go directly."""
-    return directory_of(mesh).at_hand(service.address) is not None
+    return directory_of(client).at_hand(service.address) is not None
 
 
-def routed_requests(mesh: cogwork.Mesh) -> int:
+def routed_requests(client: cogwork.Client) -> int:
     """Counts the links on which a caller has sent through the mesh."""
-    return len(mesh.rpc.routed.targets)
+    return len(client.rpc.routed.targets)
 
 
 def served(
-    mesh: cogwork.Mesh, topic: str, server: str, direct: Direct | bool | None = None
+    client: cogwork.Client, topic: str, server: str, direct: Direct | bool | None = None
 ) -> Service:
     """Makes a service with methods of all sorts."""
-    service = mesh.service(topic, server=server, grace_s=0.1, direct=direct)
+    service = client.service(topic, server=server, grace_s=0.1, direct=direct)
 
     @service.method
     async def name() -> str:
@@ -75,9 +75,9 @@ def served(
 
 @story
 async def test_the_first_call_goes_directly_to_an_announced_server(url: str) -> None:
-    async with cogwork.connect(url) as mesh, cogwork.connect(url, direct=True) as caller:
+    async with cogwork.connect(url) as client, cogwork.connect(url, direct=True) as caller:
         await asyncio.sleep(0.1)
-        async with served(mesh, "first", "a", direct=True) as service:
+        async with served(client, "first", "a", direct=True) as service:
             await knows(caller, 1)
             assert await caller.call("first", "name", server="a") == "a"
             assert await caller.call("first", "name") == "a"
@@ -95,9 +95,9 @@ async def test_the_first_call_goes_directly_to_an_announced_server(url: str) -> 
 @story
 async def test_a_caller_that_comes_later_asks_who_is_there(url: str) -> None:
     async with (
-        cogwork.connect(url) as mesh,
-        served(mesh, "later", "a", direct=True),
-        served(mesh, "later", "b", direct=True),
+        cogwork.connect(url) as client,
+        served(client, "later", "a", direct=True),
+        served(client, "later", "b", direct=True),
         cogwork.connect(url, direct=True) as caller,
     ):
         await knows(caller, 2)
@@ -109,9 +109,9 @@ async def test_a_caller_that_comes_later_asks_who_is_there(url: str) -> None:
 @story
 async def test_each_exchange_has_a_matchmaker_of_its_own(url: str) -> None:
     async with (
-        cogwork.connect(url) as mesh,
-        mesh.service("topic", server="a", exchange="nova", direct=True) as service,
-        mesh.service("topic", server="a", exchange="glance", direct=True),
+        cogwork.connect(url) as client,
+        client.service("topic", server="a", exchange="nova", direct=True) as service,
+        client.service("topic", server="a", exchange="glance", direct=True),
         cogwork.connect(url, direct=True) as caller,
     ):
 
@@ -127,7 +127,7 @@ async def test_each_exchange_has_a_matchmaker_of_its_own(url: str) -> None:
         await knows(caller, 2)
         assert await caller.call("topic", "name", exchange="nova") == "nova's"
         assert is_direct(caller, service)
-        async with mesh.service("other", server="b", exchange="nova", direct=True) as other:
+        async with client.service("other", server="b", exchange="nova", direct=True) as other:
             await knows(caller, 3)
             sent = routed_requests(caller)
             with pytest.raises(cogwork.NoSuchMethod):
@@ -142,7 +142,7 @@ async def test_virtual_hosts_never_meet_each_others_servers() -> None:
     with container("".join(f'[[vhost]]\nname = "{name}"\n' for name in names)) as base:
         async with AsyncExitStack() as stack:
 
-            async def connected(vhost: str, *, direct: bool = False) -> cogwork.Mesh:
+            async def connected(vhost: str, *, direct: bool = False) -> cogwork.Client:
                 return await stack.enter_async_context(
                     cogwork.connect(f"{base}/{vhost}", direct=direct)
                 )
@@ -170,8 +170,8 @@ async def test_virtual_hosts_never_meet_each_others_servers() -> None:
 @story
 async def test_fast_direct_calls_leave_others_their_turn(url: str) -> None:
     async with (
-        cogwork.connect(url) as mesh,
-        mesh.service("fast", server="a", direct=True) as service,
+        cogwork.connect(url) as client,
+        client.service("fast", server="a", direct=True) as service,
         cogwork.connect(url, direct=Direct(spin_us=10_000)) as caller,
     ):
 
@@ -197,9 +197,9 @@ async def test_fast_direct_calls_leave_others_their_turn(url: str) -> None:
 @story
 async def test_the_first_reply_says_where_the_server_is(url: str) -> None:
     async with (
-        cogwork.connect(url) as mesh,
+        cogwork.connect(url) as client,
         cogwork.connect(url, direct=True) as caller,
-        served(mesh, "met", "a", direct=True) as service,
+        served(client, "met", "a", direct=True) as service,
     ):
         directory = directory_of(caller)
         tasks = directory._tasks.values()
@@ -217,10 +217,10 @@ async def test_the_first_reply_says_where_the_server_is(url: str) -> None:
 @story
 async def test_a_killed_server_is_in_doubt_and_others_take_over(url: str) -> None:
     async with (
-        cogwork.connect(url) as mesh,
+        cogwork.connect(url) as client,
         cogwork.connect(url, direct=True) as caller,
-        served(mesh, "killed", "a", direct=True) as first,
-        served(mesh, "killed", "b", direct=True) as second,
+        served(client, "killed", "a", direct=True) as first,
+        served(client, "killed", "b", direct=True) as second,
     ):
         await knows(caller, 2)
         assert {await caller.call("killed", "name") for _ in range(4)} == {"a", "b"}
@@ -246,9 +246,9 @@ async def test_servers_that_cannot_be_reached_are_called_through_the_mesh(url: s
     with socket.create_server(("127.0.0.1", 0)) as silent:
         for port in (silent.getsockname()[1], free_ports(1)[0]):
             async with (
-                cogwork.connect(url) as mesh,
+                cogwork.connect(url) as client,
                 cogwork.connect(url, direct=True) as caller,
-                served(mesh, "walled", "a"),
+                served(client, "walled", "a"),
             ):
                 told = here("exclusive/rpc/walled/a", f"amqp://direct:x@127.0.0.1:{port}")
                 directory_of(caller).learn(told)
@@ -264,10 +264,10 @@ async def test_servers_that_died_without_a_word_are_forgotten(
     monkeypatch.setattr("cogwork.client.rpc.direct.directory.IDLE_S", 0.1)
     monkeypatch.setattr("cogwork.client.rpc.direct.directory.SILENT_S", 0.5)
     async with (
-        cogwork.connect(url) as mesh,
+        cogwork.connect(url) as client,
         cogwork.connect(url, direct=True) as caller,
-        served(mesh, "mortal", "alive"),
-        served(mesh, "mortal", "untried", direct=True),
+        served(client, "mortal", "alive"),
+        served(client, "mortal", "untried", direct=True),
     ):
         await knows(caller, 1)
         for server in ("dead", "alive"):
@@ -288,9 +288,9 @@ async def test_servers_that_died_without_a_word_are_forgotten(
 @story
 async def test_leaving_a_direct_call_cancels_the_work(url: str) -> None:
     async with (
-        cogwork.connect(url) as mesh,
+        cogwork.connect(url) as client,
         cogwork.connect(url, direct=True) as caller,
-        served(mesh, "left", "a", direct=True) as service,
+        served(client, "left", "a", direct=True) as service,
     ):
         await knows(caller, 1)
         with pytest.raises(cogwork.CallTimeout):
@@ -310,9 +310,9 @@ async def test_leaving_a_direct_call_cancels_the_work(url: str) -> None:
 @story
 async def test_nobody_is_let_in_without_the_secret(url: str) -> None:
     async with (
-        cogwork.connect(url) as mesh,
-        mesh.subscribe(matchmaker(mesh.rpc.options, None)) as news,
-        served(mesh, "secret", "a", direct=True),
+        cogwork.connect(url) as client,
+        client.subscribe(matchmaker(client.rpc.options, None)) as news,
+        served(client, "secret", "a", direct=True),
     ):
         told = (await anext(news)).properties["cogwork:direct"]
         assert isinstance(told, str)
@@ -356,10 +356,10 @@ async def _over_tls(url: str, folder: Path) -> None:
     direct = Direct(host="0.0.0.0", tls=tls, advertise="localhost")
     trusting = client_context(folder / "ca.pem")
     async with (
-        cogwork.connect(url) as mesh,
+        cogwork.connect(url) as client,
         cogwork.connect(url, direct=True, tls=trusting) as caller,
         cogwork.connect(url, direct=True) as stranger,
-        served(mesh, "tls", "a", direct=direct) as service,
+        served(client, "tls", "a", direct=direct) as service,
     ):
         callers = (caller, stranger)
         await eventually(

@@ -20,8 +20,8 @@ class Workers:
         self.done: list[str] = []
         self._url = url
 
-    def serve(self, mesh: cogwork.Mesh, name: str) -> cogwork.client.rpc.Service:
-        service = mesh.service("rooms", server=name, concurrency=1, direct=True)
+    def serve(self, client: cogwork.Client, name: str) -> cogwork.client.rpc.Service:
+        service = client.service("rooms", server=name, concurrency=1, direct=True)
 
         @service.method
         async def block() -> None:
@@ -39,10 +39,10 @@ class Workers:
 async def test_a_busy_server_holds_no_call_while_an_idle_one_waits(url: str) -> None:
     workers = Workers(url)
     async with (
-        cogwork.connect(url) as mesh,
+        cogwork.connect(url) as client,
         cogwork.connect(url, direct=True) as caller,
-        workers.serve(mesh, "a") as busy,
-        workers.serve(mesh, "b"),
+        workers.serve(client, "a") as busy,
+        workers.serve(client, "b"),
     ):
         directory = caller.rpc.directory
         assert directory is not None
@@ -63,10 +63,10 @@ async def test_a_busy_server_holds_no_call_while_an_idle_one_waits(url: str) -> 
 async def test_what_finds_all_busy_goes_to_the_first_that_has_room(url: str) -> None:
     workers = Workers(url)
     async with (
-        cogwork.connect(url) as mesh,
+        cogwork.connect(url) as client,
         cogwork.connect(url, direct=True) as caller,
-        workers.serve(mesh, "a") as one,
-        workers.serve(mesh, "b") as other,
+        workers.serve(client, "a") as one,
+        workers.serve(client, "b") as other,
     ):
         directory = caller.rpc.directory
         assert directory is not None

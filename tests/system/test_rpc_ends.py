@@ -32,9 +32,9 @@ class Evasive(Exception):
         raise RuntimeError("not now")
 
 
-def reporting(mesh: cogwork.Mesh) -> Service:
+def reporting(client: cogwork.Client) -> Service:
     """Makes a service whose methods fail with what cannot be sent as it is."""
-    service = mesh.service("reports", server="one", concurrency=2)
+    service = client.service("reports", server="one", concurrency=2)
 
     @service.method
     def plain() -> None:
@@ -59,9 +59,9 @@ def reporting(mesh: cogwork.Mesh) -> Service:
 @story
 async def test_an_error_that_is_no_utf8_is_told_and_nobody_else_waits(url: str) -> None:
     async with (
-        cogwork.connect(url) as mesh,
+        cogwork.connect(url) as client,
         cogwork.connect(url) as caller,
-        reporting(mesh) as service,
+        reporting(client) as service,
     ):
         for method in ("plain", "slow", "evasive", "plain", "slow"):
             with pytest.raises(cogwork.RemoteError):
@@ -82,9 +82,9 @@ async def test_a_call_that_was_left_before_it_came_is_not_begun(
     begun: list[int] = []
     heard: list[str] = []
     async with AsyncExitStack() as stack:
-        mesh = await stack.enter_async_context(cogwork.connect(url))
+        client = await stack.enter_async_context(cogwork.connect(url))
         callers = [await stack.enter_async_context(cogwork.connect(url)) for _ in range(5)]
-        service = mesh.service("crowded", server="one", concurrency=1)
+        service = client.service("crowded", server="one", concurrency=1)
         release = asyncio.Event()
 
         @service.method
@@ -119,7 +119,7 @@ async def test_a_call_that_was_left_before_it_came_is_not_begun(
             assert service.request_queue.left == 0, "what was left has come"
 
 
-def under_way(callers: list[cogwork.Mesh]) -> int:
+def under_way(callers: list[cogwork.Client]) -> int:
     """Counts the requests that have left their callers."""
     routes = [caller.rpc.routed for caller in callers]
     calls: list[Any] = [
@@ -131,8 +131,8 @@ def under_way(callers: list[cogwork.Mesh]) -> int:
 @story
 async def test_a_key_outlives_a_direct_connection_that_breaks(url: str) -> None:
     told: list[str] = []
-    async with cogwork.connect(url) as mesh, cogwork.connect(url, direct=True) as caller:
-        service = mesh.service("paying", server="one", direct=True)
+    async with cogwork.connect(url) as client, cogwork.connect(url, direct=True) as caller:
+        service = client.service("paying", server="one", direct=True)
 
         @service.method
         def hello() -> None:
@@ -185,8 +185,8 @@ async def test_a_result_that_is_too_large_is_kept_under_its_key() -> None:
     runs: list[int] = []
     small = "[limits]\nmax_message_size_bytes = 10000\n"
     with container(small) as url:
-        async with cogwork.connect(url) as mesh, cogwork.connect(url) as caller:
-            service = mesh.service("large", server="one")
+        async with cogwork.connect(url) as client, cogwork.connect(url) as caller:
+            service = client.service("large", server="one")
 
             @service.method
             def work() -> str:
@@ -205,8 +205,8 @@ async def test_a_result_that_is_too_large_is_kept_under_its_key() -> None:
 async def test_a_doubt_stays_one_where_nobody_is_left_to_ask() -> None:
     with ExitStack() as containers:
         url = containers.enter_context(container())
-        async with cogwork.connect(url) as mesh, cogwork.connect(url) as caller:
-            service = mesh.service("bank", server="one", grace_s=0.1)
+        async with cogwork.connect(url) as client, cogwork.connect(url) as caller:
+            service = client.service("bank", server="one", grace_s=0.1)
 
             @service.method
             async def pay() -> None:
@@ -224,11 +224,11 @@ async def test_a_doubt_stays_one_where_nobody_is_left_to_ask() -> None:
 
 @story
 async def test_silence_counts_from_when_a_call_was_sent(url: str) -> None:
-    async with cogwork.connect(url) as mesh, cogwork.connect(url) as caller:
+    async with cogwork.connect(url) as client, cogwork.connect(url) as caller:
 
         async def serve() -> None:
             await asyncio.sleep(0.9)
-            async with mesh.consume("unicast/rpc/late", credit=10) as requests:
+            async with client.consume("unicast/rpc/late", credit=10) as requests:
                 (request,) = await requests.take(1)
                 to, number = request.reply_to, request.message_id
                 assert to is not None
@@ -236,7 +236,7 @@ async def test_silence_counts_from_when_a_call_was_sent(url: str) -> None:
                 alive = Message(None, subject="heartbeat", reply_to="exclusive/rpc/late/x")
                 for reply in (alive, Message(7)):
                     reply.to, reply.correlation_id = to, number
-                    await mesh.publish(to, reply, settled=True)
+                    await client.publish(to, reply, settled=True)
 
         serving = asyncio.create_task(serve())
         assert await caller.call("late", "x", timeout_s=20, heartbeat_s=0.5) == 7

@@ -36,29 +36,29 @@ class Stop(BaseException):
 
 @story
 async def test_nobody_there_is_told_at_the_deadline(url: str) -> None:
-    async with cogwork.connect(url) as mesh:
+    async with cogwork.connect(url) as client:
         began_s = time.monotonic()
         for server in (None, "host-9"):
             with pytest.raises(cogwork.Unreachable, match=r"rpc/nowhere.* within 0\.2 s"):
-                await mesh.call("nowhere", "x", server=server, timeout_s=0.2)
+                await client.call("nowhere", "x", server=server, timeout_s=0.2)
         with pytest.raises(cogwork.Unreachable, match="nowhere"):
-            await mesh.cast("nowhere", "x", timeout_s=0.2)
+            await client.cast("nowhere", "x", timeout_s=0.2)
         with pytest.raises(cogwork.Unreachable, match="nowhere"):
-            await mesh.cast("nowhere", "x", settled=False, timeout_s=0.2)
+            await client.cast("nowhere", "x", settled=False, timeout_s=0.2)
         with pytest.raises(cogwork.Unreachable, match="nowhere"):
-            await anext(mesh.call_stream("nowhere", "x", timeout_s=0.2))
+            await anext(client.call_stream("nowhere", "x", timeout_s=0.2))
         assert time.monotonic() - began_s < 5
-        assert not mesh.rpc.routed.replies.calls  # type: ignore[union-attr]  # it called
+        assert not client.rpc.routed.replies.calls  # type: ignore[union-attr]  # it called
 
 
 @story
 async def test_a_call_waits_for_a_server_that_comes_before_the_deadline(url: str) -> None:
     ran: list[str] = []
-    async with cogwork.connect(url) as mesh, cogwork.connect(url) as server:
+    async with cogwork.connect(url) as client, cogwork.connect(url) as server:
         with pytest.raises(cogwork.Unreachable):
-            await mesh.call("later", "note", timeout_s=0.1, text="withdrawn")
-        waiting = asyncio.create_task(mesh.call("later", "note", timeout_s=20, text="kept"))
-        left = asyncio.create_task(mesh.call("later", "note", timeout_s=20, text="left"))
+            await client.call("later", "note", timeout_s=0.1, text="withdrawn")
+        waiting = asyncio.create_task(client.call("later", "note", timeout_s=20, text="kept"))
+        left = asyncio.create_task(client.call("later", "note", timeout_s=20, text="left"))
         await asyncio.sleep(0.05)
         left.cancel()
         service = server.service("later")
@@ -74,8 +74,8 @@ async def test_a_call_waits_for_a_server_that_comes_before_the_deadline(url: str
 
 @story
 async def test_what_a_method_raises_comes_with_type_text_and_traceback(url: str) -> None:
-    async with cogwork.connect(url) as mesh:
-        service = mesh.service("raising")
+    async with cogwork.connect(url) as client:
+        service = client.service("raising")
 
         @service.method
         async def look(key: str) -> object:
@@ -93,15 +93,15 @@ async def test_what_a_method_raises_comes_with_type_text_and_traceback(url: str)
 
         async with service:
             with pytest.raises(cogwork.RemoteError) as raised:
-                await mesh.call("raising", "look", key="k")
+                await client.call("raising", "look", key="k")
             assert (raised.value.type, raised.value.message) == ("builtins.KeyError", "'k'")
             assert "return empty[key]" in raised.value.traceback_text
-            parts = mesh.call_stream("raising", "begin", n=1)
+            parts = client.call_stream("raising", "begin", n=1)
             assert await anext(parts) == 1
             with pytest.raises(cogwork.RemoteError, match="OSError: in the middle"):
                 await anext(parts)
             with pytest.raises(cogwork.RemoteError, match=r"Unserialisable: a\[0\]"):
-                await mesh.call("raising", "odd")
+                await client.call("raising", "odd")
 
 
 @story
@@ -109,8 +109,8 @@ async def test_what_would_end_the_process_fails_the_call_and_the_service_goes_on
     url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO", "cogwork.client.rpc")
-    async with cogwork.connect(url) as mesh:
-        service = mesh.service("leaving", concurrency=1)
+    async with cogwork.connect(url) as client:
+        service = client.service("leaving", concurrency=1)
 
         @service.method
         def plain() -> None:
@@ -136,8 +136,8 @@ async def test_what_would_end_the_process_fails_the_call_and_the_service_goes_on
         async with service:
             for name in ("plain", "task", "cancelled", "stopped"):
                 with pytest.raises(cogwork.RemoteError, match=f"(Exit|Error|Stop): {name}"):
-                    await mesh.call("leaving", name, timeout_s=10)
-            taking = mesh.call_stream("leaving", "parts", timeout_s=10)
+                    await client.call("leaving", name, timeout_s=10)
+            taking = client.call_stream("leaving", "parts", timeout_s=10)
             assert await anext(taking) == 1
             with pytest.raises(cogwork.RemoteError, match="SystemExit: parts"):
                 await anext(taking)
@@ -148,8 +148,8 @@ async def test_what_would_end_the_process_fails_the_call_and_the_service_goes_on
 
 @story
 async def test_wrong_requests_are_refused_each_for_its_reason(url: str) -> None:
-    async with cogwork.connect(url) as mesh:
-        service = mesh.service("strict")
+    async with cogwork.connect(url) as client:
+        service = client.service("strict")
 
         @service.method
         def add(a: int, b: int = 0) -> int:
@@ -161,38 +161,38 @@ async def test_wrong_requests_are_refused_each_for_its_reason(url: str) -> None:
 
         async with service:
             with pytest.raises(cogwork.NoSuchMethod, match="no method 'sub': it has add, count"):
-                await mesh.call("strict", "sub", a=1)
+                await client.call("strict", "sub", a=1)
             with pytest.raises(cogwork.BadArguments, match="add: a: Expected `int`, got `str`"):
-                await mesh.call("strict", "add", a="1")
+                await client.call("strict", "add", a="1")
             with pytest.raises(cogwork.BadArguments, match="lacks a"):
-                await mesh.call("strict", "add")
+                await client.call("strict", "add")
             with pytest.raises(cogwork.BadArguments, match="call_stream"):
-                await mesh.call("strict", "count")
+                await client.call("strict", "count")
             with pytest.raises(cogwork.BadReply, match="Expected `str`, got `int`"):
-                await mesh.call("strict", "add", a=1, result=str)
+                await client.call("strict", "add", a=1, result=str)
             with pytest.raises(ValueError, match="timeout"):
-                await mesh.call("strict", "add", timeout_s=0, a=1)
+                await client.call("strict", "add", timeout_s=0, a=1)
             with pytest.raises(ValueError, match="topic"):
-                await mesh.call("strict/add", "add", a=1)
+                await client.call("strict/add", "add", a=1)
 
 
 @story
 async def test_an_option_without_its_unit_is_no_argument(url: str) -> None:
     wrong = r"^{0}=1: the option of the call is {0}_s, .* arguments={{'{0}': \.\.\.}}$"
-    async with cogwork.connect(url) as mesh:
+    async with cogwork.connect(url) as client:
         with pytest.raises(TypeError, match=wrong.format("timeout")):
-            await mesh.call("nowhere", "x", timeout=1)
+            await client.call("nowhere", "x", timeout=1)
         with pytest.raises(TypeError, match=wrong.format("heartbeat")):
-            await mesh.call("nowhere", "x", heartbeat=1)
+            await client.call("nowhere", "x", heartbeat=1)
         with pytest.raises(TypeError, match=wrong.format("timeout")):
-            mesh.call_stream("nowhere", "x", timeout=1)
+            client.call_stream("nowhere", "x", timeout=1)
         for option in ("timeout", "ttl"):
             meant: dict[str, Any] = {option: 1}
             with pytest.raises(TypeError, match=wrong.format(option)):
-                await mesh.cast("nowhere", "x", **meant)
+                await client.cast("nowhere", "x", **meant)
             with pytest.raises(TypeError, match=wrong.format(option)):
-                await mesh.fanout("nowhere", "x", **meant)
-        service = mesh.service("sleepers", server="one")
+                await client.fanout("nowhere", "x", **meant)
+        service = client.service("sleepers", server="one")
 
         @service.method
         def sleep(timeout: float, ttl: float) -> float:
@@ -200,37 +200,37 @@ async def test_an_option_without_its_unit_is_no_argument(url: str) -> None:
 
         async with service:
             given = {"timeout": 2}
-            assert await mesh.call("sleepers", "sleep", timeout_s=5, ttl=1, arguments=given) == 3
+            assert await client.call("sleepers", "sleep", timeout_s=5, ttl=1, arguments=given) == 3
         begin_s = asyncio.get_running_loop().time()
         with pytest.raises(cogwork.Unreachable):
-            await mesh.call("nowhere", "x", timeout_s=0.2)
+            await client.call("nowhere", "x", timeout_s=0.2)
         assert asyncio.get_running_loop().time() - begin_s < 5
 
 
 @story
 async def test_unserialisable_arguments_are_refused_before_anything_is_sent(url: str) -> None:
     seen: list[object] = []
-    async with cogwork.connect(url) as mesh:
-        service = mesh.service("never")
+    async with cogwork.connect(url) as client:
+        service = client.service("never")
         service.method(lambda **given: seen.append(given), name="take")
         async with service:
             for codec in ("amqp", "json", "msgpack", "protobuf"):
                 bad = {"vm": {"disks": [1, {"owner": object()}]}}
-                calls = (mesh.call, mesh.cast, mesh.fanout)
+                calls = (client.call, client.cast, client.fanout)
                 for call in calls:
                     with pytest.raises(cogwork.Unserialisable, match=r"vm\.disks\[1\]\.owner"):
                         await call("never", "take", codec=codec, arguments=bad)
             with pytest.raises(cogwork.Unserialisable, match=r"n: .*out of range"):
-                await mesh.call("never", "take", n=2**70)
-            assert await mesh.call("never", "take") is None
+                await client.call("never", "take", n=2**70)
+            assert await client.call("never", "take") is None
         assert seen == [{}]
 
 
 @story
 async def test_a_deadline_ends_the_work_and_so_does_leaving(url: str) -> None:
     ended: list[str] = []
-    async with cogwork.connect(url) as mesh, cogwork.connect(url) as caller:
-        service = mesh.service("slow", server="one")
+    async with cogwork.connect(url) as client, cogwork.connect(url) as caller:
+        service = client.service("slow", server="one")
 
         @service.method
         async def sleep(name: str) -> None:
@@ -254,8 +254,8 @@ async def test_a_deadline_ends_the_work_and_so_does_leaving(url: str) -> None:
 @story
 async def test_a_service_whose_stop_is_left_leaves_nothing_running(url: str) -> None:
     ended = asyncio.Event()
-    async with cogwork.connect(url) as mesh:
-        service = mesh.service("hasty", concurrency=1, grace_s=20)
+    async with cogwork.connect(url) as client:
+        service = client.service("hasty", concurrency=1, grace_s=20)
 
         @service.method
         async def sleep() -> None:
@@ -266,7 +266,7 @@ async def test_a_service_whose_stop_is_left_leaves_nothing_running(url: str) -> 
 
         await service.__aenter__()
         calls = [
-            asyncio.create_task(mesh.call("hasty", "sleep", server=service.server, timeout_s=5))
+            asyncio.create_task(client.call("hasty", "sleep", server=service.server, timeout_s=5))
             for _ in range(2)
         ]
         await eventually(lambda: (service.running, service.waiting) == (1, 1), "both are there")
@@ -286,8 +286,8 @@ async def test_a_service_whose_stop_is_left_leaves_nothing_running(url: str) -> 
 
 @story
 async def test_a_service_that_is_stopped_tells_its_callers(url: str) -> None:
-    async with cogwork.connect(url) as mesh, cogwork.connect(url) as caller:
-        service = mesh.service("stopping", concurrency=1, grace_s=0.1)
+    async with cogwork.connect(url) as client, cogwork.connect(url) as caller:
+        service = client.service("stopping", concurrency=1, grace_s=0.1)
 
         @service.method
         async def sleep() -> None:
@@ -302,10 +302,10 @@ async def test_a_service_that_is_stopped_tells_its_callers(url: str) -> None:
 
 @story
 async def test_a_server_that_dies_is_missed_by_its_heartbeats(url: str) -> None:
-    mesh = cogwork.connect(url)
+    client = cogwork.connect(url)
     async with cogwork.connect(url) as caller:
-        await mesh.__aenter__()
-        service = mesh.service("dying", grace_s=0)
+        await client.__aenter__()
+        service = client.service("dying", grace_s=0)
 
         @service.method
         async def sleep() -> None:
@@ -324,15 +324,15 @@ async def test_a_server_that_dies_is_missed_by_its_heartbeats(url: str) -> None:
         )
         await eventually(lambda: service.running == 2, "both are under work")
         began_s = time.monotonic()
-        assert mesh._uplink is not None
-        mesh._dialler.dial_again = _never  # type: ignore[method-assign,assignment]  # it is dead
-        mesh._uplink.connection.lose()
+        assert client._uplink is not None
+        client._dialler.dial_again = _never  # type: ignore[method-assign,assignment]  # it is dead
+        client._uplink.connection.lose()
         with pytest.raises(cogwork.ServerLost, match="heartbeat"):
             await call
         with pytest.raises(cogwork.InDoubt, match="the server was lost"):
             await anext(parts)
         assert time.monotonic() - began_s < 5
-        await mesh.close()
+        await client.close()
         await service.stop()
 
 
@@ -343,8 +343,8 @@ async def _never() -> None:
 @story
 async def test_a_lost_connection_is_in_doubt_and_mends(url: str) -> None:
     runs = 0
-    async with cogwork.connect(url) as mesh, cogwork.connect(url) as caller:
-        service = mesh.service("mending", server="one")
+    async with cogwork.connect(url) as client, cogwork.connect(url) as caller:
+        service = client.service("mending", server="one")
         gate = asyncio.Event()
 
         @service.method
@@ -370,7 +370,7 @@ async def test_a_lost_connection_is_in_doubt_and_mends(url: str) -> None:
             assert await keyed == "done"
             assert runs == 2
             assert await caller.call("mending", "work") == "done"
-            late = mesh.service("nobody-yet")
+            late = client.service("nobody-yet")
             late.method(lambda: "here", name="work")
             async with late:
                 assert await waiting == "here"
@@ -379,8 +379,8 @@ async def test_a_lost_connection_is_in_doubt_and_mends(url: str) -> None:
 @story
 async def test_closing_the_mesh_ends_calls_wherever_they_are(url: str) -> None:
     async with FaultyProxy(url) as proxy, cogwork.connect(url) as server:
-        mesh = cogwork.connect(proxy.url)
-        await mesh.__aenter__()
+        client = cogwork.connect(proxy.url)
+        await client.__aenter__()
         service = server.service("closing", grace_s=0)
 
         @service.method
@@ -388,27 +388,27 @@ async def test_closing_the_mesh_ends_calls_wherever_they_are(url: str) -> None:
             await asyncio.sleep(30)
 
         async with service:
-            calls = [asyncio.create_task(mesh.call("closing", "sleep"))]
+            calls = [asyncio.create_task(client.call("closing", "sleep"))]
             await eventually(lambda: service.running == 1, "one is under work")
-            calls.append(asyncio.create_task(mesh.call("nobody", "x")))
-            await eventually(lambda: len(mesh.rpc.routed.targets) == 2, "one waits for credit")
+            calls.append(asyncio.create_task(client.call("nobody", "x")))
+            await eventually(lambda: len(client.rpc.routed.targets) == 2, "one waits for credit")
             proxy.hold_replies()
-            calls.append(asyncio.create_task(mesh.call("other", "x")))
+            calls.append(asyncio.create_task(client.call("other", "x")))
             await asyncio.sleep(0.02)
-            closing = asyncio.create_task(mesh.close())
+            closing = asyncio.create_task(client.close())
             for call in calls:
                 with pytest.raises((cogwork.Disconnected, cogwork.InDoubt)):
                     await call
             proxy.cut()
             await closing
             with pytest.raises(cogwork.Disconnected):
-                await mesh.call("closing", "sleep")
+                await client.call("closing", "sleep")
 
 
 @story
 async def test_a_reply_to_a_caller_that_is_gone_does_no_harm(url: str) -> None:
-    async with cogwork.connect(url) as mesh:
-        service = mesh.service("gone")
+    async with cogwork.connect(url) as client:
+        service = client.service("gone")
         gate = asyncio.Event()
 
         @service.method
@@ -424,7 +424,7 @@ async def test_a_reply_to_a_caller_that_is_gone_does_no_harm(url: str) -> None:
                 await call
             gate.set()
             await eventually(lambda: service.running == 0, "it has replied to nobody")
-            assert await mesh.call("gone", "wait") == "x" * 100
+            assert await client.call("gone", "wait") == "x" * 100
 
 
 def test_a_reply_that_is_too_large_is_told_so() -> None:
@@ -433,59 +433,61 @@ def test_a_reply_that_is_too_large_is_told_so() -> None:
 
 
 async def _too_large(url: str) -> None:
-    async with cogwork.connect(url) as mesh:
-        service = mesh.service("large")
+    async with cogwork.connect(url) as client:
+        service = client.service("large")
         service.method(lambda size: b"x" * size, name="make")
         service.method(lambda **given: None, name="take")
         async with service:
-            assert len(await mesh.call("large", "make", size=10_000)) == 10_000
+            assert len(await client.call("large", "make", size=10_000)) == 10_000
             with pytest.raises(cogwork.ReplyTooLarge, match="20000"):
-                await mesh.call("large", "make", size=30_000)
+                await client.call("large", "make", size=30_000)
             with pytest.raises(cogwork.MessageTooLarge, match="20000"):
-                await mesh.call("large", "take", data=b"x" * 30_000)
+                await client.call("large", "take", data=b"x" * 30_000)
 
 
 @story
 async def test_hostile_bodies_are_refused_and_the_service_goes_on(url: str) -> None:
-    async with cogwork.connect(url) as mesh:
-        service = mesh.service("attacked")
+    async with cogwork.connect(url) as client:
+        service = client.service("attacked")
         service.method(lambda n: n, name="echo")
         async with service:
             for content_type, body in HOSTILE:
                 with pytest.raises(cogwork.CallFailed, match=r"echo.*(read|map|lacks|codec)"):
-                    await mesh.request(
+                    await client.request(
                         "unicast/rpc/attacked", body, subject="echo", content_type=content_type
                     )
             for subject in ("$cancel", "$more", "$other", ""):
-                await mesh.publish("unicast/rpc/attacked", [1], subject=subject, reply_to="nowhere")
-            assert await mesh.call("attacked", "echo", n=1) == 1
+                await client.publish(
+                    "unicast/rpc/attacked", [1], subject=subject, reply_to="nowhere"
+                )
+            assert await client.call("attacked", "echo", n=1) == 1
 
 
 @story
 async def test_hostile_replies_are_refused_and_the_client_goes_on(url: str) -> None:
-    async with cogwork.connect(url) as mesh:
+    async with cogwork.connect(url) as client:
         answers = iter(HOSTILE[:7])
 
         def answer(_: cogwork.Message) -> cogwork.Message:
             content_type, body = next(answers)
             return cogwork.Message(body, content_type=content_type)
 
-        async with mesh.serve("unicast/rpc/liar", answer):
+        async with client.serve("unicast/rpc/liar", answer):
             for _ in range(7):
                 with pytest.raises(cogwork.BadReply, match="the reply"):
-                    await mesh.call("liar", "x", timeout_s=5, result=dict[str, int])
-            assert not mesh.rpc.routed.replies.calls  # type: ignore[union-attr]  # it called
+                    await client.call("liar", "x", timeout_s=5, result=dict[str, int])
+            assert not client.rpc.routed.replies.calls  # type: ignore[union-attr]  # it called
 
 
 @story
 async def test_a_message_client_can_call_a_service_and_serve_one(url: str) -> None:
     """What `docs/rpc.md` says is enough to take part."""
-    async with cogwork.connect(url) as mesh:
-        service = mesh.service("plain")
+    async with cogwork.connect(url) as client:
+        service = client.service("plain")
         service.method(lambda n: n + 1, name="next")
-        async with service, mesh.serve("unicast/rpc/other", lambda asked: asked.body):
-            reply = await mesh.request("unicast/rpc/plain", {"n": 1}, subject="next")
+        async with service, client.serve("unicast/rpc/other", lambda asked: asked.body):
+            reply = await client.request("unicast/rpc/plain", {"n": 1}, subject="next")
             assert (reply.body, reply.subject) == (2, None)
             with pytest.raises(cogwork.CallFailed, match="no method"):
-                await mesh.request("unicast/rpc/plain", {}, subject="none")
-            assert await mesh.call("other", "anything", a=1) == {"a": 1}
+                await client.request("unicast/rpc/plain", {}, subject="none")
+            assert await client.call("other", "anything", a=1) == {"a": 1}

@@ -50,7 +50,7 @@ class Stage:
             for part in range(n):
                 yield part
 
-    async def ask(self, caller: cogwork.Mesh, n: int) -> None:
+    async def ask(self, caller: cogwork.Client, n: int) -> None:
         """Makes one call, and notes how it ended."""
         chance = self.chance
         name = chance.choice(["at_once", "later", "later", "fail", "none"])
@@ -69,7 +69,7 @@ class Stage:
         else:
             self.ends["answered"] += 1
 
-    async def read(self, caller: cogwork.Mesh, n: int) -> None:
+    async def read(self, caller: cogwork.Client, n: int) -> None:
         """Reads a stream, all of it or some."""
         stop = self.chance.randrange(1, 300)
         came: list[int] = []
@@ -100,10 +100,10 @@ async def _play(url: str, seed: int, is_direct: bool) -> None:
     async with (
         FaultyProxy(url) as near,
         FaultyProxy(url) as far,
-        cogwork.connect(far.url, direct=is_direct) as mesh,
+        cogwork.connect(far.url, direct=is_direct) as client,
         cogwork.connect(near.url, direct=is_direct) as caller,
     ):
-        service = mesh.service("wild", server="one", concurrency=8, grace_s=0.1)
+        service = client.service("wild", server="one", concurrency=8, grace_s=0.1)
         stage.equip(service)
         async with service:
             for _ in range(ROUNDS):
@@ -120,7 +120,7 @@ async def _play(url: str, seed: int, is_direct: bool) -> None:
             replies = caller.rpc.routed.replies
             assert replies is not None
             await eventually(lambda: len(replies.calls) <= is_direct, "no call is left")
-            await eventually(lambda: caller.is_connected and mesh.is_connected, "both are back")
+            await eventually(lambda: caller.is_connected and client.is_connected, "both are back")
             assert await caller.call("wild", "at_once", timeout_s=10, n=1) == 1
     assert stage.ends["answered"] > ROUNDS
     print(stage.ends)  # noqa: T201  # shown where the test fails

@@ -16,8 +16,8 @@ from .stories import eventually, story
 @story
 async def test_a_thread_that_goes_on_after_the_deadline_runs_its_key_once(url: str) -> None:
     effects: list[str] = []
-    async with cogwork.connect(url) as mesh, cogwork.connect(url) as caller:
-        service = mesh.threaded_service("paying", server="one")
+    async with cogwork.connect(url) as client, cogwork.connect(url) as caller:
+        service = client.threaded_service("paying", server="one")
 
         @service.method
         def pay() -> str:
@@ -38,8 +38,8 @@ async def test_a_thread_that_goes_on_after_the_deadline_runs_its_key_once(url: s
 @story
 async def test_who_repeats_a_call_that_ends_without_a_reply_is_told(url: str) -> None:
     runs: list[int] = []
-    async with cogwork.connect(url) as mesh, cogwork.connect(url) as caller:
-        service = mesh.service("keyed", server="one")
+    async with cogwork.connect(url) as client, cogwork.connect(url) as caller:
+        service = client.service("keyed", server="one")
 
         @service.method
         async def work() -> str:
@@ -61,8 +61,8 @@ async def test_who_repeats_a_call_that_ends_without_a_reply_is_told(url: str) ->
 
 @story
 async def test_what_cannot_be_sent_after_the_deadline_is_told_whoever_calls_again(url: str) -> None:
-    async with cogwork.connect(url) as mesh, cogwork.connect(url) as caller:
-        service = mesh.threaded_service("odd", server="one")
+    async with cogwork.connect(url) as client, cogwork.connect(url) as caller:
+        service = client.threaded_service("odd", server="one")
 
         @service.method
         def make() -> object:

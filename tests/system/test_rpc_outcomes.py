@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 ADDRESS = "unicast/rpc/moody"
 
 
-async def moody(mesh: cogwork.Mesh, *moods: Callable[[cogwork.Item], object]) -> list[object]:
+async def moody(client: cogwork.Client, *moods: Callable[[cogwork.Item], object]) -> list[object]:
     """Settles requests as it is told, one after the other; returns the bodies that came."""
     came: list[object] = []
-    async with mesh.consume(ADDRESS, confirms=False) as items:
+    async with client.consume(ADDRESS, confirms=False) as items:
         for mood in moods:
             item = await anext(items)
             came.append(item.body)
@@ -48,26 +48,26 @@ def reject(item: cogwork.Item) -> None:
 
 @story
 async def test_an_unsettled_call_hears_its_outcome_before_its_deadline(url: str) -> None:
-    async with cogwork.connect(url) as server, cogwork.connect(url) as mesh:
+    async with cogwork.connect(url) as server, cogwork.connect(url) as client:
         for mood, kind in ((fail, cogwork.InDoubt), (reject, cogwork.Rejected)):
             serving = asyncio.create_task(moody(server, mood))
             began_s = time.monotonic()
             with pytest.raises(kind):
-                await mesh.call("moody", "x", timeout_s=20, settled=False)
+                await client.call("moody", "x", timeout_s=20, settled=False)
             assert time.monotonic() - began_s < 10
             assert await serving == [{}]
 
 
 @story
 async def test_a_call_that_is_released_is_tried_again_until_its_deadline(url: str) -> None:
-    async with cogwork.connect(url) as server, cogwork.connect(url) as mesh:
+    async with cogwork.connect(url) as server, cogwork.connect(url) as client:
         serving = asyncio.create_task(moody(server, release, release, reject))
         with pytest.raises(cogwork.Rejected):
-            await mesh.call("moody", "x", timeout_s=20)
+            await client.call("moody", "x", timeout_s=20)
         assert await serving == [{}] * 3
         serving = asyncio.create_task(moody(server, *[release] * 100))
         with pytest.raises(cogwork.CogworkError) as told:  # it may be out just then
-            await mesh.call("moody", "x", timeout_s=0.5)
+            await client.call("moody", "x", timeout_s=0.5)
         assert isinstance(told.value, cogwork.Released | cogwork.CallTimeout)
         serving.cancel()
         await asyncio.gather(serving, return_exceptions=True)
@@ -75,19 +75,19 @@ async def test_a_call_that_is_released_is_tried_again_until_its_deadline(url: st
 
 @story
 async def test_a_cast_that_is_released_is_tried_again_and_never_pretends(url: str) -> None:
-    async with cogwork.connect(url) as server, cogwork.connect(url) as mesh:
+    async with cogwork.connect(url) as server, cogwork.connect(url) as client:
         serving = asyncio.create_task(moody(server, release, release, accept))
-        await mesh.cast("moody", "x", settled=False, n=1)
+        await client.cast("moody", "x", settled=False, n=1)
         assert await serving == [{"n": 1}] * 3
         serving = asyncio.create_task(moody(server, *[release] * 30))
         with pytest.raises((cogwork.Released, cogwork.InDoubt)):  # it may be out just then
-            await mesh.cast("moody", "x", settled=False, timeout_s=0.5, n=1)
+            await client.cast("moody", "x", settled=False, timeout_s=0.5, n=1)
         serving.cancel()
         await asyncio.gather(serving, return_exceptions=True)
         for mood, kind in ((fail, cogwork.InDoubt), (reject, cogwork.Rejected)):
             serving = asyncio.create_task(moody(server, mood))
             with pytest.raises(kind):
-                await mesh.cast("moody", "x", settled=False, n=1)
+                await client.cast("moody", "x", settled=False, n=1)
             await serving
 
 
@@ -95,10 +95,10 @@ async def test_a_cast_that_is_released_is_tried_again_and_never_pretends(url: st
 async def test_a_cast_that_nobody_settles_is_in_doubt(url: str) -> None:
     async with (
         cogwork.connect(url) as server,
-        cogwork.connect(url) as mesh,
+        cogwork.connect(url) as client,
         server.consume(ADDRESS, confirms=False) as items,
     ):
-        casting = asyncio.create_task(mesh.cast("moody", "x", settled=False, timeout_s=1.5))
+        casting = asyncio.create_task(client.cast("moody", "x", settled=False, timeout_s=1.5))
         await anext(items)
         with pytest.raises(cogwork.InDoubt, match="no outcome"):
             await casting

@@ -41,11 +41,11 @@ class Tally:
             self.late.append(now_s - until_s)
         return now_s
 
-    async def call(self, mesh: cogwork.Mesh) -> None:
+    async def call(self, client: cogwork.Client) -> None:
         began_s = time.monotonic()
         until_s = began_s + DEADLINE_S
         try:
-            await mesh.call("busy", "work", until_s=until_s, timeout_s=DEADLINE_S)
+            await client.call("busy", "work", until_s=until_s, timeout_s=DEADLINE_S)
         except cogwork.CogworkError as error:
             name = type(error).__name__
             self.failed[name] = self.failed.get(name, 0) + 1
@@ -53,10 +53,10 @@ class Tally:
             self.answered += 1
 
 
-def serve(mesh: cogwork.Mesh, kind: str, work_s: float, tally: Tally) -> Service:
+def serve(client: cogwork.Client, kind: str, work_s: float, tally: Tally) -> Service:
     """Makes a service that is at work for so long with each call."""
-    make = mesh.threaded_service if kind == "threads" else mesh.service
-    service = make("busy", server=mesh.name, concurrency=tally.slots)
+    make = client.threaded_service if kind == "threads" else client.service
+    service = make("busy", server=client.name, concurrency=tally.slots)
 
     if kind == "tasks":
 
@@ -78,7 +78,7 @@ def serve(mesh: cogwork.Mesh, kind: str, work_s: float, tally: Tally) -> Service
     return service
 
 
-async def flood(meshes: list[cogwork.Mesh], tally: Tally, rate: float, calls: int) -> None:
+async def flood(meshes: list[cogwork.Client], tally: Tally, rate: float, calls: int) -> None:
     """Calls at a rate, whatever becomes of the calls before."""
     tasks: list[asyncio.Task[None]] = []
     began_s = time.monotonic()
@@ -106,8 +106,8 @@ async def test_a_flood_does_not_keep_a_service_from_its_work(
     """
     tally = Tally(slots)
     async with AsyncExitStack() as stack:
-        mesh = await stack.enter_async_context(cogwork.connect(url))
-        await stack.enter_async_context(serve(mesh, kind, work_s, tally))
+        client = await stack.enter_async_context(cogwork.connect(url))
+        await stack.enter_async_context(serve(client, kind, work_s, tally))
         meshes = [await stack.enter_async_context(cogwork.connect(url)) for _ in range(callers)]
         rate = OVERLOAD * slots / work_s
         began_s = time.monotonic()
@@ -126,8 +126,8 @@ async def test_a_call_knows_how_long_its_caller_still_waits(url: str) -> None:
     """Also when it has waited with its caller, and in the container."""
     gate = asyncio.Event()
     found: list[tuple[float, float]] = []
-    async with cogwork.connect(url) as mesh, cogwork.connect(url) as caller:
-        service = mesh.service("clocks", concurrency=1)
+    async with cogwork.connect(url) as client, cogwork.connect(url) as caller:
+        service = client.service("clocks", concurrency=1)
 
         @service.method
         async def hold() -> None:
@@ -160,8 +160,8 @@ async def test_a_call_knows_how_long_its_caller_still_waits(url: str) -> None:
 @story
 async def test_a_call_that_timed_out_is_cancelled_at_the_server(url: str) -> None:
     ended = asyncio.Event()
-    async with cogwork.connect(url) as mesh, cogwork.connect(url) as caller:
-        service = mesh.service("slow")
+    async with cogwork.connect(url) as client, cogwork.connect(url) as caller:
+        service = client.service("slow")
 
         @service.method
         async def sleep() -> None:

@@ -21,7 +21,7 @@ from .stories import eventually, reconnected, story
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cogwork.client import Mesh
+    from cogwork.client import Client
 
 
 # -- the client
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 @story
 async def test_the_client_encodes_decodes_and_checks() -> None:
-    async with container() as url, cogwork.connect(url) as mesh:
-        schemas = mesh.schemas
+    async with container() as url, cogwork.connect(url) as client:
+        schemas = client.schemas
         assert await schemas.find("topic/orders.eu") is None
         assert await schemas.register("topic/orders.#", ORDER) == 1
         assert await schemas.register("/topic/orders.#", json.dumps(ORDER)) == 2
@@ -40,13 +40,13 @@ async def test_the_client_encodes_decodes_and_checks() -> None:
         assert (found.address, found.version) == ("topic/orders.#", 2)
         assert [each.version for each in await schemas.versions("topic/orders.#")] == [1, 2]
         assert [each.address for each in await schemas.all()] == ["topic/orders.#"]
-        async with mesh.subscribe("topic/#") as messages:
+        async with client.subscribe("topic/#") as messages:
             message = await schemas.encode("topic/orders.eu", {"id": 7}, subject="new")
-            await mesh.publish("topic/orders.eu", message)
-            await mesh.publish("topic/orders.eu", b'{"id": 0}')
-            await mesh.publish("topic/else", {"id": 0})
+            await client.publish("topic/orders.eu", message)
+            await client.publish("topic/orders.eu", b'{"id": 0}')
+            await client.publish("topic/else", {"id": 0})
             one, two, three = [await anext(messages) for _ in range(3)]
-            async with mesh.publisher("topic/orders.eu") as out:
+            async with client.publisher("topic/orders.eu") as out:
                 await out.send(await schemas.encode("topic/orders.eu", {"id": 8}))
             assert await schemas.decode(await anext(messages)) == {"id": 8}
         assert await schemas.decode(one) == {"id": 7}
@@ -74,36 +74,36 @@ async def test_the_client_encodes_decodes_and_checks() -> None:
 
 @story
 async def test_a_message_is_read_by_the_version_that_it_was_made_by() -> None:
-    async with container() as url, cogwork.connect(url) as mesh:
-        await mesh.schemas.register("a", {"type": "integer"})
-        message = await mesh.schemas.encode("a", 7)
+    async with container() as url, cogwork.connect(url) as client:
+        await client.schemas.register("a", {"type": "integer"})
+        message = await client.schemas.encode("a", 7)
         with pytest.raises(Incompatible):
-            await mesh.schemas.register("a", {"type": "string"})
-        assert await mesh.schemas.register("a", {"type": "string"}, must_fit=False) == 2
-        assert await mesh.schemas.decode(message, "a") == 7
-        assert await mesh.schemas.check(message, "a") == "$: 7 is not of type 'string'"
+            await client.schemas.register("a", {"type": "string"})
+        assert await client.schemas.register("a", {"type": "string"}, must_fit=False) == 2
+        assert await client.schemas.decode(message, "a") == 7
+        assert await client.schemas.check(message, "a") == "$: 7 is not of type 'string'"
         message.annotations["x-opt-schema-version"] = 99
         with pytest.raises(InvalidBody, match=r"version 99 of the schema of a,.* newest one is 2"):
-            await mesh.schemas.decode(cogwork.Message.decode(message.encode()), "a")
+            await client.schemas.decode(cogwork.Message.decode(message.encode()), "a")
 
 
 @story
 async def test_a_message_is_not_read_by_a_schema_that_came_after_its_own_was_taken_away() -> None:
-    async with container() as url, cogwork.connect(url) as mesh:
-        await mesh.schemas.register("a", {"type": "integer"})
-        message = await mesh.schemas.encode("a", 7)
-        await mesh.schemas.unregister("a")
-        assert await mesh.schemas.decode(message, "a") == b"7"
-        assert await mesh.schemas.register("a", {"type": "number"}) == 2
+    async with container() as url, cogwork.connect(url) as client:
+        await client.schemas.register("a", {"type": "integer"})
+        message = await client.schemas.encode("a", 7)
+        await client.schemas.unregister("a")
+        assert await client.schemas.decode(message, "a") == b"7"
+        assert await client.schemas.register("a", {"type": "number"}) == 2
         with pytest.raises(InvalidBody, match=r"version 1 of the schema of a,.* newest one is 2"):
-            await mesh.schemas.decode(message, "a")
-        assert await mesh.schemas.decode(await mesh.schemas.encode("a", 0.5), "a") == 0.5
+            await client.schemas.decode(message, "a")
+        assert await client.schemas.decode(await client.schemas.encode("a", 0.5), "a") == 0.5
 
 
 @story
 async def test_a_message_by_a_pattern_s_version_is_read_by_that_whatever_else_comes() -> None:
-    async with container() as url, cogwork.connect(url) as mesh:
-        schemas = mesh.schemas
+    async with container() as url, cogwork.connect(url) as client:
+        schemas = client.schemas
         for kind in ("integer", "number"):
             await schemas.register("topic/orders.#", {"type": kind})
         message = await schemas.encode("topic/orders.eu", 7)
@@ -123,31 +123,31 @@ async def test_a_message_by_a_pattern_s_version_is_read_by_that_whatever_else_co
 
 @story
 async def test_a_message_waits_for_the_version_of_the_pattern_that_it_names() -> None:
-    async with container() as url, cogwork.connect(url) as mesh:
+    async with container() as url, cogwork.connect(url) as client:
         for kind in ("integer", "number"):
-            await mesh.schemas.register("a.b", {"type": kind})
+            await client.schemas.register("a.b", {"type": kind})
         made_by = {"x-opt-schema-version": 1, "x-opt-schema-address": "a.*"}
         message = cogwork.Message(b"null", to="a.b", annotations=made_by)
-        reading = asyncio.create_task(mesh.schemas.decode(message))
+        reading = asyncio.create_task(client.schemas.decode(message))
         await asyncio.sleep(0.05)
-        await mesh.schemas.register("a.*", {"type": "null"})
+        await client.schemas.register("a.*", {"type": "null"})
         assert await reading is None
 
 
 @story
 async def test_a_message_by_a_version_that_nobody_has_heard_of_waits_for_it() -> None:
-    async with container() as url, cogwork.connect(url) as mesh:
-        await mesh.schemas.register("a", {"type": "integer"})
+    async with container() as url, cogwork.connect(url) as client:
+        await client.schemas.register("a", {"type": "integer"})
         message = cogwork.Message(b'"x"', annotations={"x-opt-schema-version": 2})
-        reading = asyncio.create_task(mesh.schemas.decode(message, "a"))
+        reading = asyncio.create_task(client.schemas.decode(message, "a"))
         await asyncio.sleep(0.05)
-        await mesh.schemas.register("a", {"type": "string"}, must_fit=False)
+        await client.schemas.register("a", {"type": "string"}, must_fit=False)
         assert await reading == "x"
         unheard = cogwork.Message(b'"x"', annotations={"x-opt-schema-version": 3})
         since_s = asyncio.get_running_loop().time()
         for _ in range(5):
             with pytest.raises(InvalidBody, match="version 3"):
-                await mesh.schemas.decode(unheard, "a")
+                await client.schemas.decode(unheard, "a")
         assert asyncio.get_running_loop().time() - since_s < 3.0
 
 
@@ -175,12 +175,12 @@ async def test_everybody_hears_of_a_change() -> None:
 async def test_of_many_that_register_at_once_each_version_is_one_of_them() -> None:
     async with container() as url, AsyncExitStack() as stack:
         meshes = [await stack.enter_async_context(cogwork.connect(url)) for _ in range(5)]
-        for mesh in meshes:
-            await mesh.schemas.registry()
+        for client in meshes:
+            await client.schemas.registry()
         found = await asyncio.gather(
             *(
-                mesh.schemas.register("a", {"maximum": number}, must_fit=False)
-                for number, mesh in enumerate(meshes)
+                client.schemas.register("a", {"maximum": number}, must_fit=False)
+                for number, client in enumerate(meshes)
             ),
             return_exceptions=True,
         )
@@ -207,7 +207,7 @@ async def test_they_are_followed_across_lost_connections() -> None:
             await eventually(lambda: registry.find("b") is not None, "it has heard of it")
 
 
-async def _connection(one: Mesh, two: Mesh) -> str:
+async def _connection(one: Client, two: Client) -> str:
     reply = await one.manage("QUERY", {"type": "connection"})
     body: Any = reply.body
     names = body["attributeNames"]
@@ -217,18 +217,18 @@ async def _connection(one: Mesh, two: Mesh) -> str:
 
 
 def test_the_client_without_asyncio() -> None:
-    with container() as url, sync.connect(url) as mesh:
-        assert mesh.schemas.register("queue/orders", ORDER) == 1
-        mesh.publish("queue/orders", mesh.schemas.encode("queue/orders", {"id": 7}))
-        with mesh.consume("queue/orders") as items:
+    with container() as url, sync.connect(url) as client:
+        assert client.schemas.register("queue/orders", ORDER) == 1
+        client.publish("queue/orders", client.schemas.encode("queue/orders", {"id": 7}))
+        with client.consume("queue/orders") as items:
             (item,) = items.drain()
-            assert mesh.schemas.decode(item) == {"id": 7}
-            assert mesh.schemas.check(item) is None
-        assert [each.version for each in mesh.schemas.versions("queue/orders")] == [1]
-        assert mesh.schemas.find("elsewhere") is None
-        assert len(mesh.schemas.all()) == 1
-        mesh.schemas.unregister("queue/orders")
-        assert mesh.schemas.all() == []
+            assert client.schemas.decode(item) == {"id": 7}
+            assert client.schemas.check(item) is None
+        assert [each.version for each in client.schemas.versions("queue/orders")] == [1]
+        assert client.schemas.find("elsewhere") is None
+        assert len(client.schemas.all()) == 1
+        client.schemas.unregister("queue/orders")
+        assert client.schemas.all() == []
 
 
 # -- the command line

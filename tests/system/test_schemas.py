@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 def edge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A container in a process of its own, with one schema for all orders."""
     with served(tmp_path_factory.mktemp("edge"), CONFIGURATION) as running:
-        with sync.connect(running.url) as mesh:
-            mesh.schemas.register("*/orders.#", ORDER)
+        with sync.connect(running.url) as client:
+            client.schemas.register("*/orders.#", ORDER)
         yield running
 
 
@@ -38,9 +38,9 @@ def edge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 )
 def test_a_foreign_publisher_is_told_what_is_wrong_and_where(edge: Served, address: str) -> None:
     known(edge, 1)
-    with Peer(edge) as peer, sync.connect(edge.url) as mesh, ExitStack() as stack:
+    with Peer(edge) as peer, sync.connect(edge.url) as client, ExitStack() as stack:
         if address.startswith("plain"):
-            stack.enter_context(mesh.subscribe(address))
+            stack.enter_context(client.subscribe(address))
         assert peer.send(address, json_message({"id": 7}))[0] == "accepted"
         state, description, info = peer.send(address, json_message({"id": 0}))
         assert state == MISMATCH
@@ -80,13 +80,13 @@ def test_only_what_fits_gets_through_in_its_order(edge: Served) -> None:
     known(edge, 1)
     large = {"id": 5, "items": list(range(20_000))}
     values = [{"id": 1}, {"id": 0}, {"id": 2}, large, {"id": "x"}, {"id": 3}, {}, {"id": 4}]
-    with sync.connect(edge.url) as mesh:
-        with mesh.publisher("queue/orders.kept") as publisher:
+    with sync.connect(edge.url) as client:
+        with client.publisher("queue/orders.kept") as publisher:
             outcomes = publisher.send_batch(json.dumps(value).encode() for value in values)
         states = [outcome.state for outcome in outcomes]
         rejected = [at for at, state in enumerate(states) if state == "rejected"]
         assert rejected == [1, 4, 6]
-        with mesh.consume("queue/orders.kept") as items:
+        with client.consume("queue/orders.kept") as items:
             kept = [json.loads(cast("bytes", item.body))["id"] for item in items.drain()]
         assert kept == [1, 2, 5, 3, 4]
 
@@ -94,12 +94,12 @@ def test_only_what_fits_gets_through_in_its_order(edge: Served) -> None:
 def test_what_is_sent_settled_is_dropped_and_counted(edge: Served) -> None:
     known(edge, 1)
     before = edge.status()["container"]["schemas"][""]
-    with sync.connect(edge.url) as mesh:
-        with mesh.publisher("queue/orders.counted") as publisher:
+    with sync.connect(edge.url) as client:
+        with client.publisher("queue/orders.counted") as publisher:
             bodies = [b'{"id": 1}', b'{"id": 0}', b"[]", b'{"id": 2}'] * 10
             publisher.send_batch(bodies, settled=True)
             publisher.send(b'{"id": 3}')
-        with mesh.consume("queue/orders.counted") as items:
+        with client.consume("queue/orders.counted") as items:
             assert len(items.drain()) == 21
     after = edge.status()["container"]["schemas"][""]
     assert after["dropped"] - before["dropped"] == 20
@@ -117,7 +117,7 @@ def test_a_sender_that_goes_at_once_has_its_messages_looked_at(edge: Served) -> 
     for number in range(200):
         sender.link.send(json_message({"id": number % 2}))
     connection.close()
-    with sync.connect(edge.url) as mesh, mesh.consume("queue/orders.gone", credit=500) as items:
+    with sync.connect(edge.url) as client, client.consume("queue/orders.gone", credit=500) as items:
         within(30, lambda: edge.address("queue/orders.gone")["depth"] == 100, "all has been kept")
         assert len(items.drain()) == 100
 
@@ -129,18 +129,18 @@ def test_an_address_without_a_schema(tmp_path: Path) -> None:
         assert description == "no schema is registered for topic/orders.eu"
         assert info == {}
         assert peer.send("topic/known.a", json_message({"id": 0}))[0] == "accepted"
-        with sync.connect(edge.url) as mesh:
-            mesh.schemas.register("topic/orders.#", ORDER)
-            mesh.schemas.register("topic/known.a", ORDER)
+        with sync.connect(edge.url) as client:
+            client.schemas.register("topic/orders.#", ORDER)
+            client.schemas.register("topic/known.a", ORDER)
         known(edge, 2)
         # What comes later is held to what is known by then, on links that stand as well.
         assert peer.send("topic/orders.eu", json_message({"id": 0}))[0] == MISMATCH
         assert peer.send("topic/orders.eu", json_message({"id": 1}))[0] == "accepted"
         assert peer.send("topic/known.a", json_message({"id": 0}))[0] == MISMATCH
         assert peer.send("topic/known.b", json_message({"id": 0}))[0] == "accepted"
-        with sync.connect(edge.url) as mesh:
-            mesh.schemas.unregister("topic/orders.#")
-            mesh.schemas.register("topic/known.b", False)
+        with sync.connect(edge.url) as client:
+            client.schemas.unregister("topic/orders.#")
+            client.schemas.register("topic/known.b", False)
         message = json_message({"id": 1})
         within(30, lambda: peer.send("topic/known.b", message)[0] == MISMATCH, "it is known")
         assert peer.send("topic/orders.eu", json_message({"id": 1}))[0] != "accepted"
@@ -148,11 +148,11 @@ def test_an_address_without_a_schema(tmp_path: Path) -> None:
 
 def test_a_link_that_stands_hears_of_new_versions(edge: Served) -> None:
     known(edge, 1)
-    with sync.connect(edge.url) as mesh:
-        mesh.schemas.register("topic/orders.versioned", {"type": "object"})
-        with mesh.publisher("topic/orders.versioned") as publisher:
+    with sync.connect(edge.url) as client:
+        client.schemas.register("topic/orders.versioned", {"type": "object"})
+        with client.publisher("topic/orders.versioned") as publisher:
             within(30, lambda: _is_accepted(publisher, b'{"id": "x"}'), "the first version holds")
-            mesh.schemas.register("topic/orders.versioned", {"maximum": 5}, must_fit=False)
+            client.schemas.register("topic/orders.versioned", {"maximum": 5}, must_fit=False)
             within(30, lambda: _is_accepted(publisher, b"5"), "the second version holds")
             assert not _is_accepted(publisher, b"6")
 
@@ -174,8 +174,8 @@ def descriptors() -> bytes:
 
 
 def test_protocol_buffers_are_held_to_their_descriptors(edge: Served) -> None:
-    with sync.connect(edge.url) as mesh:
-        mesh.schemas.register(
+    with sync.connect(edge.url) as client:
+        client.schemas.register(
             "topic/orders.wire", descriptors(), kind="protobuf", message="shop.Order"
         )
         with Peer(edge) as peer:
@@ -189,9 +189,9 @@ def test_protocol_buffers_are_held_to_their_descriptors(edge: Served) -> None:
             assert info["schema"] == "topic/orders.wire"
             state, description, _ = peer.send("topic/orders.wire", json_message({"id": 7}))
             assert "content-type is to be application/protobuf" in description
-        made = mesh.schemas.encode("topic/orders.wire", {"id": 7})
+        made = client.schemas.encode("topic/orders.wire", {"id": 7})
         assert made.body == b"\x08\x07"
-        found: Any = mesh.schemas.decode(made, "topic/orders.wire")
+        found: Any = client.schemas.decode(made, "topic/orders.wire")
         assert found.id == 7
 
 
@@ -214,9 +214,9 @@ def test_nobody_stops_the_container_with_a_schema_or_a_message(edge: Served) -> 
         b"\xff" * 200_000,
         json.dumps({"a" * 100_000: 1}).encode(),
     ]
-    with sync.connect(edge.url) as mesh, sync.connect(edge.url) as other:
-        mesh.schemas.register("topic/orders.evil", EVIL)
-        with mesh.publisher("topic/orders.evil") as publisher:
+    with sync.connect(edge.url) as client, sync.connect(edge.url) as other:
+        client.schemas.register("topic/orders.evil", EVIL)
+        with client.publisher("topic/orders.evil") as publisher:
             within(30, lambda: _is_accepted(publisher, b"[]"), "it holds")
         done: list[cogwork.OutcomeState] = []
 
@@ -227,11 +227,11 @@ def test_nobody_stops_the_container_with_a_schema_or_a_message(edge: Served) -> 
                 done.extend(outcome.state for outcome in outcomes)
 
         async def answer() -> int:
-            count, mesh = 0, cogwork.connect(edge.url)
-            async with mesh, mesh.serve("plain/echo", lambda request: request.body):
+            count, client = 0, cogwork.connect(edge.url)
+            async with client, client.serve("plain/echo", lambda request: request.body):
                 task = asyncio.create_task(flood())
                 while not task.done():
-                    await mesh.request("plain/echo", count, timeout_s=5)
+                    await client.request("plain/echo", count, timeout_s=5)
                     count += 1
                 await task
             return count

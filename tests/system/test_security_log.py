@@ -122,7 +122,7 @@ def checks_rotation(folder: Path, at: Served) -> None:
     expect(folder, event="reload_refused")
 
 
-async def first_event(mesh: cogwork.Mesh, kind: str) -> dict[str, Any]:
+async def first_event(mesh: cogwork.Client, kind: str) -> dict[str, Any]:
     """Reads the stream until there is an event of a kind."""
     async with mesh.stream("$security").read(start="first") as reader:
         async for record in reader:

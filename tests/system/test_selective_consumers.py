@@ -39,13 +39,13 @@ def test_a_selector_sees_the_properties_of_large_messages(url: str, address: str
     @story
     async def told() -> None:
         async with (
-            cogwork.connect(url) as mesh,
-            mesh.subscribe(address, selector="colour = 'red'") as red,
-            mesh.subscribe(address, selector="colour = 'blue'") as blue,
+            cogwork.connect(url) as client,
+            client.subscribe(address, selector="colour = 'red'") as red,
+            client.subscribe(address, selector="colour = 'blue'") as blue,
         ):
             for size in SIZES:
                 for properties in (RED, BLUE):
-                    await mesh.publish(address, bytes(size), properties=properties, timeout_s=10)
+                    await client.publish(address, bytes(size), properties=properties, timeout_s=10)
             for messages in (red, blue):
                 assert [each.body for each in await messages.take(3)] == [bytes(n) for n in SIZES]
 
@@ -55,11 +55,11 @@ def test_a_selector_sees_the_properties_of_large_messages(url: str, address: str
 def test_what_waited_in_parts_goes_to_who_wants_it(url: str) -> None:
     @story
     async def told() -> None:
-        async with cogwork.connect(url) as mesh, mesh.consume("service/b", credit=1) as busy:
-            await mesh.publish("service/b", "has all its credit", settled=True)
-            async with mesh.publisher("service/b") as publisher:
+        async with cogwork.connect(url) as client, client.consume("service/b", credit=1) as busy:
+            await client.publish("service/b", "has all its credit", settled=True)
+            async with client.publisher("service/b") as publisher:
                 post = publisher.post(cogwork.Message(bytes(100_000), properties=RED))
-                async with mesh.subscribe("service/b", selector="colour = 'red'") as red:
+                async with client.subscribe("service/b", selector="colour = 'red'") as red:
                     assert [each.body for each in await red.take(1)] == [bytes(100_000)]
                     await post
             assert busy.waiting == 1

@@ -78,14 +78,14 @@ def all_have(members: dict[str, Member], streams: list[str]) -> None:
 
 
 async def append(member: Member, bodies: range, name: str = "orders") -> None:
-    async with cogwork.connect(member.url) as mesh, mesh.stream(name) as stream:
+    async with cogwork.connect(member.url) as client, client.stream(name) as stream:
         await stream.append(list(bodies))
 
 
 async def read(member: Member, count: int, name: str = "orders") -> list[Any]:
     async with (
-        cogwork.connect(member.url) as mesh,
-        mesh.stream(name).read("first") as records,
+        cogwork.connect(member.url) as client,
+        client.stream(name).read("first") as records,
         asyncio.timeout(30),
     ):
         return [(await anext(records)).body for _ in range(count)]
@@ -117,12 +117,12 @@ def test_a_stream_in_one_containers_memory_is_used_from_all(members: dict[str, M
                 await far.publish(STREAM, number)  # any client, with or without a count
             assert [(await anext(live)).body for _ in range(20)] == list(range(40, 60))
         for number, member in enumerate((a, b, c, d)):
-            async with cogwork.connect(member.url) as mesh:
-                await mesh.publish("topic/x.y", 60 + number)
+            async with cogwork.connect(member.url) as client:
+                await client.publish("topic/x.y", 60 + number)
         assert sorted(await read(d, 64))[60:] == [60, 61, 62, 63], "captured once"
-        async with cogwork.connect(d.url) as mesh, mesh.stream("orders") as stream:
+        async with cogwork.connect(d.url) as client, client.stream("orders") as stream:
             await stream.save_snapshot(b"so far", 50)
-        async with cogwork.connect(a.url) as mesh, mesh.stream("orders") as stream:
+        async with cogwork.connect(a.url) as client, client.stream("orders") as stream:
             kept = await stream.load_snapshot()
             assert kept is not None
             assert (kept.data, kept.offset) == (b"so far", 50)
@@ -148,7 +148,10 @@ def test_a_home_that_was_killed_begins_the_stream_anew(members: dict[str, Member
 
     async def story() -> None:
         await append(a, range(10))
-        async with cogwork.connect(c.url) as mesh, mesh.stream("orders").read("first") as reader:
+        async with (
+            cogwork.connect(c.url) as client,
+            client.stream("orders").read("first") as reader,
+        ):
             for _ in range(10):
                 await anext(reader)
             await asyncio.to_thread(b.kill)
@@ -250,8 +253,8 @@ def test_a_stream_on_a_server_is_opened_by_every_container(
             for number, member in enumerate((d, b, a, c)):
                 await append(member, range(10 * number, 10 * number + 10))
             for member in (a, b):
-                async with cogwork.connect(member.url) as mesh:
-                    await mesh.publish("topic/x", 40 + (member is b))
+                async with cogwork.connect(member.url) as client:
+                    await client.publish("topic/x", 40 + (member is b))
             b.kill()
             for member in (a, c, d):
                 assert await read(member, 42) == list(range(42)), "captured once each"

@@ -14,9 +14,9 @@ async def test_the_next_host_comes_first_where_one_has_fallen_silent(url: str) -
         urls = [proxy.url, url]
         async with cogwork.connect(
             urls, idle_timeout_s=0.5, connect_timeout_s=50, retry=QUICKLY
-        ) as mesh:
-            assert str(mesh.endpoint) == urls[0]
+        ) as client:
+            assert str(client.endpoint) == urls[0]
             proxy.hold_replies()
-            await reconnected(mesh)
-            assert str(mesh.endpoint) == urls[1]
-            await mesh.publish("sink/here", 0)
+            await reconnected(client)
+            assert str(client.endpoint) == urls[1]
+            await client.publish("sink/here", 0)

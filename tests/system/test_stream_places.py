@@ -55,8 +55,8 @@ class Outage:
 def test_what_is_appended_after_an_attach_is_behind_its_place(url: str, start: str) -> None:
     @story
     async def told() -> None:
-        async with cogwork.connect(url) as mesh:
-            stream = await created(mesh, f"behind-{start}")
+        async with cogwork.connect(url) as client:
+            stream = await created(client, f"behind-{start}")
             await stream.append(["before"])
             reader = stream.read(start)
             await LinkEnd.open(reader)  # as clients do that know nothing of markers
@@ -74,8 +74,8 @@ async def test_who_begins_at_the_end_waits_for_an_engine_that_is_away(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(server_reader, "ANSWER_S", 0.1)
-    async with cogwork.connect(url) as mesh:
-        stream = await created(mesh, "away")
+    async with cogwork.connect(url) as client:
+        stream = await created(client, "away")
         await stream.append(["before"])
         outage = Outage(monkeypatch)
         async with stream.read("first"):  # it is attached, and will begin
@@ -95,8 +95,8 @@ async def test_who_leaves_before_its_place_is_known_asks_no_more(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(server_reader, "ANSWER_S", 0.0)
-    async with cogwork.connect(url) as mesh:
-        stream = await created(mesh, "left")
+    async with cogwork.connect(url) as client:
+        stream = await created(client, "left")
         outage = Outage(monkeypatch)
         for _ in range(20):
             async with stream.read("first"):
@@ -115,8 +115,8 @@ async def test_who_leaves_before_its_place_is_known_asks_no_more(
 
 @story
 async def test_what_has_arrived_is_handed_over_before_the_end(url: str) -> None:
-    async with cogwork.connect(url) as mesh:
-        stream = await created(mesh, "trimmed")
+    async with cogwork.connect(url) as client:
+        stream = await created(client, "trimmed")
         await stream.append(range(50))
         async with stream.read("first", credit=40) as reader:
             found = await bodies(reader, 1)
@@ -124,7 +124,7 @@ async def test_what_has_arrived_is_handed_over_before_the_end(url: str) -> None:
             for _ in range(10):
                 await stream.append([b"x" * 20_000] * 100)
             trim = {"type": "stream", "name": "stream/trimmed"}
-            await mesh.manage("TRIM", trim, {"before": 1000})
+            await client.manage("TRIM", trim, {"before": 1000})
             ended: StreamTruncated | None = None
             while ended is None:
                 try:
@@ -139,12 +139,12 @@ async def test_what_has_arrived_is_handed_over_before_the_end(url: str) -> None:
 
 @story
 async def test_a_snapshot_outlives_what_follows_it(url: str) -> None:
-    async with cogwork.connect(url) as mesh:
-        stream = await created(mesh, "outlived")
+    async with cogwork.connect(url) as client:
+        stream = await created(client, "outlived")
         await stream.append([b"x" * 20_000] * 100)
         await stream.save_snapshot(b"state", 50)
         trim = {"type": "stream", "name": "stream/outlived"}
-        await mesh.manage("TRIM", trim, {"before": 80})
+        await client.manage("TRIM", trim, {"before": 80})
         snapshot = await stream.load_snapshot()
         assert snapshot is not None
         assert (snapshot.offset, snapshot.data) == (50, b"state")

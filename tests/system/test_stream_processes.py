@@ -33,8 +33,8 @@ READER = """
 import asyncio, sys, cogwork
 
 async def main():
-    async with cogwork.connect(sys.argv[1]) as mesh:
-        async for record in mesh.stream("orders").read(int(sys.argv[2])):
+    async with cogwork.connect(sys.argv[1]) as client:
+        async for record in client.stream("orders").read(int(sys.argv[2])):
             print(record.offset, record.body, flush=True)
 
 asyncio.run(main())
@@ -138,8 +138,8 @@ async def test_a_late_reader_has_what_an_early_one_has_also_when_one_is_killed(
         text = output.read_text() if output.exists() else ""
         return text[: text.rfind("\n") + 1].splitlines()
 
-    async with cogwork.connect(running.url) as mesh:
-        stream = mesh.stream("orders")
+    async with cogwork.connect(running.url) as client:
+        stream = client.stream("orders")
         await stream.append(range(count // 3))
         process = start(0)
         within(TIMEOUT_S, lambda: len(lines()) > 0, "the reader reads")

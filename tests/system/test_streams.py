@@ -267,7 +267,7 @@ async def test_topics_are_captured_with_wildcards_in_publisher_order(url: str) -
     async with cogwork.connect(url) as mesh, cogwork.connect(url) as other:
         following = (await row_of(mesh, "kept"))["next"]
 
-        async def publish(client: cogwork.Mesh, name: str) -> None:
+        async def publish(client: cogwork.Client, name: str) -> None:
             async with client.publisher(f"topic/flights.{name}.LAX") as out:
                 outcomes = await out.send_batch([f"{name}{number}" for number in range(500)])
                 assert all(outcome.is_accepted for outcome in outcomes)

@@ -31,7 +31,7 @@ def bench(*words: str, code: int = 0) -> list[dict[str, Any]]:
 
 async def records(url: str, count: int) -> list[tuple[str | None, dict[str, Any]]]:
     found: list[tuple[str | None, dict[str, Any]]] = []
-    async with cogwork.connect(url) as mesh, mesh.stream("$telemetry") as stream:
+    async with cogwork.connect(url) as client, client.stream("$telemetry") as stream:
         async for record in stream.read("first"):
             assert isinstance(record.body, bytes)
             if record.subject == "bench":

@@ -44,20 +44,20 @@ def test_dropping_a_half_read_reply_waits_for_nothing(url: str) -> None:
 def test_the_loops_thread_is_told_that_it_would_wait_for_itself(url: str) -> None:
     published, closed, plainly = written("on_its_own_thread", url)
     for told in (published, closed):
-        assert "RuntimeError: the mesh's own thread would wait for itself" in told
+        assert "RuntimeError: the client's own thread would wait for itself" in told
         assert "plain `def`" in told
     assert plainly == 1
 
 
 def test_the_child_of_a_fork_is_told_to_connect_again(url: str) -> None:
     told, again, in_parent = written("forked", url)
-    assert told == "the mesh belongs to another process: connect again in this one"
+    assert told == "the client belongs to another process: connect again in this one"
     assert again == "connected again"
     assert in_parent == [1, 2]
 
 
 def test_any_number_of_threads_may_close_a_mesh(url: str) -> None:
-    assert written("closed_by_many", url) == ["Disconnected: the mesh was closed"] * 20
+    assert written("closed_by_many", url) == ["Disconnected: the client was closed"] * 20
 
 
 def test_what_is_handed_over_while_the_loop_ends_is_not_waited_for() -> None:
@@ -90,5 +90,5 @@ def test_what_is_handed_over_while_the_loop_ends_is_not_waited_for() -> None:
     stopping.join(10)
     assert not stopping.is_alive()
     assert [type(error) for error in raised] == [cogwork.Disconnected]
-    with pytest.raises(cogwork.Disconnected, match="the mesh was closed"):
+    with pytest.raises(cogwork.Disconnected, match="the client was closed"):
         thread.wait(asyncio.sleep(0))

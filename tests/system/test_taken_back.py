@@ -43,7 +43,7 @@ def message(number: int) -> cogwork.Message:
     return cogwork.Message(number, group_id=f"g{number}", message_id=f"m{number}")
 
 
-async def credits_at(mesh: cogwork.Mesh, address: str) -> int:
+async def credits_at(mesh: cogwork.Client, address: str) -> int:
     """Returns how much credit the publishers of an address have, all together."""
     reply = await mesh.manage("QUERY", {"type": "link"})
     found: Any = reply.body
@@ -51,7 +51,7 @@ async def credits_at(mesh: cogwork.Mesh, address: str) -> int:
     return sum(int(row["credit"]) for row in rows if row["address"] == address)
 
 
-async def taken(mesh: cogwork.Mesh, address: str, count: int) -> AsyncIterator[int]:
+async def taken(mesh: cogwork.Client, address: str, count: int) -> AsyncIterator[int]:
     """Takes so many items."""
     async with mesh.consume(address) as items:
         for _ in range(count):
@@ -61,7 +61,7 @@ async def taken(mesh: cogwork.Mesh, address: str, count: int) -> AsyncIterator[i
             await item.accept()
 
 
-async def filled(mesh: cogwork.Mesh, address: str) -> list[int]:
+async def filled(mesh: cogwork.Client, address: str) -> list[int]:
     """Fills a queue by the relay; returns what was accepted, all else having been released."""
     sent = [
         mesh.publish(address, message(number), timeout_s=1 + number / MANY)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from cogwork.client import Mesh
+    from cogwork.client import Client
 
 OFTEN = "[telemetry]\nevery_s = 0.2\n"
 TIMEOUT_S = 40.0
@@ -24,11 +24,11 @@ PASSED = 20
 
 
 async def heartbeats(
-    mesh: Mesh, is_last: Callable[[dict[str, Any]], object]
+    client: Client, is_last: Callable[[dict[str, Any]], object]
 ) -> list[dict[str, Any]]:
     """Reads heartbeats from the first on, up to one that is as expected."""
     found: list[dict[str, Any]] = []
-    async with asyncio.timeout(TIMEOUT_S), mesh.stream("$telemetry") as stream:
+    async with asyncio.timeout(TIMEOUT_S), client.stream("$telemetry") as stream:
         async for record in stream.read("first"):
             assert (record.subject, record.content_type) == ("heartbeat", "application/json")
             assert isinstance(record.body, bytes)
@@ -59,13 +59,13 @@ def has_passed_all(beat: dict[str, Any]) -> bool:
 class TestOneContainer:
     @story
     async def test_it_counts_what_comes_and_goes(self) -> None:
-        async with container(OFTEN) as url, cogwork.connect(url) as mesh:
+        async with container(OFTEN) as url, cogwork.connect(url) as client:
             for _ in range(20):
-                await mesh.publish("work/jobs", b"x" * 1000)
-            async with mesh.consume("work/jobs") as jobs:
+                await client.publish("work/jobs", b"x" * 1000)
+            async with client.consume("work/jobs") as jobs:
                 for _ in range(20):
                     await (await anext(jobs)).accept()
-            beats = await heartbeats(mesh, lambda beat: has_done(beat, "work/jobs", 20))
+            beats = await heartbeats(client, lambda beat: has_done(beat, "work/jobs", 20))
         last = beats[-1]
         jobs_row = row(last, "work/jobs")
         assert (jobs_row["kind"], jobs_row["in"], jobs_row["depth"]) == ("queue", 20, 0)
@@ -83,18 +83,18 @@ class TestOneContainer:
 
     @story
     async def test_a_large_message_is_counted_whole(self) -> None:
-        async with container(OFTEN) as url, cogwork.connect(url) as mesh:
-            async with mesh.consume("unicast/large") as received:
-                sending = asyncio.create_task(mesh.publish("unicast/large", b"x" * 500_000))
+        async with container(OFTEN) as url, cogwork.connect(url) as client:
+            async with client.consume("unicast/large") as received:
+                sending = asyncio.create_task(client.publish("unicast/large", b"x" * 500_000))
                 await (await anext(received)).accept()
                 await sending
-            beats = await heartbeats(mesh, lambda beat: row(beat, "unicast/large")["in"])
+            beats = await heartbeats(client, lambda beat: row(beat, "unicast/large")["in"])
         assert 500_000 < row(beats[-1], "unicast/large")["bytes_in"] < 501_000
 
     @story
     async def test_without_the_table_there_is_no_stream(self) -> None:
-        async with container() as url, cogwork.connect(url) as mesh:
-            reply = await mesh.manage("QUERY", {"type": "stream"})
+        async with container() as url, cogwork.connect(url) as client:
+            reply = await client.manage("QUERY", {"type": "stream"})
         assert "$telemetry" not in str(reply)
 
     @story
@@ -115,14 +115,14 @@ class TestOneContainer:
         def told() -> int:
             return sum("does not accept this container's" in text for text in caplog.messages)
 
-        async with container(configuration) as url, cogwork.connect(url) as mesh:
+        async with container(configuration) as url, cogwork.connect(url) as client:
             await eventually(lambda: told() > 0, "the log says so")
-            await mesh.publish("work/jobs", b"x")
+            await client.publish("work/jobs", b"x")
             await asyncio.sleep(0.2)
             assert told() == 1
 
 
-async def exchange(here: Mesh, there: Mesh) -> tuple[dict[str, Any], dict[str, Any]]:
+async def exchange(here: Client, there: Client) -> tuple[dict[str, Any], dict[str, Any]]:
     """Has messages go to receivers at another container; returns the heartbeats of both then."""
     async with (
         here.consume("unicast/x") as items,

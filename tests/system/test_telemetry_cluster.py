@@ -52,7 +52,7 @@ def read(url: str, stream: str, is_enough: Callable[[list[Record]], bool]) -> li
     found: list[Record] = []
 
     async def records() -> None:
-        async with cogwork.connect(url) as mesh, mesh.stream(stream) as opened:
+        async with cogwork.connect(url) as client, client.stream(stream) as opened:
             async for record in opened.read("first"):
                 assert isinstance(record.body, bytes)
                 found.append(json.loads(record.body))
@@ -83,13 +83,13 @@ async def exchange(members: dict[str, Member], count: int) -> None:
 
 
 async def fill(url: str, texts: list[str]) -> None:
-    async with cogwork.connect(url) as mesh, mesh.publisher(QUEUE) as publisher:
+    async with cogwork.connect(url) as client, client.publisher(QUEUE) as publisher:
         for text in texts:
             await publisher.send(text.encode())
 
 
 async def empty(url: str, count: int) -> None:
-    async with cogwork.connect(url) as mesh, mesh.consume(QUEUE) as items:
+    async with cogwork.connect(url) as client, client.consume(QUEUE) as items:
         for _ in range(count):
             await (await anext(items)).accept()
 

@@ -46,8 +46,8 @@ def passed_on(sender: str, receiver: str) -> object:
     return asyncio.run(passing())
 
 
-async def taken(mesh: cogwork.Mesh) -> object:
-    async with mesh.consume("queue/a") as items:
+async def taken(client: cogwork.Client) -> object:
+    async with client.consume("queue/a") as items:
         item = await anext(aiter(items))
         await item.accept()
         return item.body
@@ -105,9 +105,9 @@ def test_who_logs_in_at_a_path_has_the_rights_of_a_user(tmp_path: Path) -> None:
     jo = f"unix://jo:pass%3Aword@{tmp_path}/it.sock"
 
     async def refused() -> None:
-        async with cogwork.connect(jo) as mesh:
+        async with cogwork.connect(jo) as client:
             with pytest.raises(cogwork.LinkRefused, match="no permission to send"):
-                await mesh.publish("topic/all", "not allowed")
+                await client.publish("topic/all", "not allowed")
         with pytest.raises(AuthenticationError):
             async with cogwork.connect(jo.replace("pass", "word")):
                 pass

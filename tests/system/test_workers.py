@@ -121,7 +121,7 @@ def working(folder: Path, *options: str) -> Iterator[Workers]:
 
 
 @contextlib.asynccontextmanager
-async def landed(url: str, worker: str) -> AsyncIterator[cogwork.Mesh]:
+async def landed(url: str, worker: str) -> AsyncIterator[cogwork.Client]:
     """Connects again and again, until it is this worker that answers: it may be just starting."""
     until_s = time.monotonic() + READY_TIMEOUT_S
     while time.monotonic() < until_s:

@@ -52,7 +52,7 @@ def served(client: Client, most: int | None = None) -> int:
     return count
 
 
-def asked(mesh: cogwork.Mesh, count: int) -> asyncio.Future[Any]:
+def asked(mesh: cogwork.Client, count: int) -> asyncio.Future[Any]:
     """Has requests sent to `svc` whose answers go to the queue that is full."""
     messages = [cogwork.Message({"n": n}) for n in range(count)]
     for message in messages:
@@ -60,7 +60,7 @@ def asked(mesh: cogwork.Mesh, count: int) -> asyncio.Future[Any]:
     return asyncio.gather(*(mesh.publish("unicast/svc", message) for message in messages))
 
 
-async def taken(mesh: cogwork.Mesh, count: int) -> None:
+async def taken(mesh: cogwork.Client, count: int) -> None:
     """Takes what waits for room in the queue."""
     async with mesh.consume("queue/full") as items:
         for _ in range(count):

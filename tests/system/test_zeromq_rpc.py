@@ -44,8 +44,8 @@ def threaded(work: Callable[[], T]) -> Awaitable[T]:
 @story
 async def test_a_zeromq_program_calls_methods(running: Gateway) -> None:
     caller = running.client()
-    async with cogwork.connect(running.url) as mesh:
-        service = mesh.service("compute", server="host-3")
+    async with cogwork.connect(running.url) as client:
+        service = client.service("compute", server="host-3")
 
         @service.method
         async def start(vm: int, owner: UUID) -> dict[str, object]:
@@ -97,25 +97,25 @@ async def test_methods_of_a_zeromq_program_are_called(running: Gateway) -> None:
             raise LookupError(f"no {request.body['key']}")
         return {"key": request.body["key"], "by": request.header["subject"]}
 
-    async with cogwork.connect(running.url) as mesh:
+    async with cogwork.connect(running.url) as client:
         served = asyncio.ensure_future(threaded(lambda: service.serve_one(answer)))
-        assert await mesh.call("store", "find", key=UUID(int=7)) == {
+        assert await client.call("store", "find", key=UUID(int=7)) == {
             "key": UUID(int=7),
             "by": "find",
         }
         await served
         served = asyncio.ensure_future(threaded(lambda: service.serve_one(answer)))
         with pytest.raises(RemoteError, match="no 5") as failed:
-            await mesh.call("store", "lose", key=5)
+            await client.call("store", "lose", key=5)
         assert failed.value.type == "LookupError"
         await served
         served = asyncio.ensure_future(threaded(lambda: peer.serve_one(answer)))
-        assert await mesh.call("store", "keep", server="host-1", key="k") == {
+        assert await client.call("store", "keep", server="host-1", key="k") == {
             "key": "k",
             "by": "keep",
         }
         await served
-        await mesh.cast("store", "forget", key="k")
+        await client.cast("store", "forget", key="k")
         request = await threaded(service.receive)
         assert (request.header["reply"], request.body) == (False, {"key": "k"})
         service.send("DONE", {"id": request.header["id"]})
@@ -125,12 +125,12 @@ async def test_methods_of_a_zeromq_program_are_called(running: Gateway) -> None:
 async def test_a_call_in_another_codec_comes_as_the_sessions(running: Gateway) -> None:
     service = running.client()
     service.register("rpc/packed")
-    async with cogwork.connect(running.url) as mesh:
+    async with cogwork.connect(running.url) as client:
         for codec in ("json", "msgpack"):
             served = asyncio.ensure_future(
                 threaded(lambda: service.serve_one(lambda request: request.body["n"] + 1))
             )
-            assert await mesh.call("packed", "add", codec=codec, n=1) == 2
+            assert await client.call("packed", "add", codec=codec, n=1) == 2
             await served
 
 
@@ -138,11 +138,11 @@ async def test_a_call_in_another_codec_comes_as_the_sessions(running: Gateway) -
 async def test_a_stock_client_is_answered_in_its_json(running: Gateway) -> None:
     service = running.client()
     service.register("stock")
-    async with cogwork.connect(running.url) as mesh:
+    async with cogwork.connect(running.url) as client:
         served = asyncio.ensure_future(
             threaded(lambda: service.serve_one(lambda request: {"n": request.body["n"] + 1}))
         )
         asked = cogwork.Message.data(b'{"n": 1}', content_type="application/json")
-        reply = await mesh.request("unicast/stock", asked)
+        reply = await client.request("unicast/stock", asked)
         assert (reply.body, reply.content_type) == (b'{"n":2}', "application/json")
         await served

@@ -47,7 +47,7 @@ async def said(client: Client, verb: str) -> Any:  # frames
 class Numbers:
     """A service that yields numbers, and notes how far it got."""
 
-    def __init__(self, mesh: cogwork.Mesh, topic: str) -> None:
+    def __init__(self, mesh: cogwork.Client, topic: str) -> None:
         self.service = mesh.service(topic, grace_s=0.1)
         self.given = 0
         self.is_over = False

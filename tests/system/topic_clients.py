@@ -84,9 +84,9 @@ class Publisher:
         retry = Retry(give_up_after_s=0.0)
         addresses = [address_of(each) for each in SUBJECTS] if self.is_named else [None]
         async with AsyncExitStack() as stack:
-            mesh = await stack.enter_async_context(cogwork.connect(self.member.url, retry=retry))
+            client = await stack.enter_async_context(cogwork.connect(self.member.url, retry=retry))
             links = {
-                address: await stack.enter_async_context(mesh.publisher(address))
+                address: await stack.enter_async_context(client.publisher(address))
                 for address in addresses
             }
             while True:
@@ -145,8 +145,8 @@ class Subscriber:
         """Subscribes until it is cancelled or its connection is lost."""
         try:
             async with (
-                cogwork.connect(self.member.url, retry=Retry(give_up_after_s=0.0)) as mesh,
-                mesh.subscribe(address_of(self.pattern)) as messages,
+                cogwork.connect(self.member.url, retry=Retry(give_up_after_s=0.0)) as client,
+                client.subscribe(address_of(self.pattern)) as messages,
             ):
                 self.messages = messages
                 async for message in messages:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cogwork.moved import MOVED, new_name
+from cogwork.moved import MOVED, RENAMED, new_name
 from cogwork.plugin.node import Node
 
 if TYPE_CHECKING:
@@ -56,3 +56,22 @@ def test_a_name_that_never_was_is_not_found(name: str, missing: str) -> None:
     with pytest.raises(ModuleNotFoundError) as raised:
         imported(name)
     assert raised.value.name == missing
+
+
+@pytest.mark.parametrize(("old", "new"), RENAMED.items())
+def test_an_old_name_of_a_class_gives_the_class_of_the_new_one(old: str, new: str) -> None:
+    owner, _, name = old.rpartition(".")
+    module = importlib.import_module(owner)
+    with pytest.warns(DeprecationWarning, match=f"^{old} was renamed: import {new}$") as warned:
+        found = getattr(module, name)
+    assert [each.filename for each in warned] == [__file__]
+    owner, _, name = new.rpartition(".")
+    assert found is getattr(importlib.import_module(owner), name)
+    assert name in importlib.import_module(owner).__all__
+
+
+@pytest.mark.parametrize("owner", sorted({old.rpartition(".")[0] for old in RENAMED}))
+def test_a_missing_name_that_never_was_is_an_attribute_error(owner: str) -> None:
+    module = importlib.import_module(owner)
+    with pytest.raises(AttributeError, match=f"'{owner}' has no attribute 'Nobody'"):
+        _ = module.Nobody

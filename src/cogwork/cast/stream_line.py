@@ -16,7 +16,7 @@ from cogwork.plugin.engine.errors import RecordsLost as EngineRecordsLost
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 
-    from cogwork.client import Mesh
+    from cogwork.client import Client
     from cogwork.client.stream import Stream
     from cogwork.client.stream_publisher import StreamPublisher
     from cogwork.client.stream_reader import StreamReader
@@ -40,10 +40,10 @@ class StreamLine:
         address: The stream's.
     """
 
-    def __init__(self, connect: Callable[[], Mesh], address: str) -> None:
+    def __init__(self, connect: Callable[[], Client], address: str) -> None:
         self._connect = connect
         self._address = address
-        self._mesh: Mesh | None = None
+        self._client: Client | None = None
         self._stream: Stream
         self._publisher: StreamPublisher
 
@@ -59,19 +59,19 @@ class StreamLine:
 
     async def open(self) -> None:
         """Connects."""
-        self._mesh = await self._connect().__aenter__()
+        self._client = await self._connect().__aenter__()
         try:
-            self._stream = self._mesh.stream(self._address)
+            self._stream = self._client.stream(self._address)
             self._publisher = self._stream.publisher()
             await self._publisher.open()
         except BaseException:
-            await self._mesh.close()
+            await self._client.close()
             raise
 
     async def close(self) -> None:
         """Lets go of the connection."""
-        if self._mesh is not None:
-            await self._mesh.close()
+        if self._client is not None:
+            await self._client.close()
 
     async def append(self, bodies: Sequence[bytes]) -> int | None:
         """Appends messages, each once; where they are it does not learn."""

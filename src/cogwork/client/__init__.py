@@ -1,5 +1,8 @@
 """The asyncio client; `cogwork.sync` is the same without asyncio."""
 
+from typing import TYPE_CHECKING
+
+from cogwork.client.client import Client, connect
 from cogwork.client.consumer import Consumer
 from cogwork.client.errors import (
     AuthenticationError,
@@ -21,7 +24,6 @@ from cogwork.client.errors import (
     StaleAttempt,
     StreamTruncated,
 )
-from cogwork.client.mesh import Mesh, connect
 from cogwork.client.options import Retry
 from cogwork.client.outcome import Outcome, OutcomeState
 from cogwork.client.publisher import Publisher
@@ -50,6 +52,7 @@ from cogwork.dataplane.client.items import Item
 from cogwork.dataplane.client.posting_errors import BacklogFull, MessageTooLarge
 from cogwork.dataplane.client.stream_records import Record, Records
 from cogwork.dataplane.message.messages import Message
+from cogwork.moved import renamed
 from cogwork.plugin.engine.contract import Snapshot
 
 __all__ = (
@@ -60,6 +63,7 @@ __all__ = (
     "CallCancelled",
     "CallFailed",
     "CallTimeout",
+    "Client",
     "ClientError",
     "ConnectError",
     "Consumer",
@@ -70,7 +74,6 @@ __all__ = (
     "Item",
     "LinkDetached",
     "LinkRefused",
-    "Mesh",
     "Message",
     "MessageTooLarge",
     "NoSuchMethod",
@@ -105,3 +108,10 @@ __all__ = (
     "connect",
     "current_call",
 )
+
+if TYPE_CHECKING:
+    Mesh = Client
+else:
+
+    def __getattr__(name: str) -> object:
+        return renamed(__name__, name)

@@ -10,22 +10,22 @@ from cogwork.dataplane.client.inbox import Inbox
 from cogwork.dataplane.message.messages import Message
 
 if TYPE_CHECKING:
-    from cogwork.client.mesh import Mesh
+    from cogwork.client.client import Client
 
 __all__ = ("Browser",)
 
 
 class Browser(Receiver[Message]):
-    """Receives copies of a queue's items; made by `Mesh.browse`.
+    """Receives copies of a queue's items; made by `Client.browse`.
 
     `drain` returns those that are there; iterating goes on with those that come.
     """
 
-    def __init__(self, mesh: Mesh, address: str, credit: int, selector: str | None) -> None:
+    def __init__(self, client: Client, address: str, credit: int, selector: str | None) -> None:
         """Is not attached yet.
 
         Args:
-            mesh: Keeps it attached.
+            client: Keeps it attached.
             address: The queue.
             credit: Items that may be on their way or waiting.
             selector: Which items it wants; None for all.
@@ -36,5 +36,5 @@ class Browser(Receiver[Message]):
             filter=filters_of(selector, no_local=False),
         )
         super().__init__(
-            mesh, source, Inbox(mesh.flusher, mesh.create_future, checked_credit(credit))
+            client, source, Inbox(client.flusher, client.create_future, checked_credit(credit))
         )

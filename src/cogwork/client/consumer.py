@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from cogwork.amqp.outcomes import DeliveryState
-    from cogwork.client.mesh import Mesh
+    from cogwork.client.client import Client
     from cogwork.dataplane.client.claims import Claim
     from cogwork.dataplane.link import Link
     from cogwork.dataplane.transport.session_end import Session
@@ -44,11 +44,11 @@ CONFIRM_TIMEOUT_S = 5.0
 
 
 class Consumer(Receiver[Item]):
-    """Takes items from a queue; made by `Mesh.consume`."""
+    """Takes items from a queue; made by `Client.consume`."""
 
     def __init__(
         self,
-        mesh: Mesh,
+        client: Client,
         address: str,
         credit: int,
         selector: str | None = None,
@@ -60,7 +60,7 @@ class Consumer(Receiver[Item]):
         """Is not attached yet.
 
         Args:
-            mesh: Keeps it attached.
+            client: Keeps it attached.
             address: The queue, or whatever else gives deliveries that are settled by hand.
             credit: Items that may be on their way, waiting or held.
             selector: Which items it wants; None for all.
@@ -70,15 +70,15 @@ class Consumer(Receiver[Item]):
             mark_ahead: How many items may be marked in one go, of which one is handed over.
         """
         self._items = ItemInbox(
-            mesh.flusher,
-            mesh.create_future,
+            client.flusher,
+            client.create_future,
             checked_credit(credit),
             partial(unconfirmed, address),
             checked_mark_ahead(mark_ahead),
         )
         if source is None:
             source = Source(address=address, filter=filters_of(selector, no_local=False))
-        super().__init__(mesh, source, self._items)
+        super().__init__(client, source, self._items)
         if confirms:
             self.rcv_settle_mode = ReceiverSettleMode.SECOND
         self._confirms = confirms

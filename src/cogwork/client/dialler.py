@@ -41,7 +41,7 @@ log = logging.getLogger("cogwork.client")
 
 
 class Dialler:
-    """Finds a host that takes a connection. Owned by one mesh."""
+    """Finds a host that takes a connection. Owned by one client."""
 
     def __init__(
         self, core: Core, turn: Turn, endpoints: Sequence[Endpoint], options: Options

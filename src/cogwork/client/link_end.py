@@ -27,7 +27,7 @@ from cogwork.dataplane.transport.outgoing import OutgoingLink
 
 if TYPE_CHECKING:
     from cogwork.amqp.performatives import Role
-    from cogwork.client.mesh import Mesh
+    from cogwork.client.client import Client
     from cogwork.client.url import Endpoint
     from cogwork.dataplane.link import Link
     from cogwork.dataplane.transport.session_end import Session
@@ -49,7 +49,7 @@ class LinkEnd(ABC):
     """One end of a link, from connection to connection.
 
     Attributes:
-        mesh: Keeps it attached.
+        client: Keeps it attached.
         address: What it is attached to, as the application named it.
         name: The link's name; stays the same.
         link: What is attached at present; None while nothing is.
@@ -61,19 +61,19 @@ class LinkEnd(ABC):
 
     role: Role
 
-    def __init__(self, mesh: Mesh, address: str) -> None:
+    def __init__(self, client: Client, address: str) -> None:
         """Is not attached yet.
 
         Args:
-            mesh: Keeps it attached.
+            client: Keeps it attached.
             address: What it is to be attached to; empty where the container gives one.
 
         Raises:
             ValueError: The address is no text.
         """
-        self.mesh = mesh
+        self.client = client
         self.address = checked_address(address)
-        self.name = mesh.next_link_name(address)
+        self.name = client.next_link_name(address)
         self.link: Link | None = None
         self.redirected_address: str | None = None
         self.outlives_gaps = False
@@ -83,17 +83,17 @@ class LinkEnd(ABC):
         self._failure: Exception | None = None
         self._is_refused = False
 
-    # -- what the mesh and the application ask for
+    # -- what the client and the application ask for
 
     async def open(self) -> None:
-        """Has the mesh attach it, and waits until the container has agreed.
+        """Has the client attach it, and waits until the container has agreed.
 
         Raises:
             LinkRefused: It does not.
-            Disconnected: The mesh was closed.
+            Disconnected: The client was closed.
         """
         try:
-            self.mesh.register(self)
+            self.client.register(self)
             await self._attached
         except BaseException:
             self._leave()
@@ -129,13 +129,13 @@ class LinkEnd(ABC):
 
     def _leave(self) -> bool:
         """Detaches if there is a link to detach; returns whether an answer will come."""
-        self.mesh.forget(self)
+        self.client.forget(self)
         link = self.link
         if link is None or not link.is_attached or link.session.is_over:
             return False
-        self.mesh.core.flush()
+        self.client.core.flush()
         link.detach()
-        self.mesh.flush()
+        self.client.flush()
         return True
 
     @property
@@ -209,7 +209,7 @@ class LinkEnd(ABC):
     def not_attached(self, error: AmqpError) -> None:
         """It cannot be attached to this container: that is final, as a refusal is."""
         self.link = None
-        self.mesh.forget(self)
+        self.client.forget(self)
         self.fail(refusal(self.address, error))
 
     def on_detached(self, error: AmqpError | None, *, is_lost: bool) -> None:
@@ -224,14 +224,14 @@ class LinkEnd(ABC):
             return
         if error is not None and error.condition == Condition.LINK_REDIRECT:
             try:
-                self._addresses = self.mesh.follow(error)
+                self._addresses = self.client.follow(error)
             except ConnectError as problem:
                 error = AmqpError(condition=error.condition, description=str(problem))
             else:
                 return
         if self._goes_on_after(error):
             return
-        self.mesh.forget(self)
+        self.client.forget(self)
         if self._is_refused or not self._attached.done():
             self.fail(refusal(self.address, error))
         else:
@@ -243,7 +243,7 @@ class LinkEnd(ABC):
         if not is_gap or not self.outlives_gaps or self._failure is not None:
             return False
         log.warning("%s: the subscription missed messages and attaches again", self.address)
-        self.mesh.register(self)
+        self.client.register(self)
         return True
 
     def _settle_detach(self) -> None:

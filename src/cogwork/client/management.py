@@ -34,12 +34,12 @@ class Requests(Protocol):
 
 
 async def manage(
-    mesh: Requests, operation: str, properties: Mapping[str, object], body: object = None
+    client: Requests, operation: str, properties: Mapping[str, object], body: object = None
 ) -> Message:
     """Has the container do something.
 
     Args:
-        mesh: Carries the request.
+        client: Carries the request.
         operation: Such as `READ`.
         properties: Further application-properties of the request.
         body: What the operation takes.
@@ -48,7 +48,7 @@ async def manage(
         LinkRefused: It was not done; address, condition and description say why.
     """
     request = Message(body, properties={"operation": operation, **properties})
-    reply = await mesh.request(ADDRESS, request)
+    reply = await client.request(ADDRESS, request)
     status = reply.properties.get("statusCode", 500)
     if isinstance(status, int) and status < 300:
         return reply

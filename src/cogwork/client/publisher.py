@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from cogwork.amqp.types import Symbol
+    from cogwork.client.client import Client
     from cogwork.client.errors import ClientError
-    from cogwork.client.mesh import Mesh
     from cogwork.dataplane.client.dispatches import Batch, Post
     from cogwork.dataplane.link import Link
 
@@ -54,7 +54,7 @@ def names_queue(address: str) -> bool:
 
 
 class Publisher(LinkEnd):
-    """Sends to one address; made by `Mesh.publisher`.
+    """Sends to one address; made by `Client.publisher`.
 
     What is posted while the connection is down, or without credit, waits. Of what was sent when
     the connection broke nobody knows whether it arrived: awaiting it raises `InDoubt`, or it is
@@ -69,7 +69,7 @@ class Publisher(LinkEnd):
 
     def __init__(
         self,
-        mesh: Mesh,
+        client: Client,
         address: str | None,
         on_doubt: OnDoubt = "raise",
         outbox: Outbox[Outcome] | None = None,
@@ -77,21 +77,21 @@ class Publisher(LinkEnd):
         """Is not attached yet.
 
         Args:
-            mesh: Keeps it attached.
+            client: Keeps it attached.
             address: Where it sends to; None where each message says it (the anonymous relay).
             on_doubt: What happens to messages in doubt: `raise` or `resend`.
-            outbox: Sends them; None for a new one. It stands in the mesh until it is closed.
+            outbox: Sends them; None for a new one. It stands in the client until it is closed.
         """
-        super().__init__(mesh, "" if address is None else address)
+        super().__init__(client, "" if address is None else address)
         self._target = address
         if outbox is None:
             explain = partial(outcome_of, self.address)
-            outbox = Outbox(mesh.flusher, mesh.create_future, explain, on_doubt == "resend")
+            outbox = Outbox(client.flusher, client.create_future, explain, on_doubt == "resend")
             if on_doubt == "resend":
                 outbox.resend_later = asyncio.get_running_loop().call_later
             outbox.is_durable = address is not None and names_queue(address)
         self._outbox = outbox
-        self._recall = Recall(mesh, self, outbox)
+        self._recall = Recall(client, self, outbox)
 
     async def __aenter__(self) -> Self:
         await self.open()

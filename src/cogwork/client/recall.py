@@ -21,7 +21,7 @@ from cogwork.client.errors import ClientError, Disconnected
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from cogwork.client.mesh import Mesh
+    from cogwork.client.client import Client
     from cogwork.client.outcome import Outcome
     from cogwork.client.publisher import Publisher
     from cogwork.dataplane.client.dispatches import Batch, Post
@@ -38,15 +38,15 @@ RELEASED_CODE = 0x26
 class Recall:
     """Asks for messages of one publisher."""
 
-    def __init__(self, mesh: Mesh, publisher: Publisher, outbox: Outbox[Outcome]) -> None:
+    def __init__(self, client: Client, publisher: Publisher, outbox: Outbox[Outcome]) -> None:
         """Has asked for nothing.
 
         Args:
-            mesh: Its connection.
+            client: Its connection.
             publisher: Whose messages they are.
             outbox: Where they left.
         """
-        self._mesh = mesh
+        self._client = client
         self._publisher = publisher
         self._outbox = outbox
         self._asked: list[Post | Batch[Outcome]] = []
@@ -56,7 +56,7 @@ class Recall:
         if not self._publisher.takes_back:
             return False
         try:
-            if TAKES_BACK not in self._mesh.container.offered_capabilities:
+            if TAKES_BACK not in self._client.container.offered_capabilities:
                 return False
         except Disconnected:
             return False
@@ -84,7 +84,7 @@ class Recall:
             link.session.write(
                 Disposition(role=Role.SENDER, first=first, last=last, state=Released())
             )
-        self._mesh.flush()
+        self._client.flush()
 
 
 def ranges(numbers: Iterable[int]) -> Iterator[tuple[int, int]]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from cogwork.amqp.outcomes import DeliveryState
-    from cogwork.client.mesh import Mesh
+    from cogwork.client.client import Client
     from cogwork.dataplane.client.inbox import Inbox
     from cogwork.dataplane.link import Link
 
@@ -39,18 +39,18 @@ class Receiver(LinkEnd, Generic[M]):
     snd_settle_mode = SenderSettleMode.MIXED
     rcv_settle_mode = ReceiverSettleMode.FIRST
 
-    def __init__(self, mesh: Mesh, source: Source, inbox: Inbox) -> None:
+    def __init__(self, client: Client, source: Source, inbox: Inbox) -> None:
         """Is not attached yet.
 
         Args:
-            mesh: Keeps it attached.
+            client: Keeps it attached.
             source: Where it receives from, with its filters.
             inbox: Where messages arrive.
         """
-        super().__init__(mesh, "" if source.dynamic else checked_address(source.address))
+        super().__init__(client, "" if source.dynamic else checked_address(source.address))
         self._source = source
         self._inbox = inbox
-        self._entry = AddressEntry(mesh.core, self.address, CLOSEST_CODE)
+        self._entry = AddressEntry(client.core, self.address, CLOSEST_CODE)
         self._entry.add_outlet(inbox)
 
     async def __aenter__(self) -> Self:

@@ -15,7 +15,7 @@ from cogwork.client.errors import CallFailed, Disconnected
 from cogwork.client.reply_source import ReplySource
 
 if TYPE_CHECKING:
-    from cogwork.client.mesh import Mesh
+    from cogwork.client.client import Client
     from cogwork.client.publisher import Publisher
     from cogwork.client.senders import Senders
     from cogwork.dataplane.message.messages import Message
@@ -33,13 +33,13 @@ CONDITION, DESCRIPTION = "cogwork:condition", "cogwork:description"
 class Replies(ReplySource):
     """A dynamic source, and the calls that wait for what comes there."""
 
-    def __init__(self, mesh: Mesh) -> None:
+    def __init__(self, client: Client) -> None:
         """Is not attached yet.
 
         Args:
-            mesh: Keeps it attached.
+            client: Keeps it attached.
         """
-        super().__init__(mesh, Source(dynamic=True), CREDIT)
+        super().__init__(client, Source(dynamic=True), CREDIT)
         self._waiting: dict[str, asyncio.Future[Message]] = {}
         self._ids = correlation_ids()
         self._task: asyncio.Task[None] | None = None

@@ -12,7 +12,7 @@ from cogwork.dataplane.message.messages import Message
 
 if TYPE_CHECKING:
     from cogwork.amqp.terminus import Source
-    from cogwork.client.mesh import Mesh
+    from cogwork.client.client import Client
     from cogwork.dataplane.link import Link
 
 __all__ = ("ReplySource",)
@@ -25,15 +25,15 @@ class ReplySource(Receiver[Message]):
         reply_to: The address at present; empty while there is none.
     """
 
-    def __init__(self, mesh: Mesh, source: Source, credit: int) -> None:
+    def __init__(self, client: Client, source: Source, credit: int) -> None:
         """Is not attached yet.
 
         Args:
-            mesh: Keeps it attached.
+            client: Keeps it attached.
             source: A dynamic one, or one with a name of its own.
             credit: Replies that may be on their way.
         """
-        super().__init__(mesh, source, Inbox(mesh.flusher, mesh.create_future, credit))
+        super().__init__(client, source, Inbox(client.flusher, client.create_future, credit))
         self.reply_to = ""
         self._has_address = asyncio.Event()
 

@@ -14,7 +14,7 @@ from cogwork.client.service import Service
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cogwork.client.mesh import Mesh
+    from cogwork.client.client import Client
     from cogwork.client.senders import Senders
     from cogwork.dataplane.message.messages import Message
 
@@ -24,7 +24,7 @@ REQUEST_TIMEOUT_S = 10.0
 
 
 class Requests:
-    """The half of a mesh that asks and answers, message by message."""
+    """The half of a client that asks and answers, message by message."""
 
     _senders: Senders
     _replies: asyncio.Task[Replies] | None = None
@@ -72,7 +72,7 @@ class Requests:
         return await asyncio.shield(task)
 
     async def _opened_replies(self) -> Replies:
-        replies = Replies(cast("Mesh", self))
+        replies = Replies(cast("Client", self))
         await replies.open()
         return replies
 
@@ -87,4 +87,4 @@ class Requests:
                 it raises is the answer too.
             concurrency: Requests that are handled at once.
         """
-        return Service(cast("Mesh", self), address, handler, concurrency)
+        return Service(cast("Client", self), address, handler, concurrency)

@@ -1,4 +1,4 @@
-"""The schemas of a mesh, as an application sees them: made, looked up, and used.
+"""The schemas of a client, as an application sees them: made, looked up, and used.
 
 Theory of operation. What is registered stands in a stream. With its first use it is read from its
 beginning, and followed from then on, so that to encode and decode asks nobody. To register is to
@@ -31,7 +31,7 @@ from cogwork.schema.bodies import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from cogwork.client.mesh import Mesh
+    from cogwork.client.client import Client
     from cogwork.client.stream_reader import StreamReader
     from cogwork.dataplane.client.stream_records import Record
     from cogwork.dataplane.message.messages import Message
@@ -48,16 +48,16 @@ log = logging.getLogger("cogwork.client")
 
 
 class Schemas:
-    """Made by `Mesh.schemas`."""
+    """Made by `Client.schemas`."""
 
-    def __init__(self, mesh: Mesh) -> None:
+    def __init__(self, client: Client) -> None:
         """Reads nothing yet.
 
         Args:
-            mesh: The connection.
+            client: The connection.
         """
-        self._mesh = mesh
-        self._stream = mesh.stream(SCHEMAS)
+        self._client = client
+        self._stream = client.stream(SCHEMAS)
         self._registry = Registry()
         self._next = 0
         self._target: int | None = None
@@ -76,7 +76,7 @@ class Schemas:
         """
         if self._task is None or self._task.done():
             self._current = asyncio.get_running_loop().create_future()
-            self._task = self._mesh.spawn(self._follow(self._current))
+            self._task = self._client.spawn(self._follow(self._current))
         assert self._current is not None
         return await asyncio.shield(self._current)
 
@@ -299,7 +299,7 @@ class Schemas:
         if isinstance(outcome, int):
             waiter.set_result(outcome)
             if self._next % SNAPSHOT_EVERY == 0:
-                self._mesh.spawn(self._keep_snapshot(self._registry.to_bytes(), self._next))
+                self._client.spawn(self._keep_snapshot(self._registry.to_bytes(), self._next))
         else:
             waiter.set_exception(outcome)
 

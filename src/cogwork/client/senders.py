@@ -23,7 +23,7 @@ from cogwork.client.publisher import Publisher
 
 if TYPE_CHECKING:
     from cogwork.amqp.errors import AmqpError
-    from cogwork.client.mesh import Mesh
+    from cogwork.client.client import Client
     from cogwork.dataplane.message.messages import Message
 
 __all__ = ("Senders",)
@@ -49,22 +49,22 @@ REFUSALS = frozenset(
 
 
 class Senders:
-    """Finds the link for an address. Owned by one mesh."""
+    """Finds the link for an address. Owned by one client."""
 
-    def __init__(self, mesh: Mesh) -> None:
+    def __init__(self, client: Client) -> None:
         """Has no link yet.
 
         Args:
-            mesh: Whose links they are.
+            client: Whose links they are.
         """
-        self._mesh = mesh
+        self._client = client
         self._open: dict[str, Publisher] = {}
         self._opening: dict[str, asyncio.Task[Publisher]] = {}
         self._awaited: Counter[str] = Counter()
 
     def relay(self) -> Publisher | None:
         """Returns the relay where it stands: the way that costs nothing."""
-        demand_loop_of(self._mesh)
+        demand_loop_of(self._client)
         relay = self._open.get(RELAY)
         return relay if relay is not None and relay.failure is None else None
 
@@ -74,7 +74,7 @@ class Senders:
         Raises:
             LinkRefused: The container does not let this client send there.
         """
-        key = RELAY if self._mesh.has_relay else address
+        key = RELAY if self._client.has_relay else address
         publisher = self._open.pop(key, None)
         if publisher is None or publisher.failure is not None:
             self._awaited[key] += 1
@@ -104,7 +104,7 @@ class Senders:
             task.exception()  # whoever waits for it has it, too
 
     async def _open_one(self, key: str) -> Publisher:
-        publisher = Publisher(self._mesh, key or None)
+        publisher = Publisher(self._client, key or None)
         await publisher.open()
         self._open[key] = publisher  # also where whoever wanted it has left meanwhile
         return publisher
@@ -123,7 +123,7 @@ class Senders:
             if publisher.backlog or publisher.unsettled or key in self._awaited:
                 continue
             del self._open[key]
-            self._mesh.spawn(publisher.shut())
+            self._client.spawn(publisher.shut())
             excess -= 1
 
     async def send_within(
@@ -175,8 +175,8 @@ class Senders:
             Released: It is not: there just was nobody, or the connection has gone since.
             Rejected: It is not, and the message was rejected.
         """
-        if self._mesh.is_connected:
-            probe = _Probe(self._mesh, address)
+        if self._client.is_connected:
+            probe = _Probe(self._client, address)
             try:
                 await probe.open()
             except LinkRefused as refused:
@@ -195,5 +195,5 @@ class _Probe(Publisher):
         """Ends with its connection."""
         super().on_detached(error, is_lost=is_lost)
         if is_lost:
-            self.mesh.forget(self)
+            self.client.forget(self)
             self.fail(Disconnected(f"{self.address}: the connection was lost"))

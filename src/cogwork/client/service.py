@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
-    from cogwork.client.mesh import Mesh
+    from cogwork.client.client import Client
     from cogwork.dataplane.client.items import Item
 
 __all__ = ("Service",)
@@ -27,11 +27,11 @@ log = logging.getLogger("cogwork.client")
 
 
 class Service:
-    """Answers requests to one address; made by `Mesh.serve`."""
+    """Answers requests to one address; made by `Client.serve`."""
 
     def __init__(
         self,
-        mesh: Mesh,
+        client: Client,
         address: str,
         handler: Callable[[Message], object],
         concurrency: int,
@@ -39,7 +39,7 @@ class Service:
         """Does not serve yet.
 
         Args:
-            mesh: Keeps it attached.
+            client: Keeps it attached.
             address: Where requests come.
             handler: Gets a request; returns a body, a `Message`, or an awaitable of either.
             concurrency: Requests that are handled at once.
@@ -49,10 +49,10 @@ class Service:
         """
         if concurrency < 1:
             raise ValueError(f"concurrency: at least 1 is expected, not {concurrency}")
-        self._mesh = mesh
+        self._client = client
         self._address = address
         self._handler = handler
-        self._requests = Consumer(mesh, address, concurrency, confirms=False)
+        self._requests = Consumer(client, address, concurrency, confirms=False)
         self._loop_task: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -114,7 +114,7 @@ class Service:
         reply.correlation_id = (
             request.message_id if request.correlation_id is None else request.correlation_id
         )
-        await self._mesh.publish(request.reply_to, reply, settled=True)
+        await self._client.publish(request.reply_to, reply, settled=True)
 
 
 def _report(error: BaseException) -> Message:

@@ -19,7 +19,7 @@ from cogwork.plugin.engine.contract import Origin, Snapshot
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
 
-    from cogwork.client.mesh import Mesh
+    from cogwork.client.client import Client
     from cogwork.dataplane.client.stream_records import Records
 
 __all__ = ("OnTruncated", "Stream")
@@ -33,27 +33,27 @@ OnTruncated = Literal["raise", "first"]
 
 
 class Stream:
-    """One stream, as a client sees it; made by `Mesh.stream`.
+    """One stream, as a client sees it; made by `Client.stream`.
 
-    What it opens to append with stays open until `close`, or until the mesh is closed; it may be
+    What it opens to append with stays open until `close`, or until the client is closed; it may be
     used in `async with`, too.
 
     Attributes:
         address: Its address.
     """
 
-    def __init__(self, mesh: Mesh, name: str) -> None:
+    def __init__(self, client: Client, name: str) -> None:
         """Attaches nothing yet.
 
         Args:
-            mesh: The connection.
+            client: The connection.
             name: The stream's name, `orders`, or its address, `stream/orders`.
 
         Raises:
             ValueError: The name is no text.
         """
         self.address = name if "/" in checked_address(name) else PREFIX + name
-        self._mesh = mesh
+        self._client = client
         self._publisher: asyncio.Task[StreamPublisher] | None = None
 
     async def __aenter__(self) -> Self:
@@ -90,7 +90,7 @@ class Stream:
         Raises:
             ValueError: The id is too long, or empty.
         """
-        return StreamPublisher(self._mesh, self.address, producer, patience_s)
+        return StreamPublisher(self._client, self.address, producer, patience_s)
 
     async def append(self, bodies: Iterable[object]) -> None:
         """Appends messages, in order, each once, and waits until all are kept.
@@ -164,7 +164,7 @@ class Stream:
         if on_truncated not in get_args(OnTruncated):
             raise ValueError(f"on_truncated is 'raise' or 'first', not {on_truncated!r:.80}")
         return StreamReader(
-            self._mesh,
+            self._client,
             self.address,
             start_of(start),
             credit=credit,
@@ -212,7 +212,7 @@ class Stream:
         """
         message = Message(data, annotations={"x-opt-snapshot": ULong(offset)})
         await self._opened()  # only a stream lets it: a queue would give the snapshot as an item
-        await self._mesh.publish(self.address, message)
+        await self._client.publish(self.address, message)
 
     async def load_snapshot(self) -> Snapshot | None:
         """Returns the newest snapshot; None where there is none.

@@ -17,7 +17,7 @@ from cogwork.dataplane.client.stream_outbox import StreamOutbox
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from cogwork.client.mesh import Mesh
+    from cogwork.client.client import Client
     from cogwork.client.outcome import Outcome
     from cogwork.dataplane.client.dispatches import Batch, Post
 
@@ -39,7 +39,7 @@ class StreamPublisher(Publisher):
 
     def __init__(
         self,
-        mesh: Mesh,
+        client: Client,
         address: str,
         producer: bytes | None = None,
         patience_s: float | None = None,
@@ -47,7 +47,7 @@ class StreamPublisher(Publisher):
         """Is not attached yet.
 
         Args:
-            mesh: Keeps it attached.
+            client: Keeps it attached.
             address: The stream's.
             producer: The id by which the stream is to know it, in place of a new one.
             patience_s: How long a message is tried that is not taken, or waits for credit; None
@@ -60,8 +60,8 @@ class StreamPublisher(Publisher):
             raise ValueError(f"a producer's id has 1 to {PRODUCER_SIZE_MAX} octets")
         demand_seconds("patience_s", patience_s)
         outbox: StreamOutbox[Outcome] = StreamOutbox(
-            mesh.flusher,
-            mesh.create_future,
+            client.flusher,
+            client.create_future,
             partial(outcome_of, address),
             partial(urandom, PRODUCER_SIZE_BYTES),
             asyncio.get_running_loop().call_later,
@@ -69,7 +69,7 @@ class StreamPublisher(Publisher):
         )
         if patience_s is not None:
             outbox.patience_s = patience_s
-        super().__init__(mesh, address, outbox=outbox)
+        super().__init__(client, address, outbox=outbox)
 
     @property
     def producer(self) -> bytes:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from cogwork.amqp.errors import AmqpError
-    from cogwork.client.mesh import Mesh
+    from cogwork.client.client import Client
     from cogwork.dataplane.link import Link
     from cogwork.plugin.engine.contract import FromTime
 
@@ -42,7 +42,7 @@ class StreamReader(Receiver[Record]):
 
     def __init__(
         self,
-        mesh: Mesh,
+        client: Client,
         address: str,
         start: Origin | FromOffset | FromTime,
         *,
@@ -53,7 +53,7 @@ class StreamReader(Receiver[Record]):
         """Is not attached yet.
 
         Args:
-            mesh: Keeps it attached.
+            client: Keeps it attached.
             address: The stream's.
             start: Where to start.
             credit: Records that may be on their way or waiting.
@@ -64,13 +64,15 @@ class StreamReader(Receiver[Record]):
         self._selector = filters_of(selector, no_local=False) or {}
         self._skips = skips
         source = Source(address=address, filter=self._filters(start))
-        self._stream_inbox = StreamInbox(mesh.flusher, mesh.create_future, checked_credit(credit))
+        self._stream_inbox = StreamInbox(
+            client.flusher, client.create_future, checked_credit(credit)
+        )
         self._stream_inbox.on_caught_up = self._note_caught_up
         self._caught_up = asyncio.Event()
         self._placed = asyncio.Event()
         self._stream_inbox.on_placed = self._placed.set
         self._starts_at_end = start is Origin.NEXT
-        super().__init__(mesh, source, self._stream_inbox)
+        super().__init__(client, source, self._stream_inbox)
 
     def _filters(self, start: Origin | FromOffset | FromTime) -> dict[Symbol, object]:
         return {**start_filters(start, skips=self._skips), **self._selector}
@@ -193,7 +195,7 @@ class StreamReader(Receiver[Record]):
             return
         self.link = None
         self.detached()
-        self.mesh.forget(self)
+        self.client.forget(self)
         self.fail(lost)
 
     def _records_lost(self, error: AmqpError | None) -> RecordsLost | None:

@@ -15,7 +15,7 @@ from cogwork.dataplane.client.inbox import Inbox
 from cogwork.dataplane.message.messages import Message
 
 if TYPE_CHECKING:
-    from cogwork.client.mesh import Mesh
+    from cogwork.client.client import Client
     from cogwork.dataplane.link import Link
 
 __all__ = ("Subscription",)
@@ -25,11 +25,11 @@ BIND_PAUSE_S = 0.2
 
 
 class Subscription(Receiver[Message]):
-    """Receives copies of messages; made by `Mesh.subscribe`."""
+    """Receives copies of messages; made by `Client.subscribe`."""
 
     def __init__(
         self,
-        mesh: Mesh,
+        client: Client,
         address: str,
         credit: int,
         selector: str | None = None,
@@ -40,7 +40,7 @@ class Subscription(Receiver[Message]):
         """Is not attached yet.
 
         Args:
-            mesh: Keeps it attached.
+            client: Keeps it attached.
             address: What to receive; may hold wildcards.
             credit: Messages that may be on their way or waiting.
             selector: Which messages it wants; None for all.
@@ -49,7 +49,7 @@ class Subscription(Receiver[Message]):
         """
         source = Source(address=address, filter=filters_of(selector, no_local))
         super().__init__(
-            mesh, source, Inbox(mesh.flusher, mesh.create_future, checked_credit(credit))
+            client, source, Inbox(client.flusher, client.create_future, checked_credit(credit))
         )
         if settled:
             self.snd_settle_mode = SenderSettleMode.SETTLED
@@ -90,7 +90,7 @@ class Subscription(Receiver[Message]):
             if before is not None:
                 self._changed[pattern] = before
             if was_bound and self.link is not None and self.failure is None:
-                self.mesh.spawn(self._set(self.link, pattern, is_bound=True))
+                self.client.spawn(self._set(self.link, pattern, is_bound=True))
             raise
         if pattern != self._own:
             self._changed.pop(pattern, None)
@@ -112,7 +112,7 @@ class Subscription(Receiver[Message]):
     async def _ask(self, pattern: str, *, is_bound: bool) -> None:
         """Asks for it once; by the link's name, which no other link has, on whatever connection."""
         asked_for = {"type": "link", "name": self.name, "pattern": pattern}
-        await self.mesh.manage("SUBSCRIBE" if is_bound else "UNSUBSCRIBE", asked_for)
+        await self.client.manage("SUBSCRIBE" if is_bound else "UNSUBSCRIBE", asked_for)
 
     def _is_wanted(self, pattern: str) -> bool:
         """Tells whether a pattern is to be bound, by the address or by what was asked since."""
@@ -129,7 +129,7 @@ class Subscription(Receiver[Message]):
         """Gives credit, and binds again what was bound; unbinds what only the address binds."""
         super().attached(link)
         if self._changed:
-            self.mesh.spawn(self._change_again(link))
+            self.client.spawn(self._change_again(link))
 
     async def _change_again(self, link: Link) -> None:
         """Gives a new link the patterns of the one before."""

@@ -1,6 +1,6 @@
 """One driver instance's connection, as the event loop's thread has it.
 
-Theory of operation. The client's `Mesh` mends what breaks. Here it is made in the first place, and
+Theory of operation. The client mends what breaks. Here it is made in the first place, and
 anew where it has given up for good (a password that has changed); everybody who waits for it is
 told of each attempt that fails, so that a bounded number of retries is a bounded wait.
 """
@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 from cogwork.amqp.errors import CogworkError
 from cogwork.amqp.types import Symbol
+from cogwork.client.client import Client
 from cogwork.client.errors import ConnectError, Disconnected
-from cogwork.client.mesh import Mesh
 from cogwork.oslo.addresses import addresser_for
 from cogwork.oslo.replies import Replies
 from cogwork.oslo.senders import RELAY, Senders
@@ -67,18 +67,18 @@ class Connection:
         self.sendings: set[Sending] = set()
         self.subscriptions: set[Subscription] = set()
         self.last_error: Exception | None = None
-        self._mesh: Mesh | None = None
+        self._client: Client | None = None
         self._senders: Senders | None = None
         self._replies: Replies | None = None
         self._opening_replies: asyncio.Task[Replies] | None = None
-        self._connecting: asyncio.Task[Mesh] | None = None
+        self._connecting: asyncio.Task[Client] | None = None
         self._purging: asyncio.TimerHandle | None = None
         self._addresser: tuple[int, Addresser] | None = None
         self._is_closed = False
 
     # -- connecting
 
-    async def connected(self) -> Mesh:
+    async def connected(self) -> Client:
         """Returns the mesh, connected if need be; waits for as long as that takes.
 
         Raises:
@@ -86,36 +86,36 @@ class Connection:
         """
         if self._is_closed:
             raise Disconnected("the driver was cleaned up")
-        if self._mesh is not None:
-            return self._mesh
+        if self._client is not None:
+            return self._client
         if self._connecting is None:
             self._connecting = self.thread.spawn(self._connect())
         return await asyncio.shield(self._connecting)
 
-    async def _connect(self) -> Mesh:
+    async def _connect(self) -> Client:
         settings = self.settings
         name = f"oslo-{platform.node()}-{os.getpid()}-{secrets.token_hex(4)}"
         if settings.has_own_name:
             name = settings.client.name
         options = replace(settings.client, name=name, on_attempt_failed=self._on_attempt_failed)
         for wait_s in options.retry.waits_s(random.random):
-            mesh = Mesh(settings.endpoints, options)
+            client = Client(settings.endpoints, options)
             try:
-                await mesh.__aenter__()
+                await client.__aenter__()
             except ConnectError as error:
                 self._on_attempt_failed(error)
                 await asyncio.sleep(wait_s)
                 continue
-            self._take(mesh)
-            return mesh
+            self._take(client)
+            return client
         raise AssertionError("the waits have no end")
 
-    def _take(self, mesh: Mesh) -> None:
-        self._mesh, self._connecting, self.last_error = mesh, None, None
-        self._senders = Senders(mesh)
+    def _take(self, client: Client) -> None:
+        self._client, self._connecting, self.last_error = client, None, None
+        self._senders = Senders(client)
         self._addresser = None
         self._purging = self.thread.loop.call_later(PURGE_INTERVAL_S, self._purge)
-        log.info("connected to %s", mesh.endpoint)
+        log.info("connected to %s", client.endpoint)
 
     def _on_attempt_failed(self, error: Exception) -> None:
         self.last_error = error
@@ -123,14 +123,14 @@ class Connection:
         for sending in list(self.sendings):
             sending.on_attempt_failed(error)
 
-    def renew(self, mesh: Mesh) -> None:
+    def renew(self, client: Client) -> None:
         """Makes another connection, as this one has been given up for good."""
-        if mesh is not self._mesh:
+        if client is not self._client:
             return
-        self._mesh = self._senders = self._replies = None
+        self._client = self._senders = self._replies = None
         if self._purging is not None:
             self._purging.cancel()
-        self.thread.spawn(mesh.close())
+        self.thread.spawn(client.close())
 
     @property
     def is_closed(self) -> bool:
@@ -140,34 +140,36 @@ class Connection:
     @property
     def is_up(self) -> bool:
         """Whether it stands at present."""
-        return self._mesh is not None and self._mesh.is_connected
+        return self._client is not None and self._client.is_connected
 
     # -- what sends
 
     @property
     def addresser(self) -> Addresser:
         """Makes the addresses for the intermediary at the other end; only once connected."""
-        mesh = self._mesh
-        assert mesh is not None
-        if self._addresser is None or self._addresser[0] != mesh.connections:
+        client = self._client
+        assert client is not None
+        if self._addresser is None or self._addresser[0] != client.connections:
             with suppress(Disconnected):
-                product = (mesh.container.properties or {}).get(PRODUCT)
+                product = (client.container.properties or {}).get(PRODUCT)
                 made = addresser_for(
                     self.settings.addresses, None if product is None else str(product)
                 )
-                self._addresser = (mesh.connections, made)
+                self._addresser = (client.connections, made)
         assert self._addresser is not None
         return self._addresser[1]
 
     @property
     def has_addresser(self) -> bool:
         """Whether it is known what the other end is."""
-        return self._mesh is not None and (self._addresser is not None or self._mesh.is_connected)
+        return self._client is not None and (
+            self._addresser is not None or self._client.is_connected
+        )
 
     @property
     def has_relay(self) -> bool:
         """Whether the intermediary takes messages that name their address themselves."""
-        return self._mesh is not None and self._mesh.has_relay
+        return self._client is not None and self._client.has_relay
 
     def find_sender(self, address: str) -> Publisher | None:
         """Returns the link to an address where it stands: the way that costs nothing."""
@@ -180,12 +182,12 @@ class Connection:
             LinkRefused: The intermediary does not let this client send there.
             Disconnected: The connection has been given up; another one is on its way.
         """
-        mesh = await self.connected()
+        client = await self.connected()
         assert self._senders is not None
         try:
             return await self._senders.open(address)
         except Disconnected:
-            self.renew(mesh)
+            self.renew(client)
             raise
 
     def reply_sender_address(self, reply_to: str) -> str:
@@ -207,15 +209,15 @@ class Connection:
             LinkRefused: The intermediary gives none.
             Disconnected: The connection has been given up; another one is on its way.
         """
-        mesh = await self.connected()
+        client = await self.connected()
         replies = self._replies
         if replies is None or replies.failure is not None:
             if self._opening_replies is None or self._opening_replies.done():
-                self._opening_replies = self.thread.spawn(self._open_replies(mesh))
+                self._opening_replies = self.thread.spawn(self._open_replies(client))
             try:
                 replies = await asyncio.shield(self._opening_replies)
             except Disconnected:
-                self.renew(mesh)
+                self.renew(client)
                 raise
         await replies.addressed()
         return replies
@@ -225,9 +227,9 @@ class Connection:
         if self._replies is not None:
             self._replies.calls.pop(message_id, None)
 
-    async def _open_replies(self, mesh: Mesh) -> Replies:
+    async def _open_replies(self, client: Client) -> Replies:
         await self.identified()
-        replies = Replies(mesh, self.settings.reply_credit, self.addresser.reply_prefix)
+        replies = Replies(client, self.settings.reply_credit, self.addresser.reply_prefix)
         await replies.open()
         self._replies = replies
         return replies
@@ -235,8 +237,8 @@ class Connection:
     async def identified(self) -> None:
         """Waits until it is known what is at the other end."""
         while not self.has_addresser:
-            mesh = await self.connected()
-            if not mesh.is_connected:
+            client = await self.connected()
+            if not client.is_connected:
                 await asyncio.sleep(IDENTIFY_PAUSE_S)
 
     # -- the end
@@ -264,10 +266,10 @@ class Connection:
             task.cancel()
         if self._purging is not None:
             self._purging.cancel()
-        mesh, self._mesh = self._mesh, None
-        if mesh is not None:
+        client, self._client = self._client, None
+        if client is not None:
             with suppress(CogworkError):
-                await mesh.close()
+                await client.close()
 
 
 IDENTIFY_PAUSE_S = 0.02

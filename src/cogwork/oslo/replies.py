@@ -13,7 +13,7 @@ from cogwork.amqp.terminus import ExpiryPolicy, Source
 from cogwork.client.reply_source import ReplySource
 
 if TYPE_CHECKING:
-    from cogwork.client.mesh import Mesh
+    from cogwork.client.client import Client
     from cogwork.dataplane.message.messages import Message
 
 __all__ = ("Replies", "Waiting")
@@ -36,11 +36,11 @@ class Replies(ReplySource):
         calls: Those that wait, by the message-id of their requests.
     """
 
-    def __init__(self, mesh: Mesh, credit: int, prefix: str | None) -> None:
+    def __init__(self, client: Client, credit: int, prefix: str | None) -> None:
         """Is not attached yet.
 
         Args:
-            mesh: Keeps it attached.
+            client: Keeps it attached.
             credit: Replies that may be on their way.
             prefix: What its address begins with; None for a dynamic source.
         """
@@ -50,7 +50,7 @@ class Replies(ReplySource):
             dynamic=self._named is None,
             expiry_policy=ExpiryPolicy.LINK_DETACH,
         )
-        super().__init__(mesh, source, credit)
+        super().__init__(client, source, credit)
         self.calls: dict[str, Waiting] = {}
         self._task: asyncio.Task[None] | None = None
 

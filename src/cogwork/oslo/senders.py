@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from cogwork.client.publisher import Publisher
 
 if TYPE_CHECKING:
-    from cogwork.client.mesh import Mesh
+    from cogwork.client.client import Client
 
 __all__ = ("RELAY", "Senders")
 
@@ -24,22 +24,22 @@ RELAY = ""
 class Senders:
     """The links of one connection."""
 
-    def __init__(self, mesh: Mesh) -> None:
+    def __init__(self, client: Client) -> None:
         """Has none yet.
 
         Args:
-            mesh: The connection.
+            client: The connection.
         """
-        self._mesh = mesh
+        self._client = client
         self._open: dict[str, Publisher] = {}
         self._used_s: dict[str, float] = {}
         self._opening: dict[str, asyncio.Task[Publisher]] = {}
-        self._connection = mesh.connections
+        self._connection = client.connections
         self._loop = asyncio.get_running_loop()
 
     def find(self, address: str) -> Publisher | None:
         """Returns the link to an address, if it stands."""
-        if self._connection != self._mesh.connections:
+        if self._connection != self._client.connections:
             self._clear()
         publisher = self._open.get(address)
         if publisher is None or publisher.failure is not None:
@@ -65,7 +65,7 @@ class Senders:
         return await asyncio.shield(task)
 
     async def _attach(self, address: str) -> Publisher:
-        publisher = Publisher(self._mesh, address or None)
+        publisher = Publisher(self._client, address or None)
         await publisher.open()
         self._open[address] = publisher
         self._used_s[address] = self._loop.time()
@@ -82,7 +82,7 @@ class Senders:
 
     def _clear(self) -> None:
         """Begins anew on a new connection; what waits on an old link stays with it."""
-        self._connection = self._mesh.connections
+        self._connection = self._client.connections
         for address, publisher in list(self._open.items()):
             if not _is_busy(publisher):
                 self._drop(address)
@@ -91,7 +91,7 @@ class Senders:
         publisher = self._open.pop(address)
         del self._used_s[address]
         if publisher.failure is None:
-            self._mesh.spawn(publisher.shut())
+            self._client.spawn(publisher.shut())
 
     def __len__(self) -> int:
         """Counts the links."""

@@ -66,11 +66,11 @@ class Subscription:
         connection = self._connection
         while True:
             try:
-                mesh = await connection.connected()
+                client = await connection.connected()
                 await connection.identified()
                 address = self._find_address(connection.addresser)
                 source = Source(address=address, distribution_mode=self._mode)
-                consumer = Consumer(mesh, address, self._credit, confirms=False, source=source)
+                consumer = Consumer(client, address, self._credit, confirms=False, source=source)
             except Disconnected:
                 return
             try:
@@ -82,7 +82,7 @@ class Subscription:
                         self._take(batch)
                 return
             except Disconnected:
-                connection.renew(mesh)
+                connection.renew(client)
             except CogworkError as error:
                 retry_s = connection.settings.link_retry_s
                 log.warning("%s; retrying in %g s", error, retry_s)

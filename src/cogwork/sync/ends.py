@@ -31,7 +31,7 @@ BATCH_MAX = 1000
 
 
 class Publisher(OnThread[AsyncPublisher]):
-    """Sends to one address; made by `Mesh.publisher`, used in `with`."""
+    """Sends to one address; made by `Client.publisher`, used in `with`."""
 
     def send(
         self,
@@ -80,7 +80,7 @@ class Publisher(OnThread[AsyncPublisher]):
 
 
 class Receiver(OnThread["AsyncReceiver[M]"], Generic[M]):
-    """Receives from one address; made by `Mesh.subscribe`, used in `with`, then in `for`."""
+    """Receives from one address; made by `Client.subscribe`, used in `with`, then in `for`."""
 
     def __init__(self, thread: LoopThread, receiver: AsyncReceiver[M]) -> None:
         super().__init__(thread, receiver)
@@ -123,7 +123,7 @@ class Receiver(OnThread["AsyncReceiver[M]"], Generic[M]):
 
 
 class Consumer(Receiver[Item]):
-    """Takes items off a queue; made by `Mesh.consume`. Items are settled through the consumer."""
+    """Takes items off a queue; made by `Client.consume`. Items are settled through the consumer."""
 
     _batch_max = 1
     """An item that is handed over counts as worked on: none is taken ahead."""

@@ -26,7 +26,7 @@ __all__ = ("LoopThread", "NoThread", "on_loop")
 P = ParamSpec("P")
 T = TypeVar("T")
 
-CLOSED = "the mesh was closed"
+CLOSED = "the client was closed"
 
 
 class LoopThread:
@@ -63,7 +63,9 @@ class LoopThread:
         try:
             self._demand_to_be_elsewhere()
             if self._pid != os.getpid():
-                raise Disconnected("the mesh belongs to another process: connect again in this one")
+                raise Disconnected(
+                    "the client belongs to another process: connect again in this one"
+                )
             if not self._is_running:
                 raise Disconnected(CLOSED)
         except BaseException:
@@ -74,8 +76,8 @@ class LoopThread:
     def _demand_to_be_elsewhere(self) -> None:
         if threading.current_thread() is self._thread:
             raise RuntimeError(
-                "the mesh's own thread would wait for itself: use the mesh in a method that is a "
-                "plain `def`, which runs in another thread, or `await` one of `cogwork.connect`"
+                "the client's own thread would wait for itself: use the client in a method that is "
+                "a plain `def`, which runs in another thread, or `await` one of `cogwork.connect`"
             )
 
     def _begin(self, work: Coroutine[Any, Any, T]) -> Future[T]:
@@ -148,13 +150,13 @@ class LoopThread:
             if last is not None:
                 await last()
         finally:
-            # Not earlier: methods of services, for which `last` waits, may still use the mesh.
+            # Not earlier: methods of services, for which `last` waits, may still use the client.
             self._is_running = False
             self.loop.stop()
 
 
 class NoThread(LoopThread):
-    """Stands for the thread of a mesh that nobody has opened."""
+    """Stands for the thread of a client that nobody has opened."""
 
     def __init__(self) -> None:
         """Begins nothing."""
@@ -167,7 +169,7 @@ class NoThread(LoopThread):
         """
         del timeout_s
         work.close()
-        raise NotOpened("not connected yet: `with cogwork.sync.connect(...) as mesh` does it")
+        raise NotOpened("not connected yet: `with cogwork.sync.connect(...) as client` does it")
 
     def spawn(self, make: Callable[[], Coroutine[Any, Any, object]]) -> None:
         """Runs nothing."""

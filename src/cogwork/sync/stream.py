@@ -23,7 +23,7 @@ __all__ = ("Stream",)
 
 
 class Stream:
-    """One stream: appends to it, and reads it; made by `Mesh.stream`."""
+    """One stream: appends to it, and reads it; made by `Client.stream`."""
 
     def __init__(self, thread: LoopThread, stream: AsyncStream) -> None:
         self._thread = thread

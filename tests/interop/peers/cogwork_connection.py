@@ -33,15 +33,15 @@ KINDS: dict[type[Exception], str] = {
 
 
 @contextlib.asynccontextmanager
-async def connected(options: Json) -> AsyncIterator[cogwork.Mesh]:
+async def connected(options: Json) -> AsyncIterator[cogwork.Client]:
     """Opens a connection for the length of an `async with` block. Raises `PeerError`."""
     limits: dict[str, Any] = {
         OPTIONS[name]: value for name, value in options.items() if name in OPTIONS
     }
     tls, sasl = tls_context(options), options.get("sasl", "ANONYMOUS")
     try:
-        async with cogwork.connect(url(options), tls=tls, sasl=sasl, **limits) as mesh:
-            yield mesh
+        async with cogwork.connect(url(options), tls=tls, sasl=sasl, **limits) as client:
+            yield client
     except tuple(KINDS) as error:
         kind = next(name for type_, name in KINDS.items() if isinstance(error, type_))
         raise PeerError(kind, str(error), getattr(error, "condition", None)) from error

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 SETTLED_POLL_S = 0.005
 
 
-async def connect(mesh: cogwork.Mesh, _command: Json, _emit: Emit) -> Json:
+async def connect(client: cogwork.Client, _command: Json, _emit: Emit) -> Json:
     """Reports what the broker says of itself."""
-    opened = mesh.container
+    opened = client.container
     return {
         "container_id": opened.container_id,
         "properties": {str(key): str(value) for key, value in (opened.properties or {}).items()},
@@ -33,16 +33,16 @@ async def connect(mesh: cogwork.Mesh, _command: Json, _emit: Emit) -> Json:
     }
 
 
-async def send(mesh: cogwork.Mesh, command: Json, emit: Emit) -> Json:
+async def send(client: cogwork.Client, command: Json, emit: Emit) -> Json:
     """Sends messages as fast as credit allows, and reports their outcomes."""
     messages = [to_message(notation) for notation in command["messages"]]
     settled = command.get("settle") == "presettled"
     if command["address"] is None:
         for message in messages:
-            await mesh.publish(str(message.to), message, settled=settled)
+            await client.publish(str(message.to), message, settled=settled)
         outcomes = [cogwork.Outcome(str(it.to), cogwork.OutcomeState.ACCEPTED) for it in messages]
     else:
-        async with mesh.publisher(command["address"]) as publisher:
+        async with client.publisher(command["address"]) as publisher:
             outcomes = await publisher.send_batch(messages, settled=settled)
     for index, outcome in enumerate([] if settled else outcomes):
         emit("outcome", index=index, outcome=_outcome_notation(outcome))
@@ -61,13 +61,13 @@ def _outcome_notation(outcome: cogwork.Outcome) -> Json:
     return notation
 
 
-async def receive(mesh: cogwork.Mesh, command: Json, emit: Emit) -> Json:
+async def receive(client: cogwork.Client, command: Json, emit: Emit) -> Json:
     """Receives `count` messages, or with `drain` what is there, and gives each the next outcome."""
-    async with _receiver(mesh, command) as incoming:
+    async with _receiver(client, command) as incoming:
         emit("attached", address=incoming.address)
         if command.get("own_messages"):
             for notation in command["own_messages"]:
-                await mesh.publish(command["address"], to_message(notation))
+                await client.publish(command["address"], to_message(notation))
             emit("sent-own")
         if command.get("drain"):
             received = _take(await incoming.drain(), 0, command, emit)
@@ -79,16 +79,16 @@ async def receive(mesh: cogwork.Mesh, command: Json, emit: Emit) -> Json:
         return {"received": received}
 
 
-def _receiver(mesh: cogwork.Mesh, command: Json) -> Incoming:
+def _receiver(client: cogwork.Client, command: Json) -> Incoming:
     """Returns the kind of receiver that does what the command asks for."""
     address, selector = command["address"], command.get("selector")
     credit = command.get("credit") or command["count"] or 100
     if command.get("no_local"):
-        return mesh.subscribe(address, credit=credit, selector=selector, no_local=True)
+        return client.subscribe(address, credit=credit, selector=selector, no_local=True)
     if command.get("mode") == "copy":
-        return mesh.browse(address, credit=credit, selector=selector)
+        return client.browse(address, credit=credit, selector=selector)
     confirms = command.get("settle") == "second"
-    return mesh.consume(address, credit=credit, selector=selector, confirms=confirms)
+    return client.consume(address, credit=credit, selector=selector, confirms=confirms)
 
 
 def _take(batch: list[Json], first: int, command: Json, emit: Emit) -> int:
@@ -118,20 +118,20 @@ def _give_outcome(item: cogwork.Item, outcome: Json) -> None:
         )
 
 
-async def request(mesh: cogwork.Mesh, command: Json, emit: Emit) -> Json:
+async def request(client: cogwork.Client, command: Json, emit: Emit) -> Json:
     """Sends requests side by side, and reports the replies.
 
     The client numbers its requests itself; a reply is reported under the name of its request.
     """
     asked = [to_message(notation) for notation in command["messages"]]
-    replies = await asyncio.gather(*(mesh.request(command["address"], it) for it in asked))
+    replies = await asyncio.gather(*(client.request(command["address"], it) for it in asked))
     for index, reply in enumerate(replies):
         reply.correlation_id = f"request-{index}"
         emit("message", index=index, message=from_message(reply), presettled=False)
     return {"received": len(replies)}
 
 
-async def respond(mesh: cogwork.Mesh, command: Json, emit: Emit) -> Json:
+async def respond(client: cogwork.Client, command: Json, emit: Emit) -> Json:
     """Answers `count` requests with their body."""
     requests: list[Json] = []
 
@@ -139,7 +139,7 @@ async def respond(mesh: cogwork.Mesh, command: Json, emit: Emit) -> Json:
         requests.append(asked)
         return asked.body
 
-    async with mesh.serve(command["address"], answer):
+    async with client.serve(command["address"], answer):
         emit("attached", address=command["address"])
         while len(requests) < command["count"] or not all(it.is_settled for it in requests):
             await asyncio.sleep(SETTLED_POLL_S)
@@ -157,7 +157,7 @@ def decode(command: Json) -> Json:
     return {"messages": [from_sections(decode_sections(it)) for it in encoded]}
 
 
-COMMANDS: dict[str, Callable[[cogwork.Mesh, Json, Emit], Awaitable[Json]]] = {
+COMMANDS: dict[str, Callable[[cogwork.Client, Json, Emit], Awaitable[Json]]] = {
     "connect": connect,
     "send": send,
     "receive": receive,
@@ -169,9 +169,9 @@ OFFLINE: dict[str, Callable[[Json], Json]] = {"encode": encode, "decode": decode
 
 async def run(command: Json, emit: Emit) -> Json:
     """Runs a command on a connection of its own."""
-    async with connected(command["connection"]) as mesh:
+    async with connected(command["connection"]) as client:
         async with asyncio.timeout(command.get("timeout_s", TIMEOUT_S)):
-            return await COMMANDS[command["command"]](mesh, command, emit)
+            return await COMMANDS[command["command"]](client, command, emit)
 
 
 def execute(command: Json, emit: Emit) -> Json:

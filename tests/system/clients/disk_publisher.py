@@ -43,7 +43,7 @@ async def main(url: str, queue: str, prefix: str, path: str, count: str) -> None
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     ending = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ending.set)
-    async with cogwork.connect(url) as mesh, mesh.publisher(queue) as publisher:
+    async with cogwork.connect(url) as client, client.publisher(queue) as publisher:
         for first in range(0, int(count), TOGETHER):
             if ending.is_set():
                 break

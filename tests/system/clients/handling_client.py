@@ -77,8 +77,8 @@ async def consume(url: str, address: str, shape: str, handler: Handler, credit: 
     """Handles items until it is killed."""
     shape, _, ahead = shape.partition("/")
     async with (
-        cogwork.connect(url) as mesh,
-        mesh.consume(address, credit=credit, mark_ahead=int(ahead or 256)) as items,
+        cogwork.connect(url) as client,
+        client.consume(address, credit=credit, mark_ahead=int(ahead or 256)) as items,
     ):
         say("ready")
         async for batch in batches(items, shape):
@@ -113,8 +113,8 @@ def main(words: list[str]) -> None:
         asyncio.run(consume(url, address, f"{shape}/{ahead}", handler, int(credit)))
         return
     with (
-        cogwork.sync.connect(url) as mesh,
-        mesh.consume(address, credit=int(credit)) as items,
+        cogwork.sync.connect(url) as client,
+        client.consume(address, credit=int(credit)) as items,
     ):
         say("ready")
         for item in taken(items, shape):

@@ -22,7 +22,7 @@ def work(url: str, queue: str, ledger: Ledger) -> None:
 
 
 async def _work(url: str, queue: str, ledger: Ledger) -> None:
-    async with cogwork.connect(url) as mesh, mesh.consume(queue, credit=CREDIT) as items:
+    async with cogwork.connect(url) as client, client.consume(queue, credit=CREDIT) as items:
         ending = asyncio.Event()
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ending.set)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})

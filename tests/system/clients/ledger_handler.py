@@ -27,7 +27,7 @@ async def _work(url: str, queue: str, ledger: Ledger) -> None:
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     try:
-        async with cogwork.connect(url) as mesh, mesh.consume(queue, credit=CREDIT) as items:
+        async with cogwork.connect(url) as client, client.consume(queue, credit=CREDIT) as items:
             async for item in items:
                 ledger.take([(item.body, item.delivery_count)])
                 time.sleep(HANDLER_S)  # it is a handler that blocks

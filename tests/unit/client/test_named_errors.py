@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[3]
 
 USED_BY_APPLICATIONS = (
     "client/consumer.py",
-    "client/mesh.py",
+    "client/client.py",
     "client/publisher.py",
     "client/receiver.py",
     "client/schemas.py",
@@ -27,7 +27,7 @@ USED_BY_APPLICATIONS = (
     "dataplane/client/claims.py",
     "dataplane/client/items.py",
     "sync/ends.py",
-    "sync/mesh.py",
+    "sync/client.py",
     "sync/schemas.py",
     "sync/stream.py",
 )

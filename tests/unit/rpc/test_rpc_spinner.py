@@ -10,11 +10,11 @@ from cogwork.client.rpc.direct import spinner as module
 from cogwork.client.rpc.direct.spinner import MISSES_MAX, Spinner
 
 if TYPE_CHECKING:
-    from cogwork.client.mesh import Mesh
+    from cogwork.client.client import Client
     from cogwork.io.turn import Waiter
 
 
-class FakeMesh:
+class FakeClient:
     """A connection whose replies come in time, or do not."""
 
     wire = object()
@@ -31,10 +31,10 @@ class FakeMesh:
 
 
 @pytest.fixture
-def mesh(monkeypatch: pytest.MonkeyPatch) -> FakeMesh:
+def client(monkeypatch: pytest.MonkeyPatch) -> FakeClient:
     """On a machine with two processors."""
     monkeypatch.setattr(module, "_processors", lambda: 2)
-    return FakeMesh()
+    return FakeClient()
 
 
 WAITER = cast("Waiter[Any]", object())
@@ -45,34 +45,34 @@ def looks(spinner: Spinner, count: int) -> list[bool]:
     return [spinner.look(WAITER) for _ in range(count)]
 
 
-def test_fast_replies_are_looked_for_each_time(mesh: FakeMesh) -> None:
-    mesh.is_fast = True
-    assert all(looks(Spinner(cast("Mesh", mesh), 100), 50))
-    assert mesh.spins == 50
+def test_fast_replies_are_looked_for_each_time(client: FakeClient) -> None:
+    client.is_fast = True
+    assert all(looks(Spinner(cast("Client", client), 100), 50))
+    assert client.spins == 50
 
 
-def test_slow_replies_are_looked_for_ever_less_often(mesh: FakeMesh) -> None:
-    spinner = Spinner(cast("Mesh", mesh), 100)
+def test_slow_replies_are_looked_for_ever_less_often(client: FakeClient) -> None:
+    spinner = Spinner(cast("Client", client), 100)
     assert not any(looks(spinner, 3 + 5 + 9 + 17))
-    assert mesh.spins == 4
+    assert client.spins == 4
     looks(spinner, 100_000)
-    before = mesh.spins
+    before = client.spins
     looks(spinner, 10 * (2**MISSES_MAX + 1))
-    assert mesh.spins == before + 10
+    assert client.spins == before + 10
 
 
-def test_a_reply_in_time_has_the_next_ones_looked_for_again(mesh: FakeMesh) -> None:
-    spinner = Spinner(cast("Mesh", mesh), 100)
+def test_a_reply_in_time_has_the_next_ones_looked_for_again(client: FakeClient) -> None:
+    spinner = Spinner(cast("Client", client), 100)
     looks(spinner, 1_000)
-    mesh.is_fast = True
+    client.is_fast = True
     found = looks(spinner, 2**MISSES_MAX + 50)
     first = found.index(True)
     assert all(found[first:])
 
 
-def test_it_can_be_ruled_out(mesh: FakeMesh, monkeypatch: pytest.MonkeyPatch) -> None:
-    mesh.is_fast = True
-    assert not any(looks(Spinner(cast("Mesh", mesh), 0), 50))
+def test_it_can_be_ruled_out(client: FakeClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    client.is_fast = True
+    assert not any(looks(Spinner(cast("Client", client), 0), 50))
     monkeypatch.setattr(module, "_processors", lambda: 1)
-    assert not any(looks(Spinner(cast("Mesh", mesh), 100), 50))
-    assert mesh.spins == 0
+    assert not any(looks(Spinner(cast("Client", client), 100), 50))
+    assert client.spins == 0

@@ -18,24 +18,24 @@ def test_links_that_carry_nothing_are_given_up(monkeypatch: pytest.MonkeyPatch) 
 
 
 async def _idle(url: str) -> None:
-    async with cogwork.connect(url) as mesh:
-        service = mesh.service("idle")
+    async with cogwork.connect(url) as client:
+        service = client.service("idle")
 
         @service.method
         def nothing() -> None: ...
 
         async with service:
-            await asyncio.gather(*(mesh.call("idle", "nothing") for _ in range(5)))
-            assert len(mesh.rpc.routed.targets) <= 1  # none where the calls took so long
-            waiting = asyncio.create_task(mesh.call("nobody", "x", timeout_s=20))
+            await asyncio.gather(*(client.call("idle", "nothing") for _ in range(5)))
+            assert len(client.rpc.routed.targets) <= 1  # none where the calls took so long
+            waiting = asyncio.create_task(client.call("nobody", "x", timeout_s=20))
             async with asyncio.timeout(30):
-                while mesh.rpc.routed.targets.get("unicast/rpc/nobody") is None:
+                while client.rpc.routed.targets.get("unicast/rpc/nobody") is None:
                     await asyncio.sleep(0.01)
-                while len(mesh.rpc.routed.targets) > 1:
+                while len(client.rpc.routed.targets) > 1:
                     await asyncio.sleep(0.01)
             # What waits for credit keeps its link.
-            assert mesh.rpc.routed.targets.get("unicast/rpc/nobody") is not None
-            await mesh.call("idle", "nothing")
+            assert client.rpc.routed.targets.get("unicast/rpc/nobody") is not None
+            await client.call("idle", "nothing")
             waiting.cancel()
 
 
@@ -45,8 +45,8 @@ def test_a_refused_link_is_told_to_everybody_who_waits_for_it() -> None:
 
 
 async def _refused(url: str) -> None:
-    async with cogwork.connect(url, rpc=cogwork.RpcOptions(unicast="topic")) as mesh:
-        calls = [asyncio.create_task(mesh.call("x.*", "y", timeout_s=5)) for _ in range(3)]
+    async with cogwork.connect(url, rpc=cogwork.RpcOptions(unicast="topic")) as client:
+        calls = [asyncio.create_task(client.call("x.*", "y", timeout_s=5)) for _ in range(3)]
         for call in calls:
             with pytest.raises(cogwork.LinkRefused, match=r"topic/rpc/x\.\*"):
                 await call

@@ -160,10 +160,10 @@ def _table(found: Sequence[Switched]) -> Table:
 
 async def _append(url: str, found: Sequence[Switched], ca_file: str | None) -> None:
     tls = None if ca_file is None else client_context(Path(ca_file))
-    async with cogwork.connect(url, tls=tls) as mesh:
+    async with cogwork.connect(url, tls=tls) as client:
         for each in found:
             body = msgspec.json.encode(each)
-            await mesh.publish(TELEMETRY, body, subject="bench", content_type="application/json")
+            await client.publish(TELEMETRY, body, subject="bench", content_type="application/json")
 
 
 def _row(each: Switched) -> tuple[str, ...]:

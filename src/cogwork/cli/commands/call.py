@@ -38,5 +38,5 @@ def call(url: str, address: str, body: str, timeout_s: float, wants_json: bool) 
 
     Exits with 7 if no reply arrives in time.
     """
-    reply = reach(url, lambda mesh: mesh.request(address, body, timeout_s=timeout_s))
+    reply = reach(url, lambda client: client.request(address, body, timeout_s=timeout_s))
     click.echo(as_json(reply) if wants_json else as_text(reply))

@@ -25,7 +25,7 @@ from cogwork.container.cluster.recovery import recover as recover_cluster
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from cogwork.client import Mesh
+    from cogwork.client import Client
 
 __all__ = ("cluster",)
 
@@ -107,8 +107,8 @@ def move(url: str, primaries: str, *, no_wait: bool, as_json: bool) -> None:
     """
     wanted = named(primaries)
 
-    async def work(mesh: Mesh) -> dict[str, Any]:
-        manager = Manager(mesh)
+    async def work(client: Client) -> dict[str, Any]:
+        manager = Manager(client)
         await manager.ask("PRIMARIES", "org.cogwork.mesh", body={"replicas": wanted})
         return await _facts(manager) if no_wait else await _watch(manager, wanted)
 
@@ -133,8 +133,8 @@ def forget(url: str, container: str, as_json: bool) -> None:
     held are moved by `cogwork stream move` and `cogwork queue relocate`.
     """
 
-    async def work(mesh: Mesh) -> None:
-        await Manager(mesh).ask("FORGET", "org.cogwork.mesh", body={"container": container})
+    async def work(client: Client) -> None:
+        await Manager(client).ask("FORGET", "org.cogwork.mesh", body={"container": container})
 
     reach(url, work, force=True)
     told = {"forgotten": container}

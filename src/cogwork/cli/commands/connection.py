@@ -18,7 +18,7 @@ from cogwork.cli.unknown_commands import HelpfulGroup
 from cogwork.client import NotFound
 
 if TYPE_CHECKING:
-    from cogwork.client import Mesh
+    from cogwork.client import Client
 
 __all__ = ("connection",)
 
@@ -56,9 +56,9 @@ def list_(url: str, as_json: bool) -> None:
     workers, lists the connections of all workers; the id is WORKER/NUMBER.
     """
 
-    async def work(mesh: Mesh) -> list[dict[str, Any]]:
+    async def work(client: Client) -> list[dict[str, Any]]:
         attributes = () if as_json else ("name", *(each for each in COLUMNS if each != "id"))
-        return (await Manager(mesh).rows(TYPE, attributes))[0]
+        return (await Manager(client).rows(TYPE, attributes))[0]
 
     found = reach_each(url, work)
     rows = [
@@ -81,11 +81,11 @@ def close(url: str, id_: str, reason: str, as_json: bool) -> None:
     """Close one connection, by its id in the list."""
     worker, _, name = id_.rpartition("/")
 
-    async def work(mesh: Mesh) -> bool:
-        if worker not in ("", mesh.container.container_id):
+    async def work(client: Client) -> bool:
+        if worker not in ("", client.container.container_id):
             return False
         try:
-            await Manager(mesh).ask("CLOSE", TYPE, name, body={"reason": reason})
+            await Manager(client).ask("CLOSE", TYPE, name, body={"reason": reason})
         except NotFound:
             return False
         return True
@@ -100,5 +100,5 @@ def close(url: str, id_: str, reason: str, as_json: bool) -> None:
         click.echo(f"connection {id_} closed")
 
 
-async def _who(mesh: Mesh) -> str:
-    return mesh.container.container_id
+async def _who(client: Client) -> str:
+    return client.container.container_id

@@ -83,8 +83,8 @@ async def _leave(url: str) -> dict[str, Any]:
     outcome: dict[str, Any] = {**dict.fromkeys(COUNTS, 0), "data_dirs": []}
     problems = []
     async with met(url) as workers:
-        for mesh in reversed(workers.values()):
-            manager = Manager(mesh)
+        for client in reversed(workers.values()):
+            manager = Manager(client)
             await manager.ask("LEAVE", TYPE, "", {})
             facts = await _watch(manager)
             for key in COUNTS:

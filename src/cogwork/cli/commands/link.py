@@ -23,7 +23,7 @@ from cogwork.config.link_urls import BadLinkUrl, LinkUrl
 from cogwork.config.secrets import BadVariable, with_variables
 
 if TYPE_CHECKING:
-    from cogwork.client import Mesh
+    from cogwork.client import Client
 
 __all__ = ("COLUMNS", "TYPE", "link")
 
@@ -103,9 +103,9 @@ def add(url: str, target: str, cost: int, as_json: bool) -> None:
 def remove(url: str, target: str, as_json: bool) -> None:
     """Close a link that this container dials."""
 
-    async def work(mesh: Mesh) -> LinkRefused | None:
+    async def work(client: Client) -> LinkRefused | None:
         try:
-            await Manager(mesh).ask("DELETE", TYPE, target)
+            await Manager(client).ask("DELETE", TYPE, target)
         except LinkRefused as refusal:
             if refusal.condition != Condition.NOT_FOUND:
                 raise
@@ -136,8 +136,8 @@ def list_(url: str, as_json: bool, workers: bool) -> None:
     each.
     """
 
-    async def work(mesh: Mesh) -> list[dict[str, Any]]:
-        return (await Manager(mesh).rows(TYPE, () if as_json else tuple(COLUMNS)))[0]
+    async def work(client: Client) -> list[dict[str, Any]]:
+        return (await Manager(client).rows(TYPE, () if as_json else tuple(COLUMNS)))[0]
 
     found = reach_each(url, work)
     rows = [row for each in found.values() for row in each]

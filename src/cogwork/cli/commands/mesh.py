@@ -21,7 +21,7 @@ from cogwork.cli.terminal.tables import as_markup, console, in_words, table, wid
 
 if TYPE_CHECKING:
     from cogwork.cli.terminal.graph import Graph, Vertex
-    from cogwork.client import Mesh
+    from cogwork.client import Client
 
 __all__ = ("mesh",)
 
@@ -65,7 +65,7 @@ def mesh(url: str, as_json: bool, wants_dot: bool, wants_svg: bool, workers: boo
     if as_json + wants_dot + wants_svg > 1:
         raise click.UsageError("only one of --json, --dot and --svg")
 
-    async def work(connected: Mesh) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    async def work(connected: Client) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         manager = Manager(connected)
         rows, _ = await manager.rows(link.TYPE)
         return await manager.get("READ", TYPE), rows

@@ -28,7 +28,7 @@ from cogwork.config.shape import describe, keys_at, type_at
 
 if TYPE_CHECKING:
     from cogwork.cli.management.shared_queue import Declared
-    from cogwork.client import Mesh
+    from cogwork.client import Client
 
 __all__ = ("queue",)
 
@@ -74,12 +74,12 @@ def queue() -> None:
 def list_(url: str, as_json: bool) -> None:
     """List the queues, with depth, consumers and counts."""
 
-    async def work(mesh: Mesh) -> list[dict[str, Any]]:
-        attributes, manager = () if as_json else ("vhost", *COLUMNS), Manager(mesh)
+    async def work(client: Client) -> list[dict[str, Any]]:
+        attributes, manager = () if as_json else ("vhost", *COLUMNS), Manager(client)
         await say_what_is_unknown(manager)
         return (await manager.rows("queue", attributes))[0]
 
-    async def at_all(workers: dict[str, Mesh]) -> list[dict[str, Any]]:
+    async def at_all(workers: dict[str, Client]) -> list[dict[str, Any]]:
         found = await asyncio.gather(*map(work, workers.values()))
         return added_up(row for rows in found for row in rows)
 
@@ -117,7 +117,7 @@ def declare(
     if durability is not None:
         options["durability"] = durability
 
-    async def work(workers: dict[str, Mesh]) -> Declared:
+    async def work(workers: dict[str, Client]) -> Declared:
         return await SharedQueue(workers, address).declare(options)
 
     is_new, kept, problem = reach_all(url, work)
@@ -142,7 +142,7 @@ def declare(
 def peek(url: str, address: str, count: int, as_json: bool) -> None:
     """Show the first items of a queue without removing them."""
 
-    async def work(workers: dict[str, Mesh]) -> list[dict[str, Any]]:
+    async def work(workers: dict[str, Client]) -> list[dict[str, Any]]:
         return await SharedQueue(workers, address).peek(count)
 
     for item in reach_all(url, work):
@@ -170,7 +170,7 @@ def _item_as_text(item: dict[str, Any]) -> str:
 def purge(url: str, address: str, as_json: bool) -> None:
     """Delete all items of a queue that no consumer holds."""
 
-    async def work(workers: dict[str, Mesh]) -> int:
+    async def work(workers: dict[str, Client]) -> int:
         return await SharedQueue(workers, address).purge()
 
     count = reach_all(url, work)
@@ -188,7 +188,7 @@ def purge(url: str, address: str, as_json: bool) -> None:
 def delete(url: str, address: str, as_json: bool) -> None:
     """Delete a queue and all its items. Fails if a client is attached to it."""
 
-    async def work(workers: dict[str, Mesh]) -> None:
+    async def work(workers: dict[str, Client]) -> None:
         await SharedQueue(workers, address).delete()
 
     reach_all(url, work)
@@ -247,7 +247,7 @@ def _transfer(
 ) -> dict[str, int]:
     """Has items moved, at one worker after another."""
 
-    async def work(workers: dict[str, Mesh]) -> dict[str, int]:
+    async def work(workers: dict[str, Client]) -> dict[str, int]:
         return await SharedQueue(workers, address).transfer(operation, count, target)
 
     return reach_all(url, work)

@@ -25,7 +25,7 @@ from cogwork.router.patterns import misplaced_wildcard
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from cogwork.client import Item, Mesh, Message, StreamReader
+    from cogwork.client import Client, Item, Message, StreamReader
     from cogwork.plugin.engine.contract import FromOffset, FromTime, Origin
 
 __all__ = ("receive",)
@@ -90,32 +90,32 @@ def receive(
         _demand_stream(address)
     _tell_misplaced_wildcard(address)
 
-    async def work(mesh: Mesh) -> int:
-        consuming = mesh.consume(address, credit=min(count or CREDIT_MAX, CREDIT_MAX))
-        async with attached(mesh, consuming, address, timeout_s) as consumer:
+    async def work(client: Client) -> int:
+        consuming = client.consume(address, credit=min(count or CREDIT_MAX, CREDIT_MAX))
+        async with attached(client, consuming, address, timeout_s) as consumer:
             try:
-                async with explained(mesh, address if is_stream(address) else None):
+                async with explained(client, address if is_stream(address) else None):
                     printed = await while_read(_print(consumer, write, count, timeout_s))
                 await consumer.flush()
             finally:
                 _tell_undecodable(consumer)
             if printed == 0 and is_stream(address):
-                await demand_open(mesh, address)
+                await demand_open(client, address)
         return printed
 
-    async def read(mesh: Mesh) -> int:
+    async def read(client: Client) -> int:
         place = start if start is not None else "next"
-        reading = mesh.stream(address).read(place)
-        async with attached(mesh, reading, address_of(address), timeout_s) as reader:
+        reading = client.stream(address).read(place)
+        async with attached(client, reading, address_of(address), timeout_s) as reader:
             telling = asyncio.create_task(_tell(reader))
             try:
-                async with explained(mesh, address_of(address)):
+                async with explained(client, address_of(address)):
                     printed = await while_read(_print(reader, write, count, timeout_s))
             finally:
                 telling.cancel()
                 _tell_undecodable(reader)
             if printed == 0 and not reader.is_caught_up:
-                await demand_open(mesh, address_of(address))
+                await demand_open(client, address_of(address))
         return printed
 
     printed = reach(url, work if start is None else read)

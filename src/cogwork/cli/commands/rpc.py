@@ -20,7 +20,7 @@ from cogwork.plugins import PluginError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from cogwork.client import Mesh
+    from cogwork.client import Client
 
 __all__ = ("rpc",)
 
@@ -80,17 +80,17 @@ class Asked:
             "arguments": self.arguments,
         }
 
-    async def ask(self, mesh: Mesh) -> None:
+    async def ask(self, client: Client) -> None:
         """Asks, and prints what comes back."""
         if self.way == "cast":
-            await mesh.cast(self.topic, self.method, **self.options())
+            await client.cast(self.topic, self.method, **self.options())
         elif self.way == "fanout":
-            await mesh.fanout(self.topic, self.method, **self.options())
+            await client.fanout(self.topic, self.method, **self.options())
         elif self.way == "stream":
-            async for part in mesh.call_stream(self.topic, self.method, **self.options()):
+            async for part in client.call_stream(self.topic, self.method, **self.options()):
                 self._tell("part", part)
         else:
-            self._tell("result", await mesh.call(self.topic, self.method, **self.options()))
+            self._tell("result", await client.call(self.topic, self.method, **self.options()))
 
     def _tell(self, name: str, value: object) -> None:
         written = jsonable(value)

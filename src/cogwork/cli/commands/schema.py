@@ -27,7 +27,7 @@ from cogwork.schema.registry import SCHEMAS, demand_pattern
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from cogwork.client import Mesh
+    from cogwork.client import Client
     from cogwork.schema import Registered
 
 __all__ = ("schema",)
@@ -97,8 +97,8 @@ def register(
     definition = _read(file).removeprefix(BOM_UTF8)
     chosen = _kind_of(file, kind, message)
 
-    async def work(mesh: Mesh) -> tuple[int, bool]:
-        schemas = mesh.schemas
+    async def work(client: Client) -> tuple[int, bool]:
+        schemas = client.schemas
         before = await schemas.versions(address)
         version = before[-1].version if before else 0
         if before and before[-1].is_like(chosen, definition, message):
@@ -148,8 +148,8 @@ def _kind_of(file: str, kind: str | None, message: str) -> str:
 def unregister(url: str, address: str, as_json: bool) -> None:
     """Remove the schema of an address or a pattern, with all versions."""
 
-    async def work(mesh: Mesh) -> None:
-        await mesh.schemas.unregister(address)
+    async def work(client: Client) -> None:
+        await client.schemas.unregister(address)
 
     _reach(url, work)
     if as_json:
@@ -166,8 +166,8 @@ def unregister(url: str, address: str, as_json: bool) -> None:
 def list_(url: str, as_json: bool) -> None:
     """List the newest version of each schema."""
 
-    async def work(mesh: Mesh) -> list[Registered]:
-        return await mesh.schemas.all()
+    async def work(client: Client) -> list[Registered]:
+        return await client.schemas.all()
 
     rows = [_row(each) for each in _reach(url, work)]
     if as_json:
@@ -187,9 +187,9 @@ def list_(url: str, as_json: bool) -> None:
 def show(url: str, address: str, version: int | None, as_json: bool) -> int:
     """Show the schema of ADDRESS, or of the pattern that matches it."""
 
-    async def work(mesh: Mesh) -> tuple[Registered | None, Sequence[Registered]]:
-        found = await mesh.schemas.find(address, version)
-        return found, await mesh.schemas.versions(found.address) if found is not None else ()
+    async def work(client: Client) -> tuple[Registered | None, Sequence[Registered]]:
+        found = await client.schemas.find(address, version)
+        return found, await client.schemas.versions(found.address) if found is not None else ()
 
     found, versions = _reach(url, work)
     if found is None:
@@ -225,14 +225,14 @@ def check(
     """Check whether each FILE is a valid message for ADDRESS. Sends nothing."""
     bodies = {file: _read(file) for file in files}
 
-    async def work(mesh: Mesh) -> tuple[Registered | None, dict[str, str | None]]:
-        found = await mesh.schemas.find(address)
+    async def work(client: Client) -> tuple[Registered | None, dict[str, str | None]]:
+        found = await client.schemas.find(address)
         is_text = found is not None and found.kind == "json"
         reasons = {}
         for file, body in bodies.items():
             content = body.removeprefix(BOM_UTF8) if is_text else body
             message = Message(content, content_type=content_type)
-            reasons[file] = await mesh.schemas.check(message, address)
+            reasons[file] = await client.schemas.check(message, address)
         return found, reasons
 
     found, reasons = _reach(url, work)
@@ -249,12 +249,12 @@ def check(
     return ExitCode.NOT_ACCEPTED if any(reasons.values()) else ExitCode.OK
 
 
-def _reach(url: str, work: Callable[[Mesh], Awaitable[T]]) -> T:
+def _reach(url: str, work: Callable[[Client], Awaitable[T]]) -> T:
     """Works where the schemas are, and says on stderr why they cannot be read for a while."""
 
-    async def explaining(mesh: Mesh) -> T:
-        async with explained(mesh, SCHEMAS):
-            return await work(mesh)
+    async def explaining(client: Client) -> T:
+        async with explained(client, SCHEMAS):
+            return await work(client)
 
     return reach(url, explaining, force=True)
 

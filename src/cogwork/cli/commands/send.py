@@ -29,7 +29,7 @@ from cogwork.router.addresses import AddressTable
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
 
-    from cogwork.client import Mesh
+    from cogwork.client import Client
 
 __all__ = ("send",)
 
@@ -191,7 +191,7 @@ def send(**options: Any) -> int:
         problem = None
         stalled = None
         try:
-            reach(outgoing.url, lambda mesh: _send(mesh, outgoing, tally))
+            reach(outgoing.url, lambda client: _send(client, outgoing, tally))
         except KeyboardInterrupt:
             problem = "interrupted"
             click.echo(f"cogwork: interrupted; {tally}", err=True)
@@ -255,9 +255,9 @@ class Tally:
         return ", ".join(parts) or "no message has an outcome"
 
 
-async def _send(mesh: Mesh, outgoing: Outgoing, tally: Tally) -> None:
-    publishing = mesh.publisher(outgoing.address)
-    async with attached(mesh, publishing, outgoing.address, outgoing.timeout_s) as publisher:
+async def _send(client: Client, outgoing: Outgoing, tally: Tally) -> None:
+    publishing = client.publisher(outgoing.address)
+    async with attached(client, publishing, outgoing.address, outgoing.timeout_s) as publisher:
         no_credit = _reason(outgoing.address)
         async for batch in outgoing.batches():
             posted = Posted(publisher, no_credit, settled=outgoing.presettled)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from cogwork.client import Mesh
+    from cogwork.client import Client
 
 __all__ = ("status",)
 
@@ -150,8 +150,8 @@ def status(url: str, as_json: bool) -> None:
             return None
         return SHARED_ROWS_MAX if kind in SHARED else ROWS_MAX
 
-    async def work(mesh: Mesh) -> tuple[dict[str, Any], Found]:
-        manager = Manager(mesh)
+    async def work(client: Client) -> tuple[dict[str, Any], Found]:
+        manager = Manager(client)
         found = {kind: await manager.rows(kind, count_max=most(kind)) for kind in kinds}
         return await manager.get("READ", "container"), found
 

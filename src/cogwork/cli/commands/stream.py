@@ -23,7 +23,7 @@ from cogwork.cli.terminal.visible import visible
 from cogwork.cli.unknown_commands import HelpfulGroup
 
 if TYPE_CHECKING:
-    from cogwork.client import Mesh
+    from cogwork.client import Client
 
 __all__ = ("COLUMNS", "show_row", "stream")
 
@@ -159,8 +159,8 @@ def create(
     }
     given = {key: value for key, value in options.items() if value is not None}
 
-    async def work(mesh: Mesh) -> tuple[bool, dict[str, Any]]:
-        reply = await Manager(mesh).ask("CREATE", "stream", address, body=given)
+    async def work(client: Client) -> tuple[bool, dict[str, Any]]:
+        reply = await Manager(client).ask("CREATE", "stream", address, body=given)
         row: Any = reply.body
         return reply.properties["statusCode"] == CREATED, row
 
@@ -220,8 +220,8 @@ def list_(url: str, as_json: bool) -> None:
 def show(url: str, name: str, as_json: bool) -> None:
     """Show a stream and the lag of each of its readers."""
 
-    async def work(mesh: Mesh) -> dict[str, Any]:
-        row: dict[str, Any] = await Manager(mesh).get("READ", "stream", address_of(name))
+    async def work(client: Client) -> dict[str, Any]:
+        row: dict[str, Any] = await Manager(client).get("READ", "stream", address_of(name))
         return row
 
     row = reach(url, work, force=True)
@@ -321,8 +321,8 @@ def trim(url: str, name: str, before: int, as_json: bool) -> None:
     """Delete the records below an offset. Engines may keep some of them a little longer."""
     address = address_of(name)
 
-    async def work(mesh: Mesh) -> dict[str, int]:
-        found: dict[str, int] = await Manager(mesh).get(
+    async def work(client: Client) -> dict[str, int]:
+        found: dict[str, int] = await Manager(client).get(
             "TRIM", "stream", address, {"before": before}
         )
         return found

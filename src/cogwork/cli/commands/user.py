@@ -21,7 +21,7 @@ from cogwork.sasl.verifier import HASHES, make_verifier
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cogwork.client import Mesh
+    from cogwork.client import Client
 
 __all__ = ("TYPE", "user")
 
@@ -78,7 +78,7 @@ def add(
     name: str,
     groups: tuple[str, ...],
     *,
-    mesh: bool | None,
+    client: bool | None,
     new_password_file: str | None,
     no_password: bool,
     as_json: bool,
@@ -91,7 +91,7 @@ def add(
     """
     options = {} if no_password else _password(new_password_file or _default_source())
     options |= {"groups": list(groups)} if groups else {}
-    options |= {"mesh": mesh} if mesh is not None else {}
+    options |= {"mesh": client} if client is not None else {}
     DECLARED.tell(DECLARED.ask(url, "CREATE", name, options), "added", as_json=as_json)
 
 
@@ -107,7 +107,7 @@ def set_(
     name: str,
     groups: tuple[str, ...],
     *,
-    mesh: bool | None,
+    client: bool | None,
     new_password_file: str | None,
     no_password: bool,
     no_groups: bool,
@@ -123,7 +123,7 @@ def set_(
     if new_password_file is not None or (os.environ.get(NEW_PASSWORD) and not no_password):
         options |= _password(new_password_file)
     options |= {"groups": list(groups)} if groups or no_groups else {}
-    options |= {"mesh": mesh} if mesh is not None else {}
+    options |= {"mesh": client} if client is not None else {}
     if not options:
         raise click.UsageError("nothing to change: give a password, --group or --mesh")
     DECLARED.tell(DECLARED.ask(url, "UPDATE", name, options), "changed", as_json=as_json)
@@ -149,8 +149,8 @@ def disconnect(url: str, name: str, reason: str, as_json: bool) -> None:
     disconnect the user there separately.
     """
 
-    async def work(mesh: Mesh) -> int:
-        found = await Manager(mesh).ask("DISCONNECT", "connection", name, body={"reason": reason})
+    async def work(client: Client) -> int:
+        found = await Manager(client).ask("DISCONNECT", "connection", name, body={"reason": reason})
         body = found.body
         assert isinstance(body, dict)
         return int(body["closed"])

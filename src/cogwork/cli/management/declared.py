@@ -19,7 +19,7 @@ from cogwork.cli.terminal.visible import visible
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from cogwork.client import Mesh
+    from cogwork.client import Client
 
 __all__ = ("Declared",)
 
@@ -43,8 +43,8 @@ class Declared:
     ) -> Any:  # noqa: ANN401  # whatever the container answers
         """Have one created, updated or deleted; return what the container answers."""
 
-        async def work(mesh: Mesh) -> Any:  # noqa: ANN401  # the same
-            return (await Manager(mesh).ask(operation, self.type, name, body=options)).body
+        async def work(client: Client) -> Any:  # noqa: ANN401  # the same
+            return (await Manager(client).ask(operation, self.type, name, body=options)).body
 
         return reach(url, work, force=True)
 
@@ -92,8 +92,8 @@ class Declared:
             self._list(url, as_json=as_json)
 
     def _list(self, url: str, *, as_json: bool) -> None:
-        async def work(mesh: Mesh) -> list[dict[str, Any]]:
-            return (await Manager(mesh).rows(self.type))[0]
+        async def work(client: Client) -> list[dict[str, Any]]:
+            return (await Manager(client).rows(self.type))[0]
 
         rows = reach(url, work, force=True)
         if as_json:

@@ -11,7 +11,7 @@ from cogwork.cli.management.manager import Manager
 from cogwork.cli.management.reach import reach
 
 if TYPE_CHECKING:
-    from cogwork.client import Mesh
+    from cogwork.client import Client
 
 __all__ = ("delete", "tell")
 
@@ -26,8 +26,8 @@ def delete(url: str, kind: str, address: str, *, as_json: bool) -> None:
         as_json: Whether to say so in an object.
     """
 
-    async def work(mesh: Mesh) -> None:
-        await Manager(mesh).ask("DELETE", kind, address)
+    async def work(client: Client) -> None:
+        await Manager(client).ask("DELETE", kind, address)
 
     reach(url, work, force=True)
     tell(address, as_json=as_json)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
     from cogwork.amqp.performatives import Open
-    from cogwork.client import Mesh
+    from cogwork.client import Client
 
 __all__ = ("NotMet", "met", "reach_all", "reach_each")
 
@@ -46,7 +46,7 @@ class NotMet(TimeoutError):
 
 
 @asynccontextmanager
-async def met(url: str, *, is_whole: bool = False) -> AsyncIterator[dict[str, Mesh]]:
+async def met(url: str, *, is_whole: bool = False) -> AsyncIterator[dict[str, Client]]:
     """Connects with each worker of a container, or with the container where it is alone.
 
     Args:
@@ -83,17 +83,17 @@ async def met(url: str, *, is_whole: bool = False) -> AsyncIterator[dict[str, Me
                 await asyncio.sleep(LOOK_S)
             attempts -= 1
             async with AsyncExitStack() as attempt:
-                mesh = await attempt.enter_async_context(
+                client = await attempt.enter_async_context(
                     connect(there, retry=retry, force=True, tls=own, token=token)
                 )
-                name = mesh.container.container_id
+                name = client.container.container_id
                 if name in missing:
-                    found[name] = mesh
+                    found[name] = client
                     stack.push_async_exit(attempt.pop_all())
         yield {name: found[name] for name in workers}
 
 
-async def _present(first: Mesh) -> list[str]:
+async def _present(first: Client) -> list[str]:
     """Lists the workers that are there, as one of them knows."""
     container = await Manager(first).get("READ", "container")
     return container.get("workers") or [container["name"]]
@@ -106,7 +106,7 @@ def _all(container: Open) -> list[str]:
     return siblings(name, count) if isinstance(count, int) else [name]
 
 
-def reach_each(url: str, work: Callable[[Mesh], Awaitable[T]]) -> dict[str, T]:
+def reach_each(url: str, work: Callable[[Client], Awaitable[T]]) -> dict[str, T]:
     """Connects with each worker of a container, and does the same at each.
 
     Args:
@@ -130,7 +130,7 @@ def reach_each(url: str, work: Callable[[Mesh], Awaitable[T]]) -> dict[str, T]:
     return asyncio.run(run())
 
 
-def reach_all(url: str, work: Callable[[dict[str, Mesh]], Awaitable[T]]) -> T:
+def reach_all(url: str, work: Callable[[dict[str, Client]], Awaitable[T]]) -> T:
     """Connects with each worker of a container, those too that are just being started again.
 
     Args:

@@ -17,7 +17,7 @@ from cogwork.client import PermissionDenied
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from cogwork.client import Mesh
+    from cogwork.client import Client
 
 __all__ = ("say_what_is_unknown", "show", "show_all")
 
@@ -32,8 +32,8 @@ def show_all(url: str, kind: str, columns: Mapping[str, str], *, as_json: bool) 
         as_json: Whether to print one JSON array instead.
     """
 
-    async def work(mesh: Mesh) -> tuple[list[dict[str, Any]], int]:
-        manager = Manager(mesh)
+    async def work(client: Client) -> tuple[list[dict[str, Any]], int]:
+        manager = Manager(client)
         await say_what_is_unknown(manager)
         return await manager.rows(kind, () if as_json else tuple(columns))
 

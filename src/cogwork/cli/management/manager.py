@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from cogwork.amqp.types import Symbol
-    from cogwork.client import Mesh, Message
+    from cogwork.client import Client, Message
 
 __all__ = ("Manager",)
 
@@ -21,14 +21,14 @@ Row = dict[str, Any]
 class Manager:
     """Sends requests and reads replies; errors of the container are raised as the client does."""
 
-    def __init__(self, mesh: Mesh, worker: str = "") -> None:
+    def __init__(self, client: Client, worker: str = "") -> None:
         """Needs a mesh.
 
         Args:
-            mesh: Connected.
+            client: Connected.
             worker: Who that is, for errors, where it is one of several.
         """
-        self._mesh = mesh
+        self._client = client
         self._worker = worker
 
     async def ask(
@@ -54,7 +54,7 @@ class Manager:
         asked = {"type": kind, "name": name or None, **(properties or {})}
         present = {key: value for key, value in asked.items() if value is not None}
         try:
-            return await manage(self._mesh, operation, present, body)
+            return await manage(self._client, operation, present, body)
         except LinkRefused as error:
             # Who asks for it means nothing to a user; what it is about does.
             raise self.refused(type(error), name, error.condition, error.description) from error

@@ -20,7 +20,7 @@ from cogwork.client import ClientError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from cogwork.client import Mesh
+    from cogwork.client import Client
 
 __all__ = ("Progress", "is_there", "members", "move", "named", "options", "some", "watch")
 
@@ -87,8 +87,8 @@ def move(
     """
     body = dict(zip(("replicas", "learners"), who, strict=True))
 
-    async def work(mesh: Mesh) -> Row:
-        manager = Manager(mesh)
+    async def work(client: Client) -> Row:
+        manager = Manager(client)
         reply = await manager.ask(OPERATIONS[kind], kind, address, body=body)
         row = cast("Row", reply.body)
         if no_wait:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Awaitable, Callable
 
-    from cogwork.client import Mesh
+    from cogwork.client import Client
 
 __all__ = ("reach",)
 
@@ -26,7 +26,7 @@ GIVE_UP_AFTER_S = 5.0
 
 def reach(
     url: str,
-    work: Callable[[Mesh], Awaitable[T]],
+    work: Callable[[Client], Awaitable[T]],
     *,
     force: bool = False,
     tls: ssl.SSLContext | None = None,
@@ -52,7 +52,7 @@ def reach(
     async def run() -> T:
         retry = Retry(give_up_after_s=GIVE_UP_AFTER_S)
         login = connect(endpoints, retry=retry, force=force, tls=own, token=token)
-        async with login as mesh:
-            return await work(mesh)
+        async with login as client:
+            return await work(client)
 
     return asyncio.run(run())

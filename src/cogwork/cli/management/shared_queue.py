@@ -18,7 +18,7 @@ from cogwork.client import LinkRefused, NotFound, PermissionDenied
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from cogwork.client import Mesh
+    from cogwork.client import Client
 
 __all__ = ("COUNTS", "OUTCOMES", "Declared", "SharedQueue")
 
@@ -78,7 +78,7 @@ class _Holder(NamedTuple):
 class SharedQueue:
     """Asks all workers about a queue."""
 
-    def __init__(self, workers: Mapping[str, Mesh], address: str) -> None:
+    def __init__(self, workers: Mapping[str, Client], address: str) -> None:
         """Asks nothing yet.
 
         Args:
@@ -87,7 +87,7 @@ class SharedQueue:
         """
         is_alone = len(workers) == 1
         self._managers = {
-            name: Manager(mesh, "" if is_alone else name) for name, mesh in workers.items()
+            name: Manager(client, "" if is_alone else name) for name, client in workers.items()
         }
         self._address = address
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from contextlib import AbstractAsyncContextManager
 
-    from cogwork.client import Mesh
+    from cogwork.client import Client
 
 __all__ = ("StreamNotOpen", "attached", "demand_open", "explained")
 
@@ -33,22 +33,22 @@ class StreamNotOpen(TimeoutError):
 
 
 @asynccontextmanager
-async def explained(mesh: Mesh, address: str | None) -> AsyncIterator[None]:
+async def explained(client: Client, address: str | None) -> AsyncIterator[None]:
     """Says on stderr, for as long as somebody waits, why a stream is not open; None is none."""
     if address is None:
         yield
         return
-    explaining = asyncio.create_task(_explain(mesh, address))
+    explaining = asyncio.create_task(_explain(client, address))
     try:
         yield
     finally:
         explaining.cancel()
 
 
-async def _explain(mesh: Mesh, address: str) -> None:
+async def _explain(client: Client, address: str) -> None:
     told = None
     await asyncio.sleep(PATIENCE_S)
-    while (problem := await _problem_of(mesh, address)) is not None:
+    while (problem := await _problem_of(client, address)) is not None:
         if problem != told:
             click.echo(f"cogwork: waiting: {visible(problem)}", err=True)
             told = problem
@@ -57,14 +57,14 @@ async def _explain(mesh: Mesh, address: str) -> None:
 
 @asynccontextmanager
 async def attached(
-    mesh: Mesh, link: AbstractAsyncContextManager[T], address: str, timeout_s: float | None
+    client: Client, link: AbstractAsyncContextManager[T], address: str, timeout_s: float | None
 ) -> AsyncIterator[T]:
     """Opens a link for the length of a `with`, and says on stderr why that takes long.
 
     A container that has not heard of its cluster yet does not answer: there may be the stream.
 
     Args:
-        mesh: Where.
+        client: Where.
         link: Opens it.
         address: What it leads to.
         timeout_s: How long opening may take; None for as long as it does.
@@ -74,32 +74,32 @@ async def attached(
     """
     stream = address if is_stream(address) else None
     async with AsyncExitStack() as stack:
-        async with explained(mesh, stream):
+        async with explained(client, stream):
             try:
                 async with asyncio.timeout(timeout_s):
                     opened = await stack.enter_async_context(link)
             except TimeoutError:
-                problem = None if stream is None else await _problem_of(mesh, stream)
+                problem = None if stream is None else await _problem_of(client, stream)
                 late = f"the container has not answered within {timeout_s} s"
                 raise StreamNotOpen(problem or f"{address}: {late}") from None
         yield opened
 
 
-async def demand_open(mesh: Mesh, address: str) -> None:
+async def demand_open(client: Client, address: str) -> None:
     """Tells a stream that has nothing from one that cannot be read.
 
     Raises:
         StreamNotOpen: It cannot.
     """
-    problem = await _problem_of(mesh, address)
+    problem = await _problem_of(client, address)
     if problem is not None:
         raise StreamNotOpen(problem)
 
 
-async def _problem_of(mesh: Mesh, address: str) -> str | None:
+async def _problem_of(client: Client, address: str) -> str | None:
     """Returns what keeps a stream from being read; None where nothing does, or nobody may know."""
     try:
-        row = await Manager(mesh).get("READ", "stream", address.removeprefix("/"))
+        row = await Manager(client).get("READ", "stream", address.removeprefix("/"))
     except LinkRefused as error:  # whoever may receive may not be one who may manage
         return error.description if error.condition == Condition.INTERNAL_ERROR else None
     except CogworkError:

@@ -1,4 +1,4 @@
-"""The calling half of RPC: one a mesh.
+"""The calling half of RPC: one a client.
 
 Theory of operation. A call costs one message there and one back, no task and no timer of its own.
 It is encoded before anything is waited for, so that what cannot be carried is refused at once, or,
@@ -38,7 +38,7 @@ from cogwork.dataplane.message.messages import Message
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from cogwork.client.mesh import Mesh
+    from cogwork.client.client import Client
     from cogwork.client.rpc.options import RpcOptions
     from cogwork.client.rpc.replies import Replies
     from cogwork.client.rpc.targets import Target
@@ -47,7 +47,7 @@ __all__ = ("Caller",)
 
 
 class Caller:
-    """Calls, casts and fanouts of one mesh.
+    """Calls, casts and fanouts of one client.
 
     Attributes:
         options: What they have in common.
@@ -57,26 +57,26 @@ class Caller:
         directory: The servers that can be reached without a hop; None where none are to be.
     """
 
-    def __init__(self, mesh: Mesh, options: RpcOptions) -> None:
+    def __init__(self, client: Client, options: RpcOptions) -> None:
         """Has asked nothing yet.
 
         Args:
-            mesh: Connected.
+            client: Connected.
             options: What calls have in common.
         """
         loop = asyncio.get_running_loop()
         self.options = options
         self.wheel = Wheel(loop)
-        self.routed = Route(mesh, self.wheel)
+        self.routed = Route(client, self.wheel)
         self.directory: Directory | None = None
-        self._mesh = mesh
+        self._client = client
         self.time = self._time = loop.time
         self._codec = codec_named(options.codec)
         self._ids = correlation_ids()
 
     def go_direct(self) -> None:
         """Has calls go to servers without a hop where that is possible."""
-        self.directory = Directory(self._mesh, self)
+        self.directory = Directory(self._client, self)
 
     async def close(self) -> None:
         """Waits for nothing any more."""
@@ -109,7 +109,7 @@ class Caller:
         Raises:
             Unserialisable: An argument cannot be carried.
         """
-        demand_loop_of(self._mesh)
+        demand_loop_of(self._client)
         options = self.options
         if server is None:
             address = options.one_of(topic, exchange)
@@ -197,7 +197,7 @@ class Caller:
             target, replies = await self.open(route, address, request, deadline_s)
         now_s = self._time()
         call = Call(
-            route.mesh.turn.waiter(),
+            route.client.turn.waiter(),
             address=request.address,
             target=target,
             wheel=self.wheel,
@@ -222,7 +222,7 @@ class Caller:
             except Exception as error:
                 raise self._refusal(route, address, request, error) from error
             if len(replies.calls) == 1:
-                route.mesh.core.flush()  # there is nothing to be sent with: it need not wait
+                route.client.core.flush()  # there is nothing to be sent with: it need not wait
             call.watch()  # what need not be done before it is sent is done after that
             if not settled:
                 call.post.on_error = call.on_outcome
@@ -297,8 +297,8 @@ class Caller:
 
     def tell(self, route: Route, address: str, note: Message) -> None:
         """Sends something about a call under way, and goes on."""
-        if route.mesh.is_connected:
-            self._mesh.spawn(self._told(route, address, note))
+        if route.client.is_connected:
+            self._client.spawn(self._told(route, address, note))
 
     async def _told(self, route: Route, address: str, note: Message) -> None:
         try:
@@ -308,7 +308,7 @@ class Caller:
             if target is not None and (is_routed or target.has_credit):
                 target.post(note, settled=True)
             elif is_routed or target is not None:  # a busy server takes notes by the mesh
-                await self._mesh.publish(address, note, settled=True)
+                await self._client.publish(address, note, settled=True)
         except CogworkError:
             return  # there is nobody to be told any more
 

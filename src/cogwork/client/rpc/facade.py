@@ -1,4 +1,4 @@
-"""Calls and services without asyncio: what the synchronous mesh has of RPC."""
+"""Calls and services without asyncio: what the synchronous client has of RPC."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cogwork.client.on_thread import LoopThread, OnThread
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
 
-    from cogwork.client.mesh import Mesh
+    from cogwork.client.client import Client
     from cogwork.client.rpc.part_stream import PartStream
     from cogwork.client.rpc.threaded import ThreadedService as AsyncService
 
@@ -68,7 +68,7 @@ async def _next(parts: PartStream) -> Any:  # noqa: ANN401  # what the method yi
 
 
 class ThreadedService(OnThread["AsyncService"]):
-    """Serves methods in threads; made by the synchronous mesh's `service`, used in `with`."""
+    """Serves methods in threads; made by the synchronous client's `service`, used in `with`."""
 
     @property
     def method(self) -> Callable[..., Any]:
@@ -82,10 +82,10 @@ class ThreadedService(OnThread["AsyncService"]):
 
 
 class SyncRpcCalls:
-    """The half of a synchronous mesh that calls and serves; options as in the asyncio client."""
+    """The half of a synchronous client that calls and serves; options as in the asyncio client."""
 
     _thread: SpawningThread
-    _mesh: Mesh
+    _client: Client
 
     def call(self, topic: str, method: str, /, **options: Any) -> Any:  # noqa: ANN401  # passed on
         """Calls a method of one server of a topic, and returns what it returns.
@@ -104,7 +104,7 @@ class SyncRpcCalls:
             CallFailed: The server has not run it, or cannot say what it returned.
             InDoubt: The connection broke; it may have been run.
         """
-        return self._thread.wait(_called(self._mesh, topic, method, options))
+        return self._thread.wait(_called(self._client, topic, method, options))
 
     def cast(self, topic: str, method: str, /, **options: Any) -> None:
         """Has a method run by one server of a topic, and does not wait for it.
@@ -115,7 +115,7 @@ class SyncRpcCalls:
             **options: The arguments, and the options of the asyncio client's `cast`: `server`,
                 `timeout_s`, `ttl_s`, `idempotency_key`, ...
         """
-        self._thread.wait(self._mesh.cast(topic, method, **options))
+        self._thread.wait(self._client.cast(topic, method, **options))
 
     def fanout(self, topic: str, method: str, /, **options: Any) -> None:
         """Has a method run by every server of a topic that there is, and does not wait for it.
@@ -125,7 +125,7 @@ class SyncRpcCalls:
             method: What is to be run.
             **options: The arguments, and the options of the asyncio client's `fanout`.
         """
-        self._thread.wait(self._mesh.fanout(topic, method, **options))
+        self._thread.wait(self._client.fanout(topic, method, **options))
 
     def call_stream(self, topic: str, method: str, /, **options: Any) -> PartIterator:
         """Calls a method that yields; iterate what is returned, in `with` where it may end early.
@@ -136,7 +136,7 @@ class SyncRpcCalls:
             **options: The arguments, and the options of the asyncio client's `call_stream`.
         """
         return PartIterator(
-            self._thread, self._thread.wait(_parts_of(self._mesh, topic, method, options))
+            self._thread, self._thread.wait(_parts_of(self._client, topic, method, options))
         )
 
     def service(self, topic: str, **options: Any) -> ThreadedService:
@@ -147,17 +147,17 @@ class SyncRpcCalls:
             **options: Those of the asyncio client's `threaded_service`: `server`, ...
         """
         return ThreadedService(
-            self._thread, self._thread.wait(_service_of(self._mesh, topic, options))
+            self._thread, self._thread.wait(_service_of(self._client, topic, options))
         )
 
 
-async def _called(mesh: Mesh, topic: str, method: str, options: dict[str, Any]) -> Any:  # noqa: ANN401  # what it returns
-    return await mesh.call(topic, method, **options)
+async def _called(client: Client, topic: str, method: str, options: dict[str, Any]) -> Any:  # noqa: ANN401  # what it returns
+    return await client.call(topic, method, **options)
 
 
-async def _parts_of(mesh: Mesh, topic: str, method: str, options: dict[str, Any]) -> PartStream:
-    return mesh.call_stream(topic, method, **options)
+async def _parts_of(client: Client, topic: str, method: str, options: dict[str, Any]) -> PartStream:
+    return client.call_stream(topic, method, **options)
 
 
-async def _service_of(mesh: Mesh, topic: str, options: dict[str, Any]) -> AsyncService:
-    return mesh.threaded_service(topic, **options)
+async def _service_of(client: Client, topic: str, options: dict[str, Any]) -> AsyncService:
+    return client.threaded_service(topic, **options)

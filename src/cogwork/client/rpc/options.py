@@ -12,14 +12,14 @@ __all__ = ("RpcOptions",)
 
 @dataclass(frozen=True, slots=True)
 class RpcOptions:
-    """What calls and services of a mesh have in common.
+    """What calls and services of a client have in common.
 
     A message that is sent settled costs one transfer and tells nothing of its fate; one that is
     not has an outcome: nobody took it (released), or somebody did and let it go (modified).
 
     Attributes:
         exchange: The second level of addresses, without a `/`; keeps deployments apart that share
-            a mesh.
+            a client.
         unicast: The prefix of what goes to one server of a topic.
         exclusive: The prefix of what goes to a certain server.
         broadcast: The prefix of what goes to every server of a topic.

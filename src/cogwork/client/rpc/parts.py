@@ -53,7 +53,7 @@ class Parts:
         """Asks nothing yet: taking the first part does.
 
         Args:
-            caller: Of the mesh.
+            caller: Of the client.
             request: What to ask.
             window: Parts that may be on their way or waiting; at least 1.
             result: The type of a part; None for what comes.
@@ -102,7 +102,7 @@ class Parts:
                     raise self._failure
                 if self._is_over:
                     raise StopAsyncIteration
-                self._waiter = self._route.mesh.create_future()
+                self._waiter = self._route.client.create_future()
                 await self._waiter
         except BaseException:
             self.close()

@@ -9,7 +9,7 @@ from cogwork.amqp.terminus import Source
 from cogwork.client.reply_source import ReplySource
 
 if TYPE_CHECKING:
-    from cogwork.client.mesh import Mesh
+    from cogwork.client.client import Client
     from cogwork.dataplane.message.messages import Message
 
 __all__ = ("Pending", "Replies")
@@ -36,13 +36,13 @@ class Replies(ReplySource):
         calls: Those that wait, by their id.
     """
 
-    def __init__(self, mesh: Mesh) -> None:
+    def __init__(self, client: Client) -> None:
         """Is not attached yet.
 
         Args:
-            mesh: Keeps it attached.
+            client: Keeps it attached.
         """
-        super().__init__(mesh, Source(dynamic=True), CREDIT)
+        super().__init__(client, Source(dynamic=True), CREDIT)
         self._inbox.listener = self._on_arrivals
         self.calls: dict[object, Pending] = {}
 

@@ -9,7 +9,7 @@ from cogwork.amqp.errors import CogworkError
 from cogwork.dataplane.client.posting_errors import BacklogFull
 
 if TYPE_CHECKING:
-    from cogwork.client.mesh import Mesh
+    from cogwork.client.client import Client
     from cogwork.client.publisher import Publisher
     from cogwork.dataplane.message.messages import Message
 
@@ -39,26 +39,26 @@ class RoutedReplySender:
     A reply to a caller that is gone goes nowhere: the relay drops it, and nothing is left behind.
     """
 
-    def __init__(self, mesh: Mesh, settled: bool) -> None:
+    def __init__(self, client: Client, settled: bool) -> None:
         """Has no link yet.
 
         Args:
-            mesh: The connection.
+            client: The connection.
             settled: Whether replies are sent settled.
         """
-        self._mesh = mesh
+        self._client = client
         self._settled = settled
         self._relay: Publisher | None = None
 
     async def open(self) -> None:
         """Opens the relay."""
-        if self._mesh.has_relay:
-            self._relay = self._mesh.publisher()
+        if self._client.has_relay:
+            self._relay = self._client.publisher()
             await self._relay.open()
 
     async def close(self) -> None:
         """Lets what was sent leave, and detaches."""
-        if self._relay is not None and self._relay.failure is None and self._mesh.is_connected:
+        if self._relay is not None and self._relay.failure is None and self._client.is_connected:
             await self._relay.shut()
 
     def size_bytes_max(self, _address: str) -> int:
@@ -68,7 +68,7 @@ class RoutedReplySender:
     def send(self, reply: Message) -> None:
         """Sends a reply to where it says, and goes on."""
         if self._relay is None:
-            self._mesh.spawn(self._publish(reply))
+            self._client.spawn(self._publish(reply))
             return
         try:
             post = self._relay.post(reply, settled=self._settled)
@@ -80,7 +80,7 @@ class RoutedReplySender:
 
     async def _publish(self, reply: Message) -> None:
         try:
-            await self._mesh.publish(str(reply.to), reply, settled=self._settled)
+            await self._client.publish(str(reply.to), reply, settled=self._settled)
         except CogworkError as error:
             _note(error)
 

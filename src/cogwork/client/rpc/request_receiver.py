@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cogwork.amqp.types import Symbol
-    from cogwork.client.mesh import Mesh
+    from cogwork.client.client import Client
     from cogwork.client.rpc.reply_sender import ReplySender
     from cogwork.client.rpc.window import Window
     from cogwork.dataplane.link import Link
@@ -34,7 +34,7 @@ class RequestReceiver(Receiver[Message]):
 
     def __init__(
         self,
-        mesh: Mesh,
+        client: Client,
         address: str,
         mode: Symbol,
         *,
@@ -47,7 +47,7 @@ class RequestReceiver(Receiver[Message]):
         """Is not attached yet.
 
         Args:
-            mesh: Keeps it attached.
+            client: Keeps it attached.
             address: Where requests come.
             mode: Whether they go to one server (move) or to each (copy).
             is_shared: Whether another server could begin what comes here as well.
@@ -56,11 +56,11 @@ class RequestReceiver(Receiver[Message]):
             sender: Where replies go.
             take: Called when requests are there.
         """
-        self.inbox = RequestInbox(mesh.flusher, mesh.create_future, 1)
+        self.inbox = RequestInbox(client.flusher, client.create_future, 1)
         window.add(self.inbox, is_shared=is_shared)
         self._window = window
         self._is_exclusive = is_exclusive
-        super().__init__(mesh, Source(address=address, distribution_mode=mode), self.inbox)
+        super().__init__(client, Source(address=address, distribution_mode=mode), self.inbox)
         self.outlives_gaps = True  # whoever asks all servers does not wait for any of them
         self.inbox.listener = partial(take, self.inbox, sender)
 

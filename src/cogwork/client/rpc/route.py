@@ -10,7 +10,7 @@ from cogwork.client.rpc.targets import Targets, shared
 if TYPE_CHECKING:
     import asyncio
 
-    from cogwork.client.mesh import Mesh
+    from cogwork.client.client import Client
     from cogwork.client.rpc.call import Call
     from cogwork.client.rpc.direct.spinner import Spinner
     from cogwork.client.rpc.targets import Target
@@ -23,7 +23,7 @@ class Route:
     """One connection, as calls see it.
 
     Attributes:
-        mesh: The connection.
+        client: The connection.
         wheel: The deadlines of all its calls.
         targets: Where calls leave.
         replies: Where replies come; None until the first call.
@@ -32,16 +32,16 @@ class Route:
 
     spinner: Spinner | None = None
 
-    def __init__(self, mesh: Mesh, wheel: Wheel) -> None:
+    def __init__(self, client: Client, wheel: Wheel) -> None:
         """Has no links yet.
 
         Args:
-            mesh: The connection.
+            client: The connection.
             wheel: For deadlines.
         """
-        self.mesh = mesh
+        self.client = client
         self.wheel = wheel
-        self.targets = Targets(mesh, wheel)
+        self.targets = Targets(client, wheel)
         self.replies: Replies | None = None
         self._opening: asyncio.Task[Replies] | None = None
 
@@ -63,13 +63,13 @@ class Route:
         replies = self.replies
         if replies is None or replies.failure is not None:
             if self._opening is None or self._opening.done():
-                self._opening = self.mesh.spawn(self._opened())
+                self._opening = self.client.spawn(self._opened())
             replies = await shared(self._opening)
         await replies.addressed()
         return replies
 
     async def _opened(self) -> Replies:
-        replies = Replies(self.mesh)
+        replies = Replies(self.client)
         await replies.open()
         self.replies = replies
         return replies

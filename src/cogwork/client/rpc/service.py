@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
     from cogwork.amqp.message import MessageId
     from cogwork.amqp.types import Symbol
-    from cogwork.client.mesh import Mesh
+    from cogwork.client.client import Client
     from cogwork.client.rpc.direct.options import Direct
     from cogwork.client.rpc.options import RpcOptions
     from cogwork.client.rpc.reply_sender import ReplySender
@@ -87,13 +87,13 @@ log = logging.getLogger("cogwork.client.rpc")
 
 
 class Service:
-    """Serves the methods of a topic; made by `Mesh.service`.
+    """Serves the methods of a topic; made by `Client.service`.
 
     Attributes:
         topic: What callers name.
         server: What callers name who mean this one.
         address: Where requests for this server come.
-        options: What it has in common with others of the mesh.
+        options: What it has in common with others of the client.
         wheel: The deadlines of its work.
         time: The clock of these deadlines.
         request_queue: What it is at work on.
@@ -107,7 +107,7 @@ class Service:
 
     def __init__(
         self,
-        mesh: Mesh,
+        client: Client,
         options: RpcOptions,
         topic: str,
         server: str,
@@ -120,7 +120,7 @@ class Service:
         """Does not serve yet.
 
         Args:
-            mesh: Keeps it attached.
+            client: Keeps it attached.
             options: Prefixes, codecs, what is settled.
             topic: What callers name.
             server: What callers name who mean this one.
@@ -146,16 +146,16 @@ class Service:
             concurrency,
             begin=self._begin,
             ended=self._give_room,
-            flush=mesh.core.flush,
+            flush=client.core.flush,
             loop=loop,
         )
         self.window = Window(lambda: self.request_queue.load)
         self._loop = loop
-        self._mesh = mesh
+        self._client = client
         self._concurrency = concurrency
         self._grace_s = grace_s
         self._methods: dict[str | None, Method] = {}
-        self._sender = RoutedReplySender(mesh, options.reply_settled)
+        self._sender = RoutedReplySender(client, options.reply_settled)
         self._receivers = [
             self._receiver(options.one_of(topic, exchange), MOVE, is_shared=True),
             self._receiver(self.address, MOVE),
@@ -167,11 +167,11 @@ class Service:
         self._has_waiting = False
         self._is_stopping = False
         self._is_taking = False
-        self._door = None if direct is None else Door(self, mesh, direct, exchange)
+        self._door = None if direct is None else Door(self, client, direct, exchange)
 
     def _receiver(self, address: str, mode: Symbol, *, is_shared: bool = False) -> RequestReceiver:
         return RequestReceiver(
-            self._mesh,
+            self._client,
             address,
             mode,
             is_shared=is_shared,
@@ -273,12 +273,12 @@ class Service:
 
     def pass_on(self, request: Message) -> None:
         """Sends a request that nobody waits for to another server of the topic."""
-        if self._mesh.is_connected:
-            self._mesh.spawn(self._pass_on(request))
+        if self._client.is_connected:
+            self._client.spawn(self._pass_on(request))
 
     async def _pass_on(self, request: Message) -> None:
         try:
-            await self._mesh.publish(self._topic_address, request, timeout_s=DRAIN_S)
+            await self._client.publish(self._topic_address, request, timeout_s=DRAIN_S)
         except CogworkError as error:
             log.warning("%s: lost a cast that had not started: %s", self.address, error)
 
@@ -293,7 +293,7 @@ class Service:
         """Serves until it is cancelled, or one of its addresses is taken away.
 
         Raises:
-            CogworkError: The container ended a link, or the mesh was closed.
+            CogworkError: The container ended a link, or the client was closed.
         """
         while True:
             for receiver in self._receivers:

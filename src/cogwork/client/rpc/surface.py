@@ -1,4 +1,4 @@
-"""What a mesh has of RPC: the methods by which applications call and serve."""
+"""What a client has of RPC: the methods by which applications call and serve."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from cogwork.client.rpc.wire import CREDIT, STREAM_S
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping
 
-    from cogwork.client.mesh import Mesh
+    from cogwork.client.client import Client
     from cogwork.client.options import Options
 
 __all__ = ("RpcCalls",)
 
 
 class RpcCalls:
-    """The half of a mesh that calls and serves methods.
+    """The half of a client that calls and serves methods.
 
     Arguments are given as keywords; where one has the name of an option, with its `_s` or without,
     in `arguments`.
@@ -37,7 +37,7 @@ class RpcCalls:
     def rpc(self) -> Caller:
         """The calling half of RPC."""
         if self._caller is None:
-            self._caller = Caller(cast("Mesh", self), self._options.rpc)
+            self._caller = Caller(cast("Client", self), self._options.rpc)
         return self._caller
 
     def _begin_calls(self) -> None:
@@ -72,7 +72,7 @@ class RpcCalls:
             method: What is to be run.
             server: The one server that is meant; None for any.
             timeout_s: How long it may take, in seconds; the work ends with it. None for the
-                mesh's usual time.
+                client's usual time.
             result: The type to convert the result to; None for what comes.
             heartbeat_s: The longest silence of the server, in seconds; None for any.
             idempotency_key: The same for repeated calls: a server repeats its reply.
@@ -130,7 +130,7 @@ class RpcCalls:
             topic: What is asked.
             method: What is to be run.
             server: The one server that is meant; None for any.
-            timeout_s: How long to try to send it, in seconds; None for the mesh's usual time.
+            timeout_s: How long to try to send it, in seconds; None for the client's usual time.
             ttl_s: After which time it is not to be run any more, in seconds; None for ever.
             idempotency_key: The same for repeated casts: a server runs it once.
             exchange: The second level of the address; None for the usual one.
@@ -176,7 +176,7 @@ class RpcCalls:
         Args:
             topic: What is asked.
             method: What is to be run.
-            timeout_s: How long to try to send it, in seconds; None for the mesh's usual time.
+            timeout_s: How long to try to send it, in seconds; None for the client's usual time.
             ttl_s: After which time it is not to be run any more, in seconds; None for ever.
             exchange: The second level of the address; None for the usual one.
             codec: What the arguments are written in; None for the usual one.
@@ -269,11 +269,11 @@ class RpcCalls:
             concurrency: Calls that are worked on at once; more of them wait.
             exchange: The second level of its addresses; None for the usual one.
             grace_s: How long work may go on when the service is stopped, in seconds.
-            direct: Where to listen for calls that come without a hop; None as the mesh does.
+            direct: Where to listen for calls that come without a hop; None as the client does.
         """
         own = self._options.name if server is None else server
         return Service(
-            cast("Mesh", self),
+            cast("Client", self),
             self._options.rpc,
             topic,
             own,
@@ -306,11 +306,11 @@ class RpcCalls:
             concurrency: Threads, and so calls that are worked on at once.
             exchange: The second level of its addresses; None for the usual one.
             grace_s: How long work may go on when the service is stopped, in seconds.
-            direct: Where to listen for calls that come without a hop; None as the mesh does.
+            direct: Where to listen for calls that come without a hop; None as the client does.
         """
         own = self._options.name if server is None else server
         return ThreadedService(
-            cast("Mesh", self),
+            cast("Client", self),
             self._options.rpc,
             topic,
             own,

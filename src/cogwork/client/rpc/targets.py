@@ -13,7 +13,7 @@ from cogwork.client.errors import Disconnected
 from cogwork.client.publisher import Publisher
 
 if TYPE_CHECKING:
-    from cogwork.client.mesh import Mesh
+    from cogwork.client.client import Client
     from cogwork.client.rpc.wheel import Wheel
 
 __all__ = ("Target", "Targets", "shared")
@@ -25,16 +25,16 @@ IDLE_S = 60.0
 
 
 async def shared(task: asyncio.Task[T]) -> T:
-    """Waits for what others wait for, too; it ends with the mesh, which is no cancellation.
+    """Waits for what others wait for, too; it ends with the client, which is no cancellation.
 
     Raises:
-        Disconnected: The mesh was closed.
+        Disconnected: The client was closed.
     """
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
         if task.cancelled():
-            raise Disconnected("the mesh was closed") from None
+            raise Disconnected("the client was closed") from None
         raise
 
 
@@ -63,14 +63,14 @@ class Target(Publisher):
 class Targets:
     """The sending links of one connection, by address."""
 
-    def __init__(self, mesh: Mesh, wheel: Wheel) -> None:
+    def __init__(self, client: Client, wheel: Wheel) -> None:
         """Has no link yet.
 
         Args:
-            mesh: Keeps them attached.
+            client: Keeps them attached.
             wheel: Tells when to look for idle ones.
         """
-        self._mesh = mesh
+        self._client = client
         self._wheel = wheel
         self._open: dict[str, Target] = {}
         self._opening: dict[str, asyncio.Task[Target]] = {}
@@ -98,7 +98,7 @@ class Targets:
             return found
         task = self._opening.get(address)
         if task is None:
-            task = self._mesh.spawn(self._opened(address))
+            task = self._client.spawn(self._opened(address))
             self._opening[address] = task
             task.add_done_callback(lambda done: self._on_opened(address, done))
         return await shared(task)
@@ -109,7 +109,7 @@ class Targets:
             task.exception()  # whoever waits for it has it, too
 
     async def _opened(self, address: str) -> Target:
-        target = Target(self._mesh, address)
+        target = Target(self._client, address)
         await target.open()
         self._open[address] = target
         if not self._is_watched:
@@ -129,7 +129,7 @@ class Targets:
                 target.is_used = False
             else:
                 del self._open[address]
-                self._mesh.spawn(target.shut())
+                self._client.spawn(target.shut())
         self._is_watched = bool(self._open)
         if self._is_watched:
             self._watch()

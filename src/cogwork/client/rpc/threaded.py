@@ -24,7 +24,7 @@ _END = object()
 
 
 class ThreadedService(Service):
-    """Serves the methods of a topic in threads; made by `Mesh.threaded_service`.
+    """Serves the methods of a topic in threads; made by `Client.threaded_service`.
 
     As many threads as its concurrency run plain functions; coroutine functions run on the event
     loop. A thread cannot be stopped: a method that takes long looks at `current_call()`.

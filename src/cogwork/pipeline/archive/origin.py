@@ -19,7 +19,7 @@ from cogwork.schema import SCHEMAS
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from cogwork.client import Mesh
+    from cogwork.client import Client
     from cogwork.pipeline.archive.table import ArchiveTable
 
 __all__ = ("Origin", "Schemas")
@@ -134,9 +134,9 @@ class Origin(Closing):
     def trim(self, stream: str, before: int) -> int:
         """Gives up the records of a stream below an offset; returns the first one that is left."""
 
-        async def work(mesh: Mesh) -> int:
+        async def work(client: Client) -> int:
             asked = {"type": "stream", "name": PREFIX + stream, "before": before}
-            reply = await manage(mesh, "TRIM", asked)
+            reply = await manage(client, "TRIM", asked)
             if not isinstance(reply.body, dict):
                 raise ArchiveError(f"stream/{stream} does not say where it begins")
             return int(str(reply.body["first"]))
@@ -148,8 +148,8 @@ class Origin(Closing):
         if not self._client.streams(SCHEMAS.removeprefix(PREFIX)):
             return None  # nobody uses schemas, and asking would make the stream of them
 
-        async def work(mesh: Mesh) -> Schemas | None:
-            registry = await mesh.schemas.registry()
+        async def work(client: Client) -> Schemas | None:
+            registry = await client.schemas.registry()
             found = registry.find(PREFIX + stream)
             if found is None:
                 return None
@@ -158,10 +158,10 @@ class Origin(Closing):
 
         return self._reach(work)
 
-    def _reach(self, work: Callable[[Mesh], Awaitable[T]]) -> T:
+    def _reach(self, work: Callable[[Client], Awaitable[T]]) -> T:
         async def run() -> T:
             retry = Retry(give_up_after_s=self.timeout_s)
-            async with connect(self.url, retry=retry, tls=self._tls) as mesh:
-                return await work(mesh)
+            async with connect(self.url, retry=retry, tls=self._tls) as client:
+                return await work(client)
 
         return asyncio.run(run())

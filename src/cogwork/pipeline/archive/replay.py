@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from cogwork.client import Mesh
+    from cogwork.client import Client
     from cogwork.client.outcome import Outcome
     from cogwork.client.publisher import Publisher
     from cogwork.dataplane.client.dispatches import Batch
@@ -182,7 +182,7 @@ def sent_before(client: ArrowClient, plan: Plan) -> int:
 
 
 async def replay(
-    mesh: Mesh,
+    client: Client,
     table: ArchiveTable,
     plan: Plan,
     *,
@@ -194,7 +194,7 @@ async def replay(
     """Sends a range.
 
     Args:
-        mesh: Connected.
+        client: Connected.
         table: Where the records are.
         plan: Which ones, and where to.
         speed: How many seconds of then go into one of now; None is as fast as it goes.
@@ -209,7 +209,7 @@ async def replay(
     """
     began = time.monotonic()
     stopping = stopping or asyncio.Event()
-    out = mesh.publisher(plan.into)
+    out = client.publisher(plan.into)
     sender = _Sender(out, lambda done: on_progress(skip + done) if on_progress else None, stopping)
     with suppress(_Abandoned):
         async with out:

@@ -10,7 +10,7 @@ from cogwork.plugin.engine.contract import FromOffset
 
 if TYPE_CHECKING:
     from cogwork.amqp.types import Symbol
-    from cogwork.client.mesh import Mesh
+    from cogwork.client.client import Client
     from cogwork.plugin.engine.contract import FromTime, Origin
 
 __all__ = ("RangeReader",)
@@ -22,18 +22,18 @@ CREDIT = 4
 class RangeReader(StreamReader):
     """Receives the batches of a range; after a loss it goes on with the next one."""
 
-    def __init__(self, mesh: Mesh, stream: str, wanted: Range) -> None:
+    def __init__(self, client: Client, stream: str, wanted: Range) -> None:
         """Is not attached yet.
 
         Args:
-            mesh: Connected to a reader.
+            client: Connected to a reader.
             stream: The stream's name.
             wanted: The range.
         """
         self._wanted = wanted
         start = FromOffset(wanted.start)
         address = ADDRESS_PREFIX + stream
-        super().__init__(mesh, address, start, credit=CREDIT, selector=None, skips=False)
+        super().__init__(client, address, start, credit=CREDIT, selector=None, skips=False)
 
     def desired_capabilities(self) -> tuple[Symbol, ...]:
         """Desires none."""

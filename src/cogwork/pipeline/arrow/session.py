@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from cogwork.client.certificates import is_untrusted
+from cogwork.client.client import Client
 from cogwork.client.errors import (
     AuthenticationError,
     ClientError,
@@ -18,7 +19,6 @@ from cogwork.client.errors import (
     NotFound,
 )
 from cogwork.client.errors import StreamTruncated as LinkTruncated
-from cogwork.client.mesh import Mesh
 from cogwork.client.options import Retry
 from cogwork.pipeline.arrow.batches import batch_of, columns_from
 from cogwork.pipeline.arrow.envelope import BEYOND_END, Range, decode_batch
@@ -76,28 +76,28 @@ class Session:
         self._endpoints = endpoints
         self._options = options
         self._timeout_s = timeout_s
-        self._mesh: Mesh | None = None
+        self._client: Client | None = None
         self._connecting = asyncio.Lock()
         self._last_refusal: ConnectError | None = None
         self._distrusted_until_s: dict[str, float] = {}
 
     async def close(self) -> None:
         """Closes the connection."""
-        mesh, self._mesh = self._mesh, None
-        if mesh is not None:
-            await mesh.close()
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
 
-    async def _connected(self) -> Mesh:
+    async def _connected(self) -> Client:
         async with self._connecting:
-            if self._mesh is None:
-                self._mesh = await self._connect()
-            return self._mesh
+            if self._client is None:
+                self._client = await self._connect()
+            return self._client
 
-    async def _connect(self) -> Mesh:
+    async def _connect(self) -> Client:
         until_s = _now_s() + self._timeout_s
         while True:
             try:
-                mesh = await Mesh(self._endpoints, self._options).__aenter__()
+                client = await Client(self._endpoints, self._options).__aenter__()
             except AuthenticationError:
                 raise
             except ConnectError as error:
@@ -106,7 +106,7 @@ class Session:
                     raise
             else:
                 self._last_refusal = None
-                return mesh
+                return client
             await asyncio.sleep(AGAIN_S)
 
     @asynccontextmanager
@@ -134,10 +134,10 @@ class Session:
         """Lists the streams."""
         names: list[str] = []
         async with self._told("*"), asyncio.timeout(self._timeout_s):
-            mesh = await self._connected()
+            client = await self._connected()
             while True:
                 about = {"type": "stream", "index": len(names)}
-                reply = await mesh.manage("QUERY", about, {"attributeNames": ["name"]})
+                reply = await client.manage("QUERY", about, {"attributeNames": ["name"]})
                 page: Any = reply.body
                 names += [str(row[0]).removeprefix(PREFIX) for row in page["results"]]
                 if not page["results"] or len(names) >= int(str(reply.properties["total"])):
@@ -173,8 +173,8 @@ class Session:
         while True:
             try:
                 async with asyncio.timeout(min(CALL_S, max(until_s - _now_s(), AGAIN_S))):
-                    mesh = await self._connected()
-                    return cast("dict[str, int]", (await mesh.manage("BOUNDS", about)).body)
+                    client = await self._connected()
+                    return cast("dict[str, int]", (await client.manage("BOUNDS", about)).body)
             except LinkRefused as error:
                 if not _is_passing(error) or _now_s() > until_s:
                     return None
@@ -187,8 +187,8 @@ class Session:
 
     async def _place(self, stream: str, start: Origin | FromTime) -> int:
         """Finds where a receiver would start: it may be redirected to who has the stream."""
-        mesh = await self._connected()
-        async with mesh.stream(PREFIX + stream).read(start, credit=1) as reader:
+        client = await self._connected()
+        async with client.stream(PREFIX + stream).read(start, credit=1) as reader:
             taking = asyncio.ensure_future(reader.take(1))
             told = asyncio.ensure_future(reader.caught_up())
             try:
@@ -252,10 +252,10 @@ class Session:
         return _now_s() < self._distrusted_until_s.get(stream, 0.0)
 
     async def _batches(self, stream: str, wanted: Range) -> AsyncGenerator[pa.RecordBatch, None]:
-        mesh = await self._connected()
-        endpoint = None if self._is_distrusted(stream) else _reader_of(mesh)
+        client = await self._connected()
+        endpoint = None if self._is_distrusted(stream) else _reader_of(client)
         if endpoint is None:
-            return self._by_records(mesh, stream, wanted)
+            return self._by_records(client, stream, wanted)
         return self._by_batches(endpoint, stream, wanted)
 
     async def _by_batches(
@@ -267,8 +267,8 @@ class Session:
         )
         schema, start = schema_of(wanted.columns), wanted.start
         async with (
-            Mesh([endpoint], options) as mesh,
-            RangeReader(mesh, stream, wanted) as reader,
+            Client([endpoint], options) as client,
+            RangeReader(client, stream, wanted) as reader,
         ):
             while start < wanted.end:
                 async with asyncio.timeout(min(SILENCE_S, self._timeout_s)):
@@ -280,12 +280,12 @@ class Session:
                 yield batch
 
     async def _by_records(
-        self, mesh: Mesh, stream: str, wanted: Range
+        self, client: Client, stream: str, wanted: Range
     ) -> AsyncGenerator[pa.RecordBatch, None]:
         """Reads record by record, and makes batches of them here."""
         names = wanted.columns
         columns = columns_from(names, wanted.start, wanted.end)
-        async with mesh.stream(PREFIX + stream).read(FromOffset(wanted.start)) as reader:
+        async with client.stream(PREFIX + stream).read(FromOffset(wanted.start)) as reader:
             while True:
                 async with asyncio.timeout(self._timeout_s):
                     taken = await reader.take()
@@ -315,11 +315,11 @@ def _is_passing(error: LinkRefused) -> bool:
     return "no replica" in error.description or "opened" in error.description
 
 
-def _reader_of(mesh: Mesh) -> Endpoint | None:
+def _reader_of(client: Client) -> Endpoint | None:
     """Finds where the readers are of the container that a mesh is connected to."""
-    endpoint = mesh.endpoint
+    endpoint = client.endpoint
     if endpoint is None:
         return None
-    ports: Any = (mesh.container.properties or {}).get(OFFERED)
+    ports: Any = (client.container.properties or {}).get(OFFERED)
     port = ports.get(endpoint.scheme) if isinstance(ports, dict) else None
     return replace(endpoint, port=int(port)) if isinstance(port, int) else None

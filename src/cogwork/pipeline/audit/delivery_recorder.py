@@ -1,8 +1,8 @@
 """A subscriber that writes down in which order it saw a stream.
 
-    async with mesh.publisher("stream/$audit") as out:
+    async with client.publisher("stream/$audit") as out:
         recorder = DeliveryRecorder(out, "flights", "billing")
-        async with mesh.stream("stream/flights").read("first") as records:
+        async with client.stream("stream/flights").read("first") as records:
             async for record in records:
                 ...
                 await recorder.saw(record.offset, record.body)
@@ -33,7 +33,7 @@ RUN_MAX = 1000
 
 
 class Publisher(Protocol):
-    """What a recorder writes with: `mesh.publisher(address)` makes one."""
+    """What a recorder writes with: `client.publisher(address)` makes one."""
 
     async def send(self, body: bytes, **fields: Any) -> object:
         """Sends a message, and waits until it is accepted."""

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from cogwork.client.certificates import NONE, Certificates
+from cogwork.client.client import Client
 from cogwork.client.errors import CogworkError
-from cogwork.client.mesh import Mesh
 from cogwork.client.options import Options
 from cogwork.client.url import endpoints_of
 from cogwork.pipeline.arrow.loop_thread import loop_thread
@@ -149,7 +149,7 @@ class PositionListener(StreamingQueryListener):
         self.runs = QueryRuns()
         self._endpoints = endpoints_of(url)
         self._tls = certificates.context()
-        self._mesh: Mesh | None = None
+        self._client: Client | None = None
         self._last: dict[str, tuple[str, int, list[Position]]] = {}
         self._connecting = asyncio.Lock()
         self._busy: set[str] = set()
@@ -220,19 +220,19 @@ class PositionListener(StreamingQueryListener):
     ) -> None:
         try:
             async with asyncio.timeout(TIMEOUT_S):
-                mesh = await self._connected()
-                await mesh.manage(operation, about, body)
+                client = await self._connected()
+                await client.manage(operation, about, body)
         except (CogworkError, TimeoutError, OSError) as error:
             log.info("cannot report a position: %s", error)
 
-    async def _connected(self) -> Mesh:
+    async def _connected(self) -> Client:
         async with self._connecting:  # for several queries at once
-            if self._mesh is None:
-                mesh = Mesh(self._endpoints, Options(tls=self._tls))
-                self._mesh = await mesh.__aenter__()
-            return self._mesh
+            if self._client is None:
+                client = Client(self._endpoints, Options(tls=self._tls))
+                self._client = await client.__aenter__()
+            return self._client
 
     async def _close(self) -> None:
-        mesh, self._mesh = self._mesh, None
-        if mesh is not None:
-            await mesh.close()
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()

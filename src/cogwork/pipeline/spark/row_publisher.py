@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 
 from cogwork.amqp.errors import CogworkError
 from cogwork.client.certificates import is_untrusted
+from cogwork.client.client import Client
 from cogwork.client.errors import AuthenticationError, ConnectError
-from cogwork.client.mesh import Mesh
 from cogwork.client.options import Options
 from cogwork.client.outcome import OutcomeState
 from cogwork.client.patience import outcomes_of, stuck
@@ -68,7 +68,7 @@ class RowPublisher:
         self.rows = 0
         self._options = options
         self._producer = producer
-        self._mesh: Mesh | None = None
+        self._client: Client | None = None
         self._publishers: dict[str, Publisher] = {}
         self._turn = asyncio.Lock()
         self._failure: BaseException | None = None
@@ -188,27 +188,27 @@ class RowPublisher:
             return found
         if len(self._publishers) >= STREAMS_MAX:
             raise SinkError(f"rows of one task go to more than {STREAMS_MAX} streams")
-        mesh = await self._connected()
+        client = await self._connected()
         made: Publisher
         if is_stream(address):
-            made = mesh.stream(address.removeprefix("/")).publisher(
+            made = client.stream(address.removeprefix("/")).publisher(
                 producer=self._producer, patience_s=float(self._options.timeout_s)
             )
-        elif address == RELAY and not mesh.has_relay:
+        elif address == RELAY and not client.has_relay:
             raise SinkError("the container passes nothing on: use the option address")
         else:
-            made = mesh.publisher(address or None, on_doubt="resend")
+            made = client.publisher(address or None, on_doubt="resend")
         await made.open()
         self._publishers[address] = made
         return made
 
-    async def _connected(self) -> Mesh:
+    async def _connected(self) -> Client:
         until_s = asyncio.get_running_loop().time() + self._options.timeout_s
         tls = self._options.certificates.context()
-        while self._mesh is None:
-            mesh = Mesh([self._options.url], Options(tls=tls, token=self._options.token))
+        while self._client is None:
+            client = Client([self._options.url], Options(tls=tls, token=self._options.token))
             try:
-                self._mesh = await mesh.__aenter__()
+                self._client = await client.__aenter__()
             except AuthenticationError:
                 raise
             except ConnectError as error:
@@ -216,11 +216,11 @@ class RowPublisher:
                 if is_over or is_untrusted(error):
                     raise
                 await asyncio.sleep(AGAIN_S)
-        return self._mesh
+        return self._client
 
     async def _close(self) -> None:
-        if self._mesh is not None:
-            await self._mesh.close()
+        if self._client is not None:
+            await self._client.close()
 
 
 def _told(address: str, outcome: Outcome) -> str:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
 
-    from cogwork.client import Mesh
+    from cogwork.client import Client
     from cogwork.pipeline.archive import Archive, Archiver
     from cogwork.pipeline.archive.archiver import Outcome
     from cogwork.pipeline.archive.origin import Origin
@@ -213,9 +213,9 @@ def _counts(outcome: Outcome) -> str:
     return ", ".join(parts)
 
 
-async def _greet(mesh: Mesh) -> None:
+async def _greet(client: Client) -> None:
     """Was connected, and wants nothing."""
-    del mesh
+    del client
 
 
 def _pair(text: str) -> tuple[str, str]:

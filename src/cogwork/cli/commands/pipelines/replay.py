@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Iterator
 
-    from cogwork.client import Mesh
+    from cogwork.client import Client
     from cogwork.pipeline.archive.replay import Plan, Replayed
     from cogwork.pipeline.archive.table import ArchiveTable
 
@@ -154,14 +154,14 @@ def _replay(
 
     total = plan.end - plan.start
 
-    async def work(mesh: Mesh) -> tuple[Replayed, bool]:
+    async def work(client: Client) -> tuple[Replayed, bool]:
         skip = 0
         if plan.is_into_stream:
-            with ArrowClient(url, tls=tls) as client:
-                skip = await asyncio.to_thread(sent_before, client, plan)
+            with ArrowClient(url, tls=tls) as arrow:
+                skip = await asyncio.to_thread(sent_before, arrow, plan)
         with _stopped_by_signals() as stopping:
             replayed = await send(
-                mesh,
+                client,
                 table,
                 plan,
                 speed=speed or None,

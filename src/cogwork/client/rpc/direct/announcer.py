@@ -11,7 +11,7 @@ from cogwork.amqp.errors import CogworkError
 from cogwork.client.rpc.direct.meeting import GONE, WHO, here
 
 if TYPE_CHECKING:
-    from cogwork.client.mesh import Mesh
+    from cogwork.client.client import Client
 
 __all__ = ("Announcer",)
 
@@ -21,20 +21,20 @@ log = logging.getLogger("cogwork.client.rpc")
 class Announcer:
     """Says when a server comes and goes, and answers who asks."""
 
-    def __init__(self, mesh: Mesh, topic: str, server: str, url: str) -> None:
+    def __init__(self, client: Client, topic: str, server: str, url: str) -> None:
         """Says nothing yet.
 
         Args:
-            mesh: The connection.
+            client: The connection.
             topic: The matchmaker topic.
             server: The server's address.
             url: Where it is found.
         """
-        self._mesh = mesh
+        self._client = client
         self._topic = topic
         self._server = server
         self._url = url
-        self._questions = mesh.subscribe(topic, credit=100)
+        self._questions = client.subscribe(topic, credit=100)
         self._questions.outlives_gaps = True  # who was not answered comes through the mesh
         self._task: asyncio.Task[None] | None = None
 
@@ -45,11 +45,11 @@ class Announcer:
         """
         try:
             await self._questions.open()
-            await self._mesh.publish(self._topic, here(self._server, self._url), settled=True)
+            await self._client.publish(self._topic, here(self._server, self._url), settled=True)
         except CogworkError as error:
             log.info("%s: cannot announce the server for direct calls: %s", self._server, error)
             return
-        self._task = self._mesh.spawn(self._answer())
+        self._task = self._client.spawn(self._answer())
 
     async def _answer(self) -> None:
         with suppress(CogworkError):
@@ -58,7 +58,7 @@ class Announcer:
                     if question.subject == WHO and question.reply_to is not None:
                         told = here(self._server, self._url)
                         told.correlation_id = question.message_id
-                        await self._mesh.publish(question.reply_to, told, settled=True)
+                        await self._client.publish(question.reply_to, told, settled=True)
 
     async def close(self) -> None:
         """Says that the server goes."""
@@ -67,8 +67,8 @@ class Announcer:
         self._task.cancel()
         gone = here(self._server, self._url)
         gone.subject = GONE
-        if self._mesh.is_connected:
+        if self._client.is_connected:
             with suppress(CogworkError):
-                await self._mesh.publish(self._topic, gone, settled=True)
+                await self._client.publish(self._topic, gone, settled=True)
             await self._questions.shut()
         await asyncio.gather(self._task, return_exceptions=True)

@@ -24,7 +24,7 @@ from cogwork.client.url import parse_url
 from cogwork.dataplane.message.messages import Message
 
 if TYPE_CHECKING:
-    from cogwork.client.mesh import Mesh
+    from cogwork.client.client import Client
     from cogwork.client.rpc.caller import Caller
     from cogwork.client.rpc.route import Route
 
@@ -46,16 +46,16 @@ log = logging.getLogger("cogwork.client.rpc")
 
 
 class Directory:
-    """The servers that one mesh knows."""
+    """The servers that one client knows."""
 
-    def __init__(self, mesh: Mesh, caller: Caller) -> None:
+    def __init__(self, client: Client, caller: Caller) -> None:
         """Knows nobody.
 
         Args:
-            mesh: The caller's.
+            client: The caller's.
             caller: Its calling half.
         """
-        self._mesh = mesh
+        self._client = client
         self._caller = caller
         self._peers: dict[str, Peer] = {}
         self._groups: dict[str, dict[str, None]] = {}
@@ -93,7 +93,7 @@ class Directory:
             return
         self._forget(address)
         if len(self._peers) < KNOWN_MAX:
-            self._peers[address] = Peer(self._mesh, self._caller.wheel, address, endpoint)
+            self._peers[address] = Peer(self._client, self._caller.wheel, address, endpoint)
             self._groups.setdefault(group, {})[address] = None
 
     def _group_of(self, address: str) -> str | None:
@@ -177,18 +177,18 @@ class Directory:
         """Asks who is there at an exchange, and hears who comes and goes; None is the usual one."""
         topic = matchmaker(self._caller.options, exchange)
         if topic not in self._tasks and len(self._tasks) < EXCHANGES_MAX:
-            self._tasks[topic] = self._mesh.spawn(self._follow(topic))
+            self._tasks[topic] = self._client.spawn(self._follow(topic))
 
     async def _follow(self, topic: str) -> None:
         with suppress(CogworkError):
             replies = await self._caller.routed.open_replies()
             call_id = self._caller.next_id()
             replies.calls[call_id] = self
-            news = self._mesh.subscribe(topic, credit=100)
+            news = self._client.subscribe(topic, credit=100)
             news.outlives_gaps = True  # replies tell of those who came meanwhile
             async with news:
                 who = Message(None, subject=WHO, message_id=call_id, reply_to=replies.reply_to)
-                await self._mesh.publish(topic, who, settled=True)
+                await self._client.publish(topic, who, settled=True)
                 async for message in news:
                     with suppress(CogworkError):  # anybody may publish there
                         self.learn(message)

@@ -9,7 +9,7 @@ from cogwork.client.rpc.direct.listener import DirectListener
 from cogwork.client.rpc.direct.meeting import matchmaker, stamp
 
 if TYPE_CHECKING:
-    from cogwork.client.mesh import Mesh
+    from cogwork.client.client import Client
     from cogwork.client.rpc.direct.options import Direct
     from cogwork.client.rpc.service import Service
 
@@ -22,7 +22,7 @@ class Door:
     def __init__(
         self,
         service: Service,
-        mesh: Mesh,
+        client: Client,
         direct: Direct,
         exchange: str | None,
     ) -> None:
@@ -30,15 +30,15 @@ class Door:
 
         Args:
             service: Whose it is.
-            mesh: The connection.
+            client: The connection.
             direct: Where to listen.
             exchange: Of the service's addresses; None for the usual one.
         """
         self._service = service
-        self._mesh = mesh
+        self._client = client
         self._topic = matchmaker(service.options, exchange)
         self._listener = DirectListener(
-            mesh,
+            client,
             direct,
             frozenset({service.address, service.options.one_of(service.topic, exchange)}),
             service.window,
@@ -55,7 +55,7 @@ class Door:
         """
         self._listener.open()
         server, url = self._service.address, self._listener.url
-        self._announcer = Announcer(self._mesh, self._topic, server, url)
+        self._announcer = Announcer(self._client, self._topic, server, url)
         await self._announcer.open()
         return stamp(server, url)
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cogwork.amqp.performatives import Attach
-    from cogwork.client.mesh import Mesh
+    from cogwork.client.client import Client
     from cogwork.client.rpc.reply_sender import ReplySender
     from cogwork.client.rpc.window import Window
     from cogwork.dataplane.link import Link
@@ -73,7 +73,7 @@ class DirectLinks:
 
     def __init__(
         self,
-        mesh: Mesh,
+        client: Client,
         number: int,
         addresses: frozenset[str],
         window: Window,
@@ -82,13 +82,13 @@ class DirectLinks:
         """Has no link yet.
 
         Args:
-            mesh: Whose loop and core carry the connection.
+            client: Whose loop and core carry the connection.
             number: Of the connection.
             addresses: Where requests may be sent.
             window: Gives the links credit.
             take: Called when requests are there.
         """
-        self._mesh = mesh
+        self._client = client
         self._number = number
         self._addresses = addresses
         self._window = window
@@ -125,9 +125,9 @@ class DirectLinks:
         if address is None or address not in self._addresses:
             link.refuse(Condition.NOT_FOUND, f"{address!r:.80} is not served here")
             return
-        mesh = self._mesh
-        entry = AddressEntry(mesh.core, address, CLOSEST_CODE)
-        inbox = RequestInbox(mesh.flusher, mesh.create_future, 1)
+        client = self._client
+        entry = AddressEntry(client.core, address, CLOSEST_CODE)
+        inbox = RequestInbox(client.flusher, client.create_future, 1)
         inbox.listener = partial(self._take, inbox, self)
         entry.add_outlet(inbox)
         end = IncomingLink(link.session.end, link.handle, entry, max_message_size=MESSAGE_BYTES_MAX)
@@ -146,9 +146,9 @@ class DirectLinks:
             link.refuse(Condition.NOT_FOUND, "only replies are received here: a dynamic source")
             return
         address = f"direct/{self._number}/{secrets.token_urlsafe(16)}"
-        mesh = self._mesh
+        client = self._client
         explain = partial(outcome_of, address)
-        outflow = _Outflow(address, Outbox(mesh.flusher, mesh.create_future, explain, False))
+        outflow = _Outflow(address, Outbox(client.flusher, client.create_future, explain, False))
         end = OutgoingLink(link.session.end, link.handle)
         link.context = outflow
         link.attach(source=Source(address=address, dynamic=True), target=attach.target)

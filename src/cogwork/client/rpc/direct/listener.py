@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from cogwork.amqp.errors import AmqpError
     from cogwork.amqp.performatives import Attach
     from cogwork.amqp.types import Symbol
-    from cogwork.client.mesh import Mesh
+    from cogwork.client.client import Client
     from cogwork.client.rpc.direct.options import Direct
     from cogwork.client.rpc.reply_sender import ReplySender
     from cogwork.client.rpc.window import Window
@@ -59,7 +59,7 @@ class DirectListener(ListeningSide):
 
     def __init__(
         self,
-        mesh: Mesh,
+        client: Client,
         direct: Direct,
         addresses: frozenset[str],
         window: Window,
@@ -70,7 +70,7 @@ class DirectListener(ListeningSide):
         """Does not listen yet.
 
         Args:
-            mesh: Whose loop and core carry the connections.
+            client: Whose loop and core carry the connections.
             direct: Where to listen.
             addresses: Where requests may be sent.
             window: Gives the links credit.
@@ -78,7 +78,7 @@ class DirectListener(ListeningSide):
             lost: Called when a caller has gone, with what sent its replies.
         """
         self.url = ""
-        self._mesh = mesh
+        self._client = client
         self._direct = direct
         self._addresses = addresses
         self._window = window
@@ -118,10 +118,10 @@ class DirectListener(ListeningSide):
             self._timer.cancel()
         for connection in list(self._connections):
             connection.close()
-        self._mesh.core.flush()
+        self._client.core.flush()
         for connection in list(self._connections):
             connection.lose()
-        self._mesh.core.flush()
+        self._client.core.flush()
 
     def _accept(self, sock: socket.socket) -> None:
         if len(self._connections) >= CONNECTIONS_MAX:
@@ -129,9 +129,9 @@ class DirectListener(ListeningSide):
             return
         tls = self._direct.tls
         fd = sock.fileno() if tls is None else -1
-        connection = Connection(self._mesh.core, self, ConnectionSettings(), fd)
+        connection = Connection(self._client.core, self, ConnectionSettings(), fd)
         self._connections[connection] = DirectLinks(
-            self._mesh, next(_numbers), self._addresses, self._window, self._take
+            self._client, next(_numbers), self._addresses, self._window, self._take
         )
         if tls is None:
             SocketPump(connection, sock)
@@ -140,12 +140,12 @@ class DirectListener(ListeningSide):
 
     def _tick(self) -> None:
         self._timer = asyncio.get_running_loop().call_later(TICK_S, self._tick)
-        now_s = self._mesh.core.now
+        now_s = self._client.core.now
         for connection in list(self._connections):
             connection.tick(now_s)
             if connection.remote is None and now_s - connection.started_s > LOGIN_S:
                 connection.lose()
-        self._mesh.core.flush()
+        self._client.core.flush()
 
     # -- what connections ask
 
@@ -173,7 +173,7 @@ class DirectListener(ListeningSide):
         """Answers the open."""
         connection.open(
             Open(
-                container_id=self._mesh.name,
+                container_id=self._client.name,
                 max_frame_size=connection.settings.max_frame_size_bytes,
                 channel_max=connection.settings.channel_max,
                 idle_time_out=int(connection.settings.idle_timeout_s * 500) or None,

@@ -14,7 +14,7 @@ from cogwork.client.rpc.route import Route
 from cogwork.client.rpc.targets import shared
 
 if TYPE_CHECKING:
-    from cogwork.client.mesh import Mesh
+    from cogwork.client.client import Client
     from cogwork.client.rpc.wheel import Wheel
     from cogwork.client.url import Endpoint
 
@@ -40,11 +40,11 @@ class Peer:
         heard_s: When it was heard of last through the mesh, on the loop's clock.
     """
 
-    def __init__(self, mesh: Mesh, wheel: Wheel, address: str, endpoint: Endpoint) -> None:
+    def __init__(self, client: Client, wheel: Wheel, address: str, endpoint: Endpoint) -> None:
         """Is not connected.
 
         Args:
-            mesh: The caller's.
+            client: The caller's.
             wheel: For the deadlines of calls.
             address: The server's.
             endpoint: Where it listens.
@@ -54,9 +54,9 @@ class Peer:
         self.is_used = False
         self.has_failed = False
         self.heard_s = asyncio.get_running_loop().time()
-        self._mesh = mesh
+        self._client = client
         self._wheel = wheel
-        self._own: Mesh | None = None
+        self._own: Client | None = None
         self._route: Route | None = None
         self._dialling: asyncio.Task[None] | None = None
         self._avoid_until_s = 0.0
@@ -85,7 +85,7 @@ class Peer:
     async def dial(self) -> Route | None:
         """Connects, once for all who wait for it; returns the way there, or None."""
         if self._dialling is None:
-            self._dialling = self._mesh.spawn(self._dial())
+            self._dialling = self._client.spawn(self._dial())
         try:
             async with asyncio.timeout(DIAL_S):
                 await shared(self._dialling)
@@ -94,11 +94,11 @@ class Peer:
         return self.route
 
     async def _dial(self) -> None:
-        own = self._mesh.beside(
+        own = self._client.beside(
             self.endpoint,
             Options(
-                name=self._mesh.name,
-                tls=self._mesh.tls,
+                name=self._client.name,
+                tls=self._client.tls,
                 sasl="PLAIN",
                 force=True,
                 retry=Retry(first_s=0.0, give_up_after_s=0.0),
@@ -108,7 +108,7 @@ class Peer:
         try:
             await own.__aenter__()
             route = Route(own, self._wheel)
-            route.spinner = Spinner(own, self._mesh.spin_us)
+            route.spinner = Spinner(own, self._client.spin_us)
             await route.open(self.address)
         except (CogworkError, OSError) as error:
             log.info("cannot call %s directly: %s", self.address, error)
@@ -132,7 +132,7 @@ class Peer:
         """Gives the connection up."""
         own, self._own, self._route = self._own, None, None
         if own is not None:
-            self._mesh.spawn(own.close())
+            self._client.spawn(own.close())
 
     async def close(self) -> None:
         """Closes the connection."""

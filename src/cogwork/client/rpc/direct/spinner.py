@@ -13,7 +13,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cogwork.client.mesh import Mesh
+    from cogwork.client.client import Client
     from cogwork.io.turn import Waiter
 
 __all__ = ("Spinner",)
@@ -27,14 +27,14 @@ MICROSECONDS = 1e-6
 class Spinner:
     """Decides whether to look, and does it. One a connection."""
 
-    def __init__(self, mesh: Mesh, spin_us: int) -> None:
+    def __init__(self, client: Client, spin_us: int) -> None:
         """Has not looked yet.
 
         Args:
-            mesh: The connection.
+            client: The connection.
             spin_us: For how long at most, in microseconds; 0 never.
         """
-        self._mesh = mesh
+        self._client = client
         # With one processor, the server would only be kept from answering.
         self._spin_s = spin_us * MICROSECONDS if _processors() > 1 else 0.0
         self._misses = 0
@@ -45,10 +45,10 @@ class Spinner:
         if self._skips or not self._spin_s:
             self._skips -= 1
             return False
-        wire = self._mesh.wire
+        wire = self._client.wire
         if wire is None:
             return False
-        if self._mesh.turn.spin(wire, waiter, self._spin_s):
+        if self._client.turn.spin(wire, waiter, self._spin_s):
             self._misses = 0
             return True
         self._misses = min(self._misses + 1, MISSES_MAX)

@@ -1,7 +1,7 @@
-"""The mesh, as an application sees it: one object that stays connected.
+"""The client, as an application sees it: one object that stays connected.
 
-Theory of operation. A mesh keeps one connection to one of its containers. Everything it opens, a
-publisher, a subscription, a consumer, is a link end that the mesh attaches to the present
+Theory of operation. A client keeps one connection to one of its containers. Everything it opens, a
+publisher, a subscription, a consumer, is a link end that the client attaches to the present
 connection and to each one that takes its place. One task watches the connection and dials again
 when it is lost; link ends never see more of that than a link that went and another one that came.
 """
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from cogwork.io.turn import Waiter
     from cogwork.sasl.mechanisms import MechanismName
 
-__all__ = ("REQUEST_TIMEOUT_S", "Mesh", "connect")
+__all__ = ("REQUEST_TIMEOUT_S", "Client", "connect")
 
 SUBSCRIPTION_CREDIT = 5000
 """The window at which the data plane is fastest; some half a megabyte of small messages."""
@@ -69,7 +69,7 @@ TICK_S = 1.0
 log = logging.getLogger("cogwork.client")
 
 
-class Mesh(Requests, RpcCalls):
+class Client(Requests, RpcCalls):
     """A connection to the mesh that mends itself. Made by `connect`.
 
     Attributes:
@@ -113,7 +113,9 @@ class Mesh(Requests, RpcCalls):
     def flusher(self) -> Flusher:
         """Sends at the end of the loop's turn what was written in it."""
         if self._flusher is None:
-            raise NotOpened("not connected yet: `async with cogwork.connect(...) as mesh` does it")
+            raise NotOpened(
+                "not connected yet: `async with cogwork.connect(...) as client` does it"
+            )
         return self._flusher
 
     # -- life
@@ -153,12 +155,12 @@ class Mesh(Requests, RpcCalls):
             if self._uplink is not None:
                 await self._uplink.close(CLOSE_TIMEOUT_S)
         finally:
-            self._give_up(Disconnected("the mesh was closed"))
+            self._give_up(Disconnected("the client was closed"))
 
     async def _keep_connected(self, uplink: Uplink) -> None:
         """Dials again whenever the connection is lost, until that is hopeless."""
         while True:
-            # Whoever closes the mesh ends this task first, and then waits for the same.
+            # Whoever closes the client ends this task first, and then waits for the same.
             error = await asyncio.shield(uplink.closed)
             uplink.abandon()
             self._uplink = None
@@ -249,14 +251,14 @@ class Mesh(Requests, RpcCalls):
         """How long callers look for direct replies before they sleep, in microseconds."""
         return self._options.direct.spin_us if self._options.direct is not None else 0
 
-    def beside(self, endpoint: Endpoint, options: Options) -> Mesh:
+    def beside(self, endpoint: Endpoint, options: Options) -> Client:
         """Makes another connection of this client's, to somewhere else; it is not opened yet.
 
         Args:
             endpoint: Where to.
             options: Of that connection.
         """
-        return Mesh([endpoint], options)
+        return Client([endpoint], options)
 
     @property
     def has_relay(self) -> bool:
@@ -274,7 +276,7 @@ class Mesh(Requests, RpcCalls):
         """Keeps a link end attached from now on.
 
         Raises:
-            Disconnected: The mesh is closed.
+            Disconnected: The client is closed.
         """
         if self._failure is not None:
             raise self._failure
@@ -317,7 +319,7 @@ class Mesh(Requests, RpcCalls):
         self.flusher.request()
 
     def spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        """Runs something beside the application; it ends with the mesh."""
+        """Runs something beside the application; it ends with the client."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -372,7 +374,7 @@ class Mesh(Requests, RpcCalls):
 
         Args:
             address: Where to; None where each message names its own in `to`.
-            on_doubt: What to do with messages in doubt, because a connection was lost or the mesh
+            on_doubt: What to do with messages in doubt, because a connection was lost or the client
                 says so: `raise` `InDoubt`, or `resend` them, which may make several of one.
         """
         return Publisher(self, address, on_doubt)
@@ -475,7 +477,7 @@ def connect(  # the keyword options are those of Options
     max_frame_size_bytes: int = 65536,
     rpc: RpcOptions | None = None,
     direct: Direct | bool = False,
-) -> Mesh:
+) -> Client:
     """Connects to the mesh; use it in `async with`.
 
     Args:
@@ -518,4 +520,4 @@ def connect(  # the keyword options are those of Options
         "direct": Direct() if direct is True else direct or None,
     }
     options: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
-    return Mesh(urls, Options(**options))
+    return Client(urls, Options(**options))

@@ -1,12 +1,12 @@
-"""A mesh without asyncio."""
+"""A client without asyncio."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
+from cogwork.client.client import CONSUMER_CREDIT, REQUEST_TIMEOUT_S, SUBSCRIPTION_CREDIT
+from cogwork.client.client import connect as connect_async
 from cogwork.client.closing import Closing
-from cogwork.client.mesh import CONSUMER_CREDIT, REQUEST_TIMEOUT_S, SUBSCRIPTION_CREDIT
-from cogwork.client.mesh import connect as connect_async
 from cogwork.client.rpc.facade import SyncRpcCalls
 from cogwork.sync.ends import Consumer, Publisher, Receiver
 from cogwork.sync.loop_thread import LoopThread, NoThread, on_loop
@@ -16,15 +16,15 @@ from cogwork.sync.stream import Stream
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from cogwork.client.client import Client as AsyncClient
     from cogwork.client.fields import MessageFields
-    from cogwork.client.mesh import Mesh as AsyncMesh
     from cogwork.client.publisher import OnDoubt
     from cogwork.dataplane.message.messages import Message
 
-__all__ = ("Mesh", "connect")
+__all__ = ("Client", "connect")
 
 
-class Mesh(SyncRpcCalls, Closing):
+class Client(SyncRpcCalls, Closing):
     """A connection to the mesh that mends itself. Made by `connect`, used in `with`.
 
     Attributes:
@@ -33,20 +33,20 @@ class Mesh(SyncRpcCalls, Closing):
 
     schemas: Schemas
 
-    def __init__(self, mesh: AsyncMesh) -> None:
-        self._mesh = mesh
+    def __init__(self, client: AsyncClient) -> None:
+        self._client = client
         self._thread: LoopThread = NoThread()
-        self.schemas = Schemas(self._thread, mesh.schemas)
+        self.schemas = Schemas(self._thread, client.schemas)
 
     def __enter__(self) -> Self:
         thread = LoopThread()
         try:
-            thread.wait(self._mesh.__aenter__())
+            thread.wait(self._client.__aenter__())
         except BaseException:
             thread.stop()
             raise
         self._thread = thread
-        self.schemas = Schemas(thread, self._mesh.schemas)
+        self.schemas = Schemas(thread, self._client.schemas)
         return super().__enter__()
 
     def close(self) -> None:
@@ -57,7 +57,7 @@ class Mesh(SyncRpcCalls, Closing):
         Raises:
             RuntimeError: This is that thread: an `async def` method of a service runs on it.
         """
-        self._thread.stop(self._mesh.close)
+        self._thread.stop(self._client.close)
 
     def publish(
         self,
@@ -84,7 +84,7 @@ class Mesh(SyncRpcCalls, Closing):
             InDoubt: The connection broke, or its time was over, before the outcome was known.
         """
         self._thread.wait(
-            self._mesh.publish(address, body, settled=settled, timeout_s=timeout_s, **fields)
+            self._client.publish(address, body, settled=settled, timeout_s=timeout_s, **fields)
         )
 
     def request(
@@ -108,19 +108,19 @@ class Mesh(SyncRpcCalls, Closing):
             CallFailed: The service answered with an error.
             Released: Nobody serves the address.
         """
-        return self._thread.wait(self._mesh.request(address, body, timeout_s=timeout_s, **fields))
+        return self._thread.wait(self._client.request(address, body, timeout_s=timeout_s, **fields))
 
     def publisher(self, address: str, *, on_doubt: OnDoubt = "raise") -> Publisher:
         """Opens a link to send many messages to one address; use it in `with`.
 
         Args:
             address: Where to.
-            on_doubt: What to do with messages in doubt, because a connection was lost or the mesh
+            on_doubt: What to do with messages in doubt, because a connection was lost or the client
                 says so: `raise` `InDoubt`, or `resend` them, which may make several of one.
         """
         return Publisher(
             self._thread,
-            self._thread.wait(on_loop(self._mesh.publisher, address, on_doubt=on_doubt)),
+            self._thread.wait(on_loop(self._client.publisher, address, on_doubt=on_doubt)),
         )
 
     def subscribe(
@@ -140,7 +140,7 @@ class Mesh(SyncRpcCalls, Closing):
             no_local: Whether to leave out what this connection itself sends.
         """
         work = on_loop(
-            self._mesh.subscribe, address, credit=credit, selector=selector, no_local=no_local
+            self._client.subscribe, address, credit=credit, selector=selector, no_local=no_local
         )
         return Receiver(self._thread, self._thread.wait(work))
 
@@ -154,7 +154,7 @@ class Mesh(SyncRpcCalls, Closing):
             credit: Items that may be on their way, waiting or held.
             selector: A condition in SQL over properties; None for all items.
         """
-        work = on_loop(self._mesh.consume, address, credit=credit, selector=selector)
+        work = on_loop(self._client.consume, address, credit=credit, selector=selector)
         return Consumer(self._thread, self._thread.wait(work))
 
     def browse(
@@ -167,7 +167,7 @@ class Mesh(SyncRpcCalls, Closing):
             credit: Items that may be on their way or waiting.
             selector: A condition in SQL over properties; None for all items.
         """
-        work = on_loop(self._mesh.browse, address, credit=credit, selector=selector)
+        work = on_loop(self._client.browse, address, credit=credit, selector=selector)
         return Receiver(self._thread, self._thread.wait(work))
 
     def stream(self, name: str) -> Stream:
@@ -176,10 +176,10 @@ class Mesh(SyncRpcCalls, Closing):
         Args:
             name: Its name, `orders`, or its address, `stream/orders`.
         """
-        return Stream(self._thread, self._thread.wait(on_loop(self._mesh.stream, name)))
+        return Stream(self._thread, self._thread.wait(on_loop(self._client.stream, name)))
 
 
-def connect(urls: str | Iterable[str], **options: Any) -> Mesh:
+def connect(urls: str | Iterable[str], **options: Any) -> Client:
     """Connects to the mesh; use it in `with`.
 
     Args:
@@ -189,4 +189,4 @@ def connect(urls: str | Iterable[str], **options: Any) -> Mesh:
     Raises:
         InvalidUrlError: A URL is wrong.
     """
-    return Mesh(connect_async(urls, **options))
+    return Client(connect_async(urls, **options))
