@@ -13,9 +13,12 @@ import subprocess
 import sys
 import tokenize
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
 
 ROOT = Path(__file__).parents[1]
 SOURCES = ROOT / "src" / "cogwork"
@@ -27,6 +30,18 @@ LONG_FUNCTIONS = {
     "dataplane/transport/transfers.py": {"parse_common_transfer"},
     "tests/fuzz/seeds.py": {"conversations"},  # a table
 }
+
+CIRCLE_FILES_MAX = 4
+
+LARGE_CIRCLES = {
+    "container": [39, 13],
+    "dataplane": [6],
+    "gateways": [9],
+    "raft": [7],
+    "replication": [13],
+}
+"""How many files of a package import each other, in each circle that is larger than the rule
+allows, imports for type checking included. These numbers may only become smaller."""
 
 LAYERS = (
     "amqp",
@@ -125,6 +140,76 @@ def test_a_function_fits_a_screen_or_two() -> None:
     """And the ratchet names nothing that has become small."""
     long = {name: each.long_functions for name, each in facts().items() if each.long_functions}
     assert long == LONG_FUNCTIONS
+
+
+def test_a_part_is_understood_without_the_whole() -> None:
+    """A circle of imports, for type checking too, is a room that can only be read all at once."""
+    found: dict[str, list[int]] = {}
+    for circle in sorted(circles_of(imports_of_modules()), key=len, reverse=True):
+        if len(circle) > CIRCLE_FILES_MAX:
+            package = sorted(circle)[0].split(".")[1]
+            found.setdefault(package, []).append(len(circle))
+    assert found == LARGE_CIRCLES
+
+
+def test_circles_are_found_whatever_hangs_on_them() -> None:
+    imports = {"a": {"b"}, "b": {"c"}, "c": {"b", "d"}, "d": set(), "e": {"e", "a"}}
+    assert sorted(map(sorted, circles_of(imports))) == [["a"], ["b", "c"], ["d"], ["e"]]
+
+
+def imports_of_modules() -> dict[str, set[str]]:
+    """The modules of the project that each module imports, wherever in it the import stands."""
+    paths = {module_name(path): path for path in SOURCES.rglob("*.py")}
+    return {name: imported_by(path, paths.keys()) - {name} for name, path in paths.items()}
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(SOURCES.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imported_by(path: Path, modules: Collection[str]) -> set[str]:
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom):
+            names = [f"{node.module}.{each.name}" for each in node.names]
+            found.update(name if name in modules else str(node.module) for name in names)
+        elif isinstance(node, ast.Import):
+            found.update(each.name for each in node.names)
+    return found & set(modules)
+
+
+def circles_of(imports: Mapping[str, set[str]]) -> list[set[str]]:
+    """The strongly connected components of a graph, by Kosaraju's algorithm."""
+    importers: dict[str, set[str]] = {name: set() for name in imports}
+    for name, others in imports.items():
+        for other in others:
+            importers[other].add(name)
+    circles: list[set[str]] = []
+    taken: set[str] = set()
+    for name in reversed(left_in_order(imports)):
+        if name not in taken:
+            circle = set(left_in_order(importers, [name], taken))
+            taken |= circle
+            circles.append(circle)
+    return circles
+
+
+def left_in_order(
+    graph: Mapping[str, set[str]], starts: Iterable[str] | None = None, seen: Iterable[str] = ()
+) -> list[str]:
+    """The nodes that a depth-first search finds, in the order in which it leaves them."""
+    seen, order = set(seen), list[str]()
+    stack = [(name, False) for name in (graph if starts is None else starts)]
+    while stack:
+        name, is_left = stack.pop()
+        if is_left:
+            order.append(name)
+        elif name not in seen:
+            seen.add(name)
+            stack.append((name, True))
+            stack.extend((other, False) for other in graph[name])
+    return order
 
 
 @pytest.mark.parametrize("path", sorted(SOURCES.rglob("*.pxd")), ids=name_of)

@@ -16,14 +16,19 @@ from .stories import QUICKLY, connected_again, story
 
 @story
 async def test_a_reply_that_cannot_be_read_keeps_back_no_other(url: str) -> None:
+    asked: list[cogwork.Message] = []
+
+    def answer(request: cogwork.Message) -> str:
+        asked.append(request)
+        return f"{request.body}!"
+
     async with (
         cogwork.connect(url) as client,
         cogwork.connect(url) as other,
-        client.serve("service/more", lambda request: f"{request.body}!"),
+        client.serve("service/more", answer),
     ):
         assert (await client.request("service/more", 2)).body == "2!"
-        assert client._replies is not None
-        reply_to = client._replies.result().reply_to
+        reply_to = asked[0].reply_to
         assert reply_to is not None
         to = reply_to.encode()
         fields = b"\x06\x40\x40\xa1" + bytes([len(to)]) + to + b"\x40\x40\xa1\x02\xff\xfe"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import cogwork
+from cogwork.client.replies import Replies
 
 from .linked import Linked, linked
 from .stories import eventually, story
@@ -287,7 +288,8 @@ async def test_a_tunnel_that_is_full_harms_nobody_who_has_a_link_in_it(
 async def reply_source(mesh: Linked, name: str) -> AsyncIterator[str]:
     """Gives a reply address of a client that goes with it."""
     async with cogwork.connect(mesh.containers[name].endpoints[0]) as client:
-        replies = await client._open_replies()
+        replies = Replies(client)
+        await replies.open()
         yield replies.reply_to
 
 

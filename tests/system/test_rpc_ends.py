@@ -157,9 +157,7 @@ async def test_a_key_outlives_a_direct_connection_that_breaks(url: str) -> None:
                 caller.call("paying", "pay", server="one", idempotency_key="7", timeout_s=20)
             )
             await eventually(lambda: service.running == 1, "it is under work")
-            assert peer._own is not None
-            assert peer._own.endpoint is not None
-            break_connections(peer._own.endpoint.port)
+            break_connections(peer.endpoint.port)
             assert await paying == "receipt"
             assert told == ["begun", "paid"]
 

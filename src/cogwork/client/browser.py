@@ -10,7 +10,7 @@ from cogwork.dataplane.client.inbox import Inbox
 from cogwork.dataplane.message.messages import Message
 
 if TYPE_CHECKING:
-    from cogwork.client.client import Client
+    from cogwork.client.context import LinkContext
 
 __all__ = ("Browser",)
 
@@ -21,7 +21,9 @@ class Browser(Receiver[Message]):
     `drain` returns those that are there; iterating goes on with those that come.
     """
 
-    def __init__(self, client: Client, address: str, credit: int, selector: str | None) -> None:
+    def __init__(
+        self, client: LinkContext, address: str, credit: int, selector: str | None
+    ) -> None:
         """Is not attached yet.
 
         Args:

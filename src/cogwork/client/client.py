@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from cogwork.amqp.errors import Condition
 from cogwork.client.browser import Browser
-from cogwork.client.checks import checked_address
+from cogwork.client.checks import checked_address, demand_seconds
 from cogwork.client.consumer import Consumer
 from cogwork.client.dialler import Dialler
 from cogwork.client.errors import ConnectError, Disconnected, InDoubt, NotOpened, Rejected, Released
@@ -30,6 +30,7 @@ from cogwork.client.rpc.direct.options import Direct
 from cogwork.client.rpc.surface import RpcCalls
 from cogwork.client.schemas import Schemas
 from cogwork.client.senders import Senders
+from cogwork.client.service import Service
 from cogwork.client.stream import Stream
 from cogwork.client.subscription import Subscription
 from cogwork.client.url import endpoints_of, with_login
@@ -69,7 +70,7 @@ TICK_S = 1.0
 log = logging.getLogger("cogwork.client")
 
 
-class Client(Requests, RpcCalls):
+class Client(RpcCalls):
     """A connection to the mesh that mends itself. Made by `connect`.
 
     Attributes:
@@ -107,6 +108,7 @@ class Client(Requests, RpcCalls):
         self._link_count = 0
         self._flusher: Flusher | None = None
         self._senders = Senders(self)
+        self._requests = Requests(self, self._senders)
         self.schemas = Schemas(self)
 
     @property
@@ -444,6 +446,45 @@ class Client(Requests, RpcCalls):
         return Stream(self, name)
 
     # -- requests
+
+    async def request(
+        self,
+        address: str,
+        body: object = None,
+        *,
+        timeout_s: float = REQUEST_TIMEOUT_S,
+        **fields: Unpack[MessageFields],
+    ) -> Message:
+        """Sends a request and waits for its reply.
+
+        Args:
+            address: Whom to ask.
+            body: A `Message`, or the body of one.
+            timeout_s: How long the reply may take; the request expires with it.
+            **fields: The message's, as in `Message`.
+
+        Raises:
+            CallTimeout: No reply came in time.
+            CallFailed: The service answered with an error.
+            Released: Nobody serves the address.
+        """
+        demand_seconds("timeout_s", timeout_s)
+        message = message_of(body, self.request, **fields)
+        message.to = checked_address(address)
+        return await self._requests.send(address, message, timeout_s)
+
+    def serve(
+        self, address: str, handler: Callable[[Message], object], *, concurrency: int = 16
+    ) -> Service:
+        """Answers requests for as long as an `async with` lasts.
+
+        Args:
+            address: Where requests come.
+            handler: Gets a request; returns a body, a `Message`, or an awaitable of either. What
+                it raises is the answer too.
+            concurrency: Requests that are handled at once.
+        """
+        return Service(self, address, handler, concurrency)
 
     async def manage(
         self, operation: str, properties: Mapping[str, object], body: object = None

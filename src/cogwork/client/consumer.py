@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from cogwork.amqp.outcomes import DeliveryState
-    from cogwork.client.client import Client
+    from cogwork.client.context import LinkContext
     from cogwork.dataplane.client.claims import Claim
     from cogwork.dataplane.link import Link
     from cogwork.dataplane.transport.session_end import Session
@@ -48,7 +48,7 @@ class Consumer(Receiver[Item]):
 
     def __init__(
         self,
-        client: Client,
+        client: LinkContext,
         address: str,
         credit: int,
         selector: str | None = None,

@@ -27,7 +27,7 @@ from cogwork.dataplane.transport.outgoing import OutgoingLink
 
 if TYPE_CHECKING:
     from cogwork.amqp.performatives import Role
-    from cogwork.client.client import Client
+    from cogwork.client.context import LinkContext
     from cogwork.client.url import Endpoint
     from cogwork.dataplane.link import Link
     from cogwork.dataplane.transport.session_end import Session
@@ -60,8 +60,9 @@ class LinkEnd(ABC):
     """
 
     role: Role
+    client: LinkContext
 
-    def __init__(self, client: Client, address: str) -> None:
+    def __init__(self, client: LinkContext, address: str) -> None:
         """Is not attached yet.
 
         Args:

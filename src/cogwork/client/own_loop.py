@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from cogwork.client.errors import Disconnected
 
 if TYPE_CHECKING:
-    from cogwork.client.client import Client
+    from cogwork.client.context import LinkContext
 
 __all__ = ("demand_loop_of", "opened_before")
 
 
-def demand_loop_of(client: Client) -> None:
+def demand_loop_of(client: LinkContext) -> None:
     """Keeps somebody from waiting for good: what comes for him would wake up another loop.
 
     Raises:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from cogwork.amqp.types import Symbol
-    from cogwork.client.client import Client
+    from cogwork.client.context import LinkContext
     from cogwork.client.errors import ClientError
     from cogwork.dataplane.client.dispatches import Batch, Post
     from cogwork.dataplane.link import Link
@@ -69,7 +69,7 @@ class Publisher(LinkEnd):
 
     def __init__(
         self,
-        client: Client,
+        client: LinkContext,
         address: str | None,
         on_doubt: OnDoubt = "raise",
         outbox: Outbox[Outcome] | None = None,

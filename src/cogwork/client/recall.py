@@ -21,7 +21,7 @@ from cogwork.client.errors import ClientError, Disconnected
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from cogwork.client.client import Client
+    from cogwork.client.context import LinkContext
     from cogwork.client.outcome import Outcome
     from cogwork.client.publisher import Publisher
     from cogwork.dataplane.client.dispatches import Batch, Post
@@ -38,7 +38,7 @@ RELEASED_CODE = 0x26
 class Recall:
     """Asks for messages of one publisher."""
 
-    def __init__(self, client: Client, publisher: Publisher, outbox: Outbox[Outcome]) -> None:
+    def __init__(self, client: LinkContext, publisher: Publisher, outbox: Outbox[Outcome]) -> None:
         """Has asked for nothing.
 
         Args:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from cogwork.amqp.outcomes import DeliveryState
-    from cogwork.client.client import Client
+    from cogwork.client.context import LinkContext
     from cogwork.dataplane.client.inbox import Inbox
     from cogwork.dataplane.link import Link
 
@@ -39,7 +39,7 @@ class Receiver(LinkEnd, Generic[M]):
     snd_settle_mode = SenderSettleMode.MIXED
     rcv_settle_mode = ReceiverSettleMode.FIRST
 
-    def __init__(self, client: Client, source: Source, inbox: Inbox) -> None:
+    def __init__(self, client: LinkContext, source: Source, inbox: Inbox) -> None:
         """Is not attached yet.
 
         Args:

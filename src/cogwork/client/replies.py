@@ -15,7 +15,7 @@ from cogwork.client.errors import CallFailed, Disconnected
 from cogwork.client.reply_source import ReplySource
 
 if TYPE_CHECKING:
-    from cogwork.client.client import Client
+    from cogwork.client.context import LinkContext
     from cogwork.client.publisher import Publisher
     from cogwork.client.senders import Senders
     from cogwork.dataplane.message.messages import Message
@@ -33,7 +33,7 @@ CONDITION, DESCRIPTION = "cogwork:condition", "cogwork:description"
 class Replies(ReplySource):
     """A dynamic source, and the calls that wait for what comes there."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: LinkContext) -> None:
         """Is not attached yet.
 
         Args:

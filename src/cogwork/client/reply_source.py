@@ -12,7 +12,7 @@ from cogwork.dataplane.message.messages import Message
 
 if TYPE_CHECKING:
     from cogwork.amqp.terminus import Source
-    from cogwork.client.client import Client
+    from cogwork.client.context import LinkContext
     from cogwork.dataplane.link import Link
 
 __all__ = ("ReplySource",)
@@ -25,7 +25,7 @@ class ReplySource(Receiver[Message]):
         reply_to: The address at present; empty while there is none.
     """
 
-    def __init__(self, client: Client, source: Source, credit: int) -> None:
+    def __init__(self, client: LinkContext, source: Source, credit: int) -> None:
         """Is not attached yet.
 
         Args:

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Unpack, cast
+from typing import TYPE_CHECKING
 
-from cogwork.client.checks import checked_address, demand_seconds
 from cogwork.client.errors import CallTimeout, Rejected, Released
-from cogwork.client.fields import MessageFields, message_of
 from cogwork.client.replies import Replies
-from cogwork.client.service import Service
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cogwork.client.client import Client
+    from cogwork.client.context import LinkContext
     from cogwork.client.senders import Senders
     from cogwork.dataplane.message.messages import Message
 
@@ -24,35 +19,32 @@ REQUEST_TIMEOUT_S = 10.0
 
 
 class Requests:
-    """The half of a client that asks and answers, message by message."""
+    """Sends requests, and waits for their replies. One a client."""
 
-    _senders: Senders
-    _replies: asyncio.Task[Replies] | None = None
+    def __init__(self, client: LinkContext, senders: Senders) -> None:
+        """Has no source of replies yet.
 
-    async def request(
-        self,
-        address: str,
-        body: object = None,
-        *,
-        timeout_s: float = REQUEST_TIMEOUT_S,
-        **fields: Unpack[MessageFields],
-    ) -> Message:
+        Args:
+            client: The connection.
+            senders: Find the links that requests leave on.
+        """
+        self._client = client
+        self._senders = senders
+        self._replies: asyncio.Task[Replies] | None = None
+
+    async def send(self, address: str, message: Message, timeout_s: float) -> Message:
         """Sends a request and waits for its reply.
 
         Args:
             address: Whom to ask.
-            body: A `Message`, or the body of one.
+            message: The request.
             timeout_s: How long the reply may take; the request expires with it.
-            **fields: The message's, as in `Message`.
 
         Raises:
             CallTimeout: No reply came in time.
             CallFailed: The service answered with an error.
             Released: Nobody serves the address.
         """
-        demand_seconds("timeout_s", timeout_s)
-        message = message_of(body, self.request, **fields)
-        message.to = checked_address(address)
         try:
             async with asyncio.timeout(timeout_s):
                 replies = await self._open_replies()
@@ -72,19 +64,6 @@ class Requests:
         return await asyncio.shield(task)
 
     async def _opened_replies(self) -> Replies:
-        replies = Replies(cast("Client", self))
+        replies = Replies(self._client)
         await replies.open()
         return replies
-
-    def serve(
-        self, address: str, handler: Callable[[Message], object], *, concurrency: int = 16
-    ) -> Service:
-        """Answers requests for as long as an `async with` lasts.
-
-        Args:
-            address: Where requests come.
-            handler: Gets a request; returns a body, a `Message`, or an awaitable of either. What
-                it raises is the answer too.
-            concurrency: Requests that are handled at once.
-        """
-        return Service(cast("Client", self), address, handler, concurrency)

@@ -18,6 +18,7 @@ import msgspec
 
 from cogwork.amqp.errors import CogworkError
 from cogwork.client.fields import MessageFields, message_of
+from cogwork.client.stream import Stream
 from cogwork.plugin.engine.contract import Origin
 from cogwork.schema import SCHEMAS, InvalidBody, Registered, Registry, SchemaError
 from cogwork.schema.bodies import (
@@ -31,7 +32,7 @@ from cogwork.schema.bodies import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from cogwork.client.client import Client
+    from cogwork.client.context import ClientContext
     from cogwork.client.stream_reader import StreamReader
     from cogwork.dataplane.client.stream_records import Record
     from cogwork.dataplane.message.messages import Message
@@ -50,14 +51,14 @@ log = logging.getLogger("cogwork.client")
 class Schemas:
     """Made by `Client.schemas`."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: ClientContext) -> None:
         """Reads nothing yet.
 
         Args:
             client: The connection.
         """
         self._client = client
-        self._stream = client.stream(SCHEMAS)
+        self._stream = Stream(client, SCHEMAS)
         self._registry = Registry()
         self._next = 0
         self._target: int | None = None

@@ -23,7 +23,7 @@ from cogwork.client.publisher import Publisher
 
 if TYPE_CHECKING:
     from cogwork.amqp.errors import AmqpError
-    from cogwork.client.client import Client
+    from cogwork.client.context import LinkContext
     from cogwork.dataplane.message.messages import Message
 
 __all__ = ("Senders",)
@@ -51,7 +51,7 @@ REFUSALS = frozenset(
 class Senders:
     """Finds the link for an address. Owned by one client."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: LinkContext) -> None:
         """Has no link yet.
 
         Args:

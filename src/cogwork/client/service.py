@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
-    from cogwork.client.client import Client
+    from cogwork.client.context import ClientContext
     from cogwork.dataplane.client.items import Item
 
 __all__ = ("Service",)
@@ -31,7 +31,7 @@ class Service:
 
     def __init__(
         self,
-        client: Client,
+        client: ClientContext,
         address: str,
         handler: Callable[[Message], object],
         concurrency: int,

@@ -19,7 +19,7 @@ from cogwork.plugin.engine.contract import Origin, Snapshot
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
 
-    from cogwork.client.client import Client
+    from cogwork.client.context import ClientContext
     from cogwork.dataplane.client.stream_records import Records
 
 __all__ = ("OnTruncated", "Stream")
@@ -42,7 +42,7 @@ class Stream:
         address: Its address.
     """
 
-    def __init__(self, client: Client, name: str) -> None:
+    def __init__(self, client: ClientContext, name: str) -> None:
         """Attaches nothing yet.
 
         Args:

@@ -17,7 +17,7 @@ from cogwork.dataplane.client.stream_outbox import StreamOutbox
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from cogwork.client.client import Client
+    from cogwork.client.context import LinkContext
     from cogwork.client.outcome import Outcome
     from cogwork.dataplane.client.dispatches import Batch, Post
 
@@ -39,7 +39,7 @@ class StreamPublisher(Publisher):
 
     def __init__(
         self,
-        client: Client,
+        client: LinkContext,
         address: str,
         producer: bytes | None = None,
         patience_s: float | None = None,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from cogwork.amqp.errors import AmqpError
-    from cogwork.client.client import Client
+    from cogwork.client.context import LinkContext
     from cogwork.dataplane.link import Link
     from cogwork.plugin.engine.contract import FromTime
 
@@ -42,7 +42,7 @@ class StreamReader(Receiver[Record]):
 
     def __init__(
         self,
-        client: Client,
+        client: LinkContext,
         address: str,
         start: Origin | FromOffset | FromTime,
         *,

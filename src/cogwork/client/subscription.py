@@ -15,7 +15,7 @@ from cogwork.dataplane.client.inbox import Inbox
 from cogwork.dataplane.message.messages import Message
 
 if TYPE_CHECKING:
-    from cogwork.client.client import Client
+    from cogwork.client.context import ClientContext
     from cogwork.dataplane.link import Link
 
 __all__ = ("Subscription",)
@@ -27,9 +27,11 @@ BIND_PAUSE_S = 0.2
 class Subscription(Receiver[Message]):
     """Receives copies of messages; made by `Client.subscribe`."""
 
+    client: ClientContext
+
     def __init__(
         self,
-        client: Client,
+        client: ClientContext,
         address: str,
         credit: int,
         selector: str | None = None,

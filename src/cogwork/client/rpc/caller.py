@@ -38,7 +38,7 @@ from cogwork.dataplane.message.messages import Message
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from cogwork.client.client import Client
+    from cogwork.client.rpc.client_context import RpcContext
     from cogwork.client.rpc.options import RpcOptions
     from cogwork.client.rpc.replies import Replies
     from cogwork.client.rpc.targets import Target
@@ -57,7 +57,7 @@ class Caller:
         directory: The servers that can be reached without a hop; None where none are to be.
     """
 
-    def __init__(self, client: Client, options: RpcOptions) -> None:
+    def __init__(self, client: RpcContext, options: RpcOptions) -> None:
         """Has asked nothing yet.
 
         Args:

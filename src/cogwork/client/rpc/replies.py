@@ -9,7 +9,7 @@ from cogwork.amqp.terminus import Source
 from cogwork.client.reply_source import ReplySource
 
 if TYPE_CHECKING:
-    from cogwork.client.client import Client
+    from cogwork.client.context import LinkContext
     from cogwork.dataplane.message.messages import Message
 
 __all__ = ("Pending", "Replies")
@@ -36,7 +36,7 @@ class Replies(ReplySource):
         calls: Those that wait, by their id.
     """
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: LinkContext) -> None:
         """Is not attached yet.
 
         Args:

@@ -6,11 +6,11 @@ import logging
 from typing import TYPE_CHECKING, Protocol
 
 from cogwork.amqp.errors import CogworkError
+from cogwork.client.publisher import Publisher
 from cogwork.dataplane.client.posting_errors import BacklogFull
 
 if TYPE_CHECKING:
-    from cogwork.client.client import Client
-    from cogwork.client.publisher import Publisher
+    from cogwork.client.context import ClientContext
     from cogwork.dataplane.message.messages import Message
 
 __all__ = ("ReplySender", "RoutedReplySender")
@@ -39,7 +39,7 @@ class RoutedReplySender:
     A reply to a caller that is gone goes nowhere: the relay drops it, and nothing is left behind.
     """
 
-    def __init__(self, client: Client, settled: bool) -> None:
+    def __init__(self, client: ClientContext, settled: bool) -> None:
         """Has no link yet.
 
         Args:
@@ -53,7 +53,7 @@ class RoutedReplySender:
     async def open(self) -> None:
         """Opens the relay."""
         if self._client.has_relay:
-            self._relay = self._client.publisher()
+            self._relay = Publisher(self._client, None)
             await self._relay.open()
 
     async def close(self) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cogwork.amqp.types import Symbol
-    from cogwork.client.client import Client
+    from cogwork.client.context import LinkContext
     from cogwork.client.rpc.reply_sender import ReplySender
     from cogwork.client.rpc.window import Window
     from cogwork.dataplane.link import Link
@@ -34,7 +34,7 @@ class RequestReceiver(Receiver[Message]):
 
     def __init__(
         self,
-        client: Client,
+        client: LinkContext,
         address: str,
         mode: Symbol,
         *,

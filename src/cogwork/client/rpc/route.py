@@ -10,7 +10,7 @@ from cogwork.client.rpc.targets import Targets, shared
 if TYPE_CHECKING:
     import asyncio
 
-    from cogwork.client.client import Client
+    from cogwork.client.context import LinkContext
     from cogwork.client.rpc.call import Call
     from cogwork.client.rpc.direct.spinner import Spinner
     from cogwork.client.rpc.targets import Target
@@ -32,7 +32,7 @@ class Route:
 
     spinner: Spinner | None = None
 
-    def __init__(self, client: Client, wheel: Wheel) -> None:
+    def __init__(self, client: LinkContext, wheel: Wheel) -> None:
         """Has no links yet.
 
         Args:

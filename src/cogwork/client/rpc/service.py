@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
     from cogwork.amqp.message import MessageId
     from cogwork.amqp.types import Symbol
-    from cogwork.client.client import Client
+    from cogwork.client.rpc.client_context import RpcContext
     from cogwork.client.rpc.direct.options import Direct
     from cogwork.client.rpc.options import RpcOptions
     from cogwork.client.rpc.reply_sender import ReplySender
@@ -107,7 +107,7 @@ class Service:
 
     def __init__(
         self,
-        client: Client,
+        client: RpcContext,
         options: RpcOptions,
         topic: str,
         server: str,

@@ -13,7 +13,7 @@ from cogwork.client.errors import Disconnected
 from cogwork.client.publisher import Publisher
 
 if TYPE_CHECKING:
-    from cogwork.client.client import Client
+    from cogwork.client.context import LinkContext
     from cogwork.client.rpc.wheel import Wheel
 
 __all__ = ("Target", "Targets", "shared")
@@ -63,7 +63,7 @@ class Target(Publisher):
 class Targets:
     """The sending links of one connection, by address."""
 
-    def __init__(self, client: Client, wheel: Wheel) -> None:
+    def __init__(self, client: LinkContext, wheel: Wheel) -> None:
         """Has no link yet.
 
         Args:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import CogworkError
 from cogwork.client.rpc.direct.meeting import GONE, WHO, here
+from cogwork.client.subscription import Subscription
 
 if TYPE_CHECKING:
-    from cogwork.client.client import Client
+    from cogwork.client.context import ClientContext
 
 __all__ = ("Announcer",)
 
@@ -21,7 +22,7 @@ log = logging.getLogger("cogwork.client.rpc")
 class Announcer:
     """Says when a server comes and goes, and answers who asks."""
 
-    def __init__(self, client: Client, topic: str, server: str, url: str) -> None:
+    def __init__(self, client: ClientContext, topic: str, server: str, url: str) -> None:
         """Says nothing yet.
 
         Args:
@@ -34,7 +35,7 @@ class Announcer:
         self._topic = topic
         self._server = server
         self._url = url
-        self._questions = client.subscribe(topic, credit=100)
+        self._questions = Subscription(client, topic, 100)
         self._questions.outlives_gaps = True  # who was not answered comes through the mesh
         self._task: asyncio.Task[None] | None = None
 

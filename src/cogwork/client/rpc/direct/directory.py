@@ -20,12 +20,13 @@ from cogwork.amqp.loopback import is_loopback
 from cogwork.client.errors import InvalidUrlError
 from cogwork.client.rpc.direct.meeting import GONE, WHO, matchmaker, server_and_url
 from cogwork.client.rpc.direct.peer import Peer
+from cogwork.client.subscription import Subscription
 from cogwork.client.url import parse_url
 from cogwork.dataplane.message.messages import Message
 
 if TYPE_CHECKING:
-    from cogwork.client.client import Client
     from cogwork.client.rpc.caller import Caller
+    from cogwork.client.rpc.client_context import RpcContext
     from cogwork.client.rpc.route import Route
 
 __all__ = ("Directory",)
@@ -48,7 +49,7 @@ log = logging.getLogger("cogwork.client.rpc")
 class Directory:
     """The servers that one client knows."""
 
-    def __init__(self, client: Client, caller: Caller) -> None:
+    def __init__(self, client: RpcContext, caller: Caller) -> None:
         """Knows nobody.
 
         Args:
@@ -184,7 +185,7 @@ class Directory:
             replies = await self._caller.routed.open_replies()
             call_id = self._caller.next_id()
             replies.calls[call_id] = self
-            news = self._client.subscribe(topic, credit=100)
+            news = Subscription(self._client, topic, 100)
             news.outlives_gaps = True  # replies tell of those who came meanwhile
             async with news:
                 who = Message(None, subject=WHO, message_id=call_id, reply_to=replies.reply_to)

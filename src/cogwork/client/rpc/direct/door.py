@@ -9,7 +9,7 @@ from cogwork.client.rpc.direct.listener import DirectListener
 from cogwork.client.rpc.direct.meeting import matchmaker, stamp
 
 if TYPE_CHECKING:
-    from cogwork.client.client import Client
+    from cogwork.client.rpc.client_context import RpcContext
     from cogwork.client.rpc.direct.options import Direct
     from cogwork.client.rpc.service import Service
 
@@ -22,7 +22,7 @@ class Door:
     def __init__(
         self,
         service: Service,
-        client: Client,
+        client: RpcContext,
         direct: Direct,
         exchange: str | None,
     ) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cogwork.amqp.performatives import Attach
-    from cogwork.client.client import Client
+    from cogwork.client.rpc.client_context import RpcContext
     from cogwork.client.rpc.reply_sender import ReplySender
     from cogwork.client.rpc.window import Window
     from cogwork.dataplane.link import Link
@@ -73,7 +73,7 @@ class DirectLinks:
 
     def __init__(
         self,
-        client: Client,
+        client: RpcContext,
         number: int,
         addresses: frozenset[str],
         window: Window,

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from cogwork.amqp.errors import AmqpError
     from cogwork.amqp.performatives import Attach
     from cogwork.amqp.types import Symbol
-    from cogwork.client.client import Client
+    from cogwork.client.rpc.client_context import RpcContext
     from cogwork.client.rpc.direct.options import Direct
     from cogwork.client.rpc.reply_sender import ReplySender
     from cogwork.client.rpc.window import Window
@@ -59,7 +59,7 @@ class DirectListener(ListeningSide):
 
     def __init__(
         self,
-        client: Client,
+        client: RpcContext,
         direct: Direct,
         addresses: frozenset[str],
         window: Window,

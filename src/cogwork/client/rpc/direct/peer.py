@@ -14,7 +14,7 @@ from cogwork.client.rpc.route import Route
 from cogwork.client.rpc.targets import shared
 
 if TYPE_CHECKING:
-    from cogwork.client.client import Client
+    from cogwork.client.rpc.client_context import OwnConnection, RpcContext
     from cogwork.client.rpc.wheel import Wheel
     from cogwork.client.url import Endpoint
 
@@ -40,7 +40,7 @@ class Peer:
         heard_s: When it was heard of last through the mesh, on the loop's clock.
     """
 
-    def __init__(self, client: Client, wheel: Wheel, address: str, endpoint: Endpoint) -> None:
+    def __init__(self, client: RpcContext, wheel: Wheel, address: str, endpoint: Endpoint) -> None:
         """Is not connected.
 
         Args:
@@ -56,7 +56,7 @@ class Peer:
         self.heard_s = asyncio.get_running_loop().time()
         self._client = client
         self._wheel = wheel
-        self._own: Client | None = None
+        self._own: OwnConnection | None = None
         self._route: Route | None = None
         self._dialling: asyncio.Task[None] | None = None
         self._avoid_until_s = 0.0

@@ -13,7 +13,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cogwork.client.client import Client
+    from cogwork.client.rpc.client_context import OwnConnection
     from cogwork.io.turn import Waiter
 
 __all__ = ("Spinner",)
@@ -27,7 +27,7 @@ MICROSECONDS = 1e-6
 class Spinner:
     """Decides whether to look, and does it. One a connection."""
 
-    def __init__(self, client: Client, spin_us: int) -> None:
+    def __init__(self, client: OwnConnection, spin_us: int) -> None:
         """Has not looked yet.
 
         Args:

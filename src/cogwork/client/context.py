@@ -1,0 +1,94 @@
+"""What the parts of a client ask of it.
+
+Theory of operation. A link end, a stream or a service knows none of the others that a client can
+open: it takes one of these protocols, the smallest that has what it needs. So each part can be read
+without the rest, and none imports the class that has them all.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol, Unpack
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable, Coroutine, Mapping
+
+    from cogwork.amqp.errors import AmqpError
+    from cogwork.amqp.performatives import Open
+    from cogwork.client.fields import MessageFields
+    from cogwork.client.link_end import LinkEnd
+    from cogwork.client.url import Endpoint
+    from cogwork.dataplane.client.flusher import Flusher
+    from cogwork.dataplane.core import Core
+    from cogwork.dataplane.message.messages import Message
+    from cogwork.io.turn import Turn, Waiter
+
+__all__ = ("ClientContext", "LinkContext")
+
+
+class LinkContext(Protocol):
+    """What a link end asks of the client that keeps it attached.
+
+    Attributes:
+        core: The client's data plane.
+        turn: Where tasks go on that wait for what the connection brings.
+        create_future: Makes what such a task waits for.
+    """
+
+    core: Core
+    turn: Turn
+    create_future: Callable[[], Waiter[Any]]
+
+    @property
+    def flusher(self) -> Flusher:
+        """Sends at the end of the loop's turn what was written in it."""
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether the connection stands at present."""
+
+    @property
+    def container(self) -> Open:
+        """What the container at the other end said when the connection was opened."""
+
+    @property
+    def has_relay(self) -> bool:
+        """Whether the container passes on messages that name their address themselves."""
+
+    def next_link_name(self, address: str) -> str:
+        """Returns a name that no other link of this client has."""
+
+    def register(self, end: LinkEnd) -> None:
+        """Keeps a link end attached from now on."""
+
+    def forget(self, end: LinkEnd) -> None:
+        """Does not attach a link end again."""
+
+    def follow(self, redirect: AmqpError) -> dict[Endpoint, str]:
+        """Takes the connection where a link of it is redirected to; its links come along."""
+
+    def flush(self) -> None:
+        """Has everything sent that was written in this turn of the loop."""
+
+    def spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        """Runs something beside the application; it ends with the client."""
+
+
+class ClientContext(LinkContext, Protocol):
+    """What parts ask that send messages of their own, or manage the container."""
+
+    async def publish(
+        self,
+        address: str,
+        body: object = None,
+        *,
+        settled: bool = False,
+        timeout_s: float | None = None,
+        **fields: Unpack[MessageFields],
+    ) -> None:
+        """Sends one message and waits until it is accepted."""
+
+    async def manage(
+        self, operation: str, properties: Mapping[str, object], body: object = None
+    ) -> Message:
+        """Asks the container's `$management` node."""
