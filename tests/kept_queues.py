@@ -10,11 +10,11 @@ from text_messages import text_of
 from cogwork.amqp.message import Data, Sections, encode_sections
 from cogwork.dataplane.addresses.entry import BALANCED_CODE, AddressEntry
 from cogwork.dataplane.core import Core
+from cogwork.dataplane.queue.audit_events import AuditEvents
 from cogwork.dataplane.queue.journal import Journal
 from cogwork.dataplane.queue.journal_image import JournalImage
 from cogwork.dataplane.queue.restoration import Checkpoint, restore
 from cogwork.dataplane.queue.store import Store
-from cogwork.dataplane.queue.trail import Trail
 
 
 class KeptQueue:
@@ -47,7 +47,7 @@ class KeptQueue:
         self.options = options
         self.store = Store(self.core, 7, **options)  # whatever a test needs
         self.store.handler = self
-        self.store.redelivers_doubtful = self.redelivers = redelivers
+        self.store.redelivers_in_doubt = self.redelivers = redelivers
         self.store.keeps_dead = True
         self.store.waits_for_all = waits_for_all
         self.store.delivers_ahead = delivers_ahead
@@ -57,7 +57,7 @@ class KeptQueue:
         self.journal.held_partitions = first.held_partitions
         self.store.journal = self.journal
         if is_audited:
-            self.store.trail = Trail(self.store.shelf, self.store.shard)
+            self.store.audit_events = AuditEvents(self.store.items, self.store.shard)
         restore(self.store, first)
         if is_audited:
             self.journal.gathered(0)
@@ -89,7 +89,7 @@ class KeptQueue:
     def commit(self) -> None:
         """Ends a turn, and has it durable at once."""
         self.records += self.journal.take()
-        self.core.release(self.core.close_ticket())
+        self.core.release(self.core.close_barrier())
 
     def image(self, count: int | None = None) -> JournalImage:
         """What the first turns' records add up to."""

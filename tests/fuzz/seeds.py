@@ -40,7 +40,7 @@ from cogwork.amqp.terminus import COPY, Coordinator, Source, Target
 from cogwork.amqp.types import Described, Symbol, ULong
 from cogwork.container.mesh.datagrams import Datagram
 from cogwork.container.mesh.names import (
-    BORROWER,
+    REMOTE_CONSUMER,
     CONTROL,
     DATA,
     FRAME_BYTES,
@@ -453,7 +453,7 @@ def conversations() -> dict[str, tuple[bytes, ...]]:
             receiver(1, "topic/bystander.#", properties={VHOST: ""}), flow(1),
             sender(2, "queue/fuzz", properties={VHOST: "", MOVE: LIFE, PAST: 5}),
             transfer(2, 1),
-            receiver(3, "queue/fuzz", properties={VHOST: "none", BORROWER: "b"}),
+            receiver(3, "queue/fuzz", properties={VHOST: "none", REMOTE_CONSUMER: "b"}),
             sender(4, "x", properties={VHOST: "", MISSED: {"topic/a": 5}}),
         ),
         "open_full": (

@@ -175,5 +175,5 @@ def test_a_store_counts_first_attempts_as_an_oracle_does(steps: list[tuple[str, 
                 peer.settle(arrival, Released() if what else None)
             peer.flow(links[step], 0)
             peer.take()
-        assert figures(store.shelf.disorder.histogram) == figures(counted(oracle.found))
+        assert figures(store.items.disorder.histogram) == figures(counted(oracle.found))
     assert store.counts()["disorder-maximum"] == max(oracle.found, default=0)

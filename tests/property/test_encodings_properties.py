@@ -78,7 +78,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from cogwork.amqp.performatives import Performative
-    from cogwork.dataplane.stream.intake import Parcel
+    from cogwork.dataplane.stream.intake import RecordBatch
     from cogwork.dataplane.transport.outgoing import OutgoingLink
 
 thorough = settings(max_examples=4 * settings().max_examples, deadline=None)
@@ -386,25 +386,30 @@ class Stream:
         self.entry = AddressEntry(self.core, "stream/a", CLOSEST_CODE)
         self.entry.add_outlet(self.intake)
         self.intake.inlet = self.entry
-        self.parcels: list[Parcel] = []
+        self.record_batches: list[RecordBatch] = []
         self.client = Client(self.core)
         self.link = self.client.publisher(self.entry)
 
-    def on_parcels(self, parcels: Sequence[Parcel]) -> None:
-        self.parcels += parcels
+    def on_record_batches(self, record_batches: Sequence[RecordBatch]) -> None:
+        self.record_batches += record_batches
 
     def account(self, message: bytes) -> object:
         self.client.send(self.link, message)
         self.core.flush()
         outcomes = list(self.client.outcomes().values())
-        if not self.parcels:
+        if not self.record_batches:
             return outcomes
-        (parcel,) = self.parcels
-        payload = parcel.payload if parcel.is_snapshot else parcel.payload[4:]
+        (record_batch,) = self.record_batches
+        payload = record_batch.payload if record_batch.is_snapshot else record_batch.payload[4:]
         kept = decode_sections(payload)
         return (
             outcomes,
-            (parcel.producer, parcel.sequence, parcel.is_snapshot, parcel.snapshot),
+            (
+                record_batch.producer,
+                record_batch.sequence,
+                record_batch.is_snapshot,
+                record_batch.snapshot,
+            ),
             kept,
         )
 

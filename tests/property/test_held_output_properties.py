@@ -1,4 +1,4 @@
-"""Held output against a model: bytes leave in order, and none before its ticket is released."""
+"""Held output against a model: bytes leave in order, and none before its barrier is released."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ class Peer:
         self.wire.write(data)
         self.written += data
 
-    def hold(self, ticket: int) -> None:
+    def hold(self, barrier: int) -> None:
         self.wire.hold_output()
-        if not self.holds or self.holds[-1][1] != ticket:
-            self.holds.append((len(self.written), ticket))
+        if not self.holds or self.holds[-1][1] != barrier:
+            self.holds.append((len(self.written), barrier))
 
     def allowed(self, released: int) -> int:
         """How much may have come out."""
-        return next((at for at, ticket in self.holds if ticket > released), len(self.written))
+        return next((at for at, barrier in self.holds if barrier > released), len(self.written))
 
     def receive(self, size: int) -> None:
         if self.wire.fd < 0:
@@ -71,9 +71,9 @@ def step(chance: random.Random, core: Core, peers: list[Peer], closed: list[int]
         case 0 | 1:
             peer.write(chance.randbytes(chance.choice((1, 20, 3000))))
         case 2:
-            peer.hold(core.open_ticket)
+            peer.hold(core.open_barrier)
         case 3:
-            closed.append(core.close_ticket())
+            closed.append(core.close_barrier())
         case 4 if closed:
             core.release(chance.choice(closed))
         case 5:
@@ -85,11 +85,11 @@ def step(chance: random.Random, core: Core, peers: list[Peer], closed: list[int]
         case _ if chance.random() < 0.1:
             core.hold_output()
             for each in peers:
-                each.hold(core.open_ticket)
+                each.hold(core.open_barrier)
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_bytes_leave_in_order_and_none_before_its_ticket(seed: int) -> None:
+def test_bytes_leave_in_order_and_none_before_its_barrier(seed: int) -> None:
     chance = random.Random(seed)
     core = Core()
     core.congested_at_bytes = chance.choice((100, 1 << 20))
@@ -98,7 +98,7 @@ def test_bytes_leave_in_order_and_none_before_its_ticket(seed: int) -> None:
     for _ in range(STEPS):
         step(chance, core, peers, closed)
         for peer in peers:
-            allowed = peer.allowed(core.released_ticket)
+            allowed = peer.allowed(core.released_barrier)
             if peer.wire.fd < 0:
                 assert peer.wire.sendable_bytes == allowed - len(peer.received)
             assert len(peer.received) <= allowed
@@ -110,14 +110,14 @@ def finish(chance: random.Random, core: Core, peers: list[Peer]) -> None:
     """Releases all, and lets all out; or fails, and what was held never comes out."""
     fails = chance.random() < 0.5
     expected = [
-        peer.written[: peer.allowed(core.released_ticket)] if fails else peer.written
+        peer.written[: peer.allowed(core.released_barrier)] if fails else peer.written
         for peer in peers
     ]
-    held = [peer.allowed(core.released_ticket) < len(peer.written) for peer in peers]
+    held = [peer.allowed(core.released_barrier) < len(peer.written) for peer in peers]
     if fails:
         core.break_off("cogwork:disk-failed", "the disk failed")
     else:
-        core.release(core.close_ticket())
+        core.release(core.close_barrier())
     for peer, whole, was_held in zip(peers, expected, held, strict=True):
         for _ in range(1_000):
             if len(peer.received) == len(whole):

@@ -23,7 +23,7 @@ from cogwork.dataplane.addresses.entry import CLOSEST_CODE, AddressEntry
 from cogwork.dataplane.core import Core
 from cogwork.dataplane.stream.blocks import Block
 from cogwork.dataplane.stream.feed import Feed
-from cogwork.dataplane.stream.intake import Intake, Parcel
+from cogwork.dataplane.stream.intake import Intake, RecordBatch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,7 +72,7 @@ class Through:
         self.entry = AddressEntry(self.core, "stream/a", CLOSEST_CODE)
         self.entry.add_outlet(self.intake)
         self.feed = Feed(self.core, self)
-        self.parcels: list[Parcel] = []
+        self.record_batches: list[RecordBatch] = []
         self.publisher = peers.Peer(self.core)
         self.inlet = self.publisher.publisher(self.entry)
         self.receiver = peers.Peer(self.core)
@@ -84,16 +84,22 @@ class Through:
     def on_batch(self, feed: Feed) -> None:
         feed.woken.clear()
 
-    def on_parcels(self, parcels: Sequence[Parcel]) -> None:
-        self.parcels += parcels
+    def on_record_batches(self, record_batches: Sequence[RecordBatch]) -> None:
+        self.record_batches += record_batches
 
     def carry(self, messages: list[bytes]) -> list[bytes]:
         """Sends messages, and returns what comes out."""
         self.publisher.send_run(self.inlet, messages)
         self.core.flush()
         block = Block(7)
-        for parcel in self.parcels:
-            block.add(99, parcel.producer, parcel.sequence, parcel.count, parcel.payload)
+        for record_batch in self.record_batches:
+            block.add(
+                99,
+                record_batch.producer,
+                record_batch.sequence,
+                record_batch.count,
+                record_batch.payload,
+            )
         offset = 7
         while offset < block.next_offset:
             offset = block.send(self.link, self.feed, offset)

@@ -77,7 +77,7 @@ class StoreMachine(RuleBasedStateMachine):
     ) -> None:
         self.core = Core()
         self.store = Store(self.core, 1, is_ordered=is_ordered)
-        self.store.redelivers_doubtful = redelivers
+        self.store.redelivers_in_doubt = redelivers
         self.store.keeps_dead = keeps_dead
         self.store.maximum_delivery_count = delivery_count
         self.store.in_doubt_timeout_s = DOUBT_S
@@ -319,7 +319,7 @@ class StoreMachine(RuleBasedStateMachine):
         assert before in (None, self.store.counts()), "an idle store has nothing to do"
         if seconds > DOUBT_S:
             for name in list(self.in_doubt):
-                if self.store.redelivers_doubtful:
+                if self.store.redelivers_in_doubt:
                     del self.in_doubt[name]
                     self.fail(self.items[name])
                 elif self.store.keeps_dead:
@@ -349,7 +349,7 @@ class StoreMachine(RuleBasedStateMachine):
         for name in [*worker.out, *worker.resumed]:
             if not worker.marks or (name in worker.out and name not in worker.received):
                 continue
-            if self.store.redelivers_doubtful:
+            if self.store.redelivers_in_doubt:
                 self.fail(self.items[name])
             elif self.store.keeps_dead:
                 self.dead_letter(self.items[name])
@@ -474,8 +474,8 @@ class StoreMachine(RuleBasedStateMachine):
             worker.peer.vanish(self.store)
         for serial, _ in self.left:
             self.store.lose_kept(serial)
-        may_strand = not (self.store.redelivers_doubtful or self.store.keeps_dead)
-        self.store.redelivers_doubtful = True
+        may_strand = not (self.store.redelivers_in_doubt or self.store.keeps_dead)
+        self.store.redelivers_in_doubt = True
         self.store.maximum_delivery_count = 0
         last = peers.Peer(self.core)
         last.consumer(self.store, 100_000)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import pytest
 
 import cogwork
-from cogwork.container.federation import lending
+from cogwork.container.federation import queue_federation
 from cogwork.container.mesh import reply_routes
 from cogwork.container.vhost import virtual_host
 
@@ -53,7 +53,7 @@ def _nothing_is_kept_for_the_log() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _what_is_idle_goes_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (virtual_host, reply_routes, lending):
+    for module in (virtual_host, reply_routes, queue_federation):
         monkeypatch.setattr(module, "IDLE_S", 0.1)
     monkeypatch.setattr("cogwork.client.rpc.targets.IDLE_S", 0.1)
     monkeypatch.setattr("cogwork.router.mesh.interests.HISTORY_DELTAS_MAX", 1)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from cogwork.amqp.outcomes import DeliveryState
-    from cogwork.container.federation.lending import Lending
+    from cogwork.container.federation.queue_federation import QueueFederation
     from cogwork.dataplane.link import Link
 
 LINE = ("a-b", "b-c")
@@ -55,8 +55,8 @@ def advertised(mesh: Linked, at: str, name: str) -> Advertisement:
     return mesh.containers[at].mesh.mesh.database.records[name].advertisement
 
 
-def lending(mesh: Linked, name: str) -> Lending:
-    return mesh.containers[name].mesh.reaches[""].lending
+def lending(mesh: Linked, name: str) -> QueueFederation:
+    return mesh.containers[name].mesh.reaches[""].queue_federation
 
 
 def numbers(items: Iterable[cogwork.Item]) -> list[int]:
@@ -374,17 +374,17 @@ class Wordy(cogwork.client.Consumer):
 
 @story
 async def test_loans_end_when_nothing_comes_by_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cogwork.container.federation.lending.IDLE_S", 0.3)
+    monkeypatch.setattr("cogwork.container.federation.queue_federation.IDLE_S", 0.3)
     async with linked(*LINE) as mesh:
         items = await consumer(mesh, "c")
         await post(mesh, "a", "x")
         (item,) = await take(items, 1)
         await item.accept()
         (known,) = lending(mesh, "c")._consumers[QUEUE].values()
-        assert list(known.loans) == ["a"]
-        await eventually(lambda: not known.loans, "the loan has ended")
+        assert list(known.upstreams) == ["a"]
+        await eventually(lambda: not known.upstreams, "the loan has ended")
         await asyncio.sleep(QUIET_S)
-        assert not known.loans
+        assert not known.upstreams
         await post(mesh, "a", "y")
         (item,) = await take(items, 1)
         assert item.body == "y"

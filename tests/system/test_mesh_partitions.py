@@ -14,7 +14,7 @@ from cogwork.config.reading import parse
 from cogwork.container.container import Container
 from cogwork.container.federation import partitions
 from cogwork.container.federation.move_intake import KeptAside, MoveIntake
-from cogwork.dataplane.queue.past import take_away
+from cogwork.dataplane.queue.item_history import take_away
 from cogwork.io.loop import EventLoop
 from cogwork.nodes.queue import QueueNode
 

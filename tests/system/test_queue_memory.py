@@ -37,7 +37,7 @@ def queue(container: Container, address: str) -> QueueNode:
 
 
 def size_bytes(container: Container, address: str) -> int:
-    return queue(container, address).store.shelf.size_bytes
+    return queue(container, address).store.items.size_bytes
 
 
 @story

@@ -46,9 +46,9 @@ cdef class Core:
     cdef readonly uint64_t frames_in
     cdef uint64_t sends
     cdef uint64_t sent_bytes
-    cdef readonly uint64_t open_ticket
-    cdef readonly uint64_t released_ticket
-    cdef public object on_ticket
+    cdef readonly uint64_t open_barrier
+    cdef readonly uint64_t released_barrier
+    cdef public object on_barrier
     # What took long since the last turn, and who has more of it to do.
     cdef double scanned_s
     # Queues by whose work it is; the first one is the next to get its turn.
@@ -56,12 +56,12 @@ cdef class Core:
     cdef public object on_unscanned
     cdef bint is_turn_awaited
     cdef bint is_share_used
-    cdef bint is_ticket_used
-    cdef uint64_t barrier_ticket
+    cdef bint is_barrier_used
+    cdef uint64_t held_barrier
     cdef list held_wires
     cdef int tell_fault(self, object who, object error) except -1
-    cdef int use_ticket(self) except -1
-    cdef int hold_all(self) except -1
+    cdef int use_barrier(self) except -1
+    cpdef int hold_output(self) except -1
     cdef int list_holding(self, object entry) except -1
     cdef int flush_all(self) except -1
     cdef int note_scan(self, double took_s) except -1

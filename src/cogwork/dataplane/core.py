@@ -52,7 +52,7 @@ class Core:
         self.congested_at_bytes = CONGESTED_AT_BYTES
         self.held_wires = []
         self.unscanned = {}
-        self.open_ticket = 1
+        self.open_barrier = 1
         self.on_error = on_error
         self.now = clock_s()
 
@@ -148,47 +148,43 @@ class Core:
 
     # -- output that must not leave before something is durable
 
-    def use_ticket(self):
-        """Has the open ticket closed soon: something happened that waits for it."""
-        if not self.is_ticket_used:
-            self.is_ticket_used = True
-            if self.on_ticket is not None:
-                self.on_ticket()
+    def use_barrier(self):
+        """Have the open barrier closed soon: something happened that waits for it."""
+        if not self.is_barrier_used:
+            self.is_barrier_used = True
+            if self.on_barrier is not None:
+                self.on_barrier()
         return 0
 
-    def hold_all(self):
-        """Holds whatever is written from now on, on all wires, until the open ticket's release."""
-        if self.barrier_ticket != self.open_ticket:
-            self.barrier_ticket = self.open_ticket
-            self.use_ticket()
+    def hold_output(self):
+        """Hold whatever is written from now on, on all wires, until the open barrier is released."""
+        if self.held_barrier != self.open_barrier:
+            self.held_barrier = self.open_barrier
+            self.use_barrier()
             for wire in self.wires:
                 wire.hold_output()
         return 0
 
-    def hold_output(self) -> None:
-        """Holds whatever is written from now on until the open ticket's release."""
-        self.hold_all()
+    def close_barrier(self) -> int:
+        """Return the barrier of all that has happened so far; what happens now has the next."""
+        self.is_barrier_used = False
+        self.open_barrier += 1
+        return self.open_barrier - 1
 
-    def close_ticket(self) -> int:
-        """Returns the ticket of all that has happened so far; what happens now has the next."""
-        self.is_ticket_used = False
-        self.open_ticket += 1
-        return self.open_ticket - 1
-
-    def release(self, ticket: int) -> None:
-        """Sends what was held for a ticket, and for those before it.
+    def release(self, barrier: int) -> None:
+        """Sends what was held for a barrier, and for those before it.
 
         Args:
-            ticket: A closed one; what happened up to it is durable.
+            barrier: A closed one; what happened up to it is durable.
         """
         wires: list = self.held_wires
-        assert ticket < self.open_ticket
-        if ticket <= self.released_ticket:
+        assert barrier < self.open_barrier
+        if barrier <= self.released_barrier:
             return
-        self.released_ticket = ticket
+        self.released_barrier = barrier
         self.held_wires = []
         for wire in wires:
-            if wire.release(ticket):
+            if wire.release(barrier):
                 self.held_wires.append(wire)
         self.flush_all()
 

@@ -21,7 +21,7 @@ cdef struct Job:
     int part_count
     int64_t size
     int64_t offset
-    uint64_t ticket
+    uint64_t id
     int fd
     int error
     int step
@@ -51,7 +51,7 @@ cdef void put(JobList* to, Job* job) noexcept nogil
 @cython.final
 cdef class Disk:
     cdef Desk* desk
-    cdef uint64_t last_ticket
+    cdef uint64_t last_job_id
     cdef readonly int64_t capacity_bytes
     cdef readonly int64_t held_bytes
     cdef readonly uint64_t write_count

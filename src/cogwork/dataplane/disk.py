@@ -162,14 +162,14 @@ class Disk:
         """Queues a write.
 
         Args:
-            fd: Where; open for writing until the ticket has come back.
+            fd: Where; open for writing until the job id has come back.
             offset: From the beginning of the file.
             data: What, or a tuple of what is written one behind the other and so need not be
                 joined; nothing writes nothing, which still waits its turn.
             sync: Whether the file's data are to be synchronised then.
 
         Returns:
-            The ticket that `completed` will name; 0 where as much is held as may be: try again
+            The job id that `completed` will name; 0 where as much is held as may be: try again
             when something has completed.
         """
         job: cython.pointer(Job)
@@ -220,7 +220,7 @@ class Disk:
             sync: Whether the file is to be synchronised then.
 
         Returns:
-            The ticket that `completed` will name.
+            The job id that `completed` will name.
         """
         if self._is_full(0):
             return 0
@@ -244,8 +244,8 @@ class Disk:
         return job
 
     def _queue(self, job):
-        self.last_ticket += 1
-        job.ticket = self.last_ticket
+        self.last_job_id += 1
+        job.id = self.last_job_id
         if job.data != cython.NULL or job.parts != cython.NULL:
             self.held_bytes += job.size
         pthread_mutex_lock(cython.address(self.desk.mutex))
@@ -253,13 +253,13 @@ class Disk:
         pthread_mutex_unlock(cython.address(self.desk.mutex))
         # Only now, so that the thread does not wake up to wait for the mutex.
         pthread_cond_signal(cython.address(self.desk.work))
-        return self.last_ticket
+        return self.last_job_id
 
     def completed(self) -> list:
         """Takes what is done, in the order in which it was submitted.
 
         Returns:
-            Of each job the ticket, its errno (0 is success) and what was done last for it, WRITE or
+            Of each job the job id, its errno (0 is success) and what was done last for it, WRITE or
             SYNC: where there is an error, that is what failed. A job that wants to be synchronised
             and has WRITE is not, for its write failed.
         """
@@ -276,7 +276,7 @@ class Disk:
         while done.first != cython.NULL:
             job = done.first
             done.first = job.next
-            found.append((job.ticket, job.error, job.step))
+            found.append((job.id, job.error, job.step))
             self.sync_count += job.has_synced
             if job.data != cython.NULL or job.parts != cython.NULL:
                 self.write_count += 1

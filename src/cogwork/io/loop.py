@@ -1,6 +1,6 @@
 """asyncio's event loop, with readers that cost less.
 
-Stock asyncio makes a handle of a reader, queues it when its socket has input, and runs it in a
+QueueState asyncio makes a handle of a reader, queues it when its socket has input, and runs it in a
 context of its own. That takes some microseconds each time, and more when readers are added and
 removed: as much as the work on a connection that comes and goes. Here the selector calls the
 readers itself (`Poller`, which is compiled), and waits on, until there is something for asyncio to

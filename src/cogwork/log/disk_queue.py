@@ -1,6 +1,6 @@
-"""What waits for the disk: callbacks by ticket, and work in steps.
+"""What waits for the disk: callbacks by job id, and work in steps.
 
-Theory of operation. The disk thread knows tickets. Here each ticket has somebody who waits: a
+Theory of operation. The disk thread knows job ids. Here each job id has somebody who waits: a
 callback, or a generator that yields the operations it needs, one after the other, and goes on when
 each is done. The event loop calls `dispatch` when `fileno` is readable. Each completion comes once:
 a callback that raises keeps none of the others from theirs.
@@ -42,13 +42,13 @@ class DiskThread(Protocol):
         """Returns the descriptor that is readable while something has completed."""
 
     def submit(self, fd: int, offset: int, data: Octets, sync: bool) -> int:
-        """Queues a write; returns its ticket, or 0 where there is no room."""
+        """Queues a write; returns its job id, or 0 where there is no room."""
 
     def allocate(self, fd: int, size_bytes: int, sync: bool) -> int:
-        """Queues the reservation of space; returns its ticket."""
+        """Queues the reservation of space; returns its job_id."""
 
     def completed(self) -> list[tuple[int, int, int]]:
-        """Takes what is done: ticket, errno, what was done last."""
+        """Takes what is done: job id, errno, what was done last."""
 
     def close(self) -> None:
         """Does what is queued, and ends."""
@@ -123,10 +123,10 @@ class DiskQueue:
         Returns:
             False where as much waits as may: try again after the next `dispatch`.
         """
-        ticket = self.disk.submit(fd, offset, data, True)
-        if ticket:
-            self._waiting[ticket] = then
-        return ticket != 0
+        job_id = self.disk.submit(fd, offset, data, True)
+        if job_id:
+            self._waiting[job_id] = then
+        return job_id != 0
 
     def start(
         self,
@@ -164,8 +164,8 @@ class DiskQueue:
         errors: list[Exception] = []
         self._done.extend(self.disk.completed())
         while self._done:  # a callback that waits for the disk may take some of them
-            ticket, number, step = self._done.popleft()
-            then = self._waiting.pop(ticket, None)
+            job_id, number, step = self._done.popleft()
+            then = self._waiting.pop(job_id, None)
             try:
                 if then is not None:
                     then(_error(number, step) if number else None)
@@ -214,11 +214,11 @@ class DiskQueue:
     def _submit(self, operation: Operation, then: Callable[[OSError | None], None]) -> None:
         fd, offset, data, size_bytes, sync = operation
         if data is None:
-            ticket = self.disk.allocate(fd, size_bytes, sync)
+            job_id = self.disk.allocate(fd, size_bytes, sync)
         else:
-            ticket = self.disk.submit(fd, offset, data, sync)
-        if ticket:
-            self._waiting[ticket] = then
+            job_id = self.disk.submit(fd, offset, data, sync)
+        if job_id:
+            self._waiting[job_id] = then
         else:
             self._held.append((operation, then))
 

@@ -119,7 +119,7 @@ class Subscription:
         desired: The capabilities that it desires of this end.
         marks_received: Whether the client says `received` when it hands an item to its application.
         is_far: Whether it is another container's, for what none of this one's consumers can take.
-        borrower: Names such a one, whatever link it has; empty where it has no name.
+        federated: Names such a one, whatever link it has; empty where it has no name.
         is_cut_off: Whether such a one may still be there, although its link has gone.
         departure: How the consumer has gone; meaningless while it has not.
         unsettled: Delivery-tags the consumer still holds from an earlier link.
@@ -138,7 +138,7 @@ class Subscription:
     desired: frozenset[Symbol] = frozenset()
     marks_received: bool = False
     is_far: bool = False
-    borrower: str = ""
+    remote_consumer: str = ""
     is_cut_off: bool = False
     departure: Departure = Departure.LOST
     unsettled: tuple[bytes, ...] = ()

@@ -142,10 +142,10 @@ def test_an_audit_is_not_told_again_of_what_is_only_remembered() -> None:
     consumer.hear()
     for arrival in consumer.take():
         consumer.settle(arrival)
-    trail: Any = queue.store.trail
-    trail.take(100)
+    audit_events: Any = queue.store.audit_events
+    audit_events.take(100)
     queue.journal.gathered(2)
-    queue.journal.told(2)
+    queue.journal.reported(2)
     queue.commit()
     replayed = Replayed()
     head = Begin("", "queue/a", 7, 1).encode()
@@ -153,13 +153,13 @@ def test_an_audit_is_not_told_again_of_what_is_only_remembered() -> None:
     replayed.take(END, b"")
     for payload in queue.records:
         replayed.take(CHANGES, payload)
-    assert (replayed.image.untold, len(replayed.image.commits)) == ([], 2)
+    assert (replayed.image.unreported, len(replayed.image.commits)) == ([], 2)
     replayed.take(BEGIN, head)
     for payload in queue.checkpointed().records:
         replayed.take(PART, payload)
     replayed.take(END, b"")
     assert replayed.image.is_audited
-    assert (replayed.image.untold, len(replayed.image.commits)) == ([], 2)
+    assert (replayed.image.unreported, len(replayed.image.commits)) == ([], 2)
 
 
 @pytest.mark.parametrize("payload", [b"", b"\x02" + bytes(8) + b"{}", b"\x01" + bytes(8) + b"{}"])

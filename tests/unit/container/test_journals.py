@@ -1,4 +1,4 @@
-"""Queues on disk and their log: tickets, no room, a failed disk, declarations."""
+"""Queues on disk and their log: barriers, no room, a failed disk, declarations."""
 
 from __future__ import annotations
 

@@ -14,8 +14,8 @@ from cogwork.container.telemetry.appender import Appender, head_of, message_of
 from cogwork.container.telemetry.queue_watch import PAUSE_S, QueueWatch
 from cogwork.dataplane.core import Core
 from cogwork.dataplane.message.messages import Message
+from cogwork.dataplane.queue.audit_events import AuditEvents
 from cogwork.dataplane.queue.store import Store
-from cogwork.dataplane.queue.trail import Trail
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -80,12 +80,12 @@ class Watched:
         self.later = Later()
         self.stream = Stream()
         self.store = Store(Core(), 7)
-        self.trail = Trail(self.store.shelf, 7, facts_max=FACTS_MAX)
-        self.store.trail = self.trail
+        self.audit_events = AuditEvents(self.store.items, 7, facts_max=FACTS_MAX)
+        self.store.audit_events = self.audit_events
         self.watch = QueueWatch(
             ("here", "work/jobs"),
             self.store,
-            self.trail,
+            self.audit_events,
             sample=1.0,
             appender=cast("Appender", self.stream),
             when_durable=lambda call: call(True),
@@ -109,7 +109,7 @@ class Watched:
     @property
     def held(self) -> int:
         """Facts that were taken and are not told."""
-        return sum(len(each) for each in self.trail.pending)
+        return sum(len(each) for each in self.audit_events.pending)
 
 
 @pytest.fixture
@@ -120,13 +120,16 @@ def queue(monkeypatch: pytest.MonkeyPatch) -> Watched:
     return watched
 
 
-def test_what_a_stream_rejects_stays_in_the_trail_and_the_rest_is_missed(queue: Watched) -> None:
+def test_what_a_stream_rejects_stays_in_the_queue_and_the_rest_is_missed(queue: Watched) -> None:
     queue.stream.takes = False
     for _ in range(10):
         queue.put(BATCH)
         queue.gather()
     assert queue.held <= BATCH
-    assert (queue.trail.waiting, queue.trail.missed) == (FACTS_MAX, 10 * BATCH - FACTS_MAX - BATCH)
+    assert (queue.audit_events.waiting, queue.audit_events.missed) == (
+        FACTS_MAX,
+        10 * BATCH - FACTS_MAX - BATCH,
+    )
     queue.stream.takes = True
     queue.later.pass_by()
     queue.gather()

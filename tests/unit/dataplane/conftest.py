@@ -1,5 +1,5 @@
 import pytest
-from lenders import Lent
+from federated_queues import FederatedQueue
 from stored_queue import Queue
 from wires import Broker
 
@@ -15,5 +15,5 @@ def queue() -> Queue:
 
 
 @pytest.fixture
-def lent() -> Lent:
-    return Lent()
+def remote() -> FederatedQueue:
+    return FederatedQueue()

@@ -1,4 +1,4 @@
-"""The disk thread: order, group commit, errors by ticket, bounds."""
+"""The disk thread: order, group commit, errors by job, bounds."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ def test_nothing_is_done_and_nothing_told_at_first(disk: Disk) -> None:
 
 
 def test_writes_are_done_in_order_and_told_in_order(disk: Disk, fd: int) -> None:
-    tickets = [disk.submit(fd, 0, b"%04d" % number, False) for number in range(500)]
-    tickets.append(disk.submit(fd, 4, b"end", True))
+    job_ids = [disk.submit(fd, 0, b"%04d" % number, False) for number in range(500)]
+    job_ids.append(disk.submit(fd, 4, b"end", True))
     done = wait(disk, 501)
-    assert [ticket for ticket, _, _ in done] == tickets == sorted(set(tickets))
+    assert [job_id for job_id, _, _ in done] == job_ids == sorted(set(job_ids))
     assert [step for _, error, step in done if error == 0] == [WRITE] * 500 + [SYNC]
     assert os.pread(fd, 100, 0) == b"0499end"
     assert select.select([disk], [], [], 0)[0] == []
@@ -120,7 +120,7 @@ def test_where_no_space_can_be_reserved_a_file_gets_its_size(
     assert tuple(map(int, made.stdout.split())) == told
 
 
-def test_errors_are_those_of_the_ticket(disk: Disk, fd: int) -> None:
+def test_errors_are_those_of_the_job(disk: Disk, fd: int) -> None:
     full = os.open("/dev/full", os.O_WRONLY)
     good = disk.submit(fd, 0, b"x", True)
     no_space = disk.submit(full, 0, b"x", True)
@@ -129,7 +129,7 @@ def test_errors_are_those_of_the_ticket(disk: Disk, fd: int) -> None:
     read_only = disk.submit(reading, 0, b"x", False)
     pipe = os.pipe()
     no_sync = disk.submit(pipe[1], 0, b"", True)
-    found = {ticket: (error, step) for ticket, error, step in wait(disk, 5)}
+    found = {job_id: (error, step) for job_id, error, step in wait(disk, 5)}
     assert found == {
         good: (0, SYNC),
         no_space: (errno.ENOSPC, WRITE),
@@ -206,9 +206,9 @@ def test_signals_stay_with_the_threads_of_python() -> None:
 def test_parts_are_written_behind_one_another(disk: Disk, fd: int, count: int) -> None:
     parts = tuple(b"%d," % number * (number % 7) for number in range(count))
     whole = b"".join(parts)
-    ticket = disk.submit(fd, 10, parts, True)
+    job_id = disk.submit(fd, 10, parts, True)
     assert disk.held_bytes == len(whole)
-    assert wait(disk, 1) == [(ticket, 0, SYNC)]
+    assert wait(disk, 1) == [(job_id, 0, SYNC)]
     assert os.pread(fd, len(whole) + 20, 10) == whole
     assert disk.held_bytes == 0
 

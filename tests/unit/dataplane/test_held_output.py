@@ -1,4 +1,4 @@
-"""Output that is held until a ticket is released: nothing leaves too early, nothing is lost."""
+"""Output that is held until a barrier is released: nothing leaves too early, nothing is lost."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ def test_a_release_lets_go_what_was_held_for_it_and_no_more(core: Core) -> None:
     wire, _ = wire_of(core)
     wire.hold_output()
     wire.write(b"first")
-    first = core.close_ticket()
+    first = core.close_barrier()
     wire.hold_output()
     wire.write(b"second")
-    second = core.close_ticket()
+    second = core.close_barrier()
     wire.write(b"third")
     core.release(first)
     assert wire.take_output() == b"first"
@@ -70,11 +70,11 @@ def test_a_later_release_covers_all_before_it(core: Core) -> None:
     for each in (b"1", b"2", b"3"):
         wire.hold_output()
         wire.write(each)
-        last = core.close_ticket()
+        last = core.close_barrier()
     core.release(last)
     assert wire.take_output() == b"123"
     core.release(last - 1)
-    assert core.released_ticket == last
+    assert core.released_barrier == last
 
 
 def test_other_connections_are_not_held(core: Core) -> None:
@@ -93,19 +93,19 @@ def test_a_hold_for_everybody_holds_all(core: Core) -> None:
     first.write(b"1")
     second.write(b"2")
     assert (first.take_output(), second.take_output()) == (b"", b"")
-    core.release(core.close_ticket())
+    core.release(core.close_barrier())
     assert (first.take_output(), second.take_output()) == (b"1", b"2")
 
 
-def test_a_ticket_is_asked_for_once_until_it_is_closed(core: Core) -> None:
+def test_a_barrier_is_asked_for_once_until_it_is_closed(core: Core) -> None:
     asked: list[int] = []
-    core.on_ticket = lambda: asked.append(core.open_ticket)
+    core.on_barrier = lambda: asked.append(core.open_barrier)
     wire, _ = wire_of(core)
     other, _ = wire_of(core)
     wire.hold_output()
     other.hold_output()
     wire.hold_output()
-    core.close_ticket()
+    core.close_barrier()
     wire.hold_output()
     assert asked == [1, 2]
 
@@ -160,7 +160,7 @@ def test_what_is_held_for_a_closed_socket_is_not_sent_to_the_next_one(core: Core
     ends = {end.fileno(): other for one, two in pairs for end, other in ((one, two), (two, one))}
     other = ends[number]
     other.setblocking(False)
-    core.release(core.close_ticket())
+    core.release(core.close_barrier())
     core.flush()
     with pytest.raises(BlockingIOError):
         other.recv(1000)
@@ -190,7 +190,7 @@ def test_a_socket_gets_nothing_that_is_held_even_when_congested(core: Core) -> N
     with pytest.raises(BlockingIOError):
         far.recv(1000)
     assert wire.congested
-    core.release(core.close_ticket())
+    core.release(core.close_barrier())
     assert far.recv(1000) == b"b" * 150
     assert not wire.congested
     near.close()
@@ -207,7 +207,7 @@ def test_a_lost_socket_forgets_what_was_held(core: Core) -> None:
     wire.write(b"held")
     core.flush()
     assert owner.lost
-    core.release(core.close_ticket())
+    core.release(core.close_barrier())
     assert core.held_connections == 0
     near.close()
 
@@ -219,7 +219,7 @@ def test_a_wire_that_has_stopped_asks_to_be_written_when_it_is_released(core: Co
     wire.stop()
     asked: list[bytes] = []
     wire.on_output = lambda: asked.append(wire.take_output())
-    core.release(core.close_ticket())
+    core.release(core.close_barrier())
     assert asked[0] == b"rest"
 
 
@@ -241,7 +241,7 @@ def test_who_fails_to_take_its_output_keeps_none_from_theirs(core: Core, is_rele
     wire.hold_output()
     wire.write(b"held")
     if is_released:
-        core.release(core.close_ticket())
+        core.release(core.close_barrier())
     else:
         core.break_off("cogwork:disk-failed", "the disk failed")
     assert wire.take_output() == (b"held" if is_released else b"")

@@ -16,7 +16,7 @@ from cogwork.dataplane.addresses.entry import CLOSEST_CODE, MULTICAST_CODE, Addr
 from cogwork.dataplane.core import Core
 from cogwork.dataplane.stream.blocks import Block
 from cogwork.dataplane.stream.feed import Feed
-from cogwork.dataplane.stream.intake import CaptureOutlet, Intake, Parcel
+from cogwork.dataplane.stream.intake import CaptureOutlet, Intake, RecordBatch
 from cogwork.plugin.engine.batch import unpack
 
 if TYPE_CHECKING:
@@ -51,12 +51,12 @@ class Desk:
         self.entry = AddressEntry(self.core, "stream/a", CLOSEST_CODE)
         self.entry.add_outlet(self.intake)
         self.intake.inlet = self.entry
-        self.parcels: list[Parcel] = []
+        self.record_batches: list[RecordBatch] = []
         self.publisher = peers.Peer(self.core)
         self.link = self.publisher.publisher(self.entry)
 
-    def on_parcels(self, parcels: Sequence[Parcel]) -> None:
-        self.parcels += parcels
+    def on_record_batches(self, record_batches: Sequence[RecordBatch]) -> None:
+        self.record_batches += record_batches
 
     def send(self, *messages: bytes, settled: bool = False) -> int:
         first = self.publisher.send_run(self.link, list(messages), settled=settled)
@@ -69,20 +69,20 @@ class Desk:
         return dict(self.publisher.outcomes())
 
 
-def test_a_run_of_one_link_becomes_one_parcel_and_is_answered_as_a_whole() -> None:
+def test_a_run_of_one_link_becomes_one_batch_and_is_answered_as_a_whole() -> None:
     desk = Desk()
     first = desk.send(*(message(str(number)) for number in range(50)))
-    (parcel,) = desk.parcels
-    assert (parcel.count, parcel.producer, parcel.sequence) == (50, b"", 0)
-    assert list(unpack(parcel.payload)) == [message(str(number)) for number in range(50)]
+    (record_batch,) = desk.record_batches
+    assert (record_batch.count, record_batch.producer, record_batch.sequence) == (50, b"", 0)
+    assert list(unpack(record_batch.payload)) == [message(str(number)) for number in range(50)]
     assert desk.outcomes() == {}
-    parcel.settle(ACCEPTED)
-    parcel.settle(RELEASED)
+    record_batch.settle(ACCEPTED)
+    record_batch.settle(RELEASED)
     assert desk.outcomes() == {first + at: Accepted() for at in range(50)}
     assert desk.intake.pending_bytes == 0
 
 
-def test_a_parcel_has_one_producer_and_no_gap() -> None:
+def test_a_batch_has_one_producer_and_no_gap() -> None:
     desk = Desk()
     desk.send(
         stamped("a", 0),
@@ -94,7 +94,7 @@ def test_a_parcel_has_one_producer_and_no_gap() -> None:
         message("nobody's"),
         message("nobody's"),
     )
-    assert [(each.producer, each.sequence, each.count) for each in desk.parcels] == [
+    assert [(each.producer, each.sequence, each.count) for each in desk.record_batches] == [
         (b"me", 0, 2),
         (b"me", 1, 2),
         (b"me", 7, 1),
@@ -106,9 +106,9 @@ def test_a_parcel_has_one_producer_and_no_gap() -> None:
 def taken(desk: Desk) -> list[tuple[bytes, int, bytes]]:
     """Returns each record with its producer and its sequence."""
     return [
-        (parcel.producer, parcel.sequence + number, record)
-        for parcel in desk.parcels
-        for number, record in enumerate(unpack(parcel.payload))
+        (record_batch.producer, record_batch.sequence + number, record)
+        for record_batch in desk.record_batches
+        for number, record in enumerate(unpack(record_batch.payload))
     ]
 
 
@@ -136,9 +136,9 @@ def test_what_comes_as_a_run_is_what_comes_one_by_one(seed: int) -> None:
     for each in messages:
         one_by_one.send(each)
     assert taken(at_once) == taken(one_by_one), f"seed {seed}"
-    assert len(at_once.parcels) < len(one_by_one.parcels)
-    for parcel in at_once.parcels:
-        parcel.settle(ACCEPTED)
+    assert len(at_once.record_batches) < len(one_by_one.record_batches)
+    for record_batch in at_once.record_batches:
+        record_batch.settle(ACCEPTED)
     assert set(at_once.outcomes()) == set(range(len(messages)))
 
 
@@ -177,7 +177,7 @@ def test_what_is_not_understood_is_rejected_and_named(
     assert isinstance(outcome, Rejected)
     assert outcome.error is not None
     assert (outcome.error.condition, outcome.error.description) == ("amqp:invalid-field", text)
-    assert desk.parcels == []
+    assert desk.record_batches == []
 
 
 def test_what_a_stream_says_itself_is_no_part_of_a_record() -> None:
@@ -202,7 +202,7 @@ def test_what_a_stream_says_itself_is_no_part_of_a_record() -> None:
             )
         )
     )
-    (record,) = unpack(desk.parcels[0].payload)
+    (record,) = unpack(desk.record_batches[0].payload)
     kept = decode_sections(record)
     assert kept.header == header
     assert kept.delivery_annotations is None
@@ -233,12 +233,12 @@ def test_what_a_stream_says_itself_is_no_part_of_a_record() -> None:
 def test_a_message_that_cannot_be_kept_is_rejected_alone(bad: bytes) -> None:
     desk = Desk()
     first = desk.send(message("before"), bad, message("after"))
-    (parcel,) = desk.parcels
-    parcel.settle(ACCEPTED)
+    (record_batch,) = desk.record_batches
+    record_batch.settle(ACCEPTED)
     outcomes = desk.outcomes()
     assert isinstance(outcomes.pop(first + 1), Rejected)
     assert outcomes == {first: Accepted(), first + 2: Accepted()}
-    assert list(unpack(parcel.payload)) == [message("before"), message("after")]
+    assert list(unpack(record_batch.payload)) == [message("before"), message("after")]
     assert desk.intake.refused == 1
 
 
@@ -248,38 +248,38 @@ def test_a_full_intake_has_the_address_hold_what_comes_until_there_is_room() -> 
     body = message("x" * 120)
     desk.send(body, settled=True)
     desk.send(body, body)
-    assert len(desk.parcels) == 1
+    assert len(desk.record_batches) == 1
     assert desk.entry.held == 2
-    desk.parcels[0].settle(ACCEPTED)
+    desk.record_batches[0].settle(ACCEPTED)
     desk.core.flush()
     assert desk.entry.held == 1
-    desk.parcels[1].settle(ACCEPTED)
+    desk.record_batches[1].settle(ACCEPTED)
     desk.core.flush()
-    assert [each.count for each in desk.parcels] == [1, 1, 1]
+    assert [each.count for each in desk.record_batches] == [1, 1, 1]
 
 
 def test_a_closed_intake_takes_nothing() -> None:
     desk = Desk()
     desk.intake.is_open = False
     desk.send(message("early"))
-    assert desk.parcels == []
+    assert desk.record_batches == []
     assert desk.entry.held == 1
     desk.intake.is_open = True
     desk.intake.resume()
     desk.core.flush()
-    assert [each.count for each in desk.parcels] == [1]
+    assert [each.count for each in desk.record_batches] == [1]
 
 
-def test_a_snapshot_is_a_parcel_of_its_own() -> None:
+def test_a_snapshot_is_a_batch_of_its_own() -> None:
     desk = Desk()
     snapshot = message("state", x_opt_snapshot=ULong(7))
     desk.send(message("a"), snapshot, message("b"))
-    assert [(each.is_snapshot, each.snapshot, each.count) for each in desk.parcels] == [
+    assert [(each.is_snapshot, each.snapshot, each.count) for each in desk.record_batches] == [
         (False, 0, 1),
         (True, 7, 1),
         (False, 0, 1),
     ]
-    assert desk.parcels[1].payload == message("state")
+    assert desk.record_batches[1].payload == message("state")
 
 
 class Outlets:
@@ -304,17 +304,17 @@ def test_a_captured_message_is_accepted_only_once_it_is_kept() -> None:
         consumer.settle(arrival, Accepted())
     desk.core.flush()
     assert publisher.outcomes() == {}
-    assert [part for each in desk.parcels for part in unpack(each.payload)] == [
+    assert [part for each in desk.record_batches for part in unpack(each.payload)] == [
         message(text) for text in "abc"
     ]
-    desk.parcels[0].settle(ACCEPTED)
-    for parcel in desk.parcels[1:]:
-        parcel.settle(REJECTED)
+    desk.record_batches[0].settle(ACCEPTED)
+    for record_batch in desk.record_batches[1:]:
+        record_batch.settle(REJECTED)
     desk.core.flush()
     outcomes = publisher.outcomes()
     assert len(outcomes) == 3
     assert outcomes[sent[0]] == Accepted()
-    if len(desk.parcels) > 1:
+    if len(desk.record_batches) > 1:
         assert outcomes[sent[-1]] != Accepted()
 
 
@@ -329,7 +329,7 @@ def test_a_capture_drops_what_is_settled_and_too_much() -> None:
     publisher.send(link, message("dropped"), settled=True)
     publisher.send(link, message("kept, for somebody waits"))
     desk.core.flush()
-    assert sum(each.count for each in desk.parcels) == 2
+    assert sum(each.count for each in desk.record_batches) == 2
     assert desk.intake.missed == 1
 
 

@@ -12,7 +12,7 @@ from cogwork.amqp.errors import AmqpError
 from cogwork.amqp.message import Header, Properties, decode_sections
 from cogwork.amqp.outcomes import Modified, Rejected, Released
 from cogwork.amqp.types import Symbol, UInt
-from cogwork.dataplane.queue.past import take_away
+from cogwork.dataplane.queue.item_history import take_away
 from cogwork.dataplane.queue.restoration import restore
 from cogwork.dataplane.queue.store import STALE_CODE, UNKNOWN_CODE
 
@@ -217,10 +217,10 @@ def test_a_delayed_item_is_delayed_where_it_goes_and_where_it_comes_back(queue: 
     sent_s = time.monotonic()
     queue.send("ready")
     assert take_away(queue.store, 0, is_delayed=True) == []
-    ((number, _, message, original, past),) = take_away(queue.store, 9, is_delayed=True)
+    ((number, _, message, original, history),) = take_away(queue.store, 9, is_delayed=True)
     assert message == original
     other = KeptQueue()
-    assert other.store.put(original, 0, past)
+    assert other.store.put(original, 0, history)
     queue.store.tombstone([number])
     queue.store.enter_again([number])
     for each in (queue, other, queue.checkpointed().restarted(), other.restarted()):
@@ -312,11 +312,11 @@ def fail(queue: KeptQueue) -> Header:
 def test_failed_attempts_count_where_an_item_goes(queue: KeptQueue, is_restarted: bool) -> None:
     queue.send("a", header=Header(delivery_count=UInt(5)))
     assert (fail(queue).delivery_count, fail(queue).delivery_count) == (5, 6)
-    ((_, _, message, original, past),) = take_away(queue.store, 9)
+    ((_, _, message, original, history),) = take_away(queue.store, 9)
     assert (decode_sections(message).header or Header()).delivery_count == 7
-    assert past[2:] == (2, 2)
+    assert history[2:] == (2, 2)
     other = KeptQueue()
-    assert other.store.put(original, 0, past)
+    assert other.store.put(original, 0, history)
     if is_restarted:
         other = other.restarted()
     other.store.maximum_delivery_count = 3

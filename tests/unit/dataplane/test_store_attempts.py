@@ -79,7 +79,7 @@ def test_a_doubtful_item_is_parked_with_the_dead_after_a_while(queue: Queue) -> 
 
 
 def test_or_it_is_delivered_again_and_says_so(queue: Queue) -> None:
-    queue.store.redelivers_doubtful = True
+    queue.store.redelivers_in_doubt = True
     consumer, other = queue.peer(), queue.peer()
     consumer.consumer(queue.store, 10)
     queue.send("a")
@@ -124,7 +124,7 @@ def test_no_time_to_come_back_decides_at_once(queue: Queue) -> None:
 
 
 def test_who_comes_back_late_goes_on_where_nobody_else_was_given_it(queue: Queue) -> None:
-    queue.store.redelivers_doubtful = True
+    queue.store.redelivers_in_doubt = True
     consumer, back = queue.peer(), queue.peer()
     consumer.consumer(queue.store, 10, marks_received=True)
     queue.send("a", "b")
@@ -149,7 +149,7 @@ def test_who_comes_back_late_goes_on_where_nobody_else_was_given_it(queue: Queue
 
 
 def test_and_not_where_somebody_was_given_it_and_gave_it_back(queue: Queue) -> None:
-    queue.store.redelivers_doubtful = True
+    queue.store.redelivers_in_doubt = True
     consumer, other, back = queue.peer(), queue.peer(), queue.peer()
     consumer.consumer(queue.store, 10)
     queue.send("a")

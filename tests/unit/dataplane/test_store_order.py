@@ -208,7 +208,7 @@ def test_a_group_goes_to_one_consumer_at_a_time() -> None:
 
 def test_a_group_in_doubt_waits() -> None:
     queue = Queue(is_ordered=True)
-    queue.store.redelivers_doubtful = True
+    queue.store.redelivers_in_doubt = True
     one, two = queue.peer(), queue.peer()
     one.consumer(queue.store, 10)
     queue.send("a1", "a2", properties=group("a"))

@@ -8,7 +8,7 @@ from text_messages import message, text_of, texts
 from cogwork.amqp.message import Properties
 from cogwork.amqp.outcomes import Released
 from cogwork.amqp.types import Symbol, UInt
-from cogwork.dataplane.queue.past import take_away
+from cogwork.dataplane.queue.item_history import take_away
 
 # -- those who choose, and those who only look
 

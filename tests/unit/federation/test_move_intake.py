@@ -93,7 +93,7 @@ def test_what_an_earlier_life_was_given_is_not_taken_for_activated(arrivals: Arr
 def test_what_is_repeated_is_confirmed_when_it_is_durable(arrivals: Arrivals) -> None:
     """The first answer may have been lost while the disk did not have the items yet."""
     asked: list[int] = []
-    arrivals.core.on_ticket = lambda: asked.append(1)
+    arrivals.core.on_barrier = lambda: asked.append(1)
     arrivals.prepare(1)
     assert arrivals.activate(1) == ACCEPTED
     assert arrivals.activate(1) == ACCEPTED

@@ -26,7 +26,7 @@ def made(woken: list[str]) -> Owners:
     vhost = SimpleNamespace(name="", nodes={ADDRESS: node})
     core = SimpleNamespace(flush=lambda: None)
     mesh = SimpleNamespace(core=core, set_interest=lambda _interest: None)
-    reach = SimpleNamespace(lending=SimpleNamespace(own=lambda _address: None))
+    reach = SimpleNamespace(queue_federation=SimpleNamespace(own=lambda _address: None))
     return Owners(cast("Any", mesh), cast("Any", vhost), cast("Any", reach))
 
 

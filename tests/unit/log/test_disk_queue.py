@@ -30,16 +30,16 @@ class GatheringDisk:
         return self._disk.fileno()
 
     def submit(self, fd: int, offset: int, data: Octets, sync: bool) -> int:
-        ticket = self._disk.submit(fd, offset, data, sync)
-        self._open.add(ticket)
-        return ticket
+        job_id = self._disk.submit(fd, offset, data, sync)
+        self._open.add(job_id)
+        return job_id
 
     def allocate(self, fd: int, size_bytes: int, sync: bool) -> int:
         return self._disk.allocate(fd, size_bytes, sync)
 
     def completed(self) -> list[tuple[int, int, int]]:
         self._done += self._disk.completed()
-        self._open -= {ticket for ticket, _, _ in self._done}
+        self._open -= {job_id for job_id, _, _ in self._done}
         if self._open:
             return []
         done, self._done = self._done, []

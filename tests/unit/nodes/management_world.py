@@ -66,7 +66,7 @@ class Table:
         return {"name": name, "size": len(name)} if name in self.names else None
 
 
-class Shelf:
+class ItemTable:
     """A queue that is a list."""
 
     def __init__(self, *messages: bytes) -> None:
@@ -133,7 +133,7 @@ class FakeContainer:
         self.asker: Asker | None = Asker(("manage", "$management"))
         self.noted: list[tuple[str | None, ...]] = []
         self.later: list[Callable[[], None]] = []
-        self.queues: dict[str, Shelf] = {}
+        self.queues: dict[str, ItemTable] = {}
         self.accepts = True
         self.done: list[tuple[object, ...]] = []
         self.pending: list[OnOutcome] = []
@@ -184,7 +184,7 @@ class FakeContainer:
     def unbind(self, requester: object, link: str, pattern: str) -> bool:
         raise ManagementError(404, f"no link {link}")
 
-    def queue(self, address: str) -> Shelf | None:
+    def queue(self, address: str) -> ItemTable | None:
         return self.queues.get(address)
 
     def declare_queue(self, address: str, options: Mapping[str, object], _for: object) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from management_world import Asker, Shelf, World, status, text, value
+from management_world import Asker, ItemTable, World, status, text, value
 
 from cogwork.plugin.engine.errors import Unavailable, Unknown
 from cogwork.plugin.management import ManagementError
@@ -24,7 +24,7 @@ def test_no_queue_is_declared_as_its_own_dead_letter_address(world: World) -> No
 
 
 def test_peeking_leaves_the_items(world: World) -> None:
-    world.container.queues = {"queue/a": Shelf(*(b"%d" % number for number in range(30)))}
+    world.container.queues = {"queue/a": ItemTable(*(b"%d" % number for number in range(30)))}
     found = value(world.ask(operation="PEEK", type="queue", name="queue/a", count=25, index=2))
     assert [item["message"] for item in found] == [b"%d" % number for number in range(2, 27)]
     assert found[0]["state"] == "ready"
@@ -32,7 +32,7 @@ def test_peeking_leaves_the_items(world: World) -> None:
 
 
 def test_purging_says_how_many(world: World) -> None:
-    world.container.queues = {"queue/a": Shelf(*([b"x"] * 25_000))}
+    world.container.queues = {"queue/a": ItemTable(*([b"x"] * 25_000))}
     assert value(world.ask(operation="PURGE", type="queue", name="queue/a")) == {"purged": 25_000}
 
 
@@ -43,8 +43,8 @@ def mover(world: World) -> None:
 def test_items_move_in_order_and_no_more_than_asked(world: World) -> None:
     mover(world)
     world.container.queues = {
-        "queue/a": Shelf(*(b"%d" % n for n in range(250))),
-        "queue/b": Shelf(),
+        "queue/a": ItemTable(*(b"%d" % n for n in range(250))),
+        "queue/b": ItemTable(),
     }
     asked = {"operation": "MOVE", "type": "queue", "name": "queue/a", "target": "queue/b"}
     assert value(world.ask(**asked, count=201))["moved"] == 201
@@ -55,7 +55,7 @@ def test_items_move_in_order_and_no_more_than_asked(world: World) -> None:
 def test_what_the_target_refuses_goes_back(world: World) -> None:
     mover(world)
     world.container.accepts = False
-    world.container.queues = {"queue/a": Shelf(*([b"x"] * 150)), "queue/b": Shelf()}
+    world.container.queues = {"queue/a": ItemTable(*([b"x"] * 150)), "queue/b": ItemTable()}
     asked = {"operation": "MOVE", "type": "queue", "name": "queue/a", "target": "queue/b"}
     assert value(world.ask(**asked)) == {"moved": 0, "refused": 150, "unconfirmed": 0}
     assert len(world.container.queues["queue/a"].messages) == 150
@@ -64,7 +64,7 @@ def test_what_the_target_refuses_goes_back(world: World) -> None:
 def test_outcomes_of_the_same_turn_are_not_waited_for(world: World) -> None:
     mover(world)
     world.container.answers_at_once = False
-    world.container.queues = {"queue/a": Shelf(*([b"x"] * 1000)), "queue/b": Shelf()}
+    world.container.queues = {"queue/a": ItemTable(*([b"x"] * 1000)), "queue/b": ItemTable()}
     world.send(1, operation="MOVE", type="queue", name="queue/a", target="queue/b")
     world.core.flush()
     while world.container.later:
@@ -78,7 +78,7 @@ def test_outcomes_of_the_same_turn_are_not_waited_for(world: World) -> None:
 def test_an_outcome_that_comes_late_still_counts(world: World) -> None:
     mover(world)
     world.container.answers_at_once = False
-    world.container.queues = {"queue/a": Shelf(b"x", b"y"), "queue/b": Shelf()}
+    world.container.queues = {"queue/a": ItemTable(b"x", b"y"), "queue/b": ItemTable()}
     world.send(1, operation="MOVE", type="queue", name="queue/a", target="queue/b")
     world.work()
     assert world.replies == {}, "it waits for the outcomes"
@@ -101,7 +101,7 @@ def test_an_outcome_that_comes_late_still_counts(world: World) -> None:
 )
 def test_items_move_to_another_queue_only(world: World, target: str, code: int, says: str) -> None:
     world.container.asker = Asker(("manage", "$management"), ("send", target))
-    world.container.queues = {"queue/a": Shelf(b"x")}
+    world.container.queues = {"queue/a": ItemTable(b"x")}
     reply = world.ask(operation="MOVE", type="queue", name="queue/a", target=target)
     assert status(reply) == code
     assert says in text(reply)
@@ -112,9 +112,9 @@ def test_the_dead_go_back_where_they_came_from(world: World) -> None:
         ("manage", "$management"), ("send", "queue/a"), ("send", "queue/b")
     )
     world.container.queues = {
-        "queue/a": Shelf(),
-        "queue/b": Shelf(),
-        "queue/dead": Shelf(b"queue/a<one", b"queue/b<two", b"who?", b"queue/c<no right"),
+        "queue/a": ItemTable(),
+        "queue/b": ItemTable(),
+        "queue/dead": ItemTable(b"queue/a<one", b"queue/b<two", b"who?", b"queue/c<no right"),
     }
     found = value(world.ask(operation="REDRIVE", type="queue", name="queue/dead"))
     assert found == {"moved": 2, "refused": 2, "unconfirmed": 0, "strangers": 1}

@@ -11,7 +11,7 @@ from management_world import (
     RELEASED,
     Asker,
     FakeContainer,
-    Shelf,
+    ItemTable,
     World,
     status,
     text,
@@ -100,7 +100,7 @@ def test_a_turn_is_short_however_many_ask(world: World) -> None:
 
 
 def test_what_takes_long_is_overtaken(world: World) -> None:
-    world.container.queues = {"queue/a": Shelf(*([b"x"] * 1000)), "queue/b": Shelf()}
+    world.container.queues = {"queue/a": ItemTable(*([b"x"] * 1000)), "queue/b": ItemTable()}
     world.container.asker = Asker(("manage", "$management"), ("send", "queue/b"))
     world.send(1, operation="MOVE", type="queue", name="queue/a", target="queue/b")
     world.send(2, operation="GET-TYPES")
@@ -136,7 +136,7 @@ def test_what_takes_long_is_overtaken(world: World) -> None:
 def test_who_may_not_manage_is_refused(
     world: World, asked: dict[str, object], identity: str | None, expected: int
 ) -> None:
-    world.container.queues = {"queue/a": Shelf(b"x")}
+    world.container.queues = {"queue/a": ItemTable(b"x")}
     world.container.asker = Asker(("send", "queue/b"), identity=identity)
     reply = world.ask(**asked)
     assert status(reply) == expected
@@ -155,7 +155,7 @@ def test_who_manages_one_queue_sees_that_one(world: World) -> None:
 
 
 def test_moving_needs_the_right_to_send(world: World) -> None:
-    world.container.queues = {"queue/a": Shelf(b"x"), "queue/b": Shelf()}
+    world.container.queues = {"queue/a": ItemTable(b"x"), "queue/b": ItemTable()}
     world.container.asker = Asker(("manage", "queue/a"))
     reply = world.ask(operation="MOVE", type="queue", name="queue/a", target="queue/b")
     assert (status(reply), text(reply)) == (403, "no permission to send at 'queue/b'")

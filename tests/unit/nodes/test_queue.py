@@ -172,14 +172,14 @@ def test_consumers_that_never_come_back_are_forgotten_though_some_item_stays_in_
         store, here.store = here.store, Mock()
         here.store.counts.return_value = {"in-doubt": 1}
         here.store.take_exceptions.return_value = here.store.resume.return_value = []
-        here.store.lent_to.return_value = {7}
+        here.store.leased_to.return_value = {7}
         for serial in range(1, 1001):
             here.store.serial_of.return_value = serial
             here.unsubscribe(
-                Subscription(Mock(), "work/a", Source(), borrower=f"far/{serial}", is_cut_off=True)
+                Subscription(Mock(), "work/a", Source(), remote_consumer=f"far/{serial}", is_cut_off=True)
             )
             here.tick(0.0)
         assert len(here._cut_off) <= 65
-        here.subscribe(Subscription(Mock(), "work/a", Source(), borrower="far/7"))
+        here.subscribe(Subscription(Mock(), "work/a", Source(), remote_consumer="far/7"))
         here.store.take_back.assert_called_once_with(7)
         here.store = store

@@ -327,7 +327,7 @@ class ReplicatedQueue(DurableQueue):
                 str(OWNER_LOST),
                 f"{self.address} is elsewhere now: what was not confirmed is in doubt",
             )
-        self._host.journals.tickets.break_turn()  # what is noted of it is never written
+        self._host.journals.barriers.break_turn()  # what is noted of it is never written
         self._host.journals.abandon(self)
         self._host.journals.commit_soon()
         self.journal = None
@@ -352,7 +352,7 @@ class ReplicatedQueue(DurableQueue):
     def write(self, kind: int, payload: bytes) -> None:
         """Has a record appended to the stream; the present turn waits for that."""
         if self.epoch is None or self._engine is None or self._is_broken:
-            self._host.journals.tickets.break_turn()
+            self._host.journals.barriers.break_turn()
             return
         self._written_bytes += len(payload)
         record = bytes((kind,)) + payload
@@ -365,7 +365,7 @@ class ReplicatedQueue(DurableQueue):
         self._late[answer] = self._host.now_s()
         self._host.wake(self)
         answer.add_done_callback(partial(self._answered, kind, self.epoch))
-        self._host.journals.tickets.wait_for(answer)
+        self._host.journals.barriers.wait_for(answer)
         if kind in {BEGIN, END}:  # what an account takes itself is no reason for the next one
             self._written_bytes = 0
 

@@ -22,7 +22,7 @@ from cogwork.container.connections.clients import ClientContext
 from cogwork.container.connections.memory import resident_bytes
 from cogwork.container.connections.shares import NOBODYS, Holder
 from cogwork.container.connections.watermark import RELEASE_SHARE, available_bytes
-from cogwork.dataplane.queue.admission import NO_CEILING
+from cogwork.dataplane.queue.enqueue import NO_CEILING
 from cogwork.nodes.queue import QueueNode
 
 if TYPE_CHECKING:
@@ -150,8 +150,8 @@ def equal_part(held: Mapping[Holder, int], most_bytes: int) -> int:
 
 
 def _size_bytes(node: QueueNode) -> int:
-    shelf = node.store.shelf
-    return shelf.size_bytes + shelf.aside_bytes
+    items = node.store.items
+    return items.size_bytes + items.aside_bytes
 
 
 def _queues_of(vhost: VirtualHost) -> Iterator[_Queue]:

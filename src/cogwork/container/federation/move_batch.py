@@ -10,7 +10,7 @@ import time
 from typing import TYPE_CHECKING
 
 from cogwork.container.federation.move_link import MovedItem, MoveError
-from cogwork.dataplane.queue.past import take_away
+from cogwork.dataplane.queue.item_history import take_away
 
 if TYPE_CHECKING:
     from cogwork.container.vhost.virtual_host import VirtualHost
@@ -88,10 +88,10 @@ class Stuck:
         return time.monotonic() - self._since_s > limit_s
 
     @property
-    def is_doubtful(self) -> bool:
+    def is_in_doubt(self) -> bool:
         """Whether it is waited for no longer."""
         node = self.node
-        return (node.is_on_disk or node.store.redelivers_doubtful) and self.has_waited
+        return (node.is_on_disk or node.store.redelivers_in_doubt) and self.has_waited
 
     @property
     def has_waited(self) -> bool:

@@ -12,10 +12,10 @@ from cogwork.container.federation.move_link import (
     ACCEPTED,
     ACTIVATE,
     ITEM,
-    ITEM_PAST,
+    ITEM_HISTORY,
     NUMBER,
     PREPARE,
-    PREPARE_WITH_PAST,
+    PREPARE_WITH_HISTORY,
     REJECTED,
     RELEASED,
     TICKS,
@@ -39,11 +39,11 @@ __all__ = ("MoveIntake",)
 
 WINDOW = 1000
 
-Past = tuple[float, float, int, int]
-"""What an item has been through; see `cogwork.dataplane.queue.past`."""
+History = tuple[float, float, int, int]
+"""What an item has been through; see `cogwork.dataplane.queue.item_history`."""
 
-KeptAside = tuple[bytes, int, Past | None]
-"""An item's message, and its format; its past, where that is known."""
+KeptAside = tuple[bytes, int, History | None]
+"""An item's message, and its format; its history, where that is known."""
 
 
 class MoveIntake:
@@ -226,18 +226,18 @@ class _MoveReceiver:
     def _read(self, data: bytes) -> tuple[int, bytes | None]:
         if data[:1] == PREPARE and len(data) > ITEM.size:
             return self._prepare(data, 1 + ITEM.size, None)
-        if data[:1] == PREPARE_WITH_PAST and len(data) > ITEM.size + ITEM_PAST.size:
-            stored, due, attempts, failures = ITEM_PAST.unpack_from(data, 1 + ITEM.size)
-            past = (self._here_s(stored), self._here_s(due) if due else 0.0, attempts, failures)
-            return self._prepare(data, 1 + ITEM.size + ITEM_PAST.size, past)
+        if data[:1] == PREPARE_WITH_HISTORY and len(data) > ITEM.size + ITEM_HISTORY.size:
+            stored, due, attempts, failures = ITEM_HISTORY.unpack_from(data, 1 + ITEM.size)
+            history = (self._here_s(stored), self._here_s(due) if due else 0.0, attempts, failures)
+            return self._prepare(data, 1 + ITEM.size + ITEM_HISTORY.size, history)
         if data[:1] == ACTIVATE and len(data) % NUMBER.size == 1:
             numbers = [each for (each,) in NUMBER.iter_unpack(data[1:])]
             return self._intake.activate(self._key, self._node, numbers), None
         return RELEASED, None
 
-    def _prepare(self, data: bytes, at: int, past: Past | None) -> tuple[int, bytes | None]:
+    def _prepare(self, data: bytes, at: int, history: History | None) -> tuple[int, bytes | None]:
         number, message_format = ITEM.unpack_from(data, 1)
-        item = (data[at:], message_format, past)
+        item = (data[at:], message_format, history)
         flaw = self._intake.prepare(self._key, self._node, number, item)
         return (ACCEPTED, None) if flaw is None else (REJECTED, _rejection(flaw))
 

@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 __all__ = ("ForgottenError", "FullError", "MoveError", "MoveWay", "MovedItem", "NotTakenError")
 
 LOST, ACCEPTED, REJECTED, RELEASED = 0x01, 0x24, 0x25, 0x26
-PREPARE, PREPARE_WITH_PAST, ACTIVATE = b"P", b"I", b"A"
+PREPARE, PREPARE_WITH_HISTORY, ACTIVATE = b"P", b"I", b"A"
 NUMBER = struct.Struct(">Q")
 ITEM = struct.Struct(">QI")
 """An item's number, and its message-format."""
-ITEM_PAST = struct.Struct(">qqII")
+ITEM_HISTORY = struct.Struct(">qqII")
 """When it came, and is due, in microseconds, 0 for now; its attempts, and those that failed."""
 TICKS = 1_000_000
 """Microseconds of a second."""
@@ -82,23 +82,23 @@ class MovedItem(NamedTuple):
         format: The message's.
         message: As it would be delivered now.
         original: As it came.
-        past: What it has been through since; see `cogwork.dataplane.queue.past`.
+        history: What it has been through since; see `cogwork.dataplane.queue.item_history`.
     """
 
     format: int
     message: bytes
     original: bytes
-    past: tuple[float, float, int, int]
+    history: tuple[float, float, int, int]
 
     def encoded(self, number: int, *, with_past: bool) -> bytes:
         """Returns what is sent of it."""
         head = ITEM.pack(number, self.format)
         if not with_past:
             return PREPARE + head + self.message
-        stored_s, due_s, attempts, failures = self.past
+        stored_s, due_s, attempts, failures = self.history
         ticks = (round(each * TICKS) for each in (stored_s, min(due_s, DUE_MAX_S)))
-        past = ITEM_PAST.pack(*ticks, attempts, failures)
-        return PREPARE_WITH_PAST + head + past + self.original
+        history = ITEM_HISTORY.pack(*ticks, attempts, failures)
+        return PREPARE_WITH_HISTORY + head + history + self.original
 
 
 class MoveWay:

@@ -13,7 +13,7 @@ to others that take it, and waits where none does.
 
 What is delayed moves with its delay, after what is ready; a container that takes nothing with its
 delay (an earlier version) gets it once it is due. A queue whose items are not ready, or that
-others refuse for now, keeps no other queue waiting. Where consumers elsewhere borrow from a queue,
+others refuse for now, keeps no other queue waiting. Where consumers elsewhere receive from a queue,
 its items are spread over their containers, batch by batch, as much to each as its consumers have
 asked for. A queue with partitions goes to one container as a whole, for the order of its groups.
 Items on disk go only to where the queue is on disk, too; those that nobody takes stay. An item
@@ -31,7 +31,6 @@ import time
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
-from cogwork.container.federation.lender import Lender
 from cogwork.container.federation.move_batch import (
     Batch,
     DeletedError,
@@ -47,6 +46,7 @@ from cogwork.container.federation.move_link import (
     MoveWay,
     NotTakenError,
 )
+from cogwork.container.federation.remote_consumer import RemoteConsumer
 from cogwork.container.mesh.tunnels import origin_of
 from cogwork.nodes.queue.node import QueueNode
 
@@ -240,7 +240,7 @@ class Mover:
         return self._target(node, Counter(), set(), self._no_delays[node.address]) is not None
 
     def _is_hopeless(self, node: QueueNode, refused: set[str], patience: _Patience) -> bool:
-        """Tells whether consumers elsewhere borrow nothing, either, and nobody has come back."""
+        """Tells whether consumers elsewhere have nothing, either, and nobody has come back."""
         is_refused = bool(refused) or not self._mesh.diallers
         return (is_refused and not self._takers(node)) or patience.is_over(node.store.depth)
 
@@ -363,7 +363,7 @@ class Mover:
         for stuck in self._stuck.copy():
             error = await self._activate(stuck, deadline_s)
             is_full = isinstance(error, FullError)
-            is_over = stuck.has_waited if is_full else stuck.is_doubtful
+            is_over = stuck.has_waited if is_full else stuck.is_in_doubt
             is_known = error is None or isinstance(error, DeletedError | ForgottenError)
             if is_known or is_over:
                 self._stuck.remove(stuck)
@@ -399,7 +399,7 @@ class Mover:
         for connection in self._mesh.data_connections():
             for session in connection.sessions:
                 for link in session.links.values():
-                    if isinstance(link.context, Lender) and link.context.node is node:
+                    if isinstance(link.context, RemoteConsumer) and link.context.node is node:
                         end = link.context.subscription.link
                         found[origin_of(session) or ""] += max(1, end.credit + end.unsettled)
         return found

@@ -2,8 +2,8 @@
 
 Theory of operation. Who owns a queue tells all others so, with the epoch in which it does
 (`container.cluster.replicated_queue`). Every container sends the queue's messages to the one that
-it can reach with the highest epoch; they wait where there is none. Consumers borrow from there
-(`lending`).
+it can reach with the highest epoch; they wait where there is none. Consumers receive from there
+(`queue_federation`).
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class Owners:
         way = self._ways.get(address)
         if node.replica.epoch is not None:
             self._end_way(address)
-            self._reach.lending.own(address)
+            self._reach.queue_federation.own(address)
             return
         owner = self.owner_of(address)
         if way is not None and way.container != owner:
@@ -122,7 +122,7 @@ class Owners:
                 way.end.feeder = node.inlet.entry
                 self._ways[address] = way
         self._set(node, None if way is None else way.end)
-        self._reach.lending.follow(address, owner)
+        self._reach.queue_federation.follow(address, owner)
 
     @staticmethod
     def _set(node: QueueNode, end: OutgoingLink | None) -> None:

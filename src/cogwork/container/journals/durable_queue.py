@@ -68,7 +68,7 @@ class DurableQueue(ABC):
         journal.on_dirty = note
         self.journal = self.store.journal = journal
         restore(self.store, image)
-        if self.store.trail is not None:
+        if self.store.audit_events is not None:
             journal.gathered(0)
         return journal
 

@@ -2,7 +2,7 @@
 
 Theory of operation. A queue of durability `disk` is a group of the log. At the end of each turn of
 the loop what its journal has is appended as one record; whatever the queue did since then has made
-its mark on the output (`dataplane.output`), and the ticket of the turn is released once the log is
+its mark on the output (`dataplane.output`), and the barrier of the turn is released once the log is
 durable up to there. Nothing waits, so many turns share one write.
 
 Where the log takes nothing, for want of space or because too much waits for the disk, records queue
@@ -25,6 +25,7 @@ from cogwork.amqp.errors import Condition
 from cogwork.config.settings import QueueOptions
 from cogwork.config.shape import keys_at
 from cogwork.container.federation.shards import DURABLE_LIFE, shard_of
+from cogwork.container.journals.barriers import Barrier, Barriers
 from cogwork.container.journals.low_space import LowSpace
 from cogwork.container.journals.queue_journal import QueueJournal, StrandedQueue
 from cogwork.container.journals.records import (
@@ -37,7 +38,6 @@ from cogwork.container.journals.records import (
     Begin,
     Replayed,
 )
-from cogwork.container.journals.tickets import Ticket, Tickets
 from cogwork.container.vhost.declarations import Declarations
 from cogwork.dataplane.queue.refusals import DISK_FAILED
 from cogwork.dataplane.queue.restoration import Checkpoint
@@ -89,7 +89,7 @@ class QueueJournals:
     Attributes:
         shard: The number of this container's parts of queues on disk, the same in all its lives.
         has_disk: Whether there is a data directory.
-        tickets: The turns whose output is held.
+        barriers: The turns whose output is held.
         low_space: What they do while the disk fills up.
     """
 
@@ -113,8 +113,8 @@ class QueueJournals:
         self._lost: set[int] = set()
         self._dirty: list[DurableQueue] = []
         self._pressed: dict[DurableQueue, None] = {}
-        self._waiting: deque[_Append | Ticket] = deque()
-        self.tickets = Tickets(core)
+        self._waiting: deque[_Append | Barrier] = deque()
+        self.barriers = Barriers(core)
         self._is_due = False
         self._is_shut = False
         self.low_space = LowSpace(self._queues)
@@ -237,7 +237,7 @@ class QueueJournals:
         self._wal = wal
         if sent is not None:
             self._take_marks(sent)
-        self._core.on_ticket = self.commit_soon
+        self._core.on_barrier = self.commit_soon
         for group in [group for group, each in self._replayed.items() if not each.is_complete]:
             del self._replayed[group]
             self._lost.add(group)
@@ -280,7 +280,7 @@ class QueueJournals:
 
     def when_durable(self, call: Callable[[bool], object]) -> None:
         """Has a call made once it is known whether all that has happened so far is durable."""
-        self.tickets.when_over(call)
+        self.barriers.when_over(call)
         self.commit_soon()
 
     def commit_soon(self) -> None:
@@ -301,10 +301,10 @@ class QueueJournals:
         dirty, self._dirty = self._dirty, []
         failed = [queue for queue in dirty if not self._is_written(queue)]
         if failed:
-            self.tickets.break_turn()
+            self.barriers.break_turn()
         for queue in list(self._pressed):
             self._go_on_or_not(queue)
-        self._waiting.append(self.tickets.end_turn())
+        self._waiting.append(self.barriers.end_turn())
         for queue in failed:  # before anybody is told of what they did
             self._cut_off(queue)
         self._append_all()
@@ -345,8 +345,8 @@ class QueueJournals:
         try:
             while self._waiting:
                 first = self._waiting[0]
-                if isinstance(first, Ticket):
-                    self.tickets.placed(first, wal.end_lsn)
+                if isinstance(first, Barrier):
+                    self.barriers.placed(first, wal.end_lsn)
                 else:
                     self._append(wal, first)
                 self._waiting.popleft()
@@ -356,7 +356,7 @@ class QueueJournals:
         else:
             self._reopen()
         wal.flush()
-        self.tickets.durable(wal.durable_lsn)
+        self.barriers.durable(wal.durable_lsn)
 
     @staticmethod
     def _append(wal: Wal, each: _Append) -> None:
@@ -371,7 +371,7 @@ class QueueJournals:
 
     def durable(self, lsn: int) -> None:
         """Takes note that the log is durable up to a place: what waited for that goes out."""
-        self.tickets.durable(lsn)
+        self.barriers.durable(lsn)
         if self._is_shut and self._failure is None:
             self.commit_soon()
 
@@ -439,7 +439,7 @@ class QueueJournals:
     def failed(self, failure: LogFailed) -> None:
         """Takes note that nothing more can be written until a new start."""
         self._failure = failure
-        self.tickets.clear()
+        self.barriers.clear()
         self._set_open(is_open=False)
         for queue in self._queues.values():
             if queue.journal is not None:
@@ -509,4 +509,4 @@ class QueueJournals:
         for timer in (self._patience, self._retry):
             if timer is not None:
                 timer.cancel()
-        self._core.on_ticket = None
+        self._core.on_barrier = None

@@ -80,7 +80,7 @@ class LowSpace:
 
 def _size_of(queue: QueueJournal) -> int:
     """Estimates what a queue's checkpoint takes."""
-    shelf = queue.store.shelf
+    items = queue.store.items
     seen = queue.journal.seen if queue.journal is not None else None
-    count = shelf.depth + shelf.aside_count + len(seen or ())
-    return shelf.size_bytes + shelf.aside_bytes + count * ITEM_BYTES + MEMORY_BYTES
+    count = items.depth + items.aside_count + len(seen or ())
+    return items.size_bytes + items.aside_bytes + count * ITEM_BYTES + MEMORY_BYTES

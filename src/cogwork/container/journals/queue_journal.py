@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from cogwork.container.journals.durable_queue import DurableQueue
 from cogwork.container.journals.records import END
+from cogwork.dataplane.queue.audit_events import AuditEvents
 from cogwork.dataplane.queue.refusals import fault
 from cogwork.dataplane.queue.store import Store
-from cogwork.dataplane.queue.trail import Trail
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -71,7 +71,7 @@ class StrandedQueue(QueueJournal):
         store = Store(core, begin.shard)
         store.keeps_dead = True
         if replayed.image.is_audited:
-            store.trail = Trail(store.shelf, begin.shard)
+            store.audit_events = AuditEvents(store.items, begin.shard)
         super().__init__(owner, (begin.vhost, begin.address), begin.options, store)
         self.group = group
         self.fill(replayed, core, lambda: None)  # its store does nothing that is to be written

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cogwork.container.mesh.connection import SETTINGS, MeshConnection
-from cogwork.dataplane.queue.loan import Loan
+from cogwork.dataplane.queue.upstream_link import UpstreamLink
 from cogwork.dataplane.transport.incoming import IncomingLink
 
 if TYPE_CHECKING:
@@ -57,12 +57,12 @@ class DataConnection(MeshConnection):
     def on_settled_by_sender(
         self, session: Session, first: int, last: int, state: bytes, *, settled: bool
     ) -> None:
-        """A shard confirms what was claimed of items that it lent."""
+        """A shard confirms what was claimed of items that it sent."""
         if not settled:
             return
         code = state[2] if len(state) > 2 else ACCEPTED
         for link in session.owner.links.values():
-            if isinstance(link.end, Loan):
+            if isinstance(link.end, UpstreamLink):
                 link.end.confirm(first, last, code, None if code == ACCEPTED else state)
 
 

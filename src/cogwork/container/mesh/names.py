@@ -8,7 +8,6 @@ from cogwork.amqp.redirect import MESH
 from cogwork.amqp.types import Symbol
 
 __all__ = (
-    "BORROWER",
     "CONTROL",
     "DATA",
     "DUPLICATE_LINK",
@@ -23,6 +22,7 @@ __all__ = (
     "NUMBER",
     "OTHER_CONTAINER",
     "PAST",
+    "REMOTE_CONSUMER",
     "TO",
     "VHOST",
 )
@@ -56,8 +56,8 @@ HOPS_MAX: Final = 64
 VHOST: Final = Symbol("cogwork:vhost")
 """In attach: the virtual host whose address is meant."""
 
-BORROWER: Final = Symbol("cogwork:borrower")
-"""In attach: the consumer for whom a loan is, by a name that outlives the link."""
+REMOTE_CONSUMER: Final = Symbol("cogwork:borrower")
+"""In attach: the consumer that an upstream link feeds, by a name that outlives the link."""
 
 FRAME_BYTES: Final = 32_768
 """The largest frame between containers: one that fits the first hop must fit all others."""

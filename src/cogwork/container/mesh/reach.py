@@ -20,9 +20,9 @@ from cogwork.amqp.performatives import Role
 from cogwork.amqp.terminus import Source, Target
 from cogwork.container.federation.claims import Claims
 from cogwork.container.federation.disks import Disks
-from cogwork.container.federation.lending import Lending
 from cogwork.container.federation.owners import Owners
 from cogwork.container.federation.partitions import Partitions
+from cogwork.container.federation.queue_federation import QueueFederation
 from cogwork.container.mesh.away import Away
 from cogwork.container.mesh.branches import Branches, topic_of
 from cogwork.container.mesh.elsewhere import Elsewhere
@@ -59,7 +59,7 @@ class Reach:
 
     Attributes:
         vhost: The virtual host.
-        lending: What its queues lend and borrow.
+        queue_federation: Its queues' consumers on other containers, and remote items.
         partitions: Its queues whose messages each have one container that takes them.
         owners: Its replicated queues.
         disks: Which containers keep which of its queues on disk.
@@ -81,13 +81,13 @@ class Reach:
         self._gone: set[str] = set()
         self._count = 0
         self._leaving: list[Away] = []
-        self.lending = Lending(mesh, vhost)
+        self.queue_federation = QueueFederation(mesh, vhost)
         self.partitions = Partitions(mesh, vhost, self)
         self.owners = Owners(mesh, vhost, self)
         self.disks = Disks(mesh, vhost)
         self.claims = Claims(mesh, vhost)
-        self._keepers: dict[int, Lending | Partitions | Owners | Disks | Claims] = {
-            InterestKind.QUEUE: self.lending,
+        self._keepers: dict[int, QueueFederation | Partitions | Owners | Disks | Claims] = {
+            InterestKind.QUEUE: self.queue_federation,
             InterestKind.PARTITIONS: self.partitions,
             InterestKind.OWNER: self.owners,
             InterestKind.DISK: self.disks,
@@ -363,7 +363,7 @@ class Reach:
             self._expand_again(address)
         for container in self.gaps.untold():
             self._tell(container)
-        self.lending.restore()
+        self.queue_federation.restore()
         self.partitions.restore()
         self.owners.restore()
 
@@ -387,7 +387,7 @@ class Reach:
 
     def tick(self, now_s: float) -> None:
         """Looks at what queues have, and at what they need no more."""
-        self.lending.tick(now_s)
+        self.queue_federation.tick(now_s)
         self.partitions.tick()
         if self._leaving:
             self._end_left()

@@ -15,9 +15,9 @@ from cogwork.amqp.extensions import MARKS_RECEIVED
 from cogwork.amqp.performatives import Attach, Role, SenderSettleMode
 from cogwork.amqp.terminus import Source, Target
 from cogwork.container.connections.node_shares import FROM_AFAR
-from cogwork.container.federation.lender import Lender
 from cogwork.container.federation.move_intake import MoveIntake
-from cogwork.container.mesh.names import BORROWER, MISSED, MOVE, VHOST
+from cogwork.container.federation.remote_consumer import RemoteConsumer
+from cogwork.container.mesh.names import MISSED, MOVE, REMOTE_CONSUMER, VHOST
 from cogwork.container.mesh.subscriber_gaps import detach_stale_subscribers, read_gaps
 from cogwork.container.mesh.tunnels import origin_of
 from cogwork.container.vhost.filters import read_filters
@@ -192,7 +192,7 @@ class TunnelAcceptor:
             raise Refused("a receiver whose source names no queue", Condition.INVALID_FIELD)
         name, rule = vhost.rule_of(source.address)
         if rule.kind != "queue":
-            raise Refused(f"{name!r} is no queue: only items are lent")
+            raise Refused(f"{name!r} is not a queue: only queues are shared between containers")
         self._demand_known(vhost, name)
         node = vhost.nodes.of(rule, name, FROM_AFAR)
         if isinstance(node, QueueNode) and node.replica is not None and node.replica.epoch is None:
@@ -208,12 +208,12 @@ class TunnelAcceptor:
             source=source,
             marks_received=MARKS_RECEIVED in attach.desired_capabilities,
             is_far=True,
-            borrower=str((attach.properties or {}).get(BORROWER, "")),
+            remote_consumer=str((attach.properties or {}).get(REMOTE_CONSUMER, "")),
             unsettled=tuple(held),
             handed=frozenset(tag for tag, state in held.items() if state is not None),
         )
         node.subscribe(subscription)
-        link.context = Lender(node, subscription)
+        link.context = RemoteConsumer(node, subscription)
         link.carry(end)
         link.attach(
             source=Source(address=name, filter=filters.applied or None),

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from cogwork.amqp.errors import CogworkError
 from cogwork.container.telemetry.appender import Appender
 from cogwork.container.telemetry.queue_watch import QueueWatch
+from cogwork.dataplane.queue.audit_events import AuditEvents
 from cogwork.dataplane.queue.histogram import Histogram
-from cogwork.dataplane.queue.trail import Trail
 from cogwork.router.patterns import address_words, takes
 
 if TYPE_CHECKING:
@@ -96,12 +96,14 @@ class Audits:
         options = next(named, None)
         if options is None:
             return None
-        trail = Trail(store.shelf, store.shard, options.sample, has_digests=options.digest)
-        store.trail = trail
+        audit_events = AuditEvents(
+            store.items, store.shard, options.sample, has_digests=options.digest
+        )
+        store.audit_events = audit_events
         watch = QueueWatch(
             (self._id, f"{vhost}:{address}" if vhost else address),
             store,
-            trail,
+            audit_events,
             sample=options.sample,
             appender=self._appender(options.stream),
             when_durable=when_durable,

@@ -1,12 +1,12 @@
 """The audit of one queue: what happens to its items, appended to a stream.
 
-Theory of operation. The store's trail (`dataplane.trail`) notes facts; they are taken in batches, a
-batch is appended once what it says is durable in the queue, and a record that the stream does not
-take is appended again a little later: one batch, and once some of that was taken, those behind it.
-A batch that left nothing behind in the trail is a mark: it is written to the queue's journal when
-it is taken, and again when it is told, so that after a restart the journal knows what may not have
-been told. Where too much waits, or something was not taken, no more facts are; the trail counts
-what it has no room for, and that count is told in its turn.
+Theory of operation. The audit events of a store (`dataplane.queue.audit_events`) are facts; they
+are taken in batches, a batch is appended once what it says is durable in the queue, and a record
+that the stream does not take is appended again a little later: one batch, and once some of that was
+taken, those behind it. A batch that left nothing behind is a mark: it is written to the queue's
+journal when it is taken, and again when it is told, so that after a restart the journal knows what
+may not have been told. Where too much waits, or something was not taken, no more facts are; the
+store counts what it has no room for, and that count is told in its turn.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ import msgspec
 from cogwork.container.telemetry.appender import head_of, message_of
 from cogwork.dataplane.encoding.codec import encode
 from cogwork.dataplane.link import Link
-from cogwork.dataplane.queue.trail import render
+from cogwork.dataplane.queue.audit_events import render
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cogwork.container.telemetry.appender import Appender
     from cogwork.container.telemetry.audits import Audits
+    from cogwork.dataplane.queue.audit_events import AuditEvents, Fact
     from cogwork.dataplane.queue.store import Store
-    from cogwork.dataplane.queue.trail import Fact, Trail
     from cogwork.plugin.node import Subscription
 
 __all__ = ("QueueWatch",)
@@ -42,7 +42,7 @@ SHARE = 8
 """Of what waits such a part is told in one turn."""
 
 HELD_MAX = 16_384
-"""Facts of one queue that were taken and are not told: what is more stays in the trail."""
+"""Facts of one queue that were taken and are not told: what is more stays with the store."""
 
 PAUSE_S = 1.0
 """How soon an event that was not taken is appended again."""
@@ -82,7 +82,7 @@ class QueueWatch:
         self,
         names: tuple[str, str],
         store: Store,
-        trail: Trail,
+        audit_events: AuditEvents,
         *,
         sample: float,
         appender: Appender,
@@ -95,7 +95,7 @@ class QueueWatch:
             names: The container's id, and the queue's address, after its virtual host's name and
                 a colon where that is not the default one.
             store: The queue's items.
-            trail: Notes what happens to them.
+            audit_events: Notes what happens to them.
             sample: The share of the items that it follows.
             appender: Appends to the stream.
             when_durable: Has a call made once what happened so far is durable.
@@ -103,10 +103,10 @@ class QueueWatch:
         """
         container, queue = (msgspec.json.encode(each).decode() for each in names)
         self._where = f'"queue":{queue},"container":{container}'
-        self._item = f'{self._where},"sample":{sample:g},"item":"{trail.shard:08x}'
+        self._item = f'{self._where},"sample":{sample:g},"item":"{audit_events.shard:08x}'
         self._middles = (_middle(names[1], "accepted"), _middle(names[1], "settled"))
         self._store = store
-        self._trail = trail
+        self._audit_events = audit_events
         self._appender = appender
         self._when_durable = when_durable
         self._owner = owner
@@ -115,7 +115,7 @@ class QueueWatch:
         self._batches: deque[_Batch] = deque()
         self._held = 0
         self._retry: asyncio.TimerHandle | None = None
-        self._pending = trail.pending
+        self._pending = audit_events.pending
         self._mark = time.time_ns() // 1000
         self._told_missed = 0
         self._is_telling_missed = False
@@ -126,32 +126,32 @@ class QueueWatch:
 
     def close(self) -> None:
         """The queue is no more here; what is under way goes on."""
-        self._store.trail = None
+        self._store.audit_events = None
         self._owner.forget(self)
 
     def gather(self) -> bool:
         """Takes the next facts, and has them told; returns whether there are more."""
-        trail = self._trail
-        if trail.pending is not self._pending:
+        audit_events = self._audit_events
+        if audit_events.pending is not self._pending:
             # The items are another container's now: what was not told, that one tells.
-            self._pending = trail.pending
+            self._pending = audit_events.pending
             self._batches.clear()
             self._held = 0
         self._name_consumers()
         if self._is_held_up:
             return False
         self._tell_missed()
-        count = min(max(BATCH, trail.waiting // SHARE), BATCH_MAX, self._appender.room)
-        if trail.is_empty or count <= 0:
+        count = min(max(BATCH, audit_events.waiting // SHARE), BATCH_MAX, self._appender.room)
+        if audit_events.is_empty or count <= 0:
             return False
-        facts = trail.take(count)
-        mark = self._next_mark() if trail.is_empty else None
+        facts = audit_events.take(count)
+        mark = self._next_mark() if audit_events.is_empty else None
         batch = _Batch(facts, mark)
         self._batches.append(batch)
         self._held += len(facts)
-        trail.pending.append(facts)
+        audit_events.pending.append(facts)
         self._when_durable(partial(self._send, batch))
-        return not trail.is_empty
+        return not audit_events.is_empty
 
     @property
     def _is_held_up(self) -> bool:
@@ -180,7 +180,7 @@ class QueueWatch:
     # -- telling
 
     def _is_ours(self, batch: _Batch) -> bool:
-        return self._trail.pending is self._pending and batch in self._batches
+        return self._audit_events.pending is self._pending and batch in self._batches
 
     def _send(self, batch: _Batch, is_durable: bool) -> None:
         """Appends the records of a batch, unless what they say never became true."""
@@ -231,13 +231,13 @@ class QueueWatch:
             self._pending.pop(0)
             journal = self._store.journal
             if first.mark is not None and journal is not None:
-                journal.told(first.mark)
-        if not self._trail.is_empty:
+                journal.reported(first.mark)
+        if not self._audit_events.is_empty:
             self._owner.soon()
 
     def _tell_missed(self) -> None:
         """Tells how many facts there was no room for, once there is room again."""
-        count = self._trail.missed - self._told_missed
+        count = self._audit_events.missed - self._told_missed
         if not count or self._is_telling_missed or self._appender.room <= 0:
             return
         self._is_telling_missed = True
@@ -254,8 +254,8 @@ class QueueWatch:
 def _name_of(subscription: Subscription) -> str:
     """Names a consumer for people: the container-id of its client, and its link."""
     link = subscription.link.owner
-    if subscription.is_far and subscription.borrower:
-        return subscription.borrower
+    if subscription.is_far and subscription.remote_consumer:
+        return subscription.remote_consumer
     if not isinstance(link, Link):
         return subscription.link_id
     remote = link.session.connection.remote

@@ -16,7 +16,7 @@ from __future__ import annotations
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
-from cogwork.container.federation.lender import Lender
+from cogwork.container.federation.remote_consumer import RemoteConsumer
 from cogwork.container.mesh.away import Away
 from cogwork.container.mesh.tunnels import origin_of
 from cogwork.dataplane.queue.histogram import Histogram
@@ -284,7 +284,7 @@ def _ways(mesh: MeshService) -> Iterator[tuple[OutgoingLink, tuple[str, str]]]:
                     continue
                 if isinstance(context, Away):
                     yield end, (_address_of(context), context.container)
-                elif isinstance(context, Lender):
+                elif isinstance(context, RemoteConsumer):
                     yield end, (context.subscription.address, origin_of(session) or "")
 
 

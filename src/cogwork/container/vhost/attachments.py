@@ -416,13 +416,13 @@ class Attachments:
     def _asks_elsewhere(
         self, attach: Attach, attachment: Attachment, client: ClientContext
     ) -> bool:
-        """Lets a consumer borrow; tells whether its link is answered later, when that is known."""
+        """Let a consumer receive from other containers; tell whether its link is answered later."""
         reach, subscription = client.vhost.reach, attachment.subscription
         if reach is None or subscription is None or attachment.node is None:
             return False
         if subscription.address.startswith(REPLY_PREFIX):
             return False  # it is nowhere else
-        return reach.lending.add_consumer(attachment.node, subscription, attach)
+        return reach.queue_federation.add_consumer(attachment.node, subscription, attach)
 
     def _place_consumer(
         self, source: Source, client: ClientContext, connection: Connection
@@ -636,7 +636,7 @@ def _entry_for(address: str, target: Target, client: ClientContext) -> AddressEn
 
 def _let_go(node: Node, subscription: Subscription, client: ClientContext) -> None:
     if client.vhost.reach is not None:
-        client.vhost.reach.lending.remove_consumer(subscription)
+        client.vhost.reach.queue_federation.remove_consumer(subscription)
     node.unsubscribe(subscription)
 
 
@@ -646,7 +646,7 @@ def _keeps(node: QueueNode, subscription: Subscription, client: ClientContext) -
     node.unsubscribe(subscription)
     has_any = node.keeps(subscription)
     if client.vhost.reach is not None:
-        has_any = client.vhost.reach.lending.keep_consumer(subscription) or has_any
+        has_any = client.vhost.reach.queue_federation.keep_consumer(subscription) or has_any
     subscription.departure = Departure.ORDERLY
     return has_any
 

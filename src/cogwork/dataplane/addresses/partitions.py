@@ -88,7 +88,7 @@ class PartitionedInlet(Terminus):
         partition: uint32_t
         bits: uint64_t = 0
         now_s: cython.double = self.store.now()
-        has_items: cython.bint = self.store.shelf.depth > 0 and self.wants & WANTS_GROUP_ID
+        has_items: cython.bint = self.store.items.depth > 0 and self.wants & WANTS_GROUP_ID
         for partition in range(self.count):
             if self.seen_s[partition] == 0.0:
                 continue

@@ -33,7 +33,7 @@ cdef class Dispatch:
     cdef bint is_watched
     cdef bint is_left
     cdef readonly object failure
-    cdef int doubt(self, uint64_t token) except -1
+    cdef int mark_in_doubt(self, uint64_t token) except -1
     cdef int advance(self) except -1
     cdef int resolved(self, uint64_t token, int code, bytes state) except -1
     cdef int lost(self, uint64_t token) except -1
@@ -50,7 +50,7 @@ cdef class Post(Dispatch):
     cdef readonly bint was_sent
     cdef readonly bint expired
     cdef bint is_put_off
-    cdef double doubted_at_s
+    cdef double in_doubt_since_s
     cdef double pause_s
     cdef bytes state
     cdef public object on_error
@@ -62,7 +62,7 @@ cdef class Batch(Dispatch):
     cdef list messages
     cdef bytearray codes
     cdef dict states
-    cdef set doubted
+    cdef set in_doubt
     cdef set repeated
     cdef Post repeat(self, uint64_t token, uint64_t as_token)
     cdef Py_ssize_t at

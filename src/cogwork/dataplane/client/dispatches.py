@@ -61,7 +61,7 @@ class Dispatch:
         """Makes a message that was sent one that is to be sent."""
         return 0
 
-    def doubt(self, token):
+    def mark_in_doubt(self, token):
         """Takes note that a message that is to be sent again may have arrived."""
         return 0
 
@@ -126,7 +126,7 @@ class Post(Dispatch):
                 self.note_failure()
         return self.wake()
 
-    def doubt(self, token):
+    def mark_in_doubt(self, token):
         self.was_sent = True
         return 0
 
@@ -219,7 +219,7 @@ class Batch(Dispatch):
     def expire(self, token):
         """Gives up a message whose ttl was over before it could be sent."""
         was_sent: cython.bint = (
-            self.doubted is not None and token - self.first_token in self.doubted
+            self.in_doubt is not None and token - self.first_token in self.in_doubt
         )
         return self.resolved(token, LOST if was_sent else RELEASED, None)
 
@@ -241,10 +241,10 @@ class Batch(Dispatch):
         self.at = min(self.at, index)
         return 0
 
-    def doubt(self, token):
-        if self.doubted is None:
-            self.doubted = set()
-        self.doubted.add(token - self.first_token)
+    def mark_in_doubt(self, token):
+        if self.in_doubt is None:
+            self.in_doubt = set()
+        self.in_doubt.add(token - self.first_token)
         return 0
 
     def repeat(self, token, as_token):
@@ -303,7 +303,7 @@ class Batch(Dispatch):
             The outcomes in the order of the messages.
         """
         index: cython.Py_ssize_t
-        is_doubted: cython.bint
+        is_in_doubt: cython.bint
         is_back: cython.bint = self.queued and self.outbox.withdraw(self)
         found: list = []
         post: Post
@@ -314,10 +314,10 @@ class Batch(Dispatch):
             if self.codes[index] != 0:
                 found.append(self.outbox.explain(self.codes[index], self.states.get(index)))
             elif is_back and index >= self.at:
-                is_doubted = self.doubted is not None and index in self.doubted
-                self.codes[index] = LOST if is_doubted else RELEASED
+                is_in_doubt = self.in_doubt is not None and index in self.in_doubt
+                self.codes[index] = LOST if is_in_doubt else RELEASED
                 self.waiting -= 1
-                found.append(unanswered if is_doubted else unsent)
+                found.append(unanswered if is_in_doubt else unsent)
             else:
                 found.append(unanswered)
         if is_back and self.waiting == 0:

@@ -24,7 +24,7 @@ cdef class Inbox(Terminus):
     cdef bint is_over
     cdef object create_future
     cdef Flusher flusher
-    cdef Port bell
+    cdef Port wakeup
     cdef list arrivals
     cdef list ready
     cdef Py_ssize_t at

@@ -79,7 +79,7 @@ class Inbox:
         """
         self.core = flusher.core
         self.core.register(self)
-        self.bell = Port(self.core, self)
+        self.wakeup = Port(self.core, self)
         self.arrivals = []
         self.flusher = flusher
         self.create_future = create_future
@@ -110,7 +110,7 @@ class Inbox:
             return 0
         self.arrivals.append(message)
         if self.waiters or self.listener is not None or self.draining is not None:
-            self.bell.mark_dirty()
+            self.wakeup.mark_dirty()
         return 0
 
     def admit(self, s):
@@ -394,8 +394,8 @@ class Inbox:
             self.drop_waiting()
         self.drained()
         self.wake()
-        if self.bell.open:
-            self.bell.close()
+        if self.wakeup.open:
+            self.wakeup.close()
             self.core.unregister(self)
 
     def drop_waiting(self):

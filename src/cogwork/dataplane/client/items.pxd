@@ -18,7 +18,7 @@ cdef enum:
     CLAIMED = 2
     SETTLED = 3
     STALE = 4
-    DOUBTED = 5
+    IN_DOUBT = 5
 
 cdef class Item
 cdef class ItemInbox

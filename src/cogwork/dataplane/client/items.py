@@ -71,7 +71,7 @@ STAGES = {
     CLAIMED: "claimed",
     SETTLED: "settled",
     STALE: "stale",
-    DOUBTED: "in-doubt",
+    IN_DOUBT: "in-doubt",
 }
 
 
@@ -317,7 +317,7 @@ class ItemInbox(Inbox):
         self.pace.forget()
         if wire.departing is None:
             wire.departing = []
-        wire.departing.append(self.bell)
+        wire.departing.append(self.wakeup)
         return False
 
     def is_in_question(self, wire, now_s):
@@ -332,7 +332,7 @@ class ItemInbox(Inbox):
             return False
         self.is_asked = True
         self.pace.forget()
-        self.link.ask(self.bell)
+        self.link.ask(self.wakeup)
         self.flusher.now()
         return True
 
@@ -427,7 +427,7 @@ class ItemInbox(Inbox):
             return
         settled: list = self.take_open(at, end)
         if settled and code != ACCEPTED:
-            phase = STALE if STALE_ATTEMPT in state else DOUBTED
+            phase = STALE if STALE_ATTEMPT in state else IN_DOUBT
         for item in settled:
             if code == 0 and item.phase == CLAIMED:
                 self.answer(item, SETTLED)
@@ -570,14 +570,14 @@ class ItemInbox(Inbox):
         if known is None:
             return
         for tag in list(self.earlier):
-            state = known.get(tag, DOUBTED)
+            state = known.get(tag, IN_DOUBT)
             if state is None or type(state) is Received:
                 continue
             item = self.earlier.pop(tag)
             if type(state) is Accepted and item.code == ACCEPTED:
                 self.answer(item, SETTLED)
             else:
-                self.answer(item, STALE if type(state) is Rejected else DOUBTED)
+                self.answer(item, STALE if type(state) is Rejected else IN_DOUBT)
 
     def detach(self) -> None:
         """The link has ended: what was not marked is the owner's again."""
@@ -602,7 +602,7 @@ class ItemInbox(Inbox):
         earlier: dict = self.earlier
         self.earlier = {}
         for item in earlier.values():
-            self.answer(item, DOUBTED)
+            self.answer(item, IN_DOUBT)
         self.top_up()
         self.flusher.later()
 
@@ -615,7 +615,7 @@ class ItemInbox(Inbox):
         for item in [*self.open_items.values(), *self.earlier.values()]:
             if item.claim is not None:
                 # It stays counted among the claimed: `confirmed` raises the failure.
-                item.phase = DOUBTED
+                item.phase = IN_DOUBT
                 item.claim.failure = failure
                 item.claim.answer(item, True)
                 item.claim = None

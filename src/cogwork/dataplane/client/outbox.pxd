@@ -2,7 +2,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from cogwork.dataplane.core cimport Core
 from cogwork.dataplane.client.dispatches cimport Batch, Dispatch, Post, Shipper
-from cogwork.dataplane.client.flights cimport Flights
+from cogwork.dataplane.client.in_flight cimport DispatchesInFlight
 from cogwork.dataplane.client.flusher cimport Flusher
 from cogwork.dataplane.message.messages cimport Message
 from cogwork.dataplane.transport.outgoing cimport OutgoingLink
@@ -20,13 +20,13 @@ cdef class Outbox(Shipper):
     cdef Flusher flusher
     cdef object backlog
     cdef readonly int64_t backlog_count
-    cdef Flights sent
+    cdef DispatchesInFlight sent
     cdef uint64_t next_token
     cdef bint pumping
     cdef bint stopping
     cdef list again
     cdef public object resend_later
-    cdef list doubtful
+    cdef list in_doubt
     cdef list waiters
     cdef bytes checked(self, object body)
     cdef bytes durably(self, Message message)

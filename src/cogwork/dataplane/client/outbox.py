@@ -19,7 +19,7 @@ from collections import deque
 
 import cython
 from cython.cimports.cogwork.dataplane.client.dispatches import Batch, Dispatch, Post, Shipper
-from cython.cimports.cogwork.dataplane.client.flights import Flights
+from cython.cimports.cogwork.dataplane.client.in_flight import DispatchesInFlight
 from cython.cimports.cogwork.dataplane.encoding.octets import octets_of
 from cython.cimports.cogwork.dataplane.message.header import shorten_ttl, ttl_of
 from cython.cimports.cogwork.dataplane.message.messages import Message
@@ -103,12 +103,12 @@ class Outbox(Shipper):
         self.resends = resends
         self.ages = True
         self.backlog = deque()
-        self.sent = Flights()
+        self.sent = DispatchesInFlight()
         self.next_token = 1
         self.waiters = []
         self.failed = []
         self.again = []
-        self.doubtful = []
+        self.in_doubt = []
 
     # -- what the application does
 
@@ -240,7 +240,7 @@ class Outbox(Shipper):
                 anybody awaiting them.
         """
         dispatch: Dispatch
-        while self.backlog or self.doubtful or self.is_awaited():
+        while self.backlog or self.in_doubt or self.is_awaited():
             await self.waiter()
         failed, self.failed = self.failed, []
         for dispatch in failed:
@@ -283,7 +283,7 @@ class Outbox(Shipper):
 
     def withdraw(self, dispatch):
         if not dispatch.queued:
-            self.doubtful.remove(dispatch)
+            self.in_doubt.remove(dispatch)
             self.release_waiters()
             return 1
         dispatch.queued = False
@@ -316,9 +316,9 @@ class Outbox(Shipper):
         """Takes no more; what has no outcome fails with `failure`."""
         dispatch: Dispatch
         self.failure = failure
-        unresolved = [*self.sent.clear(), *self.backlog, *self.doubtful]
+        unresolved = [*self.sent.clear(), *self.backlog, *self.in_doubt]
         self.backlog.clear()
-        self.doubtful.clear()
+        self.in_doubt.clear()
         self.backlog_count = 0
         for dispatch in unresolved:
             dispatch.queued = False
@@ -391,7 +391,7 @@ class Outbox(Shipper):
         s.source_generation = self.generation
         s.token = token
         if not dispatch.settled:
-            self.sent.take_off(dispatch, token, 1, 1)
+            self.sent.add(dispatch, token, 1, 1)
         link.take(cython.address(s))
         return 1
 
@@ -430,10 +430,10 @@ class Outbox(Shipper):
         s.source_generation = self.generation
         s.token = pieces[0].token
         if not batch.settled:
-            self.sent.take_off(batch, batch.first_token, size, count)
+            self.sent.add(batch, batch.first_token, size, count)
         taken = cython.cast(uint32_t, link.take_run(cython.address(s), pieces, count))
         if taken < count and not batch.settled:
-            self.sent.land(self.sent.find(pieces[count - 1].token), count - taken)
+            self.sent.remove(self.sent.find(pieces[count - 1].token), count - taken)
         return taken
 
     def on_ready(self, link):
@@ -449,7 +449,7 @@ class Outbox(Shipper):
         if self.stopping and (verdict.code == RELEASED or (verdict.code == LOST and self.resends)):
             self.again.append((token, dispatch))
             if verdict.code == LOST:
-                dispatch.doubt(token)
+                dispatch.mark_in_doubt(token)
             return 1
         if self.resends and verdict.code == MODIFIED and self._may_resend(dispatch, verdict):
             if isinstance(dispatch, Batch):
@@ -475,32 +475,32 @@ class Outbox(Shipper):
         if not isinstance(dispatch, Post):
             return True
         post = cython.cast(Post, dispatch)
-        return post.doubted_at_s == 0.0 or clock_s() - post.doubted_at_s < PATIENCE_S
+        return post.in_doubt_since_s == 0.0 or clock_s() - post.in_doubt_since_s < PATIENCE_S
 
     def _put_off(self, post):
         """Has a message sent again after a pause."""
         post.was_sent = True
         post.is_put_off = True
-        if post.doubted_at_s == 0.0:
-            post.doubted_at_s = clock_s()
+        if post.in_doubt_since_s == 0.0:
+            post.in_doubt_since_s = clock_s()
         post.pause_s = min(post.pause_s * 2, PAUSE_MAX_S) if post.pause_s else PAUSE_FIRST_S
-        self.doubtful.append(post)
-        if len(self.doubtful) == 1:
+        self.in_doubt.append(post)
+        if len(self.in_doubt) == 1:
             self.resend_later(post.pause_s, self.resend)
         return 0
 
     def resend(self) -> None:
         """Sends what is in doubt again; what has no link waits for one."""
         post: Post
-        doubtful, self.doubtful = self.doubtful, []
-        for post in doubtful:
+        in_doubt, self.in_doubt = self.in_doubt, []
+        for post in in_doubt:
             post.is_put_off = False
             self.submit(post)
 
     def landed(self, token):
         """Returns whose message has its outcome now; None where it is not under way."""
         index: cython.Py_ssize_t = self.sent.find(token)
-        return None if index < 0 else self.sent.land(index, 1)
+        return None if index < 0 else self.sent.remove(index, 1)
 
     def resolve_run(self, token, count, verdict):
         if verdict.code != ACCEPTED:
@@ -518,7 +518,7 @@ class Outbox(Shipper):
             part = 1
             if index >= 0:
                 part = min(count, self.sent.left(index, token))
-                dispatch = self.sent.land(index, part)
+                dispatch = self.sent.remove(index, part)
                 if part == 1:
                     dispatch.resolved(token, ACCEPTED, None)
                 else:

@@ -4,11 +4,11 @@ from cogwork.dataplane.client.inbox cimport Inbox
 from cogwork.dataplane.encoding.octets cimport octets
 from cogwork.dataplane.transport.shipment cimport Piece, Shipment
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
-from cogwork.dataplane.client.stream_records cimport Sheaf
+from cogwork.dataplane.client.stream_records cimport RecordBuffer
 
 
 cdef class StreamInbox(Inbox):
-    cdef Sheaf sheaf
+    cdef RecordBuffer buffer
     cdef list spares
     cdef Py_ssize_t taken
     cdef int64_t following
@@ -22,7 +22,7 @@ cdef class StreamInbox(Inbox):
     cdef int receive(self, Piece* piece, bint settled) except -1
     cdef int note_marker(self, octets data) except -1
     cdef int clear(self) except -1
-    cdef Sheaf fresh_sheaf(self)
+    cdef RecordBuffer fresh_buffer(self)
     cdef int look(self) except -1
 
 # Says whether a message is what nearly all records are, annotations and one data section.

@@ -1,6 +1,6 @@
 """A client's end of a stream: records, how far they have come, and when they have caught up.
 
-Theory of operation. Records wait as octets, in a sheaf, until the application looks at them
+Theory of operation. Records wait as octets, in a buffer, until the application looks at them
 (`cogwork.dataplane.client.stream_records`); here each is only seen to be a message. The last one of a run
 says its offset, so whoever attaches again knows where to go on. The container sends a marker once
 it has sent the last record there was when the reader started: a message with the one annotation
@@ -14,7 +14,7 @@ import cython
 from cython.cimports.cogwork.dataplane.client.inbox import UNDECODABLE_STATE, Inbox
 from cython.cimports.cogwork.dataplane.client.stream_records import (
     ABSENT_NUMBER,
-    Sheaf,
+    RecordBuffer,
     records_of,
 )
 from cython.cimports.cogwork.dataplane.encoding.octets import load_u64, octets_of
@@ -58,7 +58,7 @@ class StreamInbox(Inbox):
     """
 
     def __cinit__(self):
-        self.sheaf = Sheaf()
+        self.buffer = RecordBuffer()
         self.spares = []
         self.following = ABSENT_NUMBER
 
@@ -75,20 +75,20 @@ class StreamInbox(Inbox):
     def take_run(self, s, pieces, count):
         index: uint32_t
         last: int64_t
-        before: cython.Py_ssize_t = self.sheaf.count
+        before: cython.Py_ssize_t = self.buffer.count
         for index in range(count):
             if s.settled and is_common_record(pieces[index].data, pieces[index].size):
-                self.sheaf.add(pieces[index].data, pieces[index].size)
+                self.buffer.add(pieces[index].data, pieces[index].size)
                 self.arrived += 1
             else:
                 self.receive(cython.address(pieces[index]), s.settled)
-        if self.sheaf.count == before:
+        if self.buffer.count == before:
             return count
-        last = self.sheaf.offset_after_last()
+        last = self.buffer.offset_after_last()
         if last != ABSENT_NUMBER:
             self.following = last
         if self.waiters or self.listener is not None or self.draining is not None:
-            self.bell.mark_dirty()
+            self.wakeup.mark_dirty()
         return count
 
     def receive(self, piece, settled):
@@ -110,8 +110,8 @@ class StreamInbox(Inbox):
         self.arrived += 1
         joined: bytes = None if self.link is None else self.link.joined
         if joined is not None and octets_of(joined) == piece.data and len(joined) == piece.size:
-            return self.sheaf.add_joined(joined)
-        return self.sheaf.add(piece.data, piece.size)
+            return self.buffer.add_joined(joined)
+        return self.buffer.add(piece.data, piece.size)
 
     def note_marker(self, data):
         self.told_offset = load_u64(data + PREFIX_SIZE)
@@ -126,13 +126,13 @@ class StreamInbox(Inbox):
     # -- handing over
 
     def count_waiting(self):
-        return cython.cast(uint32_t, self.sheaf.count - self.taken)
+        return cython.cast(uint32_t, self.buffer.count - self.taken)
 
     def refill(self):
-        return self.taken < self.sheaf.count
+        return self.taken < self.buffer.count
 
     def next_waiting(self):
-        record = self.sheaf.record(self.taken)
+        record = self.buffer.record(self.taken)
         self.taken += 1
         self.handed += 1
         self.clear()
@@ -142,8 +142,8 @@ class StreamInbox(Inbox):
         return record
 
     def pick(self, limit):
-        count: cython.Py_ssize_t = min(limit, self.sheaf.count - self.taken)
-        records = records_of(self.sheaf, self.taken, 1, count)
+        count: cython.Py_ssize_t = min(limit, self.buffer.count - self.taken)
+        records = records_of(self.buffer, self.taken, 1, count)
         self.taken += count
         self.handed += count
         self.clear()
@@ -153,45 +153,45 @@ class StreamInbox(Inbox):
     def take_now(self) -> object:
         """Hands over what has arrived, which counts as held until `let_go`."""
         self.held += self.count_waiting()
-        return self.pick(self.sheaf.count)
+        return self.pick(self.buffer.count)
 
     def clear(self):
         """Gives room back once all, or most, of what arrived was handed over."""
-        rest: cython.Py_ssize_t = self.sheaf.count - self.taken
+        rest: cython.Py_ssize_t = self.buffer.count - self.taken
         index: cython.Py_ssize_t
-        sheaf: Sheaf = self.sheaf
-        is_large: cython.bint = sheaf.joined is not None and rest <= KEPT_MIN
+        buffer: RecordBuffer = self.buffer
+        is_large: cython.bint = buffer.joined is not None and rest <= KEPT_MIN
         if rest > 0 and self.taken < max(rest, KEPT_MIN) and not is_large:
             return 0
-        if not sheaf.is_lent and sheaf.capacity <= KEPT_SIZE_MAX:
-            sheaf.drop(self.taken)
+        if not buffer.is_shared and buffer.capacity <= KEPT_SIZE_MAX:
+            buffer.drop(self.taken)
         else:
-            self.sheaf = self.fresh_sheaf()
-            for index in range(self.taken, sheaf.count):
-                self.sheaf.add_from(sheaf, index)
+            self.buffer = self.fresh_buffer()
+            for index in range(self.taken, buffer.count):
+                self.buffer.add_from(buffer, index)
         self.taken = 0
         return 0
 
-    def fresh_sheaf(self):
+    def fresh_buffer(self):
         """Returns one of the last two sheaves, where nobody has a view of it any more, or a new one.
 
         Room that is used again need not be given by the system, page by page.
         """
-        sheaf: Sheaf
+        buffer: RecordBuffer
         spares: list = self.spares
-        found: Sheaf = None
-        for sheaf in spares:
-            if Py_REFCNT(sheaf) == SPARE_REFERENCES:
-                found = sheaf
+        found: RecordBuffer = None
+        for buffer in spares:
+            if Py_REFCNT(buffer) == SPARE_REFERENCES:
+                found = buffer
         if found is not None:
             spares.remove(found)
             found.drop(found.count)
-            found.is_lent = False
-        if self.sheaf.capacity <= KEPT_SIZE_MAX and self.sheaf.joined is None:
-            spares.append(self.sheaf)
+            found.is_shared = False
+        if self.buffer.capacity <= KEPT_SIZE_MAX and self.buffer.joined is None:
+            spares.append(self.buffer)
             if len(spares) > SPARES_MAX:
                 del spares[0]
-        return Sheaf() if found is None else found
+        return RecordBuffer() if found is None else found
 
     # -- the end
 
@@ -201,20 +201,20 @@ class StreamInbox(Inbox):
 
     def forget(self) -> None:
         """Hands over nothing of what waits: the application has gone."""
-        self.sheaf = Sheaf()
+        self.buffer = RecordBuffer()
         self.spares = []
         self.taken = 0
 
     def forget_from(self, end: int) -> None:
         """Hands over nothing of what waits from an offset on: it is not in the stream any more."""
-        count: cython.Py_ssize_t = self.sheaf.count
+        count: cython.Py_ssize_t = self.buffer.count
         index: cython.Py_ssize_t
-        kept: Sheaf = Sheaf()
-        while count > self.taken and self.sheaf.record(count - 1).offset >= end:
+        kept: RecordBuffer = RecordBuffer()
+        while count > self.taken and self.buffer.record(count - 1).offset >= end:
             count -= 1
         for index in range(self.taken, count):
-            kept.add_from(self.sheaf, index)
-        self.sheaf = kept
+            kept.add_from(self.buffer, index)
+        self.buffer = kept
         self.taken = 0
         self.following = min(self.following, end)
         if self.told_offset is not None:

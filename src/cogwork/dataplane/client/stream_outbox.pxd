@@ -18,7 +18,7 @@ cdef class StreamOutbox(Outbox):
     cdef bint is_failing
     cdef double served_s
     cdef bint is_watching
-    cdef set doubtful
+    cdef set in_doubt
     cdef bint is_kept
     cdef object reason
     cdef int note_reason(self, int code, bytes state) except -1

@@ -103,7 +103,7 @@ class StreamOutbox(Outbox):
         self.producer = new_producer() if producer is None else producer
         self.patience_s = PATIENCE_S
         self.pause_s = PAUSE_FIRST_S
-        self.doubtful = set()
+        self.in_doubt = set()
 
     # -- what the application does
 
@@ -224,7 +224,7 @@ class StreamOutbox(Outbox):
 
     def resolve_run(self, token, count, verdict):
         self.served_s = self.core.now
-        if verdict.code != ACCEPTED or self.doubtful:
+        if verdict.code != ACCEPTED or self.in_doubt:
             return Shipper.resolve_run(self, token, count, verdict)
         self.is_failing = False
         self.pause_s = PAUSE_FIRST_S
@@ -241,17 +241,17 @@ class StreamOutbox(Outbox):
         self.served_s = self.core.now
         if self.stopping and (verdict.code == RELEASED or verdict.code == LOST):
             if verdict.code == LOST:
-                self.doubtful.add(token)
+                self.in_doubt.add(token)
             self.again.append((token, dispatch))
             return 1
         if verdict.code == ACCEPTED:
             self.is_failing = False
             self.pause_s = PAUSE_FIRST_S
-            self.doubtful.discard(token)
+            self.in_doubt.discard(token)
             dispatch.resolved(token, ACCEPTED, None)
         elif verdict.code == RELEASED or verdict.code == MODIFIED:
             if verdict.code == MODIFIED:
-                self.doubtful.add(token)
+                self.in_doubt.add(token)
             self.hold(token, dispatch)
         elif verdict.code == REJECTED and OUT_OF_SEQUENCE in (state_of(verdict) or b""):
             if not self.again:
@@ -317,9 +317,9 @@ class StreamOutbox(Outbox):
 
     def tell(self, dispatch, token, state):
         """Tells the sender that a message is not in the stream, unless it may be."""
-        if token not in self.doubtful:
+        if token not in self.in_doubt:
             return dispatch.resolved(token, RELEASED, state)
-        self.doubtful.discard(token)
+        self.in_doubt.discard(token)
         return dispatch.resolved(token, MODIFIED, IN_DOUBT)
 
     # -- without credit
@@ -358,7 +358,7 @@ class StreamOutbox(Outbox):
         error = AmqpError(condition=Condition.RESOURCE_LIMIT_EXCEEDED, description=text)
         state: bytes = codec.encode(Rejected(error=error).to_described())
         self.backlog.clear()
-        if self.doubtful:  # some of it was sent before the link was lost
+        if self.in_doubt:  # some of it was sent before the link was lost
             self.note_reason(MODIFIED, IN_DOUBT)
             self.renew()
         else:
@@ -437,7 +437,7 @@ class StreamOutbox(Outbox):
         batch: Batch
         if isinstance(dispatch, Post):
             post = dispatch
-            if post.first_token in self.doubtful:
+            if post.first_token in self.in_doubt:
                 self.backlog.remove(post)
                 post.queued = False
                 return self.tell(post, post.first_token, None)
@@ -447,7 +447,7 @@ class StreamOutbox(Outbox):
         for index in range(len(batch.codes)):
             if batch.codes[index] != 0:
                 continue
-            if batch.first_token + index in self.doubtful:
+            if batch.first_token + index in self.in_doubt:
                 self.tell(batch, batch.first_token + index, None)
                 continue
             batch.messages[index] = self.stamped(batch.messages[index], False)

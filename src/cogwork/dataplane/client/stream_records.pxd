@@ -21,20 +21,20 @@ cdef class Record(Message):
 
 # Messages as they arrived, one after the other in one piece of memory.
 @cython.final
-cdef class Sheaf:
+cdef class RecordBuffer:
     cdef uint8_t* data
     cdef int64_t size
     cdef int64_t capacity
     cdef int64_t* ends
     cdef Py_ssize_t count
     cdef Py_ssize_t count_max
-    cdef bint is_lent
+    cdef bint is_shared
     # Messages that were joined of several frames, by their places: they are kept as they are.
     cdef dict joined
     cdef int grow(self, int64_t size) except -1
     cdef int drop(self, Py_ssize_t count) except -1
     cdef int add_joined(self, bytes message) except -1
-    cdef int add_from(self, Sheaf other, Py_ssize_t index) except -1
+    cdef int add_from(self, RecordBuffer other, Py_ssize_t index) except -1
     cdef int64_t offset_after_last(self) except -2
     cdef Record record(self, Py_ssize_t index)
 
@@ -53,7 +53,7 @@ cdef class Sheaf:
 
 @cython.final
 cdef class Records:
-    cdef Sheaf sheaf
+    cdef RecordBuffer buffer
     cdef Py_ssize_t start
     cdef Py_ssize_t step
     cdef Py_ssize_t length
@@ -62,4 +62,4 @@ cdef class Records:
         return self.start + index * self.step
 
 
-cdef Records records_of(Sheaf sheaf, Py_ssize_t start, Py_ssize_t step, Py_ssize_t length)
+cdef Records records_of(RecordBuffer buffer, Py_ssize_t start, Py_ssize_t step, Py_ssize_t length)

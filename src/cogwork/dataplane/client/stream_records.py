@@ -1,6 +1,6 @@
 """Records that a reader of a stream gets: as octets first, and as objects when they are looked at.
 
-Theory of operation. What arrives is copied into a sheaf, one message after the other. The
+Theory of operation. What arrives is copied into a buffer, one message after the other. The
 application is handed a view of it, which makes a `Record` each time that one is looked at. So
 whoever counts, looks at some, or hands octets on pays for no others; whoever goes through all has
 one object at a time in place of thousands. A message of several frames comes as an object, and stays
@@ -129,7 +129,7 @@ def offset_after(data, size):
     return ABSENT_NUMBER if found == ABSENT_NUMBER else found + 1
 
 
-class Sheaf:
+class RecordBuffer:
     """Messages, one after the other; each has been found to be one."""
 
     def __dealloc__(self):
@@ -184,7 +184,7 @@ class Sheaf:
         return 0
 
     def add_from(self, other, index):
-        """Adds a message of another sheaf."""
+        """Adds a message of another buffer."""
         start: int64_t = other.start_of(index)
         message: bytes = None if other.joined is None else other.joined.get(index)
         if message is not None:
@@ -211,11 +211,11 @@ class Sheaf:
         return record
 
 
-def records_of(sheaf, start, step, length):
+def records_of(buffer, start, step, length):
     """Makes a view of messages: from one on, each so many after the last one."""
     records: Records = Records.__new__(Records)
-    sheaf.is_lent = True
-    records.sheaf = sheaf
+    buffer.is_shared = True
+    records.buffer = buffer
     records.start = start
     records.step = step
     records.length = length
@@ -242,19 +242,19 @@ class Records:
         if isinstance(index, slice):
             places = range(*index.indices(self.length))
             return records_of(
-                self.sheaf, self.place(places.start), self.step * places.step, len(places)
+                self.buffer, self.place(places.start), self.step * places.step, len(places)
             )
         at = index
         if at < 0:
             at += self.length
         if not 0 <= at < self.length:
             raise IndexError(f"record {index} of {self.length}")
-        return self.sheaf.record(self.place(at))
+        return self.buffer.record(self.place(at))
 
     def __iter__(self):
         at: cython.Py_ssize_t
         for at in range(self.length):
-            yield self.sheaf.record(self.place(at))
+            yield self.buffer.record(self.place(at))
 
     def __eq__(self, other: object) -> object:
         """Compares with records, or a list of messages, by their octets."""

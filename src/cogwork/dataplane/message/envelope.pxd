@@ -9,7 +9,7 @@ cdef enum:
     WANTS_DELAY = 1
     WANTS_MESSAGE_ID = 2
     WANTS_GROUP_ID = 4
-    WANTS_LETTER_ID = 8
+    WANTS_DEAD_LETTER_ID = 8
 
 # What a dead letter's id takes.
 cdef enum:
@@ -28,7 +28,7 @@ cdef enum:
     ODD_DELAY = 8
     ODD_TIME = 9
 
-# What a message says of its own storing; borrowed from the message's bytes.
+# What a message says of its own storing; it points into the message's bytes.
 cdef struct Envelope:
     Header header
     int64_t delay_ms

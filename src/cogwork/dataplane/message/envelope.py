@@ -84,7 +84,7 @@ def read_envelope(p, size, wants, e):
                 e.odd_code = e.header.odd_code
                 return -1
             e.header.size_bytes = cython.cast(uint32_t, at)
-        elif code == 0x71 and wants & WANTS_LETTER_ID:
+        elif code == 0x71 and wants & WANTS_DEAD_LETTER_ID:
             at = _read_dead_letter_id(p, at, size, e)
             e.id_section_start = cython.cast(uint32_t, start)
             e.id_section_end = cython.cast(uint32_t, at)

@@ -1,1 +1,1 @@
-"""Queues: what waits, who takes it, what is written down of it, and what other containers lend."""
+"""Queues: what waits, who takes it, what is journaled, and remote items."""

@@ -4,13 +4,13 @@ from libc.stdint cimport uint32_t
 from cogwork.dataplane.transport.outgoing cimport OutgoingLink
 from cogwork.dataplane.queue.ready cimport Cursor
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
-from cogwork.dataplane.queue.stored cimport Hands
+from cogwork.dataplane.queue.stored cimport ConsumerState
 
 
 @cython.final
 cdef class Consumer:
     cdef readonly OutgoingLink link
-    cdef Hands hands
+    cdef ConsumerState state
     cdef Cursor cursor
     cdef bint is_selective
     cdef bint is_browser

@@ -10,10 +10,10 @@ class Consumer:
     """One link that a store feeds, and what is out at it."""
 
     def __cinit__(self):
-        clear(cython.address(self.hands.out))
-        clear(cython.address(self.hands.held))
-        clear(cython.address(self.hands.wanting))
-        self.hands.owner = cython.cast(cython.p_void, self)
+        clear(cython.address(self.state.in_flight))
+        clear(cython.address(self.state.owned_groups))
+        clear(cython.address(self.state.waiting_groups))
+        self.state.owner = cython.cast(cython.p_void, self)
         self.resumed = []
 
 

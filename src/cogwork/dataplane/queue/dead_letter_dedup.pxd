@@ -4,7 +4,7 @@ from cogwork.dataplane.message.envelope cimport DEAD_LETTER_ID_BYTES, Envelope
 from cogwork.dataplane.transport.shipment cimport Shipment
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
 
-# Remembered letters: many times what the queues that share a dead-letter address have on the way.
+# Remembered dead letters: many times what the queues that share a dead-letter address have on the way.
 cdef enum:
     REMEMBERED_MAX = 16384
 

@@ -4,9 +4,9 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from cogwork.dataplane.queue.chain cimport Node
 from cogwork.dataplane.queue.consumers cimport Consumer, Round
 from cogwork.dataplane.transport.outgoing cimport OutgoingLink
-from cogwork.dataplane.queue.ledger cimport Ledger
+from cogwork.dataplane.queue.settlement cimport Settlement
 from cogwork.dataplane.queue.ready cimport Ready
-from cogwork.dataplane.queue.shelf cimport Shelf
+from cogwork.dataplane.queue.item_table cimport ItemTable
 from cogwork.dataplane.transport.shipment cimport Shipment, Verdict
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
 from cogwork.dataplane.queue.stored cimport Group, Item
@@ -14,8 +14,8 @@ from cogwork.dataplane.queue.stored cimport Group, Item
 
 @cython.final
 cdef class Dispatcher:
-    cdef Ledger ledger
-    cdef Shelf shelf
+    cdef Settlement settlement
+    cdef ItemTable items
     cdef Ready ready
     cdef uint32_t shard
     cdef dict consumers
@@ -45,12 +45,12 @@ cdef class Dispatcher:
     cdef int offer(self, Item* item) except -1
     cdef int serve(self) except -1
     cdef int serve_one(self, Consumer consumer) except -1
-    cdef int unlend(self, OutgoingLink link) except -1
-    cdef int _unlend(self, Consumer consumer) except -1
+    cdef int drop_leases(self, OutgoingLink link) except -1
+    cdef int _drop_leases(self, Consumer consumer) except -1
     cdef uint32_t serial_of(self, OutgoingLink link) except? 0
     cdef list holders(self)
     cdef int take_back(self, uint32_t serial) except -1
-    cdef set lent_to(self)
+    cdef set leased_to(self)
     cdef int sweep_departed(self) except -1
     cdef int resume(self, OutgoingLink link, uint64_t number, uint32_t attempt, bint is_handed, bint is_there) except -1
     cdef Item* next_for(self, Consumer consumer) except? NULL

@@ -10,12 +10,12 @@ import cython
 from cython.cimports.cogwork.dataplane.encoding.octets import store_u32
 from cython.cimports.cogwork.dataplane.queue.chain import is_empty
 from cython.cimports.cogwork.dataplane.queue.packer import describe
-from cython.cimports.cogwork.dataplane.queue.stock import ATTEMPTS_AHEAD, is_shut, pack
+from cython.cimports.cogwork.dataplane.queue.state import ATTEMPTS_AHEAD, is_shut, pack
 from cython.cimports.cogwork.dataplane.queue.stored import (
     ACQUIRED,
     EXCLUDED,
     HANDED,
-    LENT,
+    LEASED,
     MARKS,
     OUT,
     PARKED,
@@ -33,18 +33,18 @@ SCAN_MAX = cython.declare(uint32_t, 2048)
 
 
 class Dispatcher:
-    """Feeds the links of a store's consumers from its shelf."""
+    """Feeds the links of a store's consumers from its items."""
 
-    def __init__(self, ledger: Ledger, shard: uint32_t):
+    def __init__(self, settlement: Settlement, shard: uint32_t):
         """Feeds nobody.
 
         Args:
-            ledger: The store, to which the consumers answer.
+            settlement: The store, to which the consumers answer.
             shard: Its number among the stores of its queue.
         """
-        self.ledger = ledger
-        self.shelf = ledger.shelf
-        self.ready = ledger.shelf.ready
+        self.settlement = settlement
+        self.items = settlement.items
+        self.ready = settlement.items.ready
         self.shard = shard
         self.consumers = {}
         self.browsers = []
@@ -73,7 +73,7 @@ class Dispatcher:
             self.browsers.append(consumer)
         self.consumers[link] = consumer
         self.by_serial[consumer.serial] = consumer
-        link.feeder = self.ledger
+        link.feeder = self.settlement
         if link.credit:
             self.on_ready(link)
         return 0
@@ -85,7 +85,7 @@ class Dispatcher:
             return 0
         # While an item is out its node is linked with the consumer's: keep that in memory.
         self.departed.append(consumer)
-        return self.ledger.ring()
+        return self.settlement.schedule()
 
     def end(self, link, verdict, is_named):
         """Feed a link no more that ended in order, and apply its default outcome."""
@@ -100,7 +100,7 @@ class Dispatcher:
         consumer: Consumer = self._take_out(link)
         if consumer is None:
             return 0
-        if is_empty(cython.address(consumer.hands.out)):
+        if is_empty(cython.address(consumer.state.in_flight)):
             self.by_serial.pop(consumer.serial, None)
             return 0
         self.kept[consumer.serial] = consumer
@@ -114,40 +114,40 @@ class Dispatcher:
         if verdict != cython.NULL:
             return self._end_attempts(consumer, verdict, is_named)
         self.departed.append(consumer)
-        return self.ledger.ring()
+        return self.settlement.schedule()
 
     def _end_attempts(self, consumer, verdict, is_named):
         """Apply a default outcome to all that is out at a consumer."""
-        node: cython.pointer(Node) = consumer.hands.out.next
-        while node != cython.address(consumer.hands.out):
-            self.ledger.end_attempt(cython.cast(cython.pointer(Item), node), verdict, is_named)
-            node = consumer.hands.out.next
+        node: cython.pointer(Node) = consumer.state.in_flight.next
+        while node != cython.address(consumer.state.in_flight):
+            self.settlement.end_attempt(cython.cast(cython.pointer(Item), node), verdict, is_named)
+            node = consumer.state.in_flight.next
         self.by_serial.pop(consumer.serial, None)
-        return self.ledger.ring()
+        return self.settlement.schedule()
 
     def _take_out(self, link):
         """Feed a link no more; returns its consumer, None where it has none."""
         consumer: Consumer = self.consumers.pop(link, None)
         if consumer is None:
             return None
-        if link.feeder is self.ledger:
+        if link.feeder is self.settlement:
             link.feeder = None
         self._round_of(consumer).leave(consumer)
-        self.shelf.groups.abandon(cython.address(consumer.hands))
+        self.items.groups.abandon(cython.address(consumer.state))
         self.ready.remove_cursor(cython.address(consumer.cursor))
         if consumer.is_browser:
             self.browsers.remove(consumer)
         return consumer
 
-    def unlend(self, link):
+    def drop_leases(self, link):
         """Treats what is out at another container's consumer as at one of this one's, that goes."""
         consumer: Consumer = self.consumers.get(link)
-        return 0 if consumer is None else self._unlend(consumer)
+        return 0 if consumer is None else self._drop_leases(consumer)
 
-    def _unlend(self, consumer):
-        node: cython.pointer(Node) = consumer.hands.out.next
-        while node != cython.address(consumer.hands.out):
-            cython.cast(cython.pointer(Item), node).flags &= ~LENT
+    def _drop_leases(self, consumer):
+        node: cython.pointer(Node) = consumer.state.in_flight.next
+        while node != cython.address(consumer.state.in_flight):
+            cython.cast(cython.pointer(Item), node).flags &= ~LEASED
             node = node.next
         return 0
 
@@ -156,7 +156,7 @@ class Dispatcher:
         consumer: Consumer
         found: list = []
         for consumer in self.consumers.values():
-            is_holding: cython.bint = not is_empty(cython.address(consumer.hands.out))
+            is_holding: cython.bint = not is_empty(cython.address(consumer.state.in_flight))
             found.append((consumer.link, consumer.is_far, is_holding))
         return found
 
@@ -172,27 +172,27 @@ class Dispatcher:
         else is unseen was on the way when the old link broke.
         """
         consumer: Consumer
-        node: cython.pointer(Node) = self.shelf.doubtful.next
+        node: cython.pointer(Node) = self.items.in_doubt.next
         item: cython.pointer(Item)
         for consumer in self.departed:
             if consumer.serial == serial:
-                self._unlend(consumer)
-        while node != cython.address(self.shelf.doubtful):
+                self._drop_leases(consumer)
+        while node != cython.address(self.items.in_doubt):
             item = cython.cast(cython.pointer(Item), node)
             node = node.next
-            if item.consumer == serial and item.flags & LENT:
-                self.ledger.end_lease(item)
+            if item.consumer == serial and item.flags & LEASED:
+                self.settlement.end_lease(item)
         return 0
 
-    def lent_to(self):
+    def leased_to(self):
         """Returns the numbers of those that have gone and for which `take_back` may find items."""
         found: set = {cython.cast(Consumer, each).serial for each in self.departed}
-        node: cython.pointer(Node) = self.shelf.doubtful.next
+        node: cython.pointer(Node) = self.items.in_doubt.next
         item: cython.pointer(Item)
-        while node != cython.address(self.shelf.doubtful):
+        while node != cython.address(self.items.in_doubt):
             item = cython.cast(cython.pointer(Item), node)
             node = node.next
-            if item.flags & LENT and not item.flags & HANDED:
+            if item.flags & LEASED and not item.flags & HANDED:
                 found.add(item.consumer)
         return found
 
@@ -205,11 +205,11 @@ class Dispatcher:
             return 0
         self.departed = []
         for consumer in departed:
-            node = consumer.hands.out.next
-            while consumer.link.detached and node != cython.address(consumer.hands.out):
-                self.ledger.lose(cython.cast(cython.pointer(Item), node))
-                node = consumer.hands.out.next
-            if not is_empty(cython.address(consumer.hands.out)):
+            node = consumer.state.in_flight.next
+            while consumer.link.detached and node != cython.address(consumer.state.in_flight):
+                self.settlement.lose(cython.cast(cython.pointer(Item), node))
+                node = consumer.state.in_flight.next
+            if not is_empty(cython.address(consumer.state.in_flight)):
                 self.departed.append(consumer)
             else:
                 self.by_serial.pop(consumer.serial, None)
@@ -221,7 +221,7 @@ class Dispatcher:
         if consumer is None or consumer.serial != serial:
             consumer = self.by_serial.get(serial)
             if consumer is None:
-                return self.ledger.core.hold_all()
+                return self.settlement.core.hold_output()
             self.last_held = consumer
         return consumer.link.session.wire.hold()
 
@@ -229,24 +229,24 @@ class Dispatcher:
         """Gives a consumer an attempt that it has from an earlier link, where that goes on.
 
         It is sent again, unless it is there on this link. So is one that is ready again and that
-        nobody else was given. Returns KEEP, or what the ledger says of an attempt that is over.
+        nobody else was given. Returns KEEP, or what the settlement says of an attempt that is over.
         """
         consumer: Consumer = self.consumers[link]
-        item: cython.pointer(Item) = self.ledger.in_hand(number, attempt)
-        if self.ledger.journal is not None and not self.ledger.delivers_ahead:
+        item: cython.pointer(Item) = self.settlement.in_hand(number, attempt)
+        if self.settlement.journal is not None and not self.settlement.delivers_ahead:
             link.session.wire.hold()
         if item == cython.NULL:
-            item = self.ledger.given_up(number, attempt)
+            item = self.settlement.given_up(number, attempt)
             if item == cython.NULL:
-                if self.ledger.journal is not None:
+                if self.settlement.journal is not None:
                     link.session.wire.hold()
-                return self.ledger.answer_late(number, attempt)
-            self.shelf.hand_out(item, cython.address(consumer.hands))
-            if self.ledger.journal is not None:
-                self.ledger.journal.out(item)
+                return self.settlement.answer_late(number, attempt)
+            self.items.hand_out(item, cython.address(consumer.state))
+            if self.settlement.journal is not None:
+                self.settlement.journal.out(item)
         # A new stamp: what the old link may still say of this item finds nothing.
-        self.shelf.slots.stamp(item)
-        self.shelf.rebind(item, cython.address(consumer.hands))
+        self.items.slots.stamp(item)
+        self.items.rebind(item, cython.address(consumer.state))
         item.consumer = consumer.serial
         item.flags &= ~MARKS
         if consumer.marks_received:
@@ -263,9 +263,9 @@ class Dispatcher:
         consumer: Consumer = self.consumers.get(link)
         if consumer is None:
             return 0
-        if is_shut(self.ledger):
+        if is_shut(self.settlement):
             return 0
-        self.shelf.restore()
+        self.items.restore()
         if consumer.is_browser:
             return self.browse(consumer)
         if consumer.resumed:
@@ -285,8 +285,8 @@ class Dispatcher:
                 self.browse(consumer)
         if self.round.count == 0 and self.far.count == 0:
             return 0
-        if self.shelf.is_stirred() or is_shut(self.ledger):
-            return self.ledger.ring()
+        if self.items.is_stirred() or is_shut(self.settlement):
+            return self.settlement.schedule()
         if item.state == PARKED:
             if item.group.holder != cython.NULL:
                 self.serve_one(cython.cast(Consumer, item.group.holder.owner))
@@ -312,7 +312,7 @@ class Dispatcher:
                     tried += 1
                     continue
                 if must_wait(consumer.link):
-                    self.ledger.core.postpone(self.ledger.bell)
+                    self.settlement.core.postpone(self.settlement.wakeup)
                     return 1
             if self.suits(item, consumer):
                 self.deliver(item, consumer)
@@ -325,9 +325,9 @@ class Dispatcher:
     def serve(self):
         """Gives what is ready to the consumers in turn, until none of them can take any."""
         consumer: Consumer
-        if is_shut(self.ledger):
+        if is_shut(self.settlement):
             return 0
-        self.shelf.restore()
+        self.items.restore()
         for consumer in list(self.browsers):
             self.browse(consumer)
         self._serve_round(self.round)
@@ -364,7 +364,7 @@ class Dispatcher:
         item: cython.pointer(Item) = cython.NULL
         left: uint32_t
         while True:
-            if not is_empty(cython.address(consumer.hands.wanting)):
+            if not is_empty(cython.address(consumer.state.waiting_groups)):
                 item = self.next_parked(consumer)
             if item == cython.NULL and consumer.is_selective:
                 item = self.next_by_cursor(consumer)
@@ -378,18 +378,22 @@ class Dispatcher:
                     consumer.is_selective = True
                     self.ready.add_cursor(cython.address(consumer.cursor))
                     item = self.next_by_cursor(consumer)
-            if item == cython.NULL or item.expires_s == 0.0 or item.expires_s > self.ledger.now():
+            if (
+                item == cython.NULL
+                or item.expires_s == 0.0
+                or item.expires_s > self.settlement.now()
+            ):
                 return item
-            self.ledger.expire_one(item)
+            self.settlement.expire_one(item)
             item = cython.NULL
 
     def next_parked(self, consumer):
         """Finds the next item of a group that only this consumer may get now."""
-        node: cython.pointer(Node) = consumer.hands.wanting.next
+        node: cython.pointer(Node) = consumer.state.waiting_groups.next
         item: cython.pointer(Item)
-        while node != cython.address(consumer.hands.wanting):
+        while node != cython.address(consumer.state.waiting_groups):
             if must_wait(consumer.link):
-                self.ledger.core.postpone(consumer.link)
+                self.settlement.core.postpone(consumer.link)
                 return cython.NULL
             item = cython.cast(
                 cython.pointer(Item), cython.cast(cython.pointer(Group), node).parked.next
@@ -416,13 +420,13 @@ class Dispatcher:
     def go_on_later(self, consumer):
         """Has a consumer look at more items in a later turn, or with the next tick; returns NULL."""
         self.is_unfinished = True
-        self.ledger.core.postpone(consumer.link)
+        self.settlement.core.postpone(consumer.link)
         return cython.NULL
 
     def suits(self, item, consumer):
         """Says whether a consumer may have an item, and wants it."""
         s: Shipment
-        if item.flags & EXCLUDED and consumer.serial in self.ledger.exclusions[number_of(item)]:
+        if item.flags & EXCLUDED and consumer.serial in self.settlement.exclusions[number_of(item)]:
             return False
         if not consumer.is_selective:
             return True
@@ -434,37 +438,37 @@ class Dispatcher:
     def deliver(self, item, consumer):
         """Sends an item as a new attempt. The item may be gone when this returns."""
         s: Shipment
-        self.shelf.hand_out(item, cython.address(consumer.hands))
+        self.items.hand_out(item, cython.address(consumer.state))
         is_first: cython.bint = item.attempt == 0
-        item.attempt = max(item.attempt, self.ledger.attempt_base) + 1
-        if self.ledger.unproven:
-            self.ledger.unproven.discard(number_of(item))
+        item.attempt = max(item.attempt, self.settlement.attempt_base) + 1
+        if self.settlement.unproven:
+            self.settlement.unproven.discard(number_of(item))
         item.consumer = consumer.serial
-        pack(self.ledger, item, cython.address(s))
+        pack(self.settlement, item, cython.address(s))
         if not is_first:
             self.redelivered += 1
-        elif self.ledger.waits is not None:
-            self.ledger.waits.add(waited_us(item.stored_s, self.ledger.now()))
-        item.flags &= ~(HANDED | LENT | MARKS | PRESETTLED)
+        elif self.settlement.waits is not None:
+            self.settlement.waits.add(waited_us(item.stored_s, self.settlement.now()))
+        item.flags &= ~(HANDED | LEASED | MARKS | PRESETTLED)
         item.flags |= ACQUIRED
         if consumer.marks_received:
             item.flags |= MARKS
         if consumer.is_far:
-            item.flags |= LENT
+            item.flags |= LEASED
         if consumer.link.presettles:
             item.flags |= PRESETTLED
-        if self.ledger.journal is not None:
-            self.ledger.journal.out(item)
-        if self.ledger.trail is not None:
-            self.ledger.trail.handed(item)
+        if self.settlement.journal is not None:
+            self.settlement.journal.out(item)
+        if self.settlement.audit_events is not None:
+            self.settlement.audit_events.handed(item)
         return self.ship(item, consumer, cython.address(s))
 
     def ship(self, item, consumer, s):
         """Sends an item's newest attempt, under its tag."""
         tag: uint8_t[16]
-        s.source_index = self.ledger.index
-        s.source_generation = self.ledger.generation
-        s.token = self.shelf.slots.stamp(item)
+        s.source_index = self.settlement.index
+        s.source_generation = self.settlement.generation
+        s.token = self.items.slots.stamp(item)
         s.tag = tag
         s.tag_size = 16
         store_u32(tag, self.shard)
@@ -472,10 +476,10 @@ class Dispatcher:
         store_u32(tag + 8, item.slot)
         store_u32(tag + 12, item.attempt)
         self.sent += 1
-        if self.ledger.journal is not None and (
-            not self.ledger.delivers_ahead
+        if self.settlement.journal is not None and (
+            not self.settlement.delivers_ahead
             or item.attempt % ATTEMPTS_AHEAD == 0
-            or self.ledger.core.released_ticket < self.ledger.base_ticket
+            or self.settlement.core.released_barrier < self.settlement.base_barrier
         ):
             consumer.link.session.wire.hold()
         return consumer.link.take(s)
@@ -485,10 +489,10 @@ class Dispatcher:
         s: Shipment
         item: cython.pointer(Item)
         while consumer.resumed and consumer.link.is_ready():
-            item = self.shelf.slots.find(consumer.resumed.pop(0))
+            item = self.items.slots.find(consumer.resumed.pop(0))
             if item == cython.NULL or item.state != OUT or item.consumer != consumer.serial:
                 continue
-            pack(self.ledger, item, cython.address(s))
+            pack(self.settlement, item, cython.address(s))
             self.ship(item, consumer, cython.address(s))
         return 0
 
@@ -508,8 +512,8 @@ class Dispatcher:
             left -= 1
             if not self.suits(item, browser):
                 continue
-            pack(self.ledger, item, cython.address(s))
-            if self.ledger.journal is not None and not self.ledger.delivers_ahead:
+            pack(self.settlement, item, cython.address(s))
+            if self.settlement.journal is not None and not self.settlement.delivers_ahead:
                 browser.link.session.wire.hold()
             browser.link.take(cython.address(s))
         return 0

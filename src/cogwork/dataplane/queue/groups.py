@@ -1,7 +1,7 @@
 """Groups: items with one ordering key, which go to one consumer at a time.
 
 Theory of operation. At most the first item of a group stands among the ready; the others are parked
-with the group. While one is out, its group belongs to whose hands it is in, and the parked ones can
+with the group. While one is out, its group belongs to whose holder it is in, and the parked ones can
 go only there: the group stands among those that its holder wants, or holds while none is parked. A
 group with nothing out is `freed`; `promote` lets its next one become ready.
 """
@@ -17,7 +17,7 @@ BUCKETS_MIN = cython.declare(uint32_t, 64)
 
 
 class Groups:
-    """The groups of a shelf, by key.
+    """The groups of a queue, by key.
 
     Attributes:
         count: How many there are.
@@ -85,15 +85,15 @@ class Groups:
         if group.holder != cython.NULL:
             self._hold(group, group.holder)
 
-    # -- hands
+    # -- owners
 
-    def take(self, item, hands):
-        """Notes that an item goes out into `hands`, and its group with it."""
+    def take(self, item, holder):
+        """Notes that an item goes out to `holder`, and its group with it."""
         group: cython.pointer(Group) = item.group
         if group.head == item:
             group.head = cython.NULL
         group.out += 1
-        self._hold(group, hands)
+        self._hold(group, holder)
 
     def bring_back(self, group):
         """Notes that an item of a group is out no more."""
@@ -101,14 +101,14 @@ class Groups:
         if group.out == 0:
             self.let_go(group)
 
-    def rebind(self, group, hands):
-        """Notes that an item of a group goes into other hands, or into nobody's: NULL.
+    def rebind(self, group, holder):
+        """Notes that an item of a group goes to another consumer, or to none: NULL.
 
-        A group that has other items out goes to nobody: those may be in other hands still.
+        A group that has other items out goes to nobody: other consumers may have those.
         """
-        if hands != cython.NULL and group.out == 1:
-            self._hold(group, hands)
-        elif hands == cython.NULL or group.holder != hands:
+        if holder != cython.NULL and group.out == 1:
+            self._hold(group, holder)
+        elif holder == cython.NULL or group.holder != holder:
             group.holder = cython.NULL
             unlink(cython.address(group.node))
 
@@ -118,26 +118,26 @@ class Groups:
         unlink(cython.address(group.node))
         link_before(cython.address(group.node), cython.address(self.freed))
 
-    def abandon(self, hands):
+    def abandon(self, holder):
         """Lets go of the groups of a consumer that gets no more; what is out of them stays out."""
         node: cython.pointer(Node)
-        while not is_empty(cython.address(hands.held)):
-            node = hands.held.next
+        while not is_empty(cython.address(holder.owned_groups)):
+            node = holder.owned_groups.next
             unlink(node)
             cython.cast(cython.pointer(Group), node).holder = cython.NULL
-        while not is_empty(cython.address(hands.wanting)):
-            node = hands.wanting.next
+        while not is_empty(cython.address(holder.waiting_groups)):
+            node = holder.waiting_groups.next
             unlink(node)
             cython.cast(cython.pointer(Group), node).holder = cython.NULL
 
-    def _hold(self, group, hands):
+    def _hold(self, group, holder):
         """Lists a group with its holder, behind others: as one that waits for it, or not."""
-        group.holder = hands
+        group.holder = holder
         unlink(cython.address(group.node))
         if is_empty(cython.address(group.parked)):
-            link_before(cython.address(group.node), cython.address(hands.held))
+            link_before(cython.address(group.node), cython.address(holder.owned_groups))
         else:
-            link_before(cython.address(group.node), cython.address(hands.wanting))
+            link_before(cython.address(group.node), cython.address(holder.waiting_groups))
 
     # -- putting things in their places
 

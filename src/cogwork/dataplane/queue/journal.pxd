@@ -33,9 +33,9 @@ cdef enum:
     DEAD = 7
     HELD = 8
     GATHERED = 9
-    TOLD = 10
+    REPORTED = 10
     SETTLED = 11
-    LETTER = 12
+    DEAD_LETTER = 12
     DIED = 13
     CONFIRMED = 15
     ACQUIRED_AGAIN = 14
@@ -50,9 +50,9 @@ cdef enum:
     DEAD_BYTES = 18
     HELD_BYTES = 9
     GATHERED_BYTES = 9
-    TOLD_BYTES = 9
+    REPORTED_BYTES = 9
     SETTLED_BYTES = 14
-    LETTER_BYTES = 17
+    DEAD_LETTER_BYTES = 17
     DIED_BYTES = 26
     CONFIRMED_BYTES = 17
     ACQUIRED_BYTES = 13
@@ -101,7 +101,7 @@ cdef class Journal:
     cdef int attempts(self, uint32_t base) except -1
     cdef int hold_partitions(self, uint64_t bits) except -1
     cpdef int gathered(self, uint64_t mark) except -1
-    cpdef int told(self, uint64_t mark) except -1
+    cpdef int reported(self, uint64_t mark) except -1
     cdef int settled(self, uint64_t number, uint32_t attempt, int outcome) except -1
     cdef int note_seen(self, octets message_id, uint32_t size, double now_s) except -1
     cdef int hold_for(self, Terminus end) except -1

@@ -100,7 +100,7 @@ class Journal:
 
     def hold_output(self) -> None:
         """Holds all output until what is written now is durable."""
-        self.core.hold_all()
+        self.core.hold_output()
 
     def mark_sent(self, marks: SentMarks, group: int) -> None:
         """Has attempts marked as they go out, which is before their records are durable.
@@ -119,7 +119,7 @@ class Journal:
         return self._put(item, 0)
 
     def put_again(self, item):
-        """Writes what an item says by now that is in somebody's hands; its place is what it was."""
+        """Writes what an item says by now that is in flight; its place is what it was."""
         return self._put(item, KEEPS_PLACE)
 
     def _put(self, item, marks):
@@ -139,8 +139,8 @@ class Journal:
 
     def dead_letter_taken(self, key):
         """Writes which dead letter it was that was put last: in the same record, or neither is."""
-        p: cython.pointer(uint8_t) = self.extend(LETTER_BYTES)
-        p[0] = LETTER
+        p: cython.pointer(uint8_t) = self.extend(DEAD_LETTER_BYTES)
+        p[0] = DEAD_LETTER
         memcpy(p + 1, key, DEAD_LETTER_ID_BYTES)
         return 0
 
@@ -156,7 +156,7 @@ class Journal:
         store_u64(p + 1, number_of(item))
         store_u32(p + 9, attempt)
         if self.marks is not None and not self.marks.note(self.group, number_of(item), attempt):
-            self.core.hold_all()
+            self.core.hold_output()
         return 0
 
     def done(self, number):
@@ -247,10 +247,10 @@ class Journal:
         store_u64(p + 1, mark)
         return 0
 
-    def told(self, mark):
+    def reported(self, mark):
         """Writes that what was settled before that mark has been told to the audit."""
-        p: cython.pointer(uint8_t) = self.reserve(TOLD_BYTES)
-        p[0] = TOLD
+        p: cython.pointer(uint8_t) = self.reserve(REPORTED_BYTES)
+        p[0] = REPORTED
         store_u64(p + 1, mark)
         return 0
 
@@ -279,7 +279,7 @@ class Journal:
             return cython.cast(SendingEnd, end).session.wire.hold()
         if isinstance(end, FragmentingEnd):
             return cython.cast(FragmentingEnd, end).session.wire.hold()
-        return self.core.hold_all()
+        return self.core.hold_output()
 
     # -- octets
 
@@ -311,7 +311,7 @@ class Journal:
     def _mark_dirty(self):
         if not self.is_dirty:
             self.is_dirty = True
-            self.core.use_ticket()
+            self.core.use_barrier()
             if self.on_dirty is not None:
                 self.on_dirty()
         return 0

@@ -42,7 +42,7 @@ cdef class JournalImage:
     cdef public uint32_t attempt_base
     cdef readonly bint has_records
     cdef public bint is_audited
-    cdef readonly list untold
+    cdef readonly list unreported
     cdef dict marks
     cdef int _commit(self, octets p, uint32_t at_s) except -1
     cdef int _settle(self, uint64_t number, uint32_t attempt, int outcome) except -1

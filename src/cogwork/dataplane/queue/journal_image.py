@@ -16,6 +16,11 @@ from cython.cimports.cogwork.dataplane.message.envelope import (
     Envelope,
     read_envelope,
 )
+from cython.cimports.cogwork.dataplane.queue.audit_events import (
+    OUTCOME_ACCEPTED,
+    OUTCOME_NOTHING,
+    outcome_of_reason,
+)
 from cython.cimports.cogwork.dataplane.queue.commits import Commits
 from cython.cimports.cogwork.dataplane.queue.dead_letter_dedup import DeadLetterDedup
 from cython.cimports.cogwork.dataplane.queue.journal import (
@@ -41,29 +46,28 @@ from cython.cimports.cogwork.dataplane.queue.journal import (
     HELD,
     HELD_BYTES,
     KEEPS_PLACE,
-    LETTER,
-    LETTER_BYTES,
+    DEAD_LETTER,
+    DEAD_LETTER_BYTES,
     OUT_AGAIN,
     OUT_BYTES,
     PUT,
     PUT_BYTES,
     RECOVERED,
     RECOVERED_BYTES,
+    REPORTED,
+    REPORTED_BYTES,
     SEEN,
     SEEN_BYTES,
     SETTLED,
     SETTLED_BYTES,
-    TOLD,
-    TOLD_BYTES,
 )
-from cython.cimports.cogwork.dataplane.queue.stock import RECOVERY_JUMP
-from cython.cimports.cogwork.dataplane.queue.trail import SAID_ACCEPTED, SAID_NOTHING, said_of
+from cython.cimports.cogwork.dataplane.queue.state import RECOVERY_JUMP
 
 __all__ = ("SOURCE_HASH", "JournalImage", "KeptItem")
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
-UNTOLD_MAX = cython.declare(cython.Py_ssize_t, 250_000)
+UNREPORTED_MAX = cython.declare(cython.Py_ssize_t, 250_000)
 """Settlements that an audit may be told of after a restart; the newest count."""
 
 
@@ -105,7 +109,7 @@ class JournalImage:
         attempt_base: What the attempts of its last life were above.
         has_records: Whether anything was written of it.
         is_audited: Whether an audit wants to be told what was settled.
-        untold: What was settled and may not have been told to it: number, attempt and outcome.
+        unreported: What was settled and may not have been told to it: number, attempt and outcome.
     """
 
     def __init__(self, seen_max: int = 0):
@@ -119,7 +123,7 @@ class JournalImage:
         self.dead_letter_dedup = DeadLetterDedup()
         self.sightings = {}
         self.seen_max = seen_max
-        self.untold = []
+        self.unreported = []
         self.marks = {}
 
     @property
@@ -202,9 +206,9 @@ class JournalImage:
         if kind == ATTEMPTS and size >= ATTEMPTS_BYTES:
             self.attempt_base = max(self.attempt_base, load_u32(p + 1))
             return ATTEMPTS_BYTES
-        if kind == LETTER and size >= LETTER_BYTES:
+        if kind == DEAD_LETTER and size >= LETTER_BYTES:
             self.dead_letter_dedup.remember(bytes_from(p + 1, DEAD_LETTER_ID_BYTES))
-            return LETTER_BYTES
+            return DEAD_LETTER_BYTES
         if kind == DIED and size >= DIED_BYTES:
             return self._read_dead(p, DIED_BYTES, size)
         if kind == ACQUIRED_AGAIN and size >= ACQUIRED_BYTES:
@@ -224,11 +228,11 @@ class JournalImage:
         kind: cython.int = p[0]
         if kind == GATHERED and size >= GATHERED_BYTES:
             self.is_audited = True
-            self.marks[load_u64(p + 1)] = len(self.untold)
+            self.marks[load_u64(p + 1)] = len(self.unreported)
             return GATHERED_BYTES
-        if kind == TOLD and size >= TOLD_BYTES:
+        if kind == REPORTED and size >= REPORTED_BYTES:
             self._tell(load_u64(p + 1))
-            return TOLD_BYTES
+            return REPORTED_BYTES
         if kind == SETTLED and size >= SETTLED_BYTES:
             self._settle(load_u64(p + 1), load_u32(p + 9), p[13])
             return SETTLED_BYTES
@@ -239,7 +243,7 @@ class JournalImage:
         number: uint64_t = load_u64(p + 1)
         attempt: uint32_t = load_u32(p + 9)
         self.items.pop(number, None)
-        self._settle(number, attempt, SAID_ACCEPTED)
+        self._settle(number, attempt, OUTCOME_ACCEPTED)
         return self.commits.add(number, attempt, at_s) if attempt else 0
 
     def _settle(self, number, attempt, outcome):
@@ -247,17 +251,17 @@ class JournalImage:
         dropped: cython.Py_ssize_t
         if not self.is_audited:
             return 0
-        self.untold.append((number, attempt, outcome))
-        if len(self.untold) > UNTOLD_MAX:
-            dropped = len(self.untold) // 2
-            del self.untold[:dropped]
+        self.unreported.append((number, attempt, outcome))
+        if len(self.unreported) > UNREPORTED_MAX:
+            dropped = len(self.unreported) // 2
+            del self.unreported[:dropped]
             self.marks = {mark: max(at - dropped, 0) for mark, at in self.marks.items()}
         return 0
 
     def _done(self, number):
         item: KeptItem = self.items.pop(number, None)
         if item is not None and item.reason is None:
-            self._settle(number, item.attempt, SAID_NOTHING)
+            self._settle(number, item.attempt, OUTCOME_NOTHING)
         return 0
 
     def _tell(self, mark):
@@ -265,7 +269,7 @@ class JournalImage:
         at: object = self.marks.get(mark)
         if at is None:
             return 0
-        del self.untold[:at]
+        del self.unreported[:at]
         self.marks = {each: left - at for each, left in self.marks.items() if each > mark}
         return 0
 
@@ -283,7 +287,7 @@ class JournalImage:
             item.error = bytes_from(p + head + why, error_size)
             item.died_ms = load_u64(p + 18) if head == DIED_BYTES else 0
             item.is_out = False
-            self._settle(item.number, item.attempt, said_of(item.reason))
+            self._settle(item.number, item.attempt, outcome_of_reason(item.reason))
         return head + why + error_size
 
     def _recover(self, at_ms):

@@ -14,7 +14,7 @@ SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
 
 class Ready:
-    """The ready items of a shelf, in order.
+    """The ready items of a queue, in order.
 
     Attributes:
         count: How many there are.

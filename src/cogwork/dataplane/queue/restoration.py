@@ -17,17 +17,17 @@ import cython
 from cython.cimports.cogwork.dataplane.encoding.octets import octets_of
 from cython.cimports.cogwork.dataplane.message.envelope import Envelope, read_envelope
 from cython.cimports.cogwork.dataplane.queue.chain import Node, clear, is_empty
+from cython.cimports.cogwork.dataplane.queue.item_table import is_away
 from cython.cimports.cogwork.dataplane.queue.journal import cogwork_wall_offset_s
 from cython.cimports.cogwork.dataplane.queue.recent import cogwork_hash
-from cython.cimports.cogwork.dataplane.queue.shelf import is_away
-from cython.cimports.cogwork.dataplane.queue.stock import ATTEMPTS_JUMP
+from cython.cimports.cogwork.dataplane.queue.state import ATTEMPTS_JUMP
 from cython.cimports.cogwork.dataplane.queue.stored import (
     ACQUIRED,
     AGES,
     ASIDE,
     DELAYED,
-    DOUBT,
     HANDED,
+    IN_DOUBT,
     PARKED,
     READY,
     number_of,
@@ -82,28 +82,28 @@ class Restoration:
         self.wall_offset_s = cogwork_wall_offset_s()
         self.now_s = clock_s()
         self.recovered = []
-        clear(cython.address(self.ghost.out))
-        clear(cython.address(self.ghost.held))
-        clear(cython.address(self.ghost.wanting))
+        clear(cython.address(self.absent_consumer.in_flight))
+        clear(cython.address(self.absent_consumer.owned_groups))
+        clear(cython.address(self.absent_consumer.waiting_groups))
 
     def run(self, image: JournalImage) -> None:
         """Makes all of them."""
         store: Store = self.store
         kept: KeptItem
         now_ms: uint64_t = cython.cast(uint64_t, (self.now_s + self.wall_offset_s) * 1000.0)
-        # A log takes its time to be read: doubts are not to begin in the past.
+        # A log takes its time to be read: what is in doubt must not time out at once.
         store.ticked_s = max(store.ticked_s, self.now_s)
         for kept in _in_order(list(image.items.values())):
             # What has gone out was due: no clock that was set back has it wait once more. Of what
             # was given to another container before it was due that is not known; it waits on.
-            is_kept: cython.bint = not kept.is_out or store.redelivers_doubtful
+            is_kept: cython.bint = not kept.is_out or store.redelivers_in_doubt
             self._restore(kept, kept.due_ms > now_ms and kept.attempt == 0 and is_kept)
         self._number_on(image)
-        self._doubt()
-        store.shelf.slots.settle(image.birth_base)
-        if store.trail is not None:
-            store.trail.sequence_base = store.journal.sequence_base if store.journal else 0
-            store.trail.recall(image.untold)
+        self._mark_in_doubt()
+        store.items.slots.settle(image.birth_base)
+        if store.audit_events is not None:
+            store.audit_events.sequence_base = store.journal.sequence_base if store.journal else 0
+            store.audit_events.restore(image.unreported)
         now: uint32_t = cython.cast(uint32_t, now_ms // 1000)
         for number, attempt, at_s in image.commits.remembered(0):
             store.commits.add(number, attempt, min(at_s, now) or now)
@@ -127,17 +127,17 @@ class Restoration:
         store.attempt_base = base
         if base != image.attempt_base and store.journal is not None:
             store.journal.attempts(base)
-            store.base_ticket = store.core.open_ticket
+            store.base_barrier = store.core.open_barrier
         return 0
 
     def _restore(self, kept, is_delayed):
         store: Store = self.store
         e: Envelope
-        item: cython.pointer(Item) = store.shelf.slots.make_again(
+        item: cython.pointer(Item) = store.items.slots.make_again(
             kept.number, octets_of(kept.message), cython.cast(uint32_t, len(kept.message))
         )
-        store.shelf.depth += 1
-        store.shelf.size_bytes += item.size
+        store.items.depth += 1
+        store.items.size_bytes += item.size
         item.format = kept.format
         item.priority = kept.priority
         item.attempt = 1 if kept.is_out and kept.attempt == 0 else kept.attempt
@@ -157,20 +157,20 @@ class Restoration:
         if kept.reason is not None:
             return self._restore_dead(item, kept)
         if kept.expires_ms:
-            store.shelf.expire_at(item, self._when(kept, kept.expires_ms))
+            store.items.expire_at(item, self._when(kept, kept.expires_ms))
         if is_delayed:
             if item.attempt:  # as what is in doubt at a consumer is delivered again
                 item.failures += 1
                 item.flags |= ACQUIRED
-            return store.shelf.delay(item, self._when(kept, kept.due_ms))
-        store.shelf.enter(item)
+            return store.items.delay(item, self._when(kept, kept.due_ms))
+        store.items.enter(item)
         if item.attempt:
             item.flags |= ACQUIRED
-            store.shelf.disorder.lose(item.sequence)
+            store.items.disorder.lose(item.sequence)
         if kept.is_unrecorded and store.journal is not None:
             store.journal.out(item)
         if kept.is_out:
-            # Marked until `_doubt`, which needs all of its group to stand in order first.
+            # Marked until `_mark_in_doubt`, which needs all of its group to stand in order first.
             item.flags |= HANDED
             if kept.is_recovered:
                 self.recovered.append(kept.number)
@@ -183,30 +183,30 @@ class Restoration:
         """
         store: Store = self.store
         item.group_key = 0
-        store.shelf.enter(item)
+        store.items.enter(item)
         if not store.keeps_dead:
             store.dropped += 1
             return store.forget(item)
-        store.shelf.put_aside(item)
+        store.items.put_aside(item)
         died_ms: uint64_t = kept.died_ms or cython.cast(
             uint64_t, (self.now_s + self.wall_offset_s) * 1000.0
         )
         return store.add_pending(item, kept.reason, kept.error or None, died_ms)
 
-    def _doubt(self):
-        """Puts into doubt what was out at somebody."""
+    def _mark_in_doubt(self):
+        """Marks what was out at a consumer as in doubt."""
         store: Store = self.store
         slot: uint32_t = 0
         item: cython.pointer(Item)
         node: cython.pointer(Node)
         while True:
-            item = store.shelf.slots.next_item(cython.address(slot))
+            item = store.items.slots.next_item(cython.address(slot))
             if item == cython.NULL:
                 break
             if item.flags & HANDED and (item.state == READY or item.state == PARKED):
-                store.shelf.hand_out(item, cython.address(self.ghost))
-        while not is_empty(cython.address(self.ghost.out)):
-            node = self.ghost.out.next
+                store.items.hand_out(item, cython.address(self.absent_consumer))
+        while not is_empty(cython.address(self.absent_consumer.in_flight)):
+            node = self.absent_consumer.in_flight.next
             store.lose(cython.cast(cython.pointer(Item), node))
         self._end_recovered()
         self._stand_back()
@@ -220,9 +220,9 @@ class Restoration:
         item: cython.pointer(Item)
         number: uint64_t
         for number in self.recovered:
-            item = self.store.shelf.slots.find(number)
-            if item != cython.NULL and item.state == DOUBT:
-                self.store.end_doubt(item)
+            item = self.store.items.slots.find(number)
+            if item != cython.NULL and item.state == IN_DOUBT:
+                self.store.resolve_in_doubt(item)
         return 0
 
     def _stand_back(self):
@@ -231,11 +231,11 @@ class Restoration:
         slot: uint32_t = 0
         item: cython.pointer(Item)
         while True:
-            item = store.shelf.slots.next_item(cython.address(slot))
+            item = store.items.slots.next_item(cython.address(slot))
             if item == cython.NULL:
                 return 0
             if item.state == READY and item.group != cython.NULL and item.group.out > 0:
-                store.shelf.stand_back(item)
+                store.items.stand_back(item)
 
     def _when(self, kept, wall_ms):
         """Says the same of what an item waits for: no longer than when it came, if clocks jumped."""
@@ -268,9 +268,9 @@ class Checkpoint:
             self.scratch.committed(number, attempt, at_s)
         for key in store.dead_letter_dedup.remembered():
             self.scratch.dead_letter_taken(octets_of(key))
-        if store.trail is not None:
+        if store.audit_events is not None:
             self.scratch.gathered(0)
-            for number, attempt, outcome in store.trail.untold():
+            for number, attempt, outcome in store.audit_events.unreported():
                 self.scratch.settled(number, attempt, outcome)
         if store.attempt_base:
             self.scratch.attempts(store.attempt_base)
@@ -280,7 +280,7 @@ class Checkpoint:
     @property
     def birth_base(self) -> int:
         """Above what any item's number so far was made of."""
-        return self.store.shelf.slots.highest_stamp() + 1
+        return self.store.items.slots.highest_stamp() + 1
 
     def next_part(self, size_bytes: int) -> bytes:
         """Returns the records of the next items; `is_finished` says whether they were the last.
@@ -297,7 +297,7 @@ class Checkpoint:
             self.scratch.saw(seen_ms, message_id)
             self.seen_at += 1
         while self._has_room(size):
-            item = self.store.shelf.slots.next_item(cython.address(self.slot))
+            item = self.store.items.slots.next_item(cython.address(self.slot))
             if item == cython.NULL:
                 self.is_finished = True
                 break

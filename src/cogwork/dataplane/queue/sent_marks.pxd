@@ -22,5 +22,5 @@ cdef class SentMarks:
     cdef uint8_t[::1] memory
     cdef SentMark* marks
     cdef uint32_t at
-    cdef uint64_t block_tickets[BLOCKS]
+    cdef uint64_t block_barriers[BLOCKS]
     cdef bint note(self, uint32_t group, uint64_t number, uint32_t attempt) noexcept

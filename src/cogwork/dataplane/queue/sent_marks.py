@@ -31,7 +31,7 @@ class SentMarks:
     def __init__(self, core: Core, memory: object):
         """Goes on from whatever was marked before, which is written over from the start.
 
-        The log is to have it by the open ticket's release.
+        The log is to have it by the open barrier's release.
 
         Args:
             core: Knows what is durable.
@@ -47,7 +47,7 @@ class SentMarks:
         self.memory = memory
         self.marks = cython.cast(cython.pointer(SentMark), cython.address(self.memory[0]))
         for block in range(BLOCKS):
-            self.block_tickets[block] = core.open_ticket
+            self.block_barriers[block] = core.open_barrier
 
     def note(self, group, number, attempt):
         """Marks an attempt as sent; returns whether there was room."""
@@ -55,7 +55,7 @@ class SentMarks:
         block: uint32_t
         if self.at % BLOCK_ENTRIES == 0:
             block = self.at // BLOCK_ENTRIES
-            if self.core.released_ticket < self.block_tickets[block]:
+            if self.core.released_barrier < self.block_barriers[block]:
                 return False
         mark.number = number
         mark.attempt = attempt
@@ -63,7 +63,7 @@ class SentMarks:
         mark.check = CHECK ^ number ^ ((cython.cast(uint64_t, group) << 32) | attempt)
         self.at += 1
         if self.at % BLOCK_ENTRIES == 0:
-            self.block_tickets[self.at // BLOCK_ENTRIES - 1] = self.core.open_ticket
+            self.block_barriers[self.at // BLOCK_ENTRIES - 1] = self.core.open_barrier
             if self.at == BLOCKS * BLOCK_ENTRIES:
                 self.at = 0
         return True

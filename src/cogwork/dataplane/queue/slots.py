@@ -16,7 +16,7 @@ SLOTS_MIN = cython.declare(uint32_t, 64)
 
 
 class Slots:
-    """A shelf's items, by slot."""
+    """The items of a queue, by slot."""
 
     def __cinit__(self):
         self.free_first = self.free_last = NOWHERE

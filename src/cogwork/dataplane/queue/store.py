@@ -1,11 +1,11 @@
 """The store: messages kept for consumers, each confirmed by at most one attempt.
 
 Theory of operation. A store is an outlet of an address, and the feeder of its consumers' links.
-What it takes becomes an item in its `Stock` (`Admission` says how) and is answered at once: for
-memory, taken is accepted. Its `Dispatcher` gives the items to consumers, its `Ledger` learns what
+What it takes becomes an item in its `QueueState` (`Enqueue` says how) and is answered at once: for
+memory, taken is accepted. Its `Dispatcher` gives the items to consumers, its `Settlement` learns what
 becomes of them.
 
-Whatever goes back, or sets others free, is only gathered while a batch is scanned; the store's bell
+Whatever goes back, or sets others free, is only gathered while a batch is scanned; the store's wakeup
 (a port of its own) rings at the batch's end and has it served in order, once. So an item that is
 lost with a connection does not go to the next link of the same dying connection.
 
@@ -15,20 +15,20 @@ when `handler.on_batch(store)` is called.
 
 import cython
 from cython.cimports.cogwork.dataplane.queue.commits import Commits
-from cython.cimports.cogwork.dataplane.queue.stock import is_choked
+from cython.cimports.cogwork.dataplane.queue.state import is_choked
 from cython.cimports.cogwork.dataplane.terminus import KEEP, REFUSE, SETTLE, UNKNOWN
 from cython.cimports.cogwork.dataplane.transport.shipment import RELEASED, fill_verdict
 
-from cogwork.dataplane.queue.ledger import ABANDONED, IN_DOUBT, REJECTED_BY_CONSUMER
-from cogwork.dataplane.queue.stock import DROPPED, EXCEEDED, EXPIRED, OVERACQUIRED
+from cogwork.dataplane.queue.settlement import ABANDONED, LEFT_IN_DOUBT, REJECTED_BY_CONSUMER
+from cogwork.dataplane.queue.state import DROPPED, EXCEEDED, EXPIRED, OVERACQUIRED
 
 __all__ = (
     "ABANDONED",
     "DROPPED",
     "EXCEEDED",
     "EXPIRED",
-    "IN_DOUBT",
     "KEEP_CODE",
+    "LEFT_IN_DOUBT",
     "OVERACQUIRED",
     "REJECTED_BY_CONSUMER",
     "SETTLE_CODE",
@@ -44,7 +44,7 @@ KEEP_CODE, SETTLE_CODE, STALE_CODE, UNKNOWN_CODE = KEEP, SETTLE, REFUSE, UNKNOWN
 """What `claim` and `resume` return, as Python names it."""
 
 
-class Store(Admission):
+class Store(Enqueue):
     """A queue's messages in memory, and their way to consumers.
 
     Attributes:
@@ -78,7 +78,7 @@ class Store(Admission):
         self._begin_admission(
             priorities, delays, is_ordered, deduplication_window_s, deduplication_count
         )
-        Ledger.__init__(self, core)
+        Settlement.__init__(self, core)
         self.shard = shard
         self.dispatcher = Dispatcher(self, shard)
 
@@ -87,7 +87,7 @@ class Store(Admission):
         for link in list(self.dispatcher.consumers):
             if link.credit:
                 self.dispatcher.on_ready(link)
-        self.ring()
+        self.schedule()
 
     def clear(self) -> None:
         """Forgets its items, and all that it knows of earlier ones: another store has them now.
@@ -102,7 +102,7 @@ class Store(Admission):
         """Takes the store out of use; what it held is gone with it."""
         for link in list(self.dispatcher.consumers):
             self.dispatcher.remove(link)
-        Ledger.close(self)
+        Settlement.close(self)
 
     # -- consumers
 
@@ -135,7 +135,7 @@ class Store(Admission):
                 there, and only the way to it is broken.
         """
         if is_over:
-            self.dispatcher.unlend(link)
+            self.dispatcher.drop_leases(link)
         self.dispatcher.remove(link)
 
     def end_consumer(self, link, code: int = 0, state: bytes = None) -> None:
@@ -190,9 +190,9 @@ class Store(Admission):
         """
         self.dispatcher.take_back(serial)
 
-    def lent_to(self) -> set:
+    def leased_to(self) -> set:
         """Returns the numbers of the consumers for which `take_back` may find something."""
-        return self.dispatcher.lent_to()
+        return self.dispatcher.leased_to()
 
     def on_ready(self, link):
         return self.dispatcher.on_ready(link)
@@ -234,12 +234,12 @@ class Store(Admission):
             now_s: The monotonic clock. What is to be sent goes out with the next flush.
         """
         self.ticked_s = now_s
-        self.shelf.restore()
+        self.items.restore()
         self.expire(now_s)
         self.pass_time(now_s)
-        if self.shelf.ripen(now_s) or self.dispatcher.is_unfinished or self.dispatcher.departed:
+        if self.items.ripen(now_s) or self.dispatcher.is_unfinished or self.dispatcher.departed:
             self.dispatcher.is_unfinished = False
-            self.ring()
+            self.schedule()
         if self.has_refused and is_choked(self):
             self.inlet.serve_dead_letters()
             if self.near_inlet is not None:
@@ -251,7 +251,7 @@ class Store(Admission):
         return self.is_at_rest() and not (self.dispatcher.is_unfinished or self.dispatcher.departed)
 
     def on_batch(self, port) -> None:
-        """Serves what was gathered in a batch; called by the core when the bell has rung."""
+        """Serves what was gathered in a batch; called by the core when the wakeup has rung."""
         self.dispatcher.sweep_departed()
         self.dispatcher.serve()
         if self.has_refused and self.is_ready():
@@ -268,7 +268,7 @@ class Store(Admission):
     def counts(self) -> dict:
         """Counts the items by where they stand, and what has happened so far."""
         return {
-            **Ledger.counts(self),
+            **Settlement.counts(self),
             "consumers": len(self.dispatcher.consumers),
             "in": self.stored,
             "out": self.dispatcher.sent,

@@ -4,14 +4,14 @@ from typing import Final, Protocol
 from cogwork.dataplane.addresses.entry import AddressEntry
 from cogwork.dataplane.addresses.port import Port
 from cogwork.dataplane.core import Core
-from cogwork.dataplane.queue.admission import Admission
-from cogwork.dataplane.queue.ledger import ABANDONED as ABANDONED
-from cogwork.dataplane.queue.ledger import IN_DOUBT as IN_DOUBT
-from cogwork.dataplane.queue.ledger import REJECTED_BY_CONSUMER as REJECTED_BY_CONSUMER
-from cogwork.dataplane.queue.stock import DROPPED as DROPPED
-from cogwork.dataplane.queue.stock import EXCEEDED as EXCEEDED
-from cogwork.dataplane.queue.stock import EXPIRED as EXPIRED
-from cogwork.dataplane.queue.stock import OVERACQUIRED as OVERACQUIRED
+from cogwork.dataplane.queue.enqueue import Enqueue
+from cogwork.dataplane.queue.settlement import ABANDONED as ABANDONED
+from cogwork.dataplane.queue.settlement import LEFT_IN_DOUBT as LEFT_IN_DOUBT
+from cogwork.dataplane.queue.settlement import REJECTED_BY_CONSUMER as REJECTED_BY_CONSUMER
+from cogwork.dataplane.queue.state import DROPPED as DROPPED
+from cogwork.dataplane.queue.state import EXCEEDED as EXCEEDED
+from cogwork.dataplane.queue.state import EXPIRED as EXPIRED
+from cogwork.dataplane.queue.state import OVERACQUIRED as OVERACQUIRED
 from cogwork.dataplane.transport.outgoing import OutgoingLink
 
 SOURCE_HASH: str
@@ -25,7 +25,7 @@ class StoreHandler(Protocol):
 
     def on_batch(self, store: Store) -> None: ...
 
-class Store(Admission):
+class Store(Enqueue):
     handler: StoreHandler | None
     inlet: AddressEntry | None
     near_inlet: AddressEntry | None
@@ -59,7 +59,7 @@ class Store(Admission):
     def lose_kept(self, serial: int) -> None: ...
     def serial_of(self, link: OutgoingLink) -> int: ...
     def take_back(self, serial: int) -> None: ...
-    def lent_to(self) -> set[int]: ...
+    def leased_to(self) -> set[int]: ...
     def resume(
         self,
         link: OutgoingLink,

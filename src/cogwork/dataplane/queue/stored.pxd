@@ -1,4 +1,4 @@
-# What a shelf stores: items, the groups that they have, the hands that they are in.
+# What an item table stores: items, their groups, and the state of each consumer.
 
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
@@ -14,11 +14,11 @@ cdef enum:
     DELAYED = 2
     RETURNED = 3
     OUT = 4
-    DOUBT = 5
+    IN_DOUBT = 5
     ASIDE = 6
 
-# What is known of an item, as bits of `flags`. A loose one is in doubt for so long that the others of
-# its group go on without it.
+# What is known of an item, as bits of `flags`. One whose group is detached is in doubt for so
+# long that the others of the group go on without it.
 cdef enum:
     ACQUIRED = 1
     HANDED = 2
@@ -26,8 +26,8 @@ cdef enum:
     EXCLUDED = 8
     AGES = 16
     PRESETTLED = 32
-    LENT = 64
-    LOOSE = 128
+    LEASED = 64
+    GROUP_DETACHED = 128
 
 # One message, with its bytes behind it; the node comes first, so that a list's nodes are items. Its
 # sequence is its place in the queue; while it is delayed, that among all that ever were. Failures
@@ -61,19 +61,19 @@ cdef struct Group:
     Node node
     Node parked
     Node* hint
-    Hands* holder
+    ConsumerState* holder
     Item* head
     Group* next
     uint64_t key
     uint32_t out
     uint32_t count
 
-# One consumer's end: what is out at it, the groups it holds, and those that wait for it alone.
-cdef struct Hands:
+# What one consumer has: items in flight, the groups it owns, and those that wait for it alone.
+cdef struct ConsumerState:
     void* owner
-    Node out
-    Node held
-    Node wanting
+    Node in_flight
+    Node owned_groups
+    Node waiting_groups
 
 # The number that an item has for life.
 cdef inline uint64_t number_of(Item* item) noexcept nogil:

@@ -18,7 +18,7 @@ cdef struct TokenRange:
     uint32_t count
 
 
-# How the last message of the parcel began: all before its body, which the next one has like it, but
+# How the last message of the record batch began: all before its body, which the next one has like it, but
 # for the sequence.
 cdef struct Beginning:
     uint8_t octets[BEGINNING_SIZE_MAX]
@@ -29,7 +29,7 @@ cdef class Intake
 
 
 @cython.final
-cdef class Parcel:
+cdef class RecordBatch:
     cdef Intake intake
     cdef uint8_t* data
     cdef int64_t size
@@ -64,8 +64,8 @@ cdef class Intake(Terminus):
     cdef readonly uint64_t messages
     cdef readonly uint64_t refused
     cdef public uint64_t missed
-    cdef public list parcels
-    cdef Parcel current
+    cdef public list record_batches
+    cdef RecordBatch current
     cdef bint has_refused
     cdef Beginning beginning
     cdef int64_t expected_size
@@ -75,7 +75,7 @@ cdef class Intake(Terminus):
     cdef int receive_alike(self, Shipment* s) except -1
     cdef bint is_full(self) noexcept
     cdef int receive(self, Shipment* s) except -1
-    cdef Parcel begin(self, Shipment* s, const Record* record)
+    cdef RecordBatch begin(self, Shipment* s, const Record* record)
     cdef int reject(self, Shipment* s, bytes state) except -1
     cdef int let_go(self, int64_t size) except -1
 

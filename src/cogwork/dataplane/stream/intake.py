@@ -1,11 +1,11 @@
 """Where a stream's messages come in: packed into batches while a read batch is scanned.
 
-Theory of operation. What arrives in one read batch from one source becomes one parcel: records,
+Theory of operation. What arrives in one read batch from one source becomes one record_batch: records,
 each behind its length, as `cogwork.plugin.engine.batch` packs them, and the tokens by which its source
-knows the deliveries. At the end of the read batch the node gets the parcels, appends each as one
+knows the deliveries. At the end of the read batch the node gets the record batches, appends each as one
 batch, and settles it as a whole. Python sees no single message.
 
-A parcel has one producer, and sequences without a gap. Where that does not fit, or it has become
+A record batch has one producer, and sequences without a gap. Where that does not fit, or it has become
 large, the next one is begun. While more is under way than a bound, the address holds what comes,
 and so its senders' credit.
 """
@@ -45,14 +45,14 @@ from cogwork.amqp.errors import AmqpError, Condition
 from cogwork.amqp.format_codes import not_understood
 from cogwork.amqp.outcomes import Rejected
 
-__all__ = ("SOURCE_HASH", "CaptureOutlet", "Intake", "Parcel")
+__all__ = ("SOURCE_HASH", "CaptureOutlet", "Intake", "RecordBatch")
 
 SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
-PARCEL_SIZE_MAX = cython.declare(int64_t, 256 * 1024)
-"""A parcel that has so much gets no more: an append's time should stay small."""
+RECORD_BATCH_SIZE_MAX = cython.declare(int64_t, 256 * 1024)
+"""A record batch that has so much gets no more: an append's time should stay small."""
 
-PARCEL_COUNT_MAX = cython.declare(uint32_t, 8192)
+RECORD_BATCH_COUNT_MAX = cython.declare(uint32_t, 8192)
 
 PENDING_SIZE_MAX = cython.declare(int64_t, 16 * 1024 * 1024)
 """Under way at most; more than a disk takes in a tenth of a second."""
@@ -60,7 +60,7 @@ PENDING_SIZE_MAX = cython.declare(int64_t, 16 * 1024 * 1024)
 LENGTH_SIZE = cython.declare(int64_t, 4)
 
 SIZE_MIN = cython.declare(int64_t, 1024)
-"""Room that a parcel has at first, where the last one did not use more."""
+"""Room that a record batch has at first, where the last one did not use more."""
 
 
 def _rejection(condition, description):
@@ -90,7 +90,7 @@ def _not_understood(problem: cython.int, code: cython.int) -> bytes:
     return _rejection(Condition.INVALID_FIELD, not_understood(name, code, expected))
 
 
-class Parcel:
+class RecordBatch:
     """Messages of one source that are appended together.
 
     Attributes:
@@ -130,8 +130,8 @@ class Parcel:
             or self.source_generation != s.source_generation
             or self.is_snapshot
             or record.is_snapshot
-            or self.size >= PARCEL_SIZE_MAX
-            or self.count >= PARCEL_COUNT_MAX
+            or self.size >= RECORD_BATCH_SIZE_MAX
+            or self.count >= RECORD_BATCH_COUNT_MAX
             or cython.cast(uint32_t, len(self.producer)) != record.producer_size
         ):
             return False
@@ -225,9 +225,9 @@ class Parcel:
 
 
 class Intake(Terminus):
-    """Takes a stream's messages, and hands them over in parcels.
+    """Takes a stream's messages, and hands them over in record batches.
 
-    `handler.on_parcels(parcels)` is called at the end of each batch; each parcel is to be settled.
+    `handler.on_record_batches(record batches)` is called at the end of each batch; each record batch is to be settled.
 
     Attributes:
         inlet: The address whose held messages go on when there is room again.
@@ -242,7 +242,7 @@ class Intake(Terminus):
     def __init__(self, core: Core, handler):
         self.core = core
         self.handler = handler
-        self.parcels = []
+        self.record_batches = []
         self.pending_bytes_max = PENDING_SIZE_MAX
         core.register(self)
 
@@ -277,7 +277,7 @@ class Intake(Terminus):
 
     def is_alike(self, s):
         """Says whether a message follows the last one, and differs from it in its body only."""
-        parcel: Parcel = self.current
+        record_batch: RecordBatch = self.current
         size: int64_t = self.beginning.size
         at: int64_t = self.beginning.sequence_at
         p: octets = s.data
@@ -285,12 +285,12 @@ class Intake(Terminus):
             size != 0
             and s.size > size
             and s.format == 0
-            and parcel.source_index == s.source_index
-            and parcel.source_generation == s.source_generation
-            and parcel.size < PARCEL_SIZE_MAX
-            and parcel.count < PARCEL_COUNT_MAX
+            and record_batch.source_index == s.source_index
+            and record_batch.source_generation == s.source_generation
+            and record_batch.size < RECORD_BATCH_SIZE_MAX
+            and record_batch.count < RECORD_BATCH_COUNT_MAX
             and p[at] < 0x80
-            and load_u64(p + at) == parcel.sequence + parcel.count
+            and load_u64(p + at) == record_batch.sequence + record_batch.count
             and memcmp(p, self.beginning.octets, at) == 0
             and memcmp(p + at + 8, self.beginning.octets + at + 8, size - at - 8) == 0
             and is_one_section(p + size, s.size - size)
@@ -306,7 +306,7 @@ class Intake(Terminus):
         return self.current.count_one(s, size)
 
     def learn(self, record):
-        """Notes how a message of the current parcel begins, where that is all that is to be known."""
+        """Notes how a message of the current record batch begins, where that is all that is to be known."""
         self.beginning.size = 0
         if (
             record.sequence_at
@@ -336,28 +336,28 @@ class Intake(Terminus):
         return self.current.add(s, cython.address(record))
 
     def begin(self, s, record):
-        """Begins a parcel."""
-        parcel: Parcel = Parcel.__new__(Parcel)
+        """Begins a record_batch."""
+        record_batch: RecordBatch = RecordBatch.__new__(RecordBatch)
         self.close_current()
-        parcel.reserve(max(self.expected_size, SIZE_MIN))
-        parcel.intake = self
-        parcel.source_index = s.source_index
-        parcel.source_generation = s.source_generation
-        parcel.producer = b""
+        record_batch.reserve(max(self.expected_size, SIZE_MIN))
+        record_batch.intake = self
+        record_batch.source_index = s.source_index
+        record_batch.source_generation = s.source_generation
+        record_batch.producer = b""
         if record.producer_size:
-            parcel.producer = bytes_from(record.producer, record.producer_size)
-            parcel.sequence = record.sequence
-        parcel.is_snapshot = record.is_snapshot
-        parcel.snapshot = record.snapshot
-        self.parcels.append(parcel)
+            record_batch.producer = bytes_from(record.producer, record.producer_size)
+            record_batch.sequence = record.sequence
+        record_batch.is_snapshot = record.is_snapshot
+        record_batch.snapshot = record.snapshot
+        self.record_batches.append(record_batch)
         self.core.put_off(self)
-        return parcel
+        return record_batch
 
     def close_current(self):
-        """Adds nothing more to the last parcel; the next one gets as much room as that has used."""
+        """Adds nothing more to the last record batch; the next one gets as much room as that has used."""
         if self.current is not None:
             self.pending_bytes += self.current.size
-            self.expected_size = min(self.current.size, PARCEL_SIZE_MAX)
+            self.expected_size = min(self.current.size, RECORD_BATCH_SIZE_MAX)
             self.current = None
             self.beginning.size = 0
         return 0
@@ -374,10 +374,10 @@ class Intake(Terminus):
     def end_batch(self):
         self.dirty = False
         self.close_current()
-        parcels: list = self.parcels
-        self.parcels = []
+        record_batches: list = self.record_batches
+        self.record_batches = []
         try:
-            self.handler.on_parcels(parcels)
+            self.handler.on_record_batches(record_batches)
         except Exception as error:
             self.core.tell_fault(self, error)
         return 0
@@ -399,7 +399,7 @@ class Intake(Terminus):
         self.is_open = False
         self.current = None
         self.beginning.size = 0
-        self.parcels = []
+        self.record_batches = []
         self.core.unregister(self)
 
 

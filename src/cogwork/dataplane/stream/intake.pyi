@@ -7,12 +7,12 @@ from cogwork.dataplane.terminus import Terminus
 
 SOURCE_HASH: str
 
-class ParcelHandler(Protocol):
+class RecordBatchHandler(Protocol):
     """Called once after each batch in which messages came."""
 
-    def on_parcels(self, parcels: Sequence[Parcel]) -> None: ...
+    def on_record_batches(self, record_batches: Sequence[RecordBatch]) -> None: ...
 
-class Parcel:
+class RecordBatch:
     context: object
     @property
     def source_index(self) -> int: ...
@@ -37,7 +37,7 @@ class Parcel:
     def settle(self, code: int, state: bytes | None = None) -> None: ...
 
 class Intake(Terminus):
-    handler: ParcelHandler
+    handler: RecordBatchHandler
     inlet: AddressEntry | None
     is_open: bool
     pending_bytes_max: int
@@ -50,7 +50,7 @@ class Intake(Terminus):
     def messages(self) -> int: ...
     @property
     def refused(self) -> int: ...
-    def __init__(self, core: Core, handler: ParcelHandler) -> None: ...
+    def __init__(self, core: Core, handler: RecordBatchHandler) -> None: ...
     def resume(self) -> None: ...
     def close(self) -> None: ...
 

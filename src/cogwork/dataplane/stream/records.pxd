@@ -18,7 +18,7 @@ cdef enum:
     NO_SEQUENCE = 6
 
 # An encoded message, as a stream keeps it: without delivery annotations and without what a stream
-# says itself. Borrowed from the message's bytes.
+# says itself. Points into the message's bytes.
 cdef struct Record:
     octets data
     # The header is in front; what follows the annotations starts at `rest`.

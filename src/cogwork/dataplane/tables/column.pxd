@@ -105,12 +105,12 @@ cdef inline int put_null(Values* values) except -1:
         put_end(values, values.data.size)
     return note(values, False)
 
-# A column, as long as its buffers are lent to somebody.
+# A column, as long as its buffers are shared with somebody.
 @cython.final
 cdef class Column:
     cdef Values values
 
-# One buffer of a column; whoever it is lent to finds the octets where they are.
+# One buffer of a column; whoever it is shared with finds the octets where they are.
 @cython.final
 cdef class Room:
     cdef Column column

@@ -1,4 +1,4 @@
-"""Columns that are filled value by value, and lent to Arrow as they are.
+"""Columns that are filled value by value, and shared with Arrow as they are.
 
 Theory of operation. A column of Arrow is two or three buffers: where each value ends (four octets,
 as the machine has them), the octets of all values, and a bit for each that says whether it is

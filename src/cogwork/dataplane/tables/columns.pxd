@@ -5,7 +5,7 @@ from cogwork.dataplane.tables.column cimport Column, Values
 from cogwork.dataplane.encoding.octets cimport octets
 from cogwork.dataplane.tables.parsed cimport Parsed
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
-from cogwork.dataplane.client.stream_records cimport Records, Sheaf
+from cogwork.dataplane.client.stream_records cimport Records, RecordBuffer
 
 # What a stream says of a record.
 cdef struct Place:

@@ -217,11 +217,11 @@ class Columns:
         """
         index: cython.Py_ssize_t = at
         place: cython.Py_ssize_t
-        sheaf: Sheaf = records.sheaf
+        buffer: RecordBuffer = records.buffer
         while index < records.length:
             place = records.place(index)
             if not self.add_received(
-                sheaf.data + sheaf.start_of(place), sheaf.ends[place] - sheaf.start_of(place)
+                buffer.data + buffer.start_of(place), buffer.ends[place] - buffer.start_of(place)
             ):
                 break
             index += 1

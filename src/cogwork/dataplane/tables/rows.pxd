@@ -7,7 +7,7 @@ from cogwork.dataplane.encoding.writer cimport Writer
 # Python objects that are raised: C globals, not module lookups.
 cdef object EncodeError
 
-# A column of text or octets, as Arrow lays it out; borrowed from whoever holds the batch.
+# A column of text or octets, as Arrow lays it out; owned by whoever holds the batch.
 cdef struct Column:
     bint is_there
     # One bit a value, lowest first; NULL where none is null.

@@ -1,7 +1,7 @@
 """Rows of a table, encoded as messages without an object for each of their fields.
 
 Theory of operation. An encoder is told where the columns of one batch lie in memory, as Arrow lays
-them out (validity bits, offsets of 32 bits, octets), and walks over them row by row. It borrows:
+them out (validity bits, offsets of 32 bits, octets), and walks over them row by row. It copies nothing:
 whoever calls holds the batch until `encode` has returned, and vouches for its layout.
 
 A row becomes properties, application-properties and a body (AMQP 1.0 §3.2); a null is left out, and

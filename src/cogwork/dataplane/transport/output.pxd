@@ -6,10 +6,10 @@ from cogwork.dataplane.encoding.octets cimport octets
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
 
 
-# From a position on, output is held until a ticket is released.
+# From a position on, output is held until a barrier is released.
 cdef struct Hold:
     uint64_t position
-    uint64_t ticket
+    uint64_t barrier
 
 
 cdef class Output(Due):
@@ -33,7 +33,7 @@ cdef class Output(Due):
     cdef Hold* holds
     cdef uint32_t holds_count
     cdef uint32_t holds_capacity
-    cdef uint64_t last_ticket
+    cdef uint64_t last_barrier
     cdef public bint is_never_held
     cdef readonly uint64_t bytes_out
     cdef uint64_t opened_at
@@ -51,10 +51,10 @@ cdef class Output(Due):
     cdef int shed_output(self) except -1
     cdef int _hold(self) except -1
 
-    # Holds whatever is written from now on until the core's open ticket is released.
+    # Holds whatever is written from now on until the core's open barrier is released.
     @cython.final
     cdef inline int hold(self) except -1:
-        if self.last_ticket != self.core.open_ticket:
+        if self.last_barrier != self.core.open_barrier:
             self._hold()
         return 0
 

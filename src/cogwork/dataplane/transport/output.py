@@ -2,8 +2,8 @@
 
 Theory of operation. All output stands in one buffer and is sent in order. Where something that was
 written follows from a change that is not durable yet, the buffer has a hold: the bytes behind its
-position stay until the core releases its ticket. So whoever writes need not wait, or know, and
-nothing leaves too early. What is held for a ticket that will never be released is cut off, and the
+position stay until the core releases its barrier. So whoever writes need not wait, or know, and
+nothing leaves too early. What is held for a barrier that will never be released is cut off, and the
 connection is closed.
 """
 
@@ -33,7 +33,7 @@ SLICE_BYTES = cython.declare(uint64_t, 256 * 1024)
 """So much is sent at once, while it is in the processor's cache, and does not wait for more."""
 
 HOLDS_MIN = cython.declare(uint32_t, 4)
-"""About as many tickets as are open at once."""
+"""About as many barriers as are open at once."""
 
 
 class Output(Due):
@@ -146,14 +146,14 @@ class Output(Due):
     # -- output that must not leave before something is durable
 
     def hold_output(self) -> None:
-        """Holds whatever is written from now on until the core's open ticket is released."""
+        """Holds whatever is written from now on until the core's open barrier is released."""
         self.hold()
 
     def _hold(self):
         grown: cython.pointer(Hold)
         capacity: uint32_t
         if self.is_never_held:
-            self.last_ticket = self.core.open_ticket
+            self.last_barrier = self.core.open_barrier
             return 0
         if self.holds_count == self.holds_capacity:
             capacity = self.holds_capacity * 2 if self.holds_capacity else HOLDS_MIN
@@ -166,20 +166,20 @@ class Output(Due):
             self.holds_capacity = capacity
         if self.holds_count == 0:
             self.core.held_wires.append(self)
-        self.last_ticket = self.core.open_ticket
+        self.last_barrier = self.core.open_barrier
         self.holds[self.holds_count].position = self.bytes_out + self.out_end - self.out_start
-        self.holds[self.holds_count].ticket = self.last_ticket
+        self.holds[self.holds_count].barrier = self.last_barrier
         self.holds_count += 1
-        return self.core.use_ticket()
+        return self.core.use_barrier()
 
-    def release(self, ticket: int) -> bool:
-        """Lets go what is held for tickets up to one; returns whether anything is held still.
+    def release(self, barrier: int) -> bool:
+        """Lets go what is held for barriers up to one; returns whether anything is held still.
 
         It is sent when the core is flushed.
         """
-        released: uint64_t = ticket
+        released: uint64_t = barrier
         count: uint32_t = 0
-        while count < self.holds_count and self.holds[count].ticket <= released:
+        while count < self.holds_count and self.holds[count].barrier <= released:
             count += 1
         if count:
             self.holds_count -= count

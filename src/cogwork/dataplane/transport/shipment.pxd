@@ -22,7 +22,7 @@ cdef enum:
     RELEASED = 0x26
     MODIFIED = 0x27
 
-# A message on its way from a source to one terminus; borrowed for the length of one call.
+# A message on its way from a source to one terminus; valid for the length of one call.
 cdef struct Shipment:
     octets data
     uint32_t size

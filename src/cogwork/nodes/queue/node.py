@@ -164,7 +164,7 @@ class QueueNode:
         if self._watch is not None:
             self._watch.consumer(self.store.serial_of(subscription.link), subscription)
         resume(self.store, subscription, subscription.unsettled)
-        earlier = self._cut_off.pop(subscription.borrower, None)
+        earlier = self._cut_off.pop(subscription.remote_consumer, None)
         if earlier is not None:
             self.store.take_back(earlier)
 
@@ -192,8 +192,8 @@ class QueueNode:
         return bool(self._kept.get(subscription))
 
     def _lose(self, subscription: Subscription) -> None:
-        if subscription.is_cut_off and subscription.borrower:
-            self._cut_off[subscription.borrower] = self.store.serial_of(subscription.link)
+        if subscription.is_cut_off and subscription.remote_consumer:
+            self._cut_off[subscription.remote_consumer] = self.store.serial_of(subscription.link)
         self.store.remove_consumer(subscription.link, is_over=not subscription.is_cut_off)
 
     def tick(self, now_s: float) -> Iterable[Effect]:
@@ -208,13 +208,13 @@ class QueueNode:
     def _forget_cut_off(self) -> None:
         """Forgets consumers of other containers of which nothing is in doubt any more.
 
-        They are looked through once they have doubled: where doubts stay for good, there are many.
+        They are looked through once they have doubled: where items stay in doubt, there are many.
         """
         if self._cut_off and not self.store.counts()["in-doubt"]:
             self._cut_off.clear()
         if len(self._cut_off) > self._cut_off_max:
-            lent = self.store.lent_to()
-            self._cut_off = {who: each for who, each in self._cut_off.items() if each in lent}
+            leased = self.store.leased_to()
+            self._cut_off = {who: each for who, each in self._cut_off.items() if each in leased}
             self._cut_off_max = max(CUT_OFF_MIN, 2 * len(self._cut_off))
 
     def status(self) -> Mapping[str, object]:
@@ -418,5 +418,5 @@ def _store(context: NodeContext, options: QueueOptions) -> Store:
     store.maximum_acquisitions = _acquisitions_of(context.address, options)
     store.ttl_s = float(options.ttl_s or 0.0)
     store.in_doubt_timeout_s = float(options.in_doubt_timeout_s)
-    store.redelivers_doubtful = options.in_doubt == "redeliver"
+    store.redelivers_in_doubt = options.in_doubt == "redeliver"
     return store

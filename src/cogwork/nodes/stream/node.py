@@ -1,9 +1,9 @@
 """The stream node: an address whose messages are kept in one order, and read from anywhere in it.
 
 Theory of operation. The engine keeps and orders; the node stands between it and the links. What is
-published comes in parcels (`Intake`) and goes to the engine (`Publishing`). What the engine has
-ordered comes back by one subscription into the `Tail`, and from there, or from the engine, to its
-`Readers`, each as fast as its link takes it.
+published comes in record batches (`Intake`) and goes to the engine (`Publishing`). What the engine
+has ordered comes back by one subscription into the `Tail`, and from there, or from the engine, to
+its `Readers`, each as fast as its link takes it.
 
 The engine is opened when the node is made. Until it is open senders and readers wait, the former no
 longer than for one that is away later; an engine that cannot be reached is tried again, one that
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Coroutine, Iterable, Mapping, Sequence
 
     from cogwork.amqp.types import Symbol
-    from cogwork.dataplane.stream.intake import Parcel
+    from cogwork.dataplane.stream.intake import RecordBatch
     from cogwork.plugin.effects import Effect
     from cogwork.plugin.engine.batch import Chunk
     from cogwork.plugin.engine.contract import Bounds, Engine, PromptEngine
@@ -402,9 +402,9 @@ class StreamNode:
 
     # -- what the data plane hands over
 
-    def on_parcels(self, parcels: Sequence[Parcel]) -> None:
+    def on_record_batches(self, record_batches: Sequence[RecordBatch]) -> None:
         """Has messages appended."""
-        self._publishing.take(parcels)
+        self._publishing.take(record_batches)
 
     # -- for management
 

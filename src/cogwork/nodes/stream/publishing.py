@@ -1,15 +1,16 @@
 """Appends: from what came in to what its senders are told.
 
-Theory of operation. The messages of one link stand in one line, in their order, a parcel at a time;
-the next parcel is handed to the engine before the last one is answered. Where the engine cannot
-take a parcel now, its line stops, waits until all that is under way in it has been answered, and
-tries again in order, with growing pauses. What failed and was overtaken by a later parcel of the
-same link is not tried again, for that would put it out of order: its sender is told. The same holds
-where the engine does not come back in time, and where it is not known whether records without a
-producer were appended. An engine that waits for its server or its leader by itself has had its time
-when it gives up, and is not asked once more. One that has lost the stream is not either: who sends
-to it is told that at once. One that first refuses and then says nothing has no
-more time than either: what it still has then is given back as what may have been appended.
+Theory of operation. The messages of one link stand in one line, in their order, a record batch at a
+time; the next record batch is handed to the engine before the last one is answered. Where the
+engine cannot take a record batch now, its line stops, waits until all that is under way in it has
+been answered, and tries again in order, with growing pauses. What failed and was overtaken by a
+later record batch of the same link is not tried again, for that would put it out of order: its
+sender is told. The same holds where the engine does not come back in time, and where it is not
+known whether records without a producer were appended. An engine that waits for its server or its
+leader by itself has had its time when it gives up, and is not asked once more. One that has lost
+the stream is not either: who sends to it is told that at once. One that first refuses and then says
+nothing has no more time than either: what it still has then is given back as what may have been
+appended.
 
 A container that stops gives back what waits before it closes its connections: whoever sent that
 would be left in doubt of what was certainly not appended. So does an engine with what it has and
@@ -55,7 +56,7 @@ from cogwork.plugin.engine.errors import (
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from cogwork.dataplane.stream.intake import Parcel
+    from cogwork.dataplane.stream.intake import RecordBatch
     from cogwork.plugin.engine.contract import Appended, Engine
 
 __all__ = ("Publishing",)
@@ -97,9 +98,9 @@ CONDITIONS: dict[type[CogworkError], Symbol] = {
 
 @dataclass(slots=True, eq=False)
 class _Job:
-    """A parcel in its line."""
+    """A record batch in its line."""
 
-    parcel: Parcel
+    record_batch: RecordBatch
     item: Batch | Snapshot
     since_s: float
     is_under_way: bool = False
@@ -166,7 +167,7 @@ class Publishing:
         self._refusal = _NeverOpen(why)
         lines, self._lines = list(self._lines.values()), {}
         for job in [each for line in lines for each in line.jobs]:
-            self._reject(job.parcel, self._refusal)
+            self._reject(job.record_batch, self._refusal)
 
     @property
     def refuses(self) -> bool:
@@ -199,24 +200,24 @@ class Publishing:
                 self._return(job)
         self._engine = self._prompt = None
 
-    def take(self, parcels: Sequence[Parcel]) -> None:
-        """Appends parcels, each in its line."""
+    def take(self, record_batches: Sequence[RecordBatch]) -> None:
+        """Appends record batches, each in its line."""
         now_s = asyncio.get_running_loop().time()
         if self._refusal is not None:
-            for parcel in parcels:
-                self._reject(parcel, self._refusal)
+            for record_batch in record_batches:
+                self._reject(record_batch, self._refusal)
             return
         if self._gives_back:
-            for parcel in parcels:
-                self._release(parcel)
+            for record_batch in record_batches:
+                self._release(record_batch)
             return
-        for parcel in parcels:
+        for record_batch in record_batches:
             try:
-                job = _Job(parcel, self._item_of(parcel), now_s)
+                job = _Job(record_batch, self._item_of(record_batch), now_s)
             except _NoSnapshot as problem:
-                self._reject(parcel, problem)
+                self._reject(record_batch, problem)
                 continue
-            key = (parcel.source_index, parcel.source_generation)
+            key = (record_batch.source_index, record_batch.source_generation)
             line = self._lines.get(key)
             if line is None:
                 line = self._lines[key] = _Line()
@@ -225,16 +226,18 @@ class Publishing:
                 self._start(key, line, job)
 
     @staticmethod
-    def _item_of(parcel: Parcel) -> Batch | Snapshot:
-        if parcel.is_snapshot:
+    def _item_of(record_batch: RecordBatch) -> Batch | Snapshot:
+        if record_batch.is_snapshot:
             try:
-                data = Message.decode(parcel.payload).body
+                data = Message.decode(record_batch.payload).body
             except ProtocolError as error:
                 raise _NoSnapshot(f"{_NoSnapshot.rule}: {error}") from error
             if not isinstance(data, bytes):
                 raise _NoSnapshot(_NoSnapshot.rule)
-            return Snapshot(parcel.snapshot, data)
-        return Batch(parcel.payload, parcel.count, parcel.producer, parcel.sequence)
+            return Snapshot(record_batch.snapshot, data)
+        return Batch(
+            record_batch.payload, record_batch.count, record_batch.producer, record_batch.sequence
+        )
 
     def _start(self, key: tuple[int, int], line: _Line, job: _Job) -> None:
         job.is_under_way = True
@@ -313,9 +316,9 @@ class Publishing:
         else:
             line.jobs.remove(job)
             for each in line.jobs:
-                each.is_overtaken |= each.failure is not None and not each.parcel.producer
-        self.appended += job.parcel.count
-        job.parcel.settle(ACCEPTED)
+                each.is_overtaken |= each.failure is not None and not each.record_batch.producer
+        self.appended += job.record_batch.count
+        job.record_batch.settle(ACCEPTED)
 
     def _may_pass(self, line: _Line, job: _Job, failure: BaseException) -> bool:
         """Says whether a failure may be over when it is tried again."""
@@ -324,7 +327,7 @@ class Publishing:
         if isinstance(failure, PASSING):
             return True
         if isinstance(failure, Unknown):
-            return bool(job.parcel.producer) or job.parcel.is_snapshot
+            return bool(job.record_batch.producer) or job.record_batch.is_snapshot
         if isinstance(failure, OutOfSequence):
             # What comes before it has failed, too, and is tried again first, or was given back.
             has_failed = (each is not job and each.failure is not None for each in line.jobs)
@@ -335,29 +338,29 @@ class Publishing:
         if isinstance(failure, Unknown):
             self._return(job)
         else:
-            self._reject(job.parcel, failure)
+            self._reject(job.record_batch, failure)
 
-    def _reject(self, parcel: Parcel, failure: BaseException) -> None:
+    def _reject(self, record_batch: RecordBatch, failure: BaseException) -> None:
         known = (each for each in type(failure).__mro__ if each in CONDITIONS)
         condition = CONDITIONS.get(next(known, CogworkError), Condition.INTERNAL_ERROR)
         text = str(failure) if isinstance(failure, CogworkError) else repr(failure)
         if isinstance(failure, ConsensusError):
             text = reason_of(failure)
         error = AmqpError(condition=condition, description=text[:500])
-        self.rejected += parcel.count
-        parcel.settle(REJECTED, encode(Rejected(error=error).to_described()))
+        self.rejected += record_batch.count
+        record_batch.settle(REJECTED, encode(Rejected(error=error).to_described()))
 
     def _return(self, job: _Job) -> None:
         job.is_given_back = True
         if job.is_under_way or job.is_in_doubt:
-            self.returned += job.parcel.count
-            job.parcel.settle(MODIFIED, IN_DOUBT)
+            self.returned += job.record_batch.count
+            job.record_batch.settle(MODIFIED, IN_DOUBT)
         else:
-            self._release(job.parcel)
+            self._release(job.record_batch)
 
-    def _release(self, parcel: Parcel) -> None:
-        self.returned += parcel.count
-        parcel.settle(RELEASED)
+    def _release(self, record_batch: RecordBatch) -> None:
+        self.returned += record_batch.count
+        record_batch.settle(RELEASED)
 
     # -- trying again
 

@@ -51,7 +51,7 @@ SAMPLE = (
 )
 
 
-class Shelf(NamedTuple):
+class ItemTable(NamedTuple):
     """What is known of a queue besides its items' events.
 
     Attributes:
@@ -116,7 +116,7 @@ def _account(events: Events, names: Sequence[str], lost_before: int) -> Account:
     return Account.from_rows(ordered.mapInArrow(keep_account(settings), SCHEMA).collect())
 
 
-def _shelves(events: Events, account: Account, depths: Mapping[str, int]) -> dict[str, Shelf]:
+def _shelves(events: Events, account: Account, depths: Mapping[str, int]) -> dict[str, ItemTable]:
     """Finds out whose shards these are, by a record of each, and what else is said of them."""
     if not account.shards:
         return {}
@@ -126,11 +126,11 @@ def _shelves(events: Events, account: Account, depths: Mapping[str, int]) -> dic
     missed = dict[str, int]()
     for row in json_of(events.records.rows, "missed", MISSED).collect():
         missed[row["queue"]] = missed.get(row["queue"], 0) + (row["count"] or 0)
-    shelves: dict[str, Shelf] = {}
+    shelves: dict[str, ItemTable] = {}
     for row in named.collect():
         queue = row["queue"]
-        before = shelves.get(queue, Shelf())
-        shelves[queue] = Shelf(
+        before = shelves.get(queue, ItemTable())
+        shelves[queue] = ItemTable(
             (*before.shards, row["shard"]),
             depths.get(queue),
             missed.get(queue, 0),
@@ -142,7 +142,9 @@ def _shelves(events: Events, account: Account, depths: Mapping[str, int]) -> dic
 # -- checks
 
 
-def _checks_of(queue: str, account: Account, found: Found, shelf: Shelf, first: int) -> list[Check]:
+def _checks_of(
+    queue: str, account: Account, found: Found, shelf: ItemTable, first: int
+) -> list[Check]:
     checks = [
         _check_lost(queue, account, found, shelf),
         _check_twice(queue, account, found),
@@ -155,7 +157,7 @@ def _checks_of(queue: str, account: Account, found: Found, shelf: Shelf, first: 
     return checks
 
 
-def _check_lost(queue: str, account: Account, found: Found, shelf: Shelf) -> Check:
+def _check_lost(queue: str, account: Account, found: Found, shelf: ItemTable) -> Check:
     check = Check(queue, "every accepted item settled or still there")
     counted = {name: account.total(name) for name in ("items", *LAST, "given_back", "open", "held")}
     must = ("items", "accepted", "open")
@@ -190,7 +192,7 @@ def _check_twice(queue: str, account: Account, found: Found) -> Check:
 
 
 def _check_unaccepted(
-    queue: str, account: Account, found: Found, shelf: Shelf, first: int
+    queue: str, account: Account, found: Found, shelf: ItemTable, first: int
 ) -> Check:
     check = Check(queue, "nothing settled that was never accepted")
     rows = found.get(Kind.UNACCEPTED, [])

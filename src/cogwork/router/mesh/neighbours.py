@@ -33,7 +33,7 @@ __all__ = ("Neighbours",)
 REPEAT_S = 60.0
 """For so long one thing is said once: who is refused dials again and again."""
 
-SAID_MAX = 100
+OUTCOME_MAX = 100
 """So many different things are said in that time: strangers may dial under ever new names."""
 
 TOGETHER_HELLOS = 0.1
@@ -172,7 +172,7 @@ class Neighbours:
     def _say(self, reason: Reason, text: str, now_s: float) -> None:
         """Reports, where neither that was reported just before, nor very much else."""
         self._said_s = {each: at for each, at in self._said_s.items() if now_s - at < REPEAT_S}
-        if text not in self._said_s and len(self._said_s) < SAID_MAX:
+        if text not in self._said_s and len(self._said_s) < OUTCOME_MAX:
             self._said_s[text] = now_s
             severity = Severity.ERROR if reason in _LOUD else Severity.WARNING
             self._effects.report(severity, text)

@@ -1,0 +1,386 @@
+"""Queues that have a part in every container: what is told of backlogs, and who pulls from whom.
+
+Theory of operation. An item stays in the shard of the container that accepted it. A container
+tells the others how many items wait with it, in steps of two. Where a container has consumers of
+the queue, each of them gets an upstream from every shard with a backlog: a link by which that shard
+sends it what its own consumers cannot take, for as much credit as the consumer's own shard leaves
+it. So balance, overflow and back-pressure are credit, and nothing more.
+
+A client that comes from another container may hold items of shards elsewhere. Their tags say which:
+its attach is answered once these have said, on upstreams that present the tags, what has become of
+each; those that do not answer in time know nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING
+
+from cogwork.amqp.errors import AmqpError, Condition
+from cogwork.amqp.extensions import CONSUMER_LOST
+from cogwork.amqp.performatives import Attach, Role, SenderSettleMode
+from cogwork.amqp.terminus import COPY, Source, Target
+from cogwork.container.federation.backlogs import Backlogs
+from cogwork.container.federation.consumer_terms import HANDED, TAG_BYTES, terms_of
+from cogwork.container.federation.shards import DURABLE_LIFE, shard_of
+from cogwork.container.federation.upstreams import OWNER, Consumer, Upstream
+from cogwork.container.mesh.elsewhere import Elsewhere
+from cogwork.container.mesh.names import REMOTE_CONSUMER, VHOST
+from cogwork.dataplane.queue.federated_consumer import FederatedConsumer
+from cogwork.dataplane.queue.upstream_link import UpstreamLink
+from cogwork.nodes.queue.node import QueueNode
+from cogwork.plugin.node import Departure
+from cogwork.plugin.resumption import resume
+
+if TYPE_CHECKING:
+    from cogwork.amqp.outcomes import DeliveryState
+    from cogwork.container.mesh.service import MeshService
+    from cogwork.container.vhost.virtual_host import VirtualHost
+    from cogwork.dataplane.link import Link
+    from cogwork.plugin.node import Node, Subscription
+    from cogwork.router.mesh.messages import Interest
+
+__all__ = ("QueueFederation",)
+
+BROKEN_S = 5.0
+"""So long a consumer keeps what it has from a shard that cannot be reached; then it has to go,
+before the shard gives its items to others."""
+
+UNHEARD_S = 60.0
+"""So long it is kept what consumers have settled, for a shard that cannot be reached: as a rule it
+has given its items to others by then."""
+
+ANSWER_S = 2.0
+"""So long shards elsewhere have to say what has become of a client's items, and then once more to
+send those that go on: less than a client waits."""
+
+PRESENTED_MAX = 1000
+"""Items elsewhere that a client can go on with: their tags fit into a frame."""
+
+IDLE_S = 30.0
+"""An upstream that has brought nothing for so long is ended."""
+
+CUT_OFF_S = 10.0
+"""So long a shard waits to hear what has come of what it sent on an upstream that broke."""
+
+log = logging.getLogger("cogwork")
+
+
+class QueueFederation:
+    """The consumers of one virtual host's queues, fed from other containers, too."""
+
+    def __init__(self, mesh: MeshService, vhost: VirtualHost) -> None:
+        self._mesh = mesh
+        self._vhost = vhost
+        self._consumers: dict[str, dict[Subscription, Consumer]] = {}
+        self._shards = Elsewhere()
+        self._backlogs = Backlogs(mesh, vhost)
+        self._count = 0
+
+    # -- this container's consumers
+
+    def add_consumer(self, node: Node, subscription: Subscription, attach: Attach) -> bool:
+        """Lets a consumer of a queue receive from other containers.
+
+        Returns:
+            Whether its link is answered from here, when it is known what has become of the items
+            that it presents.
+        """
+        if not isinstance(node, QueueNode) or subscription.source.distribution_mode == COPY:
+            return False
+        federated = FederatedConsumer(node.store, subscription.link)
+        address = subscription.address
+        self._count += 1
+        name = f"{self._mesh.id}.{self._mesh.incarnation:x}/{self._count}"
+        keeps_order = node.options.ordering != "none"
+        terms = terms_of(attach, address)
+        consumer = Consumer(
+            address, subscription, attach, terms, federated, keeps_order, node, name
+        )
+        self._consumers.setdefault(address, {})[subscription] = consumer
+        self._expect(consumer)
+        for container in self._wanted(address, consumer):
+            self._open_upstream(consumer, container)
+        return bool(consumer.asked)
+
+    def _expect(self, consumer: Consumer) -> None:
+        """Finds out whose the items are that a client presents and that are not of this shard."""
+        subscription = consumer.subscription
+        tags = [
+            tag
+            for tag in subscription.unsettled
+            if tag not in subscription.known and len(tag) == TAG_BYTES
+        ]
+        homes = self._homes(consumer.node) if tags else {}
+        for tag in tags[: min(PRESENTED_MAX, consumer.terms.items_max)]:
+            container = homes.get(int.from_bytes(tag[:4], "big"))
+            if container is not None:
+                consumer.federated.expect(container, tag)
+                consumer.asked.add(container)
+
+    def _homes(self, node: QueueNode) -> dict[int, str]:
+        """Returns the other containers by the number of their shards of a queue."""
+        if node.replica is not None:
+            return {} if node.replica.epoch is not None else {node.store.shard: OWNER}
+        known = (record.advertisement for record in self._mesh.mesh.database)
+        return {
+            shard_of(each.origin, life): each.origin
+            for each in known
+            if each.origin != self._mesh.id
+            for life in (each.life or each.incarnation, DURABLE_LIFE)
+        }
+
+    def answered(self, consumer: Consumer, container: str) -> None:
+        """Takes note that a shard has said what has become of the items that a client presents."""
+        if container in consumer.asked:
+            consumer.asked.discard(container)
+            if not consumer.asked:
+                self._begin(consumer)
+
+    def _begin(self, consumer: Consumer) -> None:
+        """Answers a client's attach."""
+        link: Link = consumer.subscription.link.owner
+        consumer.asked_s = time.monotonic()
+        link.answer()
+        consumer.federated.begin()
+
+    def remove_consumer(self, subscription: Subscription) -> None:
+        """Ends a consumer's upstreams, and tells the shards whether it has gone in order."""
+        consumers = self._consumers.get(subscription.address, {})
+        consumer = consumers.pop(subscription, None)
+        if consumer is None:
+            return
+        if not consumers:
+            del self._consumers[subscription.address]
+        unsaid = consumer.federated.containers()
+        error = None
+        if subscription.departure is not Departure.ORDERLY:
+            text = "the consumer's connection is lost"
+            error = AmqpError(condition=CONSUMER_LOST, description=text)
+        for container, upstream in list(consumer.upstreams.items()):
+            if container in unsaid:
+                # The shard has not heard yet what the consumer had seen: it is in doubt.
+                upstream.link.detach(closed=False)
+            else:
+                upstream.link.detach(error)
+        consumer.federated.close()
+
+    def keep_consumer(self, subscription: Subscription) -> bool:
+        """Keep what a consumer has from other containers until its link is resumed or given up.
+
+        Returns:
+            Whether it has anything. `remove_consumer` is called in any case.
+        """
+        consumer = self._consumers.get(subscription.address, {}).get(subscription)
+        if consumer is None:
+            return False
+        consumer.is_kept = True
+        has_any = any(upstream.end.unsettled for upstream in consumer.upstreams.values())
+        consumer.federated.refresh()
+        return has_any or bool(consumer.federated.containers())
+
+    # -- other containers' shards
+
+    def take_interest(self, container: str, interest: Interest) -> None:
+        """Takes note of a shard with a backlog."""
+        self._shards.take(container, interest)
+        for consumer in self._consumers.get(interest.address, {}).values():
+            if not consumer.is_kept:
+                self._open_upstream(consumer, container)
+
+    def lose_interest(self, container: str, interest: Interest) -> None:
+        """Takes note that a shard has no backlog any more: its upstreams end once they are idle."""
+        self._shards.lose(container, interest)
+
+    def restore(self) -> None:
+        """Opens the upstreams that should be open and are not."""
+        for address, consumers in self._consumers.items():
+            for consumer in consumers.values():
+                for container in self._wanted(address, consumer):
+                    self._open_upstream(consumer, container)
+
+    def _wanted(self, address: str, consumer: Consumer) -> set[str]:
+        """Lists the containers with a backlog, and those from which the consumer has something.
+
+        Those count, too, that may have sent what has not come.
+        """
+        if consumer.node.replica is not None:
+            return set() if self._owner_of(consumer) is None else {OWNER}
+        if consumer.is_kept:
+            return {*consumer.federated.containers(), *consumer.cut_off}
+        return {*self._shards.at(address), *consumer.federated.containers(), *consumer.cut_off}
+
+    def _owner_of(self, consumer: Consumer) -> str | None:
+        """Returns the other container that owns a replicated queue."""
+        replica = consumer.node.replica
+        assert replica is not None
+        return None if replica.epoch is not None else replica.owner
+
+    def follow(self, address: str, owner: str | None) -> None:
+        """Has consumers of a replicated queue receive from its owner alone."""
+        for consumer in self._consumers.get(address, {}).values():
+            upstream = consumer.upstreams.get(OWNER)
+            if upstream is not None and upstream.supplier != owner:
+                upstream.link.detach(closed=False)
+            if owner is not None:
+                self._open_upstream(consumer, OWNER)
+
+    def own(self, address: str) -> None:
+        """Leaves to this container's store what consumers have of a replicated queue."""
+        for consumer in self._consumers.get(address, {}).values():
+            upstream = consumer.upstreams.get(OWNER)
+            if upstream is not None:
+                upstream.link.detach(closed=False)
+            consumer.federated.adopt(OWNER)
+            self._resume_here(consumer)
+
+    def _resume_here(self, consumer: Consumer) -> None:
+        """Answers from here what a client presents that waits for the owner's answer."""
+        tags = list(consumer.federated.expected)
+        subscription = consumer.subscription
+        resume(consumer.node.store, subscription, tags)
+        for tag in tags:
+            consumer.federated.forget(tag)
+        self.answered(consumer, OWNER)
+
+    def _open_upstream(self, consumer: Consumer, container: str) -> None:
+        if container in consumer.upstreams:
+            return
+        supplier = self._owner_of(consumer) if container == OWNER else container
+        session = None if supplier is None else self._mesh.tunnels.to(supplier)
+        if session is None:
+            self._mesh.restoration.later()
+            return
+        self._count += 1
+        link = session.open_link(
+            f"{self._mesh.id}/{self._vhost.name}/loan/{self._count}", Role.RECEIVER
+        )
+        end = UpstreamLink(session.end, link.handle, consumer.federated, container)
+        end.keeps_order = consumer.keeps_order
+        end.items_max = consumer.terms.items_max
+        tags = consumer.federated.tags_of(container)
+        upstream = Upstream(self, consumer, container, supplier or "", end, tags)
+        upstream.link = link
+        link.context = upstream
+        consumer.upstreams[container] = upstream
+        link.carry(end)
+        attach, terms = consumer.attach, consumer.terms
+        link.attach(
+            source=Source(
+                address=consumer.address,
+                filter=terms.filter,
+                default_outcome=consumer.subscription.source.default_outcome,
+            ),
+            target=Target(),
+            # Never settled by the shard: what comes may have to go back. Where the consumer wants
+            # that, its own link does it.
+            snd_settle_mode=SenderSettleMode.MIXED,
+            rcv_settle_mode=attach.rcv_settle_mode,
+            unsettled={tag: self._said(consumer, tag) for tag in tags} or None,
+            max_message_size=terms.size_bytes_max,
+            desired_capabilities=terms.capabilities,
+            properties={VHOST: self._vhost.name, REMOTE_CONSUMER: consumer.name},
+        )
+
+    @staticmethod
+    def _said(consumer: Consumer, tag: bytes) -> DeliveryState | None:
+        """Returns what a shard is to know of an item that a consumer has from an earlier link."""
+        is_held = tag in consumer.federated.expected and tag in consumer.terms.held
+        return HANDED if is_held or consumer.federated.is_handed(tag) else None
+
+    def lost(self) -> None:
+        """Has what was lost opened again."""
+        self._mesh.restoration.later()
+
+    # -- time
+
+    def tick(self, now_s: float) -> None:
+        """Tells the others of backlogs that have changed much, and ends idle upstreams."""
+        self._backlogs.tick()
+        for consumers in list(self._consumers.values()):
+            for consumer in list(consumers.values()):
+                if consumer.cut_off:
+                    _forget_old(consumer.cut_off, now_s - CUT_OFF_S)
+                self._end_silence(consumer, now_s)
+                self._end_idle(consumer, now_s)
+                self._end_broken(consumer, now_s)
+                self._end_unheard(consumer, now_s)
+
+    def _end_silence(self, consumer: Consumer, now_s: float) -> None:
+        """Waits no longer for shards that do not say, or do not send, what a client presents."""
+        if not consumer.federated.expected or now_s - consumer.asked_s <= ANSWER_S:
+            return
+        is_asked = bool(consumer.asked)
+        for container in consumer.asked or set(consumer.federated.expected.values()):
+            self._forsake(consumer, container)
+        consumer.asked.clear()
+        if is_asked:
+            self._begin(consumer)
+
+    def _forsake(self, consumer: Consumer, container: str) -> None:
+        """Leaves it to a shard what becomes of the items that are awaited from there."""
+        federated = consumer.federated
+        tags = [tag for tag, home in federated.expected.items() if home == container]
+        for tag in tags:
+            federated.forget(tag)
+        upstream = consumer.upstreams.get(container)
+        if tags and upstream is not None:
+            upstream.link.detach(closed=False)
+
+    def _end_idle(self, consumer: Consumer, now_s: float) -> None:
+        """Ends upstreams that bring nothing, once all has come that was sent on their credit."""
+        for container, upstream in list(consumer.upstreams.items()):
+            end = upstream.end
+            if end.deliveries != upstream.deliveries or end.unsettled:
+                upstream.deliveries = end.deliveries
+                upstream.busy_s = now_s
+            is_idle = now_s - upstream.busy_s > IDLE_S
+            is_idle = is_idle and container not in self._wanted(consumer.address, consumer)
+            if is_idle and not end.is_resting:
+                if upstream.link.remote is not None:
+                    end.rest()
+            elif end.is_resting and not end.drain:
+                if is_idle:
+                    upstream.link.detach()
+                else:
+                    end.is_resting = False
+                    consumer.federated.refresh()
+
+    def _end_broken(self, consumer: Consumer, now_s: float) -> None:
+        """Detaches a consumer whose items another container will soon give to others."""
+        containers = consumer.federated.containers(unsettled_only=True)
+        if not containers or consumer.node.replica is not None:
+            consumer.broken_since_s = None
+        elif consumer.broken_since_s is None:
+            consumer.broken_since_s = now_s
+        elif now_s - consumer.broken_since_s > BROKEN_S:
+            link: Link = consumer.subscription.link.owner
+            log.warning(
+                "detached consumer %r: it has items of container %s, which is unreachable",
+                link.name,
+                ", ".join(containers),
+            )
+            if consumer.is_kept:
+                self.remove_consumer(consumer.subscription)
+                return
+            link.detach(
+                AmqpError(
+                    condition=Condition.LINK_DETACH_FORCED,
+                    description=f"items of container {containers[0]} cannot be settled any more",
+                )
+            )
+
+    def _end_unheard(self, consumer: Consumer, now_s: float) -> None:
+        """Forgets what another container has not heard for long: it may be gone for good."""
+        away = [each for each in consumer.federated.containers() if each not in consumer.upstreams]
+        consumer.unheard = {each: consumer.unheard.get(each, now_s) for each in away}
+        for container, since_s in consumer.unheard.items():
+            if now_s - since_s > UNHEARD_S:
+                consumer.federated.forget_settled(container)
+
+
+def _forget_old(since_s: dict[str, float], before_s: float) -> None:
+    for container, at_s in list(since_s.items()):
+        if at_s < before_s:
+            del since_s[container]
