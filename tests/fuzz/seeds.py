@@ -40,7 +40,6 @@ from cogwork.amqp.terminus import COPY, Coordinator, Source, Target
 from cogwork.amqp.types import Described, Symbol, ULong
 from cogwork.container.mesh.datagrams import Datagram
 from cogwork.container.mesh.names import (
-    REMOTE_CONSUMER,
     CONTROL,
     DATA,
     FRAME_BYTES,
@@ -52,6 +51,7 @@ from cogwork.container.mesh.names import (
     MOVE,
     NUMBER,
     PAST,
+    REMOTE_CONSUMER,
     TO,
     VHOST,
 )

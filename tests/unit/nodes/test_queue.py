@@ -176,7 +176,9 @@ def test_consumers_that_never_come_back_are_forgotten_though_some_item_stays_in_
         for serial in range(1, 1001):
             here.store.serial_of.return_value = serial
             here.unsubscribe(
-                Subscription(Mock(), "work/a", Source(), remote_consumer=f"far/{serial}", is_cut_off=True)
+                Subscription(
+                    Mock(), "work/a", Source(), remote_consumer=f"far/{serial}", is_cut_off=True
+                )
             )
             here.tick(0.0)
         assert len(here._cut_off) <= 65

@@ -10,9 +10,9 @@ answer of one on disk is held until that is durable.
 import cython
 from cython.cimports.cogwork.dataplane.encoding.octets import octets_of
 from cython.cimports.cogwork.dataplane.message.envelope import (
+    WANTS_DEAD_LETTER_ID,
     WANTS_DELAY,
     WANTS_GROUP_ID,
-    WANTS_DEAD_LETTER_ID,
     WANTS_MESSAGE_ID,
     clear_envelope,
     read_envelope,

@@ -37,6 +37,8 @@ from cython.cimports.cogwork.dataplane.queue.journal import (
     CONFIRMED_BYTES,
     DEAD,
     DEAD_BYTES,
+    DEAD_LETTER,
+    DEAD_LETTER_BYTES,
     DIED,
     DIED_BYTES,
     DONE,
@@ -46,8 +48,6 @@ from cython.cimports.cogwork.dataplane.queue.journal import (
     HELD,
     HELD_BYTES,
     KEEPS_PLACE,
-    DEAD_LETTER,
-    DEAD_LETTER_BYTES,
     OUT_AGAIN,
     OUT_BYTES,
     PUT,
@@ -206,7 +206,7 @@ class JournalImage:
         if kind == ATTEMPTS and size >= ATTEMPTS_BYTES:
             self.attempt_base = max(self.attempt_base, load_u32(p + 1))
             return ATTEMPTS_BYTES
-        if kind == DEAD_LETTER and size >= LETTER_BYTES:
+        if kind == DEAD_LETTER and size >= DEAD_LETTER_BYTES:
             self.dead_letter_dedup.remember(bytes_from(p + 1, DEAD_LETTER_ID_BYTES))
             return DEAD_LETTER_BYTES
         if kind == DIED and size >= DIED_BYTES:

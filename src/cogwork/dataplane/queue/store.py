@@ -5,8 +5,8 @@ What it takes becomes an item in its `QueueState` (`Enqueue` says how) and is an
 memory, taken is accepted. Its `Dispatcher` gives the items to consumers, its `Settlement` learns what
 becomes of them.
 
-Whatever goes back, or sets others free, is only gathered while a batch is scanned; the store's wakeup
-(a port of its own) rings at the batch's end and has it served in order, once. So an item that is
+Whatever goes back, or sets others free, is only gathered while a batch is scanned; the store's wake-up
+(a port of its own) comes at the batch's end and has it served in order, once. So an item that is
 lost with a connection does not go to the next link of the same dying connection.
 
 Python sees no message. What a queue's node has to know (the dead) it finds in `take_exceptions`
@@ -251,7 +251,7 @@ class Store(Enqueue):
         return self.is_at_rest() and not (self.dispatcher.is_unfinished or self.dispatcher.departed)
 
     def on_batch(self, port) -> None:
-        """Serves what was gathered in a batch; called by the core when the wakeup has rung."""
+        """Serves what was gathered in a batch; called by the core at the wake-up."""
         self.dispatcher.sweep_departed()
         self.dispatcher.serve()
         if self.has_refused and self.is_ready():
