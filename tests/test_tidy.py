@@ -72,6 +72,7 @@ SKIPPING = {"skip", "skipif", "xfail", "importorskip"}
 HIDING = {"filterwarnings", "simplefilter"}
 
 TABLES = {
+    "client.md": ("rpc",),
     "dataplane.md": ("dataplane",),
     "log.md": ("log",),
     "mesh.md": ("router/mesh",),

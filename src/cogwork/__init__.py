@@ -17,7 +17,7 @@ moved.install()
 
 __version__ = "0.1.0.dev0"
 
-_MODULES = frozenset({"client", "inbox", "schema", "sync", "testing"})
+_MODULES = frozenset({"client", "inbox", "rpc", "schema", "sync", "testing"})
 _NAMES = {
     **dict.fromkeys(
         ("CogworkError", "Condition", "EncodeError", "LocalProtocolError"), "cogwork.amqp.errors"
@@ -31,20 +31,7 @@ _NAMES = {
     **dict.fromkeys(
         (
             "AuthenticationError",
-            "BadArguments",
-            "BadReply",
-            "CallCancelled",
-            "Expired",
-            "NoSuchMethod",
-            "NotBegun",
-            "RemoteError",
-            "ReplyTooLarge",
             "RpcOptions",
-            "ServerLost",
-            "ServersBusy",
-            "Unreachable",
-            "Unserialisable",
-            "current_call",
             "BacklogFull",
             "CallFailed",
             "CallTimeout",
@@ -76,6 +63,24 @@ _NAMES = {
             "connect",
         ),
         "cogwork.client",
+    ),
+    **dict.fromkeys(
+        (
+            "BadArguments",
+            "BadReply",
+            "CallCancelled",
+            "Expired",
+            "NoSuchMethod",
+            "NotBegun",
+            "RemoteError",
+            "ReplyTooLarge",
+            "ServerLost",
+            "ServersBusy",
+            "Unreachable",
+            "Unserialisable",
+            "current_call",
+        ),
+        "cogwork.rpc",
     ),
 }
 

@@ -1,5 +1,6 @@
 from cogwork import client as client
 from cogwork import inbox as inbox
+from cogwork import rpc as rpc
 from cogwork import schema as schema
 from cogwork import sync as sync
 from cogwork import testing as testing
@@ -14,16 +15,12 @@ from cogwork.cast import broadcast as broadcast
 from cogwork.cast import nearcast as nearcast
 from cogwork.client import AuthenticationError as AuthenticationError
 from cogwork.client import BacklogFull as BacklogFull
-from cogwork.client import BadArguments as BadArguments
-from cogwork.client import BadReply as BadReply
-from cogwork.client import CallCancelled as CallCancelled
 from cogwork.client import CallFailed as CallFailed
 from cogwork.client import CallTimeout as CallTimeout
 from cogwork.client import Client as Client
 from cogwork.client import ClientError as ClientError
 from cogwork.client import ConnectError as ConnectError
 from cogwork.client import Disconnected as Disconnected
-from cogwork.client import Expired as Expired
 from cogwork.client import InDoubt as InDoubt
 from cogwork.client import InvalidUrlError as InvalidUrlError
 from cogwork.client import Item as Item
@@ -31,8 +28,6 @@ from cogwork.client import LinkDetached as LinkDetached
 from cogwork.client import LinkRefused as LinkRefused
 from cogwork.client import Message as Message
 from cogwork.client import MessageTooLarge as MessageTooLarge
-from cogwork.client import NoSuchMethod as NoSuchMethod
-from cogwork.client import NotBegun as NotBegun
 from cogwork.client import NotFound as NotFound
 from cogwork.client import NotOpened as NotOpened
 from cogwork.client import Outcome as Outcome
@@ -43,19 +38,12 @@ from cogwork.client import Records as Records
 from cogwork.client import RecordsLost as RecordsLost
 from cogwork.client import Rejected as Rejected
 from cogwork.client import Released as Released
-from cogwork.client import RemoteError as RemoteError
-from cogwork.client import ReplyTooLarge as ReplyTooLarge
 from cogwork.client import Retry as Retry
 from cogwork.client import RpcOptions as RpcOptions
-from cogwork.client import ServerLost as ServerLost
-from cogwork.client import ServersBusy as ServersBusy
 from cogwork.client import Snapshot as Snapshot
 from cogwork.client import StaleAttempt as StaleAttempt
 from cogwork.client import StreamTruncated as StreamTruncated
-from cogwork.client import Unreachable as Unreachable
-from cogwork.client import Unserialisable as Unserialisable
 from cogwork.client import connect as connect
-from cogwork.client import current_call as current_call
 from cogwork.io.loop import EventLoop as EventLoop
 from cogwork.plugin.engine.contract import FromOffset as FromOffset
 from cogwork.plugin.engine.contract import FromTime as FromTime
@@ -64,6 +52,19 @@ from cogwork.plugin.engine.errors import BeyondEnd as BeyondEnd
 from cogwork.plugin.engine.errors import Busy as Busy
 from cogwork.plugin.engine.errors import InvalidAppend as InvalidAppend
 from cogwork.plugin.engine.errors import Truncated as Truncated
+from cogwork.rpc import BadArguments as BadArguments
+from cogwork.rpc import BadReply as BadReply
+from cogwork.rpc import CallCancelled as CallCancelled
+from cogwork.rpc import Expired as Expired
+from cogwork.rpc import NoSuchMethod as NoSuchMethod
+from cogwork.rpc import NotBegun as NotBegun
+from cogwork.rpc import RemoteError as RemoteError
+from cogwork.rpc import ReplyTooLarge as ReplyTooLarge
+from cogwork.rpc import ServerLost as ServerLost
+from cogwork.rpc import ServersBusy as ServersBusy
+from cogwork.rpc import Unreachable as Unreachable
+from cogwork.rpc import Unserialisable as Unserialisable
+from cogwork.rpc import current_call as current_call
 
 __version__: str
 Mesh = Client

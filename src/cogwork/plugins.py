@@ -25,10 +25,10 @@ BUILT_IN = {
         "management": "cogwork.nodes.management:ManagementNode",
     },
     "cogwork.codecs": {
-        "amqp": "cogwork.client.rpc.codecs.amqp:AmqpCodec",
-        "json": "cogwork.client.rpc.codecs.json:JsonCodec",
-        "msgpack": "cogwork.client.rpc.codecs.msgpack:MsgpackCodec",
-        "protobuf": "cogwork.client.rpc.codecs.protobuf:ProtobufCodec",
+        "amqp": "cogwork.rpc.codecs.amqp:AmqpCodec",
+        "json": "cogwork.rpc.codecs.json:JsonCodec",
+        "msgpack": "cogwork.rpc.codecs.msgpack:MsgpackCodec",
+        "protobuf": "cogwork.rpc.codecs.protobuf:ProtobufCodec",
     },
     "cogwork.gateways": {
         "zeromq": "cogwork.gateways.zeromq:ZeromqGateway",

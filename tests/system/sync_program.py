@@ -18,12 +18,12 @@ from unittest import mock
 import cogwork
 import cogwork.client.client
 import cogwork.sync
-from cogwork.client.rpc.parts import Parts
+from cogwork.rpc.parts import Parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from cogwork.client.rpc.facade import PartIterator
+    from cogwork.sync.rpc import PartIterator
 
 
 class Page:

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
+from call_ends import server_of
 
 import cogwork
 from cogwork.amqp.extensions import EXCLUSIVE
@@ -15,7 +16,7 @@ from .linked import linked
 from .stories import QUICKLY, eventually, reconnected, story
 
 if TYPE_CHECKING:
-    from cogwork.client.rpc.service import Service
+    from cogwork.rpc.service import Service
 
     Services = dict[str, Service]
 
@@ -67,7 +68,7 @@ async def test_a_name_is_held_over_linked_containers() -> None:
 @story
 async def test_a_server_that_reconnects_keeps_its_name(url: str) -> None:
     async with cogwork.connect(url, retry=QUICKLY) as mesh, cogwork.connect(url) as caller:
-        service = mesh.service("names", server="back")
+        service = server_of(mesh.service("names", server="back"))
 
         @service.method
         def hello() -> str:
@@ -92,7 +93,7 @@ async def test_of_claims_made_at_once_exactly_one_survives_and_the_others_hear_w
             services = {}
             for name in "abcd":
                 client = await mesh.client(name)
-                services[name] = client.service("names", server=f"at-once-{attempt}")
+                services[name] = server_of(client.service("names", server=f"at-once-{attempt}"))
             await asyncio.gather(
                 *(each.__aenter__() for each in services.values()), return_exceptions=True
             )
@@ -125,8 +126,8 @@ async def test_claims_on_both_sides_of_a_cut_are_one_when_it_is_healed() -> None
                 ),
                 "the link is cut",
             )
-            async with first.service("names", server=server) as kept:
-                lost = second.service("names", server=server)
+            async with server_of(first.service("names", server=server)) as kept:
+                lost = server_of(second.service("names", server=server))
                 await lost.__aenter__()
                 mesh.join_again("c")
                 await mesh.settle()
@@ -146,10 +147,10 @@ async def test_a_session_that_moves_takes_its_name_along_whatever_its_container_
             cogwork.connect(urls["a"], name="mover") as before,
             cogwork.connect(urls["c"], name="mover") as after,
             cogwork.connect(urls["b"]) as stranger,
-            before.service("names", server="moves") as earlier,
+            server_of(before.service("names", server="moves")) as earlier,
         ):
             await mesh.settle()
-            async with after.service("names", server="moves") as later:
+            async with server_of(after.service("names", server="moves")) as later:
                 await eventually(lambda: not _holds(earlier), "the earlier link has ended")
                 assert "taken over by the same client" in str(earlier._receivers[1].failure)
                 await mesh.settle()

@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
+from call_ends import caller_of
 
 import cogwork
 
@@ -224,7 +225,7 @@ async def test_a_service_hears_fanouts_and_questions_again(is_direct: bool) -> N
         if is_direct:
             url = f"{mesh.containers['a'].endpoints[0]}/"
             newcomer = await mesh.enter(cogwork.connect(url, direct=True))
-            directory = newcomer.rpc.directory
+            directory = caller_of(newcomer).directory
             assert directory is not None
             await eventually(lambda: len(directory) == 1, "the service answers who asks")
         assert heard[0] == 1

@@ -7,6 +7,7 @@ import base64
 from typing import TYPE_CHECKING
 
 import pytest
+from call_ends import server_of
 
 import cogwork
 from cogwork import testing
@@ -19,7 +20,7 @@ from .stories import story
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
-    from cogwork.client.rpc.service import Service
+    from cogwork.rpc.service import Service
 
 PASSWORD = "pass"  # of a container that lives for a test
 HASH = hash_password(PASSWORD)
@@ -68,7 +69,7 @@ def guarded() -> Iterator[str]:
 
 def echoing(mesh: cogwork.Client, seen: list[cogwork.Message]) -> Service:
     """Makes a service that notes the requests that it takes."""
-    service = mesh.service("echo", server="1")
+    service = server_of(mesh.service("echo", server="1"))
 
     @service.method
     async def echo(value: int) -> int:

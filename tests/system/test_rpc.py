@@ -17,7 +17,7 @@ import pytest
 
 import cogwork
 import cogwork.sync
-from cogwork.client.rpc import RpcOptions, current_call
+from cogwork.rpc import RpcOptions, current_call
 
 from .stories import eventually, story
 

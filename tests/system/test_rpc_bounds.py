@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
+from call_ends import server_of
 
 import cogwork
 from cogwork.testing import container
@@ -39,9 +40,9 @@ def huge() -> list[str]:
     return ["x" * 1_000_000] * CHUNKS
 
 
-def sizes(client: cogwork.Client, topic: str) -> cogwork.client.rpc.Service:
+def sizes(client: cogwork.Client, topic: str) -> cogwork.rpc.Service:
     """Makes a service whose results and parts are as large as those of `huge`."""
-    service = client.service(topic)
+    service = server_of(client.service(topic))
 
     @service.method
     def take(data: object = None) -> int:

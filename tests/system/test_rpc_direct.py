@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 import trustme
+from call_ends import caller_of, server_of
 
 import cogwork
 from cogwork.bench.servers.process import free_ports
-from cogwork.client.rpc.direct.meeting import here, matchmaker
-from cogwork.client.rpc.direct.options import Direct
+from cogwork.client.call_options import Direct
 from cogwork.io.tls import TlsFiles, client_context, server_context
+from cogwork.rpc.direct.meeting import here, matchmaker
 from cogwork.testing import container
 
 from .stories import eventually, story
@@ -23,13 +24,14 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from cogwork.client.rpc import Service
-    from cogwork.client.rpc.direct.directory import Directory
+    from cogwork.rpc import Service
+    from cogwork.rpc.direct.directory import Directory
 
 
 def directory_of(client: cogwork.Client) -> Directory:
-    assert client.rpc.directory is not None
-    return client.rpc.directory
+    directory = caller_of(client).directory
+    assert directory is not None
+    return directory
 
 
 async def knows(client: cogwork.Client, count: int) -> None:
@@ -44,14 +46,14 @@ def is_direct(client: cogwork.Client, service: Service) -> bool:
 
 def routed_requests(client: cogwork.Client) -> int:
     """Counts the links on which a caller has sent through the mesh."""
-    return len(client.rpc.routed.targets)
+    return len(caller_of(client).routed.targets)
 
 
 def served(
     client: cogwork.Client, topic: str, server: str, direct: Direct | bool | None = None
 ) -> Service:
     """Makes a service with methods of all sorts."""
-    service = client.service(topic, server=server, grace_s=0.1, direct=direct)
+    service = server_of(client.service(topic, server=server, grace_s=0.1, direct=direct))
 
     @service.method
     async def name() -> str:
@@ -110,7 +112,7 @@ async def test_a_caller_that_comes_later_asks_who_is_there(url: str) -> None:
 async def test_each_exchange_has_a_matchmaker_of_its_own(url: str) -> None:
     async with (
         cogwork.connect(url) as client,
-        client.service("topic", server="a", exchange="nova", direct=True) as service,
+        server_of(client.service("topic", server="a", exchange="nova", direct=True)) as service,
         client.service("topic", server="a", exchange="glance", direct=True),
         cogwork.connect(url, direct=True) as caller,
     ):
@@ -127,7 +129,9 @@ async def test_each_exchange_has_a_matchmaker_of_its_own(url: str) -> None:
         await knows(caller, 2)
         assert await caller.call("topic", "name", exchange="nova") == "nova's"
         assert is_direct(caller, service)
-        async with client.service("other", server="b", exchange="nova", direct=True) as other:
+        async with server_of(
+            client.service("other", server="b", exchange="nova", direct=True)
+        ) as other:
             await knows(caller, 3)
             sent = routed_requests(caller)
             with pytest.raises(cogwork.NoSuchMethod):
@@ -171,7 +175,7 @@ async def test_virtual_hosts_never_meet_each_others_servers() -> None:
 async def test_fast_direct_calls_leave_others_their_turn(url: str) -> None:
     async with (
         cogwork.connect(url) as client,
-        client.service("fast", server="a", direct=True) as service,
+        server_of(client.service("fast", server="a", direct=True)) as service,
         cogwork.connect(url, direct=Direct(spin_us=10_000)) as caller,
     ):
 
@@ -261,8 +265,8 @@ async def test_servers_that_cannot_be_reached_are_called_through_the_mesh(url: s
 async def test_servers_that_died_without_a_word_are_forgotten(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cogwork.client.rpc.direct.directory.IDLE_S", 0.1)
-    monkeypatch.setattr("cogwork.client.rpc.direct.directory.SILENT_S", 0.5)
+    monkeypatch.setattr("cogwork.rpc.direct.directory.IDLE_S", 0.1)
+    monkeypatch.setattr("cogwork.rpc.direct.directory.SILENT_S", 0.5)
     async with (
         cogwork.connect(url) as client,
         cogwork.connect(url, direct=True) as caller,
@@ -311,7 +315,7 @@ async def test_leaving_a_direct_call_cancels_the_work(url: str) -> None:
 async def test_nobody_is_let_in_without_the_secret(url: str) -> None:
     async with (
         cogwork.connect(url) as client,
-        client.subscribe(matchmaker(client.rpc.options, None)) as news,
+        client.subscribe(matchmaker(caller_of(client).options, None)) as news,
         served(client, "secret", "a", direct=True),
     ):
         told = (await anext(news)).properties["cogwork:direct"]

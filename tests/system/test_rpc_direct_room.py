@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+from call_ends import caller_of, server_of
+
 import cogwork
 
 from .stories import eventually, story
@@ -20,8 +22,8 @@ class Workers:
         self.done: list[str] = []
         self._url = url
 
-    def serve(self, client: cogwork.Client, name: str) -> cogwork.client.rpc.Service:
-        service = client.service("rooms", server=name, concurrency=1, direct=True)
+    def serve(self, client: cogwork.Client, name: str) -> cogwork.rpc.Service:
+        service = server_of(client.service("rooms", server=name, concurrency=1, direct=True))
 
         @service.method
         async def block() -> None:
@@ -44,7 +46,7 @@ async def test_a_busy_server_holds_no_call_while_an_idle_one_waits(url: str) -> 
         workers.serve(client, "a") as busy,
         workers.serve(client, "b"),
     ):
-        directory = caller.rpc.directory
+        directory = caller_of(caller).directory
         assert directory is not None
         await eventually(lambda: len(directory) == 2, "both are known")
         for name in ("a", "b"):  # the ways to both stand
@@ -68,7 +70,7 @@ async def test_what_finds_all_busy_goes_to_the_first_that_has_room(url: str) -> 
         workers.serve(client, "a") as one,
         workers.serve(client, "b") as other,
     ):
-        directory = caller.rpc.directory
+        directory = caller_of(caller).directory
         assert directory is not None
         await eventually(lambda: len(directory) == 2, "both are known")
         for name in ("a", "b"):

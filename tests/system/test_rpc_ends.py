@@ -10,16 +10,17 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from call_ends import caller_of, server_of
 
 import cogwork
-from cogwork.client.rpc.errors import ReplyTooLarge
 from cogwork.dataplane.message.messages import Message
+from cogwork.rpc.errors import ReplyTooLarge
 from cogwork.testing import container
 
 from .stories import eventually, story
 
 if TYPE_CHECKING:
-    from cogwork.client.rpc.service import Service
+    from cogwork.rpc.service import Service
 
 NO_UTF8 = "\udcff: no such report"
 
@@ -34,7 +35,7 @@ class Evasive(Exception):
 
 def reporting(client: cogwork.Client) -> Service:
     """Makes a service whose methods fail with what cannot be sent as it is."""
-    service = client.service("reports", server="one", concurrency=2)
+    service = server_of(client.service("reports", server="one", concurrency=2))
 
     @service.method
     def plain() -> None:
@@ -84,7 +85,7 @@ async def test_a_call_that_was_left_before_it_came_is_not_begun(
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(cogwork.connect(url))
         callers = [await stack.enter_async_context(cogwork.connect(url)) for _ in range(5)]
-        service = client.service("crowded", server="one", concurrency=1)
+        service = server_of(client.service("crowded", server="one", concurrency=1))
         release = asyncio.Event()
 
         @service.method
@@ -121,7 +122,7 @@ async def test_a_call_that_was_left_before_it_came_is_not_begun(
 
 def under_way(callers: list[cogwork.Client]) -> int:
     """Counts the requests that have left their callers."""
-    routes = [caller.rpc.routed for caller in callers]
+    routes = [caller_of(caller).routed for caller in callers]
     calls: list[Any] = [
         call for each in routes if each.replies for call in each.replies.calls.values()
     ]
@@ -132,7 +133,7 @@ def under_way(callers: list[cogwork.Client]) -> int:
 async def test_a_key_outlives_a_direct_connection_that_breaks(url: str) -> None:
     told: list[str] = []
     async with cogwork.connect(url) as client, cogwork.connect(url, direct=True) as caller:
-        service = client.service("paying", server="one", direct=True)
+        service = server_of(client.service("paying", server="one", direct=True))
 
         @service.method
         def hello() -> None:
@@ -146,7 +147,7 @@ async def test_a_key_outlives_a_direct_connection_that_breaks(url: str) -> None:
             return "receipt"
 
         async with service:
-            directory = caller.rpc.directory
+            directory = caller_of(caller).directory
             assert directory is not None
             await caller.call("paying", "hello", server="one")
             await eventually(lambda: bool(directory._peers), "the server is met")
@@ -184,7 +185,7 @@ async def test_a_result_that_is_too_large_is_kept_under_its_key() -> None:
     small = "[limits]\nmax_message_size_bytes = 10000\n"
     with container(small) as url:
         async with cogwork.connect(url) as client, cogwork.connect(url) as caller:
-            service = client.service("large", server="one")
+            service = server_of(client.service("large", server="one"))
 
             @service.method
             def work() -> str:
@@ -204,7 +205,7 @@ async def test_a_doubt_stays_one_where_nobody_is_left_to_ask() -> None:
     with ExitStack() as containers:
         url = containers.enter_context(container())
         async with cogwork.connect(url) as client, cogwork.connect(url) as caller:
-            service = client.service("bank", server="one", grace_s=0.1)
+            service = server_of(client.service("bank", server="one", grace_s=0.1))
 
             @service.method
             async def pay() -> None:

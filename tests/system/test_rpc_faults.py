@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from call_ends import caller_of
 
 import cogwork
 from cogwork.testing import container
@@ -48,7 +49,7 @@ async def test_nobody_there_is_told_at_the_deadline(url: str) -> None:
         with pytest.raises(cogwork.Unreachable, match="nowhere"):
             await anext(client.call_stream("nowhere", "x", timeout_s=0.2))
         assert time.monotonic() - began_s < 5
-        assert not client.rpc.routed.replies.calls  # type: ignore[union-attr]  # it called
+        assert not caller_of(client).routed.replies.calls  # type: ignore[union-attr]  # it called
 
 
 @story
@@ -391,7 +392,9 @@ async def test_closing_the_mesh_ends_calls_wherever_they_are(url: str) -> None:
             calls = [asyncio.create_task(client.call("closing", "sleep"))]
             await eventually(lambda: service.running == 1, "one is under work")
             calls.append(asyncio.create_task(client.call("nobody", "x")))
-            await eventually(lambda: len(client.rpc.routed.targets) == 2, "one waits for credit")
+            await eventually(
+                lambda: len(caller_of(client).routed.targets) == 2, "one waits for credit"
+            )
             proxy.hold_replies()
             calls.append(asyncio.create_task(client.call("other", "x")))
             await asyncio.sleep(0.02)
@@ -476,7 +479,7 @@ async def test_hostile_replies_are_refused_and_the_client_goes_on(url: str) -> N
             for _ in range(7):
                 with pytest.raises(cogwork.BadReply, match="the reply"):
                     await client.call("liar", "x", timeout_s=5, result=dict[str, int])
-            assert not client.rpc.routed.replies.calls  # type: ignore[union-attr]  # it called
+            assert not caller_of(client).routed.replies.calls  # type: ignore[union-attr]  # it called
 
 
 @story

@@ -8,6 +8,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from call_ends import caller_of, server_of
 
 import cogwork
 from cogwork.testing import container
@@ -29,7 +30,7 @@ class Stage:
         self.chance = random.Random(seed)
         self.ends: Counter[str] = Counter()
 
-    def equip(self, service: cogwork.client.rpc.Service) -> None:
+    def equip(self, service: cogwork.rpc.Service) -> None:
         chance = self.chance
 
         @service.method
@@ -103,7 +104,7 @@ async def _play(url: str, seed: int, is_direct: bool) -> None:
         cogwork.connect(far.url, direct=is_direct) as client,
         cogwork.connect(near.url, direct=is_direct) as caller,
     ):
-        service = client.service("wild", server="one", concurrency=8, grace_s=0.1)
+        service = server_of(client.service("wild", server="one", concurrency=8, grace_s=0.1))
         stage.equip(service)
         async with service:
             for _ in range(ROUNDS):
@@ -117,7 +118,7 @@ async def _play(url: str, seed: int, is_direct: bool) -> None:
             await eventually(lambda: service.running == service.waiting == 0, "no work is left")
             assert service.request_queue._known == {}
             assert [receiver.inbox.held for receiver in service._receivers] == [0, 0, 0]
-            replies = caller.rpc.routed.replies
+            replies = caller_of(caller).routed.replies
             assert replies is not None
             await eventually(lambda: len(replies.calls) <= is_direct, "no call is left")
             await eventually(lambda: caller.is_connected and client.is_connected, "both are back")

@@ -7,6 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
+from call_ends import server_of
 
 import cogwork
 
@@ -17,9 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 
-async def serve(mesh: Linked, at: str, seen: Counter[str]) -> cogwork.client.rpc.Service:
+async def serve(mesh: Linked, at: str, seen: Counter[str]) -> cogwork.rpc.Service:
     """Serves the same topic at a container."""
-    service = (await mesh.client(at)).service("line", server=f"host-{at}", grace_s=0.1)
+    service = server_of((await mesh.client(at)).service("line", server=f"host-{at}", grace_s=0.1))
 
     @service.method
     async def name() -> str:

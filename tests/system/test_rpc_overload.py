@@ -9,14 +9,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import pytest
+from call_ends import server_of
 
 import cogwork
-from cogwork.client.rpc import current_call
+from cogwork.rpc import current_call
 
 from .stories import eventually, story
 
 if TYPE_CHECKING:
-    from cogwork.client.rpc.service import Service
+    from cogwork.rpc.service import Service
 
 DEADLINE_S = 0.5
 OVERLOAD = 2.5
@@ -56,7 +57,7 @@ class Tally:
 def serve(client: cogwork.Client, kind: str, work_s: float, tally: Tally) -> Service:
     """Makes a service that is at work for so long with each call."""
     make = client.threaded_service if kind == "threads" else client.service
-    service = make("busy", server=client.name, concurrency=tally.slots)
+    service = server_of(make("busy", server=client.name, concurrency=tally.slots))
 
     if kind == "tasks":
 
@@ -127,7 +128,7 @@ async def test_a_call_knows_how_long_its_caller_still_waits(url: str) -> None:
     gate = asyncio.Event()
     found: list[tuple[float, float]] = []
     async with cogwork.connect(url) as client, cogwork.connect(url) as caller:
-        service = client.service("clocks", concurrency=1)
+        service = server_of(client.service("clocks", concurrency=1))
 
         @service.method
         async def hold() -> None:
@@ -161,7 +162,7 @@ async def test_a_call_knows_how_long_its_caller_still_waits(url: str) -> None:
 async def test_a_call_that_timed_out_is_cancelled_at_the_server(url: str) -> None:
     ended = asyncio.Event()
     async with cogwork.connect(url) as client, cogwork.connect(url) as caller:
-        service = client.service("slow")
+        service = server_of(client.service("slow"))
 
         @service.method
         async def sleep() -> None:

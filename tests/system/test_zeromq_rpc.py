@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 import cogwork
-from cogwork.client.rpc import RemoteError
+from cogwork.rpc import RemoteError
 
 from .stories import story
 from .zeromq_mesh import Gateway, gateway, session

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pytest
 
 import cogwork
-from cogwork.client.rpc import BadReply, RemoteError, ServerLost
+from cogwork.rpc import BadReply, RemoteError, ServerLost
 
 from .stories import eventually, story
 from .zeromq_mesh import Client, Gateway, gateway

@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from cogwork.client.call_options import Direct, RpcOptions
+from cogwork.client.calls import MethodService, ReplyStream
 from cogwork.client.client import Client, connect
 from cogwork.client.consumer import Consumer
 from cogwork.client.errors import (
@@ -27,22 +29,6 @@ from cogwork.client.errors import (
 from cogwork.client.options import Retry
 from cogwork.client.outcome import Outcome, OutcomeState
 from cogwork.client.publisher import Publisher
-from cogwork.client.rpc import (
-    BadArguments,
-    BadReply,
-    CallCancelled,
-    Expired,
-    NoSuchMethod,
-    NotBegun,
-    RemoteError,
-    ReplyTooLarge,
-    RpcOptions,
-    ServerLost,
-    ServersBusy,
-    Unreachable,
-    Unserialisable,
-    current_call,
-)
 from cogwork.client.service import Service
 from cogwork.client.stream import Stream
 from cogwork.client.stream_publisher import StreamPublisher
@@ -58,17 +44,14 @@ from cogwork.plugin.engine.contract import Snapshot
 __all__ = (
     "AuthenticationError",
     "BacklogFull",
-    "BadArguments",
-    "BadReply",
-    "CallCancelled",
     "CallFailed",
     "CallTimeout",
     "Client",
     "ClientError",
     "ConnectError",
     "Consumer",
+    "Direct",
     "Disconnected",
-    "Expired",
     "InDoubt",
     "InvalidUrlError",
     "Item",
@@ -76,8 +59,7 @@ __all__ = (
     "LinkRefused",
     "Message",
     "MessageTooLarge",
-    "NoSuchMethod",
-    "NotBegun",
+    "MethodService",
     "NotFound",
     "NotOpened",
     "Outcome",
@@ -89,12 +71,9 @@ __all__ = (
     "RecordsLost",
     "Rejected",
     "Released",
-    "RemoteError",
-    "ReplyTooLarge",
+    "ReplyStream",
     "Retry",
     "RpcOptions",
-    "ServerLost",
-    "ServersBusy",
     "Service",
     "Snapshot",
     "StaleAttempt",
@@ -103,10 +82,7 @@ __all__ = (
     "StreamReader",
     "StreamTruncated",
     "Subscription",
-    "Unreachable",
-    "Unserialisable",
     "connect",
-    "current_call",
 )
 
 if TYPE_CHECKING:

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from cogwork.amqp.errors import Condition
 from cogwork.client.browser import Browser
+from cogwork.client.call_options import Direct
+from cogwork.client.calls import GRACE_S, WINDOW, arguments_of, calls_of
 from cogwork.client.checks import checked_address, demand_seconds
 from cogwork.client.consumer import Consumer
 from cogwork.client.dialler import Dialler
@@ -26,8 +28,6 @@ from cogwork.client.own_loop import demand_loop_of, opened_before
 from cogwork.client.publisher import OnDoubt, Publisher
 from cogwork.client.redirection import redirection_of
 from cogwork.client.requests import REQUEST_TIMEOUT_S, Requests
-from cogwork.client.rpc.direct.options import Direct
-from cogwork.client.rpc.surface import RpcCalls
 from cogwork.client.schemas import Schemas
 from cogwork.client.senders import Senders
 from cogwork.client.service import Service
@@ -46,8 +46,9 @@ if TYPE_CHECKING:
 
     from cogwork.amqp.errors import AmqpError
     from cogwork.amqp.performatives import Open
+    from cogwork.client.call_options import RpcOptions
+    from cogwork.client.calls import Calls, MethodService, ReplyStream
     from cogwork.client.link_end import LinkEnd
-    from cogwork.client.rpc.options import RpcOptions
     from cogwork.client.tokens import Token
     from cogwork.client.uplink import Uplink
     from cogwork.client.url import Endpoint
@@ -70,7 +71,7 @@ TICK_S = 1.0
 log = logging.getLogger("cogwork.client")
 
 
-class Client(RpcCalls):
+class Client:
     """A connection to the mesh that mends itself. Made by `connect`.
 
     Attributes:
@@ -109,6 +110,7 @@ class Client(RpcCalls):
         self._flusher: Flusher | None = None
         self._senders = Senders(self)
         self._requests = Requests(self, self._senders)
+        self._calls: Calls | None = None
         self.schemas = Schemas(self)
 
     @property
@@ -119,6 +121,13 @@ class Client(RpcCalls):
                 "not connected yet: `async with cogwork.connect(...) as client` does it"
             )
         return self._flusher
+
+    @property
+    def rpc(self) -> Calls:
+        """Its calls and services."""
+        if self._calls is None:
+            self._calls = calls_of(self, self._options.rpc, self._options.direct)
+        return self._calls
 
     # -- life
 
@@ -135,7 +144,8 @@ class Client(RpcCalls):
         self.connections = 1
         self._keeper = asyncio.create_task(self._keep_connected(self._uplink))
         self._timer = loop.call_later(TICK_S, self._tick)
-        self._begin_calls()
+        if self._options.direct is not None:
+            self.rpc.open()
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -145,7 +155,8 @@ class Client(RpcCalls):
         """Closes the connection and ends all that was opened on it."""
         if self._keeper is None:
             return
-        await self._end_calls()
+        if self._calls is not None:
+            await self._calls.close()
         self._keeper.cancel()
         if self._timer is not None:
             self._timer.cancel()
@@ -500,6 +511,266 @@ class Client(RpcCalls):
             LinkRefused: It is not done; the error says why.
         """
         return await manage(self, operation, properties, body)
+
+    # -- calls: arguments are given as keywords; where one has the name of an option, with its `_s`
+    # or without, in `arguments`
+
+    def call(
+        self,
+        topic: str,
+        method: str,
+        /,
+        *,
+        server: str | None = None,
+        timeout_s: float | None = None,
+        result: Any = None,  # noqa: ANN401  # any type
+        heartbeat_s: float | None = None,
+        idempotency_key: str | None = None,
+        exchange: str | None = None,
+        codec: str | None = None,
+        settled: bool | None = None,
+        arguments: Mapping[str, object] | None = None,
+        **keywords: object,
+    ) -> Coroutine[Any, Any, Any]:
+        """Calls a method of one server of a topic, and returns what it returns.
+
+        Args:
+            topic: What is asked.
+            method: What is to be run.
+            server: The one server that is meant; None for any.
+            timeout_s: How long it may take, in seconds; the work ends with it. None for the
+                client's usual time.
+            result: The type to convert the result to; None for what comes.
+            heartbeat_s: The longest silence of the server, in seconds; None for any.
+            idempotency_key: The same for repeated calls: a server repeats its reply.
+            exchange: The second level of the address; None for the usual one.
+            codec: What the arguments are written in; None for the usual one.
+            settled: Whether to send the request settled; None as usual.
+            arguments: Further arguments.
+            **keywords: The arguments.
+
+        Raises:
+            TypeError: `timeout` or `heartbeat` is a keyword: an option without its `_s`, or an
+                argument of the method, which goes into `arguments`.
+            Unserialisable: An argument cannot be carried; nothing was sent.
+            Unreachable: Nobody serves the topic, or the server, until the deadline.
+            CallTimeout: It was sent, and no reply came in time.
+            ServerLost: The server's heartbeats ended.
+            RemoteError: The method raised an exception.
+            CallFailed: The server has not run it, or cannot say what it returned: `NoSuchMethod`,
+                `BadArguments`, `ReplyTooLarge`, `CallCancelled`, `BadReply`.
+            InDoubt: The connection broke; it may have been run.
+        """
+        return self.rpc.call(
+            topic,
+            method,
+            arguments_of(keywords, arguments, "timeout", "heartbeat"),
+            server=server,
+            timeout_s=timeout_s,
+            exchange=exchange,
+            codec=codec,
+            settled=settled,
+            heartbeat_s=heartbeat_s,
+            key=idempotency_key,
+            result=result,
+        )
+
+    async def cast(
+        self,
+        topic: str,
+        method: str,
+        /,
+        *,
+        server: str | None = None,
+        timeout_s: float | None = None,
+        ttl_s: float | None = None,
+        idempotency_key: str | None = None,
+        exchange: str | None = None,
+        codec: str | None = None,
+        settled: bool | None = None,
+        arguments: Mapping[str, object] | None = None,
+        **keywords: object,
+    ) -> None:
+        """Has a method run by one server of a topic, and does not wait for it.
+
+        Args:
+            topic: What is asked.
+            method: What is to be run.
+            server: The one server that is meant; None for any.
+            timeout_s: How long to try to send it, in seconds; None for the client's usual time.
+            ttl_s: After which time it is not to be run any more, in seconds; None for ever.
+            idempotency_key: The same for repeated casts: a server runs it once.
+            exchange: The second level of the address; None for the usual one.
+            codec: What the arguments are written in; None for the usual one.
+            settled: Whether to send it settled; else a server has it when this returns.
+            arguments: Further arguments.
+            **keywords: The arguments.
+
+        Raises:
+            Unserialisable: An argument cannot be carried; nothing was sent.
+            Unreachable: Nobody serves the topic, or the server, until the time was over.
+            Released: Nobody took it until then.
+            InDoubt: Whether somebody has it cannot be known.
+        """
+        await self.rpc.cast(
+            topic,
+            method,
+            arguments_of(keywords, arguments, "timeout", "ttl"),
+            server=server,
+            timeout_s=timeout_s,
+            ttl_s=ttl_s,
+            exchange=exchange,
+            codec=codec,
+            settled=settled,
+            key=idempotency_key,
+        )
+
+    async def fanout(
+        self,
+        topic: str,
+        method: str,
+        /,
+        *,
+        timeout_s: float | None = None,
+        ttl_s: float | None = None,
+        exchange: str | None = None,
+        codec: str | None = None,
+        settled: bool | None = None,
+        arguments: Mapping[str, object] | None = None,
+        **keywords: object,
+    ) -> None:
+        """Has a method run by every server of a topic that there is, and does not wait for it.
+
+        Args:
+            topic: What is asked.
+            method: What is to be run.
+            timeout_s: How long to try to send it, in seconds; None for the client's usual time.
+            ttl_s: After which time it is not to be run any more, in seconds; None for ever.
+            exchange: The second level of the address; None for the usual one.
+            codec: What the arguments are written in; None for the usual one.
+            settled: Whether to send it settled.
+            arguments: Further arguments.
+            **keywords: The arguments.
+
+        Raises:
+            Unserialisable: An argument cannot be carried; nothing was sent.
+        """
+        given = arguments_of(keywords, arguments, "timeout", "ttl")
+        await self.rpc.fanout(
+            topic,
+            method,
+            given,
+            timeout_s=timeout_s,
+            exchange=exchange,
+            codec=codec,
+            settled=settled,
+            ttl_s=ttl_s,
+        )
+
+    def call_stream(
+        self,
+        topic: str,
+        method: str,
+        /,
+        *,
+        server: str | None = None,
+        timeout_s: float | None = None,
+        window: int = WINDOW,
+        result: Any = None,  # noqa: ANN401  # any type
+        exchange: str | None = None,
+        codec: str | None = None,
+        settled: bool | None = None,
+        arguments: Mapping[str, object] | None = None,
+        **keywords: object,
+    ) -> ReplyStream:
+        """Calls a method that yields, and iterates what it yields; leaving cancels the work.
+
+        Args:
+            topic: What is asked.
+            method: What is to be run.
+            server: The one server that is meant; None for any.
+            timeout_s: The longest silence of either side, in seconds.
+            window: Parts that may be on their way or waiting, 1 to 1,000: the method waits beyond.
+            result: The type to convert parts to; None for what comes.
+            exchange: The second level of the address; None for the usual one.
+            codec: What the arguments are written in; None for the usual one.
+            settled: Whether to send the request settled; None as usual.
+            arguments: Further arguments.
+            **keywords: The arguments.
+
+        Raises:
+            Unserialisable: An argument cannot be carried; nothing was sent.
+        """
+        return self.rpc.call_stream(
+            topic,
+            method,
+            arguments_of(keywords, arguments, "timeout"),
+            server=server,
+            timeout_s=timeout_s,
+            window=window,
+            exchange=exchange,
+            codec=codec,
+            settled=settled,
+            result=result,
+        )
+
+    def service(
+        self,
+        topic: str,
+        *,
+        server: str | None = None,
+        concurrency: int = 64,
+        exchange: str | None = None,
+        grace_s: float = GRACE_S,
+        direct: Direct | bool | None = None,
+    ) -> MethodService:
+        """Serves methods; use it in `async with`.
+
+        Args:
+            topic: What callers name.
+            server: What callers name who mean this one; None for the name of this client.
+            concurrency: Calls that are worked on at once; more of them wait.
+            exchange: The second level of its addresses; None for the usual one.
+            grace_s: How long work may go on when the service is stopped, in seconds.
+            direct: Where to listen for calls that come without a hop; None as the client does.
+        """
+        return self.rpc.service(
+            topic,
+            server,
+            concurrency=concurrency,
+            exchange=exchange,
+            grace_s=grace_s,
+            direct=direct,
+        )
+
+    def threaded_service(
+        self,
+        topic: str,
+        *,
+        server: str | None = None,
+        concurrency: int = 16,
+        exchange: str | None = None,
+        grace_s: float = GRACE_S,
+        direct: Direct | bool | None = None,
+    ) -> MethodService:
+        """Serves methods that may block, in threads; see `service`.
+
+        Args:
+            topic: What callers name.
+            server: What callers name who mean this one; None for the name of this client.
+            concurrency: Threads, and so calls that are worked on at once.
+            exchange: The second level of its addresses; None for the usual one.
+            grace_s: How long work may go on when the service is stopped, in seconds.
+            direct: Where to listen for calls that come without a hop; None as the client does.
+        """
+        return self.rpc.threaded_service(
+            topic,
+            server,
+            concurrency=concurrency,
+            exchange=exchange,
+            grace_s=grace_s,
+            direct=direct,
+        )
 
 
 def connect(  # the keyword options are those of Options

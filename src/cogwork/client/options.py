@@ -8,9 +8,9 @@ import secrets
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, get_args
 
+from cogwork.client.call_options import RpcOptions
 from cogwork.client.checks import demand_seconds
 from cogwork.client.retry import Retry
-from cogwork.client.rpc.options import RpcOptions
 from cogwork.client.tokens import is_token
 from cogwork.dataplane.connection_settings import IDLE_TIMEOUT_S_MAX
 from cogwork.sasl.mechanisms import MechanismName
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable
 
-    from cogwork.client.rpc.direct.options import Direct
+    from cogwork.client.call_options import Direct
     from cogwork.client.tokens import Token
 
 __all__ = ("Options", "Retry")

@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 from cogwork.client.client import CONSUMER_CREDIT, REQUEST_TIMEOUT_S, SUBSCRIPTION_CREDIT
 from cogwork.client.client import connect as connect_async
 from cogwork.client.closing import Closing
-from cogwork.client.rpc.facade import SyncRpcCalls
 from cogwork.sync.ends import Consumer, Publisher, Receiver
 from cogwork.sync.loop_thread import LoopThread, NoThread, on_loop
+from cogwork.sync.rpc import PartIterator, ThreadedService
 from cogwork.sync.schemas import Schemas
 from cogwork.sync.stream import Stream
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from cogwork.client.calls import MethodService, ReplyStream
     from cogwork.client.client import Client as AsyncClient
     from cogwork.client.fields import MessageFields
     from cogwork.client.publisher import OnDoubt
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ("Client", "connect")
 
 
-class Client(SyncRpcCalls, Closing):
+class Client(Closing):
     """A connection to the mesh that mends itself. Made by `connect`, used in `with`.
 
     Attributes:
@@ -178,6 +179,71 @@ class Client(SyncRpcCalls, Closing):
         """
         return Stream(self._thread, self._thread.wait(on_loop(self._client.stream, name)))
 
+    # -- calls: options as in the asyncio client
+
+    def call(self, topic: str, method: str, /, **options: Any) -> Any:  # noqa: ANN401  # passed on
+        """Calls a method of one server of a topic, and returns what it returns.
+
+        Args:
+            topic: What is asked.
+            method: What is to be run.
+            **options: The arguments, and the options of the asyncio client's `call`: `server`,
+                `timeout_s`, `result`, `heartbeat_s`, `idempotency_key`, ...
+
+        Raises:
+            Unserialisable: An argument cannot be carried; nothing was sent.
+            Unreachable: Nobody serves the topic, or the server, until the deadline.
+            CallTimeout: It was sent, and no reply came in time.
+            RemoteError: The method raised an exception.
+            CallFailed: The server has not run it, or cannot say what it returned.
+            InDoubt: The connection broke; it may have been run.
+        """
+        return self._thread.wait(_called(self._client, topic, method, options))
+
+    def cast(self, topic: str, method: str, /, **options: Any) -> None:
+        """Has a method run by one server of a topic, and does not wait for it.
+
+        Args:
+            topic: What is asked.
+            method: What is to be run.
+            **options: The arguments, and the options of the asyncio client's `cast`: `server`,
+                `timeout_s`, `ttl_s`, `idempotency_key`, ...
+        """
+        self._thread.wait(self._client.cast(topic, method, **options))
+
+    def fanout(self, topic: str, method: str, /, **options: Any) -> None:
+        """Has a method run by every server of a topic that there is, and does not wait for it.
+
+        Args:
+            topic: What is asked.
+            method: What is to be run.
+            **options: The arguments, and the options of the asyncio client's `fanout`.
+        """
+        self._thread.wait(self._client.fanout(topic, method, **options))
+
+    def call_stream(self, topic: str, method: str, /, **options: Any) -> PartIterator:
+        """Calls a method that yields; iterate what is returned, in `with` where it may end early.
+
+        Args:
+            topic: What is asked.
+            method: What is to be run.
+            **options: The arguments, and the options of the asyncio client's `call_stream`.
+        """
+        return PartIterator(
+            self._thread, self._thread.wait(_parts_of(self._client, topic, method, options))
+        )
+
+    def service(self, topic: str, **options: Any) -> ThreadedService:
+        """Serves methods in threads; use it in `with`.
+
+        Args:
+            topic: What callers name.
+            **options: Those of the asyncio client's `threaded_service`: `server`, ...
+        """
+        return ThreadedService(
+            self._thread, self._thread.wait(_service_of(self._client, topic, options))
+        )
+
 
 def connect(urls: str | Iterable[str], **options: Any) -> Client:
     """Connects to the mesh; use it in `with`.
@@ -190,3 +256,17 @@ def connect(urls: str | Iterable[str], **options: Any) -> Client:
         InvalidUrlError: A URL is wrong.
     """
     return Client(connect_async(urls, **options))
+
+
+async def _called(client: AsyncClient, topic: str, method: str, options: dict[str, Any]) -> Any:  # noqa: ANN401  # what it returns
+    return await client.call(topic, method, **options)
+
+
+async def _parts_of(
+    client: AsyncClient, topic: str, method: str, options: dict[str, Any]
+) -> ReplyStream:
+    return client.call_stream(topic, method, **options)
+
+
+async def _service_of(client: AsyncClient, topic: str, options: dict[str, Any]) -> MethodService:
+    return client.threaded_service(topic, **options)

@@ -23,7 +23,7 @@ USED_BY_APPLICATIONS = (
     "client/stream_publisher.py",
     "client/stream_reader.py",
     "client/subscription.py",
-    "client/rpc/facade.py",
+    "sync/rpc.py",
     "dataplane/client/claims.py",
     "dataplane/client/items.py",
     "sync/ends.py",

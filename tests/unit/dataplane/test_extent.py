@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cogwork.client.rpc.codec import codec_named
 from cogwork.dataplane.encoding.extent import exceeds
 from cogwork.dataplane.message.messages import Message
+from cogwork.rpc.codec import codec_named
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.text() | st.floats(),

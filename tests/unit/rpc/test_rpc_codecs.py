@@ -13,10 +13,10 @@ from uuid import UUID, uuid4
 import msgspec
 import pytest
 
-from cogwork.client.rpc import Unserialisable
-from cogwork.client.rpc.codec import codec_for, codec_named, unserialisable
-from cogwork.client.rpc.method import Method, WrongArgumentsError
 from cogwork.dataplane.message.messages import Message
+from cogwork.rpc import Unserialisable
+from cogwork.rpc.codec import codec_for, codec_named, unserialisable
+from cogwork.rpc.method import Method, WrongArgumentsError
 
 NAMES = ("amqp", "json", "msgpack", "protobuf")
 NOW = dt.datetime(2026, 11, 22, 5, 0, 0, 123000, tzinfo=dt.UTC)

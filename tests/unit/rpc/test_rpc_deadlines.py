@@ -6,17 +6,17 @@ import asyncio
 import random
 from typing import TYPE_CHECKING, cast
 
-from cogwork.client.rpc import keyed
-from cogwork.client.rpc.keyed import KeyedReplies
-from cogwork.client.rpc.wheel import SLOT_S, Wheel
+from cogwork.rpc import keyed
+from cogwork.rpc.keyed import KeyedReplies
+from cogwork.rpc.wheel import SLOT_S, Wheel
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import pytest
 
-    from cogwork.client.rpc.keyed import Asker
-    from cogwork.client.rpc.reply_sender import ReplySender
+    from cogwork.rpc.keyed import Asker
+    from cogwork.rpc.reply_sender import ReplySender
 
 
 class FakeLoop:

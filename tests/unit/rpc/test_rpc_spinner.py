@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from cogwork.client.rpc.direct import spinner as module
-from cogwork.client.rpc.direct.spinner import MISSES_MAX, Spinner
+from cogwork.rpc.direct import spinner as module
+from cogwork.rpc.direct.spinner import MISSES_MAX, Spinner
 
 if TYPE_CHECKING:
     from cogwork.client.client import Client

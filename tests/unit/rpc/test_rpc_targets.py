@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from call_ends import caller_of
 
 import cogwork
-from cogwork.client.rpc import targets
+from cogwork.rpc import targets
 from cogwork.testing import container
 
 
@@ -26,15 +27,15 @@ async def _idle(url: str) -> None:
 
         async with service:
             await asyncio.gather(*(client.call("idle", "nothing") for _ in range(5)))
-            assert len(client.rpc.routed.targets) <= 1  # none where the calls took so long
+            assert len(caller_of(client).routed.targets) <= 1  # none where the calls took so long
             waiting = asyncio.create_task(client.call("nobody", "x", timeout_s=20))
             async with asyncio.timeout(30):
-                while client.rpc.routed.targets.get("unicast/rpc/nobody") is None:
+                while caller_of(client).routed.targets.get("unicast/rpc/nobody") is None:
                     await asyncio.sleep(0.01)
-                while len(client.rpc.routed.targets) > 1:
+                while len(caller_of(client).routed.targets) > 1:
                     await asyncio.sleep(0.01)
             # What waits for credit keeps its link.
-            assert client.rpc.routed.targets.get("unicast/rpc/nobody") is not None
+            assert caller_of(client).routed.targets.get("unicast/rpc/nobody") is not None
             await client.call("idle", "nothing")
             waiting.cancel()
 

@@ -13,9 +13,9 @@ from cogwork.cli.management.reach import reach
 from cogwork.cli.options.certificates import certified
 from cogwork.cli.options.quantities import DURATION
 from cogwork.cli.terminal.rendering import jsonable
-from cogwork.client.rpc.codec import UnknownCodecError, codec_named
-from cogwork.client.rpc.options import RpcOptions
+from cogwork.client.call_options import RpcOptions
 from cogwork.plugins import PluginError
+from cogwork.rpc.codec import UnknownCodecError, codec_named
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -1,0 +1,46 @@
+"""Remote procedure calls: call, cast, fanout and streams, and the services that answer them.
+
+`cogwork.client` has the methods by which applications call and serve, and loads this package when
+the first is used. Begin with `calls.py`, which joins the calling half, `caller.py`, and the serving
+half, `service.py`; `wire.py` is what their messages hold.
+"""
+
+from cogwork.client.call_options import Direct, RpcOptions
+from cogwork.rpc.context import CallContext, current_call
+from cogwork.rpc.errors import (
+    BadArguments,
+    BadReply,
+    CallCancelled,
+    Expired,
+    NoSuchMethod,
+    NotBegun,
+    RemoteError,
+    ReplyTooLarge,
+    ServerLost,
+    ServersBusy,
+    Unreachable,
+    Unserialisable,
+)
+from cogwork.rpc.service import Service
+from cogwork.rpc.threaded import ThreadedService
+
+__all__ = (
+    "BadArguments",
+    "BadReply",
+    "CallCancelled",
+    "CallContext",
+    "Direct",
+    "Expired",
+    "NoSuchMethod",
+    "NotBegun",
+    "RemoteError",
+    "ReplyTooLarge",
+    "RpcOptions",
+    "ServerLost",
+    "ServersBusy",
+    "Service",
+    "ThreadedService",
+    "Unreachable",
+    "Unserialisable",
+    "current_call",
+)
