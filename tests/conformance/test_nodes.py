@@ -6,9 +6,19 @@ import asyncio
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ClassVar, ParamSpec, TypeVar
 
 import pytest
+from foreign_nodes import (
+    ForeignStream,
+    LocalItems,
+    OwnedItems,
+    PartitionedItems,
+    PatternCopies,
+    ResumableItems,
+    SharedItems,
+    TopicRecorder,
+)
 
 from cogwork import Message
 from cogwork.container.vhost.engines import EngineHosts, VhostEngines
@@ -26,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cogwork.amqp.terminus import Source
+    from cogwork.dataplane.addresses.entry import AddressEntry
     from cogwork.dataplane.transport.outgoing import OutgoingLink
 
 P = ParamSpec("P")
@@ -61,13 +72,13 @@ class Turning(Loopback):
             result = step(*args, **kwargs)
             for _ in range(10):
                 await asyncio.sleep(0)
-                self._core.flush()
+                self.core.flush()
             return result
 
         return self._loop.run_until_complete(turn())
 
-    def send(self, count: int, body: object = "x") -> list[int]:
-        return self._inside(super().send, count, body)
+    def send(self, count: int, body: object = "x", entry: AddressEntry | None = None) -> list[int]:
+        return self._inside(super().send, count, body, entry)
 
     def receive(self, credit: int, source: Source | None = None) -> OutgoingLink:
         return self._inside(super().receive, credit, source)
@@ -98,6 +109,43 @@ class TestWordCounter(NodeConformance):
     factory = WordCounter
 
 
+class TestLocalItems(NodeConformance):
+    factory = LocalItems
+
+
+class TestResumableItems(NodeConformance):
+    factory = ResumableItems
+
+
+class TestSharedItems(NodeConformance):
+    factory = SharedItems
+
+
+class TestPartitionedItems(NodeConformance):
+    factory = PartitionedItems
+
+
+class TestOwnedItems(NodeConformance):
+    factory = OwnedItems
+    options: ClassVar = {"owner": "here"}
+
+
+class TestPatternCopies(NodeConformance):
+    factory = PatternCopies
+    address = "copies/under.test"
+
+    def loopback(self) -> Loopback:
+        return Loopback(lambda context: PatternCopies(_below(context, "copies")), self.address)
+
+
+class TestTopicRecorder(NodeConformance):
+    factory = TopicRecorder
+
+
+class TestForeignStream(NodeConformance):
+    factory = ForeignStream
+
+
 def _kept(context: NodeContext) -> NodeContext:
     return replace(context, options={"engine": "orb"}, engines=VhostEngines(EngineHosts("x"), ""))
 
@@ -122,6 +170,6 @@ def test_a_message_that_the_node_cannot_work_on_is_rejected_alone() -> None:
         assert any("TypeError" in report for report in loop.reports)
 
 
-@pytest.mark.parametrize("kit", [TestSink, TestTopic, TestStream, TestMessageNode, TestWordCounter])
+@pytest.mark.parametrize("kit", NodeConformance.__subclasses__())
 def test_the_kit_is_not_empty(kit: type[NodeConformance]) -> None:
     assert len([name for name in dir(kit) if name.startswith("test_")]) >= 6

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from cogwork.container.federation.moving import Mover, items_of
-from cogwork.nodes.queue.node import QueueNode
+from cogwork.plugin.capabilities import Shareable, replica_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -112,12 +112,12 @@ class Leaving:
             "problem": "; ".join(filter(None, problems)) or None,
         }
 
-    def _queues(self) -> list[QueueNode]:
+    def _queues(self) -> list[Shareable]:
         return [
             node
             for vhost in self._vhosts
-            for node in vhost.nodes.values()
-            if isinstance(node, QueueNode) and node.replica is None  # others have those, too
+            for node in vhost.nodes.storing.values()
+            if isinstance(node, Shareable) and replica_of(node) is None  # others have those, too
         ]
 
     async def _leave(self) -> None:

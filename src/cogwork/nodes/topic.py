@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from cogwork.amqp.errors import Condition
 from cogwork.dataplane.addresses.entry import MULTICAST_CODE, AddressEntry
 from cogwork.dataplane.transport.outgoing import OutgoingLink
+from cogwork.plugin.capabilities import Bindable
 from cogwork.plugin.node import Refused
 from cogwork.router.topics import PatternTooLongError, TopicTrie
 
@@ -32,7 +33,7 @@ PATTERNS_MAX = 100_000
 """Of one subscriber: some ten megabytes, where each is as long as patterns are."""
 
 
-class TopicNode:
+class TopicNode(Bindable):
     """Every topic below one prefix."""
 
     serves_prefix = True

@@ -15,11 +15,12 @@ from cogwork.dataplane.transport.outgoing import OutgoingLink
 from cogwork.dataplane.transport.session_end import Session
 from cogwork.dataplane.transport.wire import Wire
 from cogwork.plugin.effects import Detach, Effect, Publish, Send, Settle
-from cogwork.plugin.node import NodeContext, Subscription
+from cogwork.plugin.node import Departure, NodeContext, Subscription
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from cogwork.dataplane.addresses.entry import AddressEntry
     from cogwork.dataplane.transport.incoming import IncomingLink
     from cogwork.plugin.node import NodeFactory
 
@@ -33,6 +34,7 @@ class Loopback:
     """Makes a node, sends to it, receives from it, and lets its time pass.
 
     Attributes:
+        core: What the node and the links at its ends are made of.
         node: The node under test.
         outcomes: Numbers of the messages that were answered, in order.
         sent_on: What the node sent to other addresses.
@@ -50,10 +52,10 @@ class Loopback:
             address: Its address.
             options: Its options.
         """
-        self._core = Core()
+        self.core = Core()
         self._address = address
-        self._port = Port(self._core, self)
-        self._now_s = self._core.now
+        self._port = Port(self.core, self)
+        self._now_s = self.core.now
         self._count = 0
         self._receivers: list[tuple[Subscription, Wire, Session]] = []
         self.outcomes: list[int] = []
@@ -62,7 +64,7 @@ class Loopback:
         self.detached: list[Detach] = []
         self.node = factory(
             NodeContext(
-                core=self._core,
+                core=self.core,
                 address=address,
                 is_prefix=False,
                 options=options or {},
@@ -84,24 +86,24 @@ class Loopback:
         for subscription, _, _ in list(self._receivers):
             self.leave(subscription.link)
         self.node.close()
-        self._core.flush()
+        self.core.flush()
 
     # -- the world around the node
 
-    def send(self, count: int, body: object = "x") -> list[int]:
-        """Sends unsettled messages to the node; returns their numbers."""
+    def send(self, count: int, body: object = "x", entry: AddressEntry | None = None) -> list[int]:
+        """Sends unsettled messages to the node, or to an entry; returns their numbers."""
         numbers = list(range(self._count, self._count + count))
         self._count += count
         data = body.encode() if isinstance(body, Message) else Message(body).encode()
-        entry = self.node.entry(self._address)
+        to = self.node.entry(self._address) if entry is None else entry
         for number in numbers:
-            entry.send(self._port, number, data, settled=False)
-        self._core.flush()
+            to.send(self._port, number, data, settled=False)
+        self.core.flush()
         return numbers
 
     def receive(self, credit: int, source: Source | None = None) -> OutgoingLink:
         """Attaches a receiver with some credit; returns the node's end of the link."""
-        wire = Wire(self._core, self, _WINDOW)
+        wire = Wire(self.core, self, _WINDOW)
         wire.max_frame_out = _WINDOW
         wire.start_framing()
         session = Session(wire, 0, 0, _WINDOW, _WINDOW)
@@ -125,6 +127,14 @@ class Loopback:
         wire.feed(struct.pack(">IBBH", len(body) + 8, 2, 0, 0) + body)
         return link
 
+    def keep(self, link: OutgoingLink) -> Subscription:
+        """Has a receiver go that may resume its link; `leave` says that it does not."""
+        (entry,) = (each for each in self._receivers if each[0].link is link)
+        entry[0].departure = Departure.KEPT
+        self.node.unsubscribe(entry[0])
+        entry[0].departure = Departure.ORDERLY
+        return entry[0]
+
     def leave(self, link: OutgoingLink) -> None:
         """Detaches a receiver."""
         for entry in list(self._receivers):
@@ -132,14 +142,14 @@ class Loopback:
                 self._receivers.remove(entry)
                 self.node.unsubscribe(entry[0])
                 link.detach()
-        self._core.flush()
+        self.core.flush()
 
     def run(self, ticks: int) -> None:
         """Lets time pass, a tenth of a second a tick."""
         for _ in range(ticks):
             self._now_s += TICK_S
             self._carry_out(self.node.tick(self._now_s))
-            self._core.flush()
+            self.core.flush()
 
     def _carry_out(self, effects: Iterable[Effect]) -> None:
         for effect in effects:

@@ -13,12 +13,9 @@ from cogwork.plugins import PluginError, load, names
 if TYPE_CHECKING:
     from cogwork.plugin.node import NodeFactory
 
-__all__ = ("PREFIX_KINDS", "PluginError", "factory_of", "kinds")
+__all__ = ("PluginError", "factory_of", "kinds", "provides", "serves_prefix")
 
 GROUP = "cogwork.nodes"
-
-PREFIX_KINDS = frozenset({"topic"})
-"""Kinds of which one node serves every address below its prefix."""
 
 
 @cache
@@ -32,6 +29,35 @@ def factory_of(kind: str) -> NodeFactory | None:
         PluginError: It is there but cannot be loaded.
     """
     return cast("NodeFactory | None", load(GROUP, kind, "node kind"))
+
+
+@cache
+def provides(kind: str, capability: type) -> bool:
+    """Tells whether nodes of a kind have a capability, while there may be none of them yet.
+
+    Args:
+        kind: As for `factory_of`.
+        capability: One of `cogwork.plugin.capabilities`.
+
+    Returns:
+        False, too, if there is no such kind or its factory is no class.
+    """
+    factory = _class_of(kind)
+    return factory is not None and issubclass(factory, capability)
+
+
+@cache
+def serves_prefix(kind: str) -> bool:
+    """Tells whether one node of a kind serves every address below its prefix."""
+    return getattr(_class_of(kind), "serves_prefix", False) is True
+
+
+def _class_of(kind: str) -> type | None:
+    try:
+        factory = factory_of(kind)
+    except PluginError:
+        return None
+    return factory if isinstance(factory, type) else None
 
 
 @cache

@@ -10,20 +10,21 @@ from cogwork.amqp.types import Described, Symbol
 from cogwork.container.vhost.filters import read_filters, selector_of
 from cogwork.container.vhost.selection import DearSelectorError, selection
 from cogwork.dataplane.message.messages import Message
+from cogwork.nodes.stream.start import STREAM_FILTERS
 from cogwork.plugin.node import Refused
 
 SELECTOR = Described(Symbol("apache.org:selector-filter:string"), "a = 1")
 
 
-@pytest.mark.parametrize("is_stream", [False, True])
+@pytest.mark.parametrize("known", [None, STREAM_FILTERS])
 @pytest.mark.parametrize(
     "descriptor", [Decimal("sNaN"), ["a", "list"], {"a": "map"}, float("nan"), b"octets", None]
 )
 def test_filters_of_what_compares_with_nothing_are_passed_over(
-    descriptor: object, is_stream: bool
+    descriptor: object, known: frozenset[Symbol] | None
 ) -> None:
     filters = {Symbol("odd"): Described(descriptor, "x"), Symbol("s"): SELECTOR}
-    found = read_filters(filters, is_stream=is_stream)
+    found = read_filters(filters, known=known)
     assert found.applied == {"s": SELECTOR}
     assert found.selector is not None
     assert selector_of(filters) == {"s": SELECTOR}

@@ -11,6 +11,7 @@ import pytest
 from cogwork.container import leaving
 from cogwork.container.federation.moving import Mover
 from cogwork.container.leaving import Leaving
+from cogwork.container.vhost.node_table import NodeTable
 from cogwork.nodes.queue import QueueNode
 from cogwork.plugin.loopback import Loopback
 
@@ -70,7 +71,8 @@ def leave(around: Any, node: QueueNode) -> Leaving:
 
     async def run() -> Leaving:
         stopped = asyncio.Event()
-        vhost: Any = SimpleNamespace(name="v", nodes={node.address: node})
+        vhost: Any = SimpleNamespace(name="v", nodes=NodeTable())
+        vhost.nodes[node.address] = node
         made = Leaving(around, around, [vhost], around, data_dir=None, on_left=stopped.set)
         made.start()
         async with asyncio.timeout(5):

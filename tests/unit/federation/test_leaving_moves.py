@@ -14,6 +14,7 @@ from cogwork.amqp.types import Symbol, UInt
 from cogwork.container.federation import moving
 from cogwork.container.federation.move_link import ForgottenError, MoveError
 from cogwork.container.federation.moving import Mover, items_of
+from cogwork.container.vhost.node_table import NodeTable
 from cogwork.dataplane.message.messages import Message
 from cogwork.nodes.queue import QueueNode
 from cogwork.plugin.loopback import Loopback
@@ -44,7 +45,7 @@ class Mesh:
         self.gone: set[str] = set()
         self.forgets: set[str] = set()
         self.dies = containers[0]
-        self.nodes: dict[str, QueueNode] = {}
+        self.nodes = NodeTable()
         costs = {each: at for at, each in enumerate(containers)}
         self.mesh = SimpleNamespace(routes=SimpleNamespace(tree=SimpleNamespace(costs=costs)))
 
@@ -119,7 +120,8 @@ def leave(
             loop.call_later(*after)
         mover = Mover(mesh)  # type: ignore[arg-type]  # as much as it needs
         vhost = SimpleNamespace(nodes=mesh.nodes)
-        mesh.nodes |= {node.address: node for node in nodes}
+        for node in nodes:
+            mesh.nodes[node.address] = node
         await mover.move_all(vhost, time.monotonic() + limit_s)  # type: ignore[arg-type]  # too
         return sum(map(items_of, nodes)), mover.moved, mover.problem
 
@@ -191,7 +193,8 @@ def test_what_one_queue_has_taken_in_is_not_made_up_for_by_one_that_is_deleted()
     mesh = Mesh("near")
     mesh.dies = ""
     with queue() as first, queue("queue/b") as second:
-        vhost: Any = SimpleNamespace(nodes={"queue/a": first, "queue/b": second})
+        vhost: Any = SimpleNamespace(nodes=NodeTable())
+        vhost.nodes["queue/a"], vhost.nodes["queue/b"] = first, second
         mover = Mover(mesh)  # type: ignore[arg-type]  # as much as it needs
         asyncio.run(mover.move_all(vhost, time.monotonic() + 5.0))
         assert not mover.has_more_since(vhost)

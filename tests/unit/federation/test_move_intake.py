@@ -12,16 +12,19 @@ from cogwork.container.federation.move_intake import MoveIntake
 from cogwork.container.federation.move_link import ACCEPTED, REJECTED, RELEASED
 from cogwork.container.mesh.names import DURABILITY, MOVE
 from cogwork.dataplane.core import Core
+from cogwork.nodes.queue import QueueNode
 from cogwork.plugin.node import Refused
 
 KEY = ("b", 7, "work/a")
 
 
-class Queue:
+class Queue(QueueNode):
     """A queue that is a list."""
 
+    is_on_disk = False
+
     def __init__(self) -> None:
-        self.store = self
+        self.store: Any = self
         self.journal: Any = None
         self.replica: Any = None
         self.items: list[bytes] = []

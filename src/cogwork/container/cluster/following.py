@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import CogworkError
 from cogwork.container.cluster.raft import FIRST_GROUP, split_name, stream_name
-from cogwork.container.vhost.captures import is_everywhere
 from cogwork.container.vhost.declarations import Declarations as QueueDeclarations
 from cogwork.container.vhost.engines import ORB
 from cogwork.container.vhost.stream_declarations import StreamDeclarations
-from cogwork.nodes.queue import QueueNode
-from cogwork.nodes.stream import StreamNode
+from cogwork.plugin.capabilities import Removable, Streaming, replica_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -91,7 +89,7 @@ class Following:
         address = _address_of(declaration)
         node = vhost.nodes.get(address)
         is_alone = node is not None and not _is_clusters(node)
-        if isinstance(node, (QueueNode, StreamNode)) and not is_alone:
+        if isinstance(node, Removable) and not is_alone:
             node.end_links()
             vhost.remove_node(address)
         name = stream_name(declaration.kind, declaration.vhost, declaration.name)
@@ -125,7 +123,7 @@ class Following:
         """Open a stream whose replica could not be used here, now that it is made anew."""
         vhost = self._vhosts.get(declaration.vhost)
         node = None if vhost is None else vhost.nodes.get(_address_of(declaration))
-        if vhost is not None and isinstance(node, StreamNode) and node.state == "failed":
+        if vhost is not None and isinstance(node, Streaming) and node.state == "failed":
             StreamDeclarations(vhost).renew(node.address, "is opened anew")
 
     def _is_left(self, declaration: Declaration) -> bool:
@@ -156,14 +154,12 @@ class Following:
 
 def _is_shared(node: object) -> bool:
     """Tells whether a node can be that of something declared for all."""
-    return isinstance(node, StreamNode) or (
-        isinstance(node, QueueNode) and node.replica is not None
-    )
+    return isinstance(node, Streaming) or replica_of(node) is not None
 
 
 def _is_clusters(node: object) -> bool:
     """Tells whether a node is that of something declared for all."""
-    return _is_shared(node) and not (isinstance(node, StreamNode) and not is_everywhere(node))
+    return _is_shared(node) and not (isinstance(node, Streaming) and not node.is_everywhere)
 
 
 def _address_of(declaration: Declaration) -> str:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from cogwork.amqp.redirect import FORCE
 from cogwork.container.connections.redirect import Newcomer, Redirector
-from cogwork.nodes.queue.node import QueueNode
 from cogwork.router.mesh.bounds import HOSTS_MAX
 from cogwork.router.mesh.messages import Figures
 
@@ -109,12 +108,7 @@ class Balance:
         self._mesh.mesh.set_figures(self._figures(len(active)))
 
     def _figures(self, peers: int) -> Figures:
-        queues = [
-            node
-            for vhost in self._vhosts.values()
-            for node in vhost.nodes.values()
-            if isinstance(node, QueueNode)
-        ]
+        queues = [node for vhost in self._vhosts.values() for node in vhost.nodes.storing.values()]
         return Figures(
             connections=self._peers.clients,
             messages=sum(node.store.waiting for node in queues),

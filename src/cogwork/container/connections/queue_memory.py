@@ -23,7 +23,6 @@ from cogwork.container.connections.memory import resident_bytes
 from cogwork.container.connections.shares import NOBODYS, Holder
 from cogwork.container.connections.watermark import RELEASE_SHARE, available_bytes
 from cogwork.dataplane.queue.enqueue import NO_CEILING
-from cogwork.nodes.queue import QueueNode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from cogwork.container.connections.node_shares import Makers
     from cogwork.container.connections.shares import OwnLimits
     from cogwork.container.vhost.virtual_host import VirtualHost
+    from cogwork.plugin.capabilities import Storing
 
 __all__ = ("QueueMemory", "equal_part")
 
@@ -49,7 +49,7 @@ class _Queue(NamedTuple):
     """
 
     holder: Holder
-    node: QueueNode
+    node: Storing
 
 
 class QueueMemory:
@@ -107,7 +107,7 @@ class QueueMemory:
         share = self._own.get(holder, self._limits.queue_memory_per_user)
         return int(self._available_bytes * share)
 
-    def _bound(self, node: QueueNode, share_bytes: int, held_bytes: int) -> None:
+    def _bound(self, node: Storing, share_bytes: int, held_bytes: int) -> None:
         """Say how much a queue may grow; it matters before its holder has its whole share."""
         store, before = node.store, node.store.is_held_up
         if 2 * held_bytes < share_bytes:
@@ -149,16 +149,15 @@ def equal_part(held: Mapping[Holder, int], most_bytes: int) -> int:
     return most_bytes // max(1, sum(map(bool, held.values())))
 
 
-def _size_bytes(node: QueueNode) -> int:
+def _size_bytes(node: Storing) -> int:
     items = node.store.items
     return items.size_bytes + items.aside_bytes
 
 
 def _queues_of(vhost: VirtualHost) -> Iterator[_Queue]:
     above = f"{vhost.name}/" if vhost.name else ""
-    for key, node in vhost.nodes.items():
-        if isinstance(node, QueueNode):
-            yield _Queue(_holder_of(vhost.nodes.makers_of(key), above + key), node)
+    for key, node in vhost.nodes.storing.items():
+        yield _Queue(_holder_of(vhost.nodes.makers_of(key), above + key), node)
     for address, each in vhost.temporary.items():
         client = each.owner.context
         if each.queue is not None and isinstance(client, ClientContext):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cogwork.nodes.queue.node import QueueNode
+from cogwork.plugin.capabilities import Shareable, replica_of
 from cogwork.router.mesh.messages import Interest, InterestKind
 
 if TYPE_CHECKING:
@@ -42,8 +42,8 @@ class Backlogs:
         self._looked_at = nodes.changes
         self._stores = {
             address: node.store
-            for address, node in nodes.items()
-            if isinstance(node, QueueNode) and node.replica is None
+            for address, node in nodes.storing.items()
+            if isinstance(node, Shareable) and replica_of(node) is None
         }
 
     def _tell(self, address: str, waiting: int) -> None:

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 from cogwork.container.mesh.changes import Changes
 from cogwork.container.mesh.elsewhere import Elsewhere
-from cogwork.nodes.queue import QueueNode
+from cogwork.plugin.capabilities import Storing
 from cogwork.plugin.node import Refused
+from cogwork.plugin.node_kinds import provides
 from cogwork.router.mesh.messages import Interest, InterestKind
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ class Disks:
             if node is None:
                 self._tell(address, False if self._would_keep(address) else None)
             else:
-                is_kept = isinstance(node, QueueNode) and node.options.durability == DISK
+                is_kept = isinstance(node, Storing) and node.durability == DISK
                 self._tell(address, True if is_kept else None)
             self._warn(address)
 
@@ -82,7 +83,7 @@ class Disks:
             rule = self._vhost.rule_of(address)[1]
         except Refused:
             return False
-        return rule.kind == "queue" and rule.options.get("durability") == DISK
+        return provides(rule.kind, Storing) and rule.options.get("durability") == DISK
 
     def _tell(self, address: str, has_it: bool | None) -> None:
         """Tells the others whether a queue is on disk here, or only would be; None is neither."""
@@ -99,7 +100,7 @@ class Disks:
         """Logs, once, that a queue which is on disk elsewhere is in memory here."""
         node = self._vhost.nodes.get(address)
         others = sorted(self._elsewhere.at(address))
-        if not others or not isinstance(node, QueueNode) or node.options.durability != MEMORY:
+        if not others or not isinstance(node, Storing) or node.durability != MEMORY:
             self._warned.discard(address)
         elif address not in self._warned:
             self._warned.add(address)

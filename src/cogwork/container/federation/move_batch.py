@@ -14,7 +14,7 @@ from cogwork.dataplane.queue.item_history import take_away
 
 if TYPE_CHECKING:
     from cogwork.container.vhost.virtual_host import VirtualHost
-    from cogwork.nodes.queue.node import QueueNode
+    from cogwork.plugin.capabilities import Shareable
 
 __all__ = ("Batch", "DeletedError", "Stuck", "Unfit", "demand_there", "is_there")
 
@@ -23,12 +23,12 @@ class DeletedError(MoveError):
     """The queue was deleted while its items were moved."""
 
 
-def is_there(vhost: VirtualHost, node: QueueNode) -> bool:
+def is_there(vhost: VirtualHost, node: Shareable) -> bool:
     """Tells whether a queue is still there: one of the same name may have taken its place."""
     return vhost.nodes.get(node.address) is node
 
 
-def demand_there(vhost: VirtualHost, node: QueueNode) -> None:
+def demand_there(vhost: VirtualHost, node: Shareable) -> None:
     """Looks whether a queue is still there.
 
     Raises:
@@ -45,7 +45,7 @@ class Batch:
         items: They, by the numbers by which the other container knows them.
     """
 
-    def __init__(self, node: QueueNode, count: int, first: int, *, is_delayed: bool) -> None:
+    def __init__(self, node: Shareable, count: int, first: int, *, is_delayed: bool) -> None:
         taken = take_away(node.store, count, is_delayed)
         self.items: dict[int, MovedItem] = {}
         self._number_of: dict[int, int] = {}
@@ -75,7 +75,7 @@ class Stuck:
     """
 
     def __init__(
-        self, vhost: VirtualHost, node: QueueNode, target: str | None, batch: Batch
+        self, vhost: VirtualHost, node: Shareable, target: str | None, batch: Batch
     ) -> None:
         self.vhost = vhost
         self.node = node
@@ -96,7 +96,7 @@ class Stuck:
     @property
     def has_waited(self) -> bool:
         """Whether that was as long ago as a queue waits for one that may come back."""
-        return self.is_over(self.node.options.in_doubt_timeout_s)
+        return self.is_over(self.node.store.in_doubt_timeout_s)
 
     def give_up(self, numbers: list[int]) -> None:
         """Has the queue forget what is another container's now, by its own numbers."""

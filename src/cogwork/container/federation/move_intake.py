@@ -25,6 +25,7 @@ from cogwork.dataplane.addresses.entry import CLOSEST_CODE, AddressEntry
 from cogwork.dataplane.addresses.port import Port
 from cogwork.dataplane.encoding.codec import encode
 from cogwork.dataplane.transport.incoming import IncomingLink
+from cogwork.plugin.capabilities import Shareable, replica_of
 from cogwork.plugin.node import Refused
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from cogwork.amqp.performatives import Attach
     from cogwork.dataplane.core import Core
     from cogwork.dataplane.link import Link
-    from cogwork.nodes.queue.node import QueueNode
 
 __all__ = ("MoveIntake",)
 
@@ -63,7 +63,7 @@ class MoveIntake:
         self._gone: set[tuple[str, int]] = set()
         self._clocks: dict[tuple[str, int], float] = {}
 
-    def take(self, link: Link, attach: Attach, origin: str, node: QueueNode) -> None:
+    def take(self, link: Link, attach: Attach, origin: str, node: Shareable) -> None:
         """Takes a link by which items come.
 
         Raises:
@@ -123,7 +123,7 @@ class MoveIntake:
         self._gone = gone
 
     def prepare(
-        self, key: tuple[str, int, str], node: QueueNode, number: int, item: KeptAside
+        self, key: tuple[str, int, str], node: Shareable, number: int, item: KeptAside
     ) -> str | None:
         """Keeps an item aside, unless it has been activated already.
 
@@ -138,7 +138,7 @@ class MoveIntake:
             self._prepared.setdefault(key, {})[number] = item
         return flaw
 
-    def activate(self, key: tuple[str, int, str], node: QueueNode, numbers: list[int]) -> int:
+    def activate(self, key: tuple[str, int, str], node: Shareable, numbers: list[int]) -> int:
         """Puts items into the shard.
 
         Returns:
@@ -162,14 +162,15 @@ class MoveIntake:
             del self._prepared[key]
         return ACCEPTED
 
-    def _puts(self, node: QueueNode, item: KeptAside) -> bool:
+    def _puts(self, node: Shareable, item: KeptAside) -> bool:
         """Puts an item into the shard, where that is this container's and takes it."""
         return not self._is_leaving() and not _is_elsewhere(node) and node.store.put(*item)
 
 
-def _is_elsewhere(node: QueueNode) -> bool:
+def _is_elsewhere(node: Shareable) -> bool:
     """Says whether a queue is on replicas, and owned by another container, or by none."""
-    return node.replica is not None and node.replica.epoch is None
+    replica = replica_of(node)
+    return replica is not None and replica.epoch is None
 
 
 class _Numbers:
@@ -204,7 +205,7 @@ class _MoveReceiver:
         core: Core,
         intake: MoveIntake,
         key: tuple[str, int, str],
-        node: QueueNode,
+        node: Shareable,
         clock_s: float,
     ) -> None:
         self._clock_s = clock_s

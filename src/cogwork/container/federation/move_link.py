@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from cogwork.container.mesh.service import MeshService
     from cogwork.container.vhost.virtual_host import VirtualHost
     from cogwork.dataplane.link import Link
-    from cogwork.nodes.queue.node import QueueNode
+    from cogwork.plugin.capabilities import Shareable
 
 __all__ = ("ForgottenError", "FullError", "MoveError", "MoveWay", "MovedItem", "NotTakenError")
 
@@ -109,7 +109,7 @@ class MoveWay:
     """
 
     def __init__(
-        self, mesh: MeshService, vhost: VirtualHost, node: QueueNode, target: str | None
+        self, mesh: MeshService, vhost: VirtualHost, node: Shareable, target: str | None
     ) -> None:
         session = mesh.tunnels.to(target) if target else None
         if session is None or target is None:
@@ -135,7 +135,7 @@ class MoveWay:
             properties={
                 VHOST: vhost.name,
                 MOVE: mesh.incarnation,
-                DURABILITY: node.options.durability,
+                DURABILITY: node.durability,
                 PAST: ULong(time.monotonic_ns() * TICKS // 1_000_000_000),
             },
         )

@@ -48,7 +48,7 @@ from cogwork.container.federation.move_link import (
 )
 from cogwork.container.federation.remote_consumer import RemoteConsumer
 from cogwork.container.mesh.tunnels import origin_of
-from cogwork.nodes.queue.node import QueueNode
+from cogwork.plugin.capabilities import Partitioned, Shareable, replica_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -73,26 +73,26 @@ STALL_S = 5.0
 log = logging.getLogger("cogwork")
 
 
-def items_of(node: QueueNode) -> int:
+def items_of(node: Shareable) -> int:
     """Counts a queue's items, and those of its dead that have not been accepted elsewhere."""
     return node.store.depth + node.store.counts()["leaving"]
 
 
-def _queues(vhost: VirtualHost) -> dict[str, QueueNode]:
+def _queues(vhost: VirtualHost) -> dict[str, Shareable]:
     """Finds the queues whose items are moved: replicated ones' are with others, too."""
     return {
         address: node
-        for address, node in vhost.nodes.items()
-        if isinstance(node, QueueNode) and node.replica is None
+        for address, node in vhost.nodes.storing.items()
+        if isinstance(node, Shareable) and replica_of(node) is None
     }
 
 
-def _came(queues: Mapping[str, QueueNode]) -> dict[QueueNode, int]:
+def _came(queues: Mapping[str, Shareable]) -> dict[Shareable, int]:
     """Counts what each queue has ever taken in."""
     return {node: node.store.counts()["in"] for node in queues.values()}
 
 
-def _is_awaited(node: QueueNode) -> bool:
+def _is_awaited(node: Shareable) -> bool:
     """Tells whether items will be ready here: what is delayed on disk may stay there."""
     depth = node.store.depth
     return depth > 0 and not (node.is_on_disk and depth == node.store.counts()["delayed"])
@@ -111,7 +111,7 @@ class Mover:
         self._number = 0
         self._trouble: dict[str, str] = {}
         self._unfit: dict[str, Unfit] = {}
-        self._came: dict[QueueNode, int] = {}
+        self._came: dict[Shareable, int] = {}
         self._no_delays: defaultdict[str, set[str]] = defaultdict(set)
         self._patience: defaultdict[str, _Patience] = defaultdict(_Patience)
         self._stuck: list[Stuck] = []
@@ -147,7 +147,7 @@ class Mover:
         known = self._came
         return any(came != known.get(node, 0) for node, came in _came(_queues(vhost)).items())
 
-    def _end(self, vhost: VirtualHost, address: str, node: QueueNode) -> None:
+    def _end(self, vhost: VirtualHost, address: str, node: Shareable) -> None:
         """Puts back what can never be taken elsewhere, and says what stays of a queue."""
         unfit = self._unfit.pop(address, None)
         if not is_there(vhost, node):
@@ -159,7 +159,7 @@ class Mover:
         self._say_what_stays(address, node)
 
     async def _has_more_come(
-        self, vhost: VirtualHost, left: Collection[QueueNode], deadline_s: float
+        self, vhost: VirtualHost, left: Collection[Shareable], deadline_s: float
     ) -> bool:
         """Waits for what consumers have, what is due later, and dead letters that come to queues.
 
@@ -179,7 +179,7 @@ class Mover:
             await asyncio.sleep(RETRY_S)
             await self._try_stuck(deadline_s)
 
-    def _say_what_stays(self, address: str, node: QueueNode) -> None:
+    def _say_what_stays(self, address: str, node: Shareable) -> None:
         stays = items_of(node)
         if stays:
             where = "stay on disk" if node.is_on_disk else "could not be moved"
@@ -188,7 +188,7 @@ class Mover:
             log.warning("%s", self._stay[-1])
         self._trouble.pop(address, None)
 
-    async def _goes_on(self, vhost: VirtualHost, node: QueueNode, deadline_s: float) -> bool:
+    async def _goes_on(self, vhost: VirtualHost, node: Shareable, deadline_s: float) -> bool:
         """Does `_move_queue`; a queue at which that fails keeps no other one here."""
         try:
             return await self._move_queue(vhost, node, deadline_s)
@@ -197,7 +197,7 @@ class Mover:
             self._trouble[node.address] = f"moving them failed: {error!r:.200}"
             return False
 
-    async def _move_queue(self, vhost: VirtualHost, node: QueueNode, deadline_s: float) -> bool:
+    async def _move_queue(self, vhost: VirtualHost, node: Shareable, deadline_s: float) -> bool:
         """Moves what is ready of a queue; returns False where no more of it is going to be moved.
 
         What consumers have comes back, or is done with: others go on meanwhile.
@@ -219,7 +219,7 @@ class Mover:
         return await self._move_delayed(vhost, node, given, deadline_s)
 
     async def _move_delayed(
-        self, vhost: VirtualHost, node: QueueNode, given: Counter[str], deadline_s: float
+        self, vhost: VirtualHost, node: Shareable, given: Counter[str], deadline_s: float
     ) -> bool:
         """Does the same for what is delayed."""
         no_delays = self._no_delays[node.address]
@@ -233,13 +233,13 @@ class Mover:
             break
         return is_there(vhost, node) and time.monotonic() < deadline_s
 
-    def _takes_delayed(self, node: QueueNode) -> bool:
+    def _takes_delayed(self, node: Shareable) -> bool:
         """Tells whether items are delayed that somebody may take."""
         if not node.store.counts()["delayed"]:
             return False
         return self._target(node, Counter(), set(), self._no_delays[node.address]) is not None
 
-    def _is_hopeless(self, node: QueueNode, refused: set[str], patience: _Patience) -> bool:
+    def _is_hopeless(self, node: Shareable, refused: set[str], patience: _Patience) -> bool:
         """Tells whether consumers elsewhere have nothing, either, and nobody has come back."""
         is_refused = bool(refused) or not self._mesh.diallers
         return (is_refused and not self._takers(node)) or patience.is_over(node.store.depth)
@@ -247,7 +247,7 @@ class Mover:
     async def _move_batch(
         self,
         vhost: VirtualHost,
-        node: QueueNode,
+        node: Shareable,
         given: Counter[str],
         refused: set[str],
         deadline_s: float,
@@ -300,7 +300,7 @@ class Mover:
             node.store.enter_again(batch.numbers)
         return False
 
-    def _has_other(self, node: QueueNode, failed: set[str], refused: set[str]) -> bool:
+    def _has_other(self, node: Shareable, failed: set[str], refused: set[str]) -> bool:
         """Tells whether there is a container that has not failed to take the items."""
         target = self._target(node, Counter(), failed, refused)
         return target is not None and target not in failed
@@ -371,7 +371,7 @@ class Mover:
                     stuck.put_back()
 
     def _set_aside(
-        self, node: QueueNode, batch: Batch, unfit: Mapping[int, str], target: str | None
+        self, node: Shareable, batch: Batch, unfit: Mapping[int, str], target: str | None
     ) -> None:
         """Keeps what another container can never take from being offered again and again."""
         for number, why in unfit.items():
@@ -379,22 +379,22 @@ class Mover:
             known.numbers.append(batch.drop(number))
             known.why = f"container {target} can never take them: {why}"
 
-    def _take_batch(self, node: QueueNode, *, is_delayed: bool) -> Batch:
+    def _take_batch(self, node: Shareable, *, is_delayed: bool) -> Batch:
         batch = Batch(node, self._batch(node), self._number, is_delayed=is_delayed)
         self._number += len(batch.numbers)
         return batch
 
-    def _batch(self, node: QueueNode) -> int:
+    def _batch(self, node: Shareable) -> int:
         """Says how many items to move at once."""
         takers = len(self._takers(node))
         if takers < 2:
             return BATCH
         return max(BATCH_LEAST, min(BATCH, node.store.depth // (ROUNDS * takers)))
 
-    def _takers(self, node: QueueNode) -> Counter[str]:
+    def _takers(self, node: Shareable) -> Counter[str]:
         """Counts what consumers elsewhere have asked this shard for, by their container."""
         found: Counter[str] = Counter()
-        if node.is_partitioned:
+        if isinstance(node, Partitioned) and node.is_partitioned:
             return found
         for connection in self._mesh.data_connections():
             for session in connection.sessions:
@@ -405,7 +405,7 @@ class Mover:
         return found
 
     def _target(
-        self, node: QueueNode, given: Counter[str], failed: set[str], refused: set[str]
+        self, node: Shareable, given: Counter[str], failed: set[str], refused: set[str]
     ) -> str | None:
         """Chooses who takes items: one whose consumers ask for them, else who is nearest.
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from cogwork.container.mesh.changes import Changes
 from cogwork.container.mesh.elsewhere import Elsewhere
-from cogwork.nodes.queue import QueueNode
+from cogwork.plugin.capabilities import Replicated, replica_of
 from cogwork.router.mesh.messages import Interest, InterestKind
 
 if TYPE_CHECKING:
@@ -74,13 +74,13 @@ class Owners:
     def restore(self) -> None:
         """Looks at all queues: ways have come or gone."""
         for address, node in self._vhost.nodes.items():
-            if isinstance(node, QueueNode) and node.replica is not None:
+            if replica_of(node) is not None:
                 self.changed(address)
 
     def _settle(self, changed: Set[str]) -> None:
         for address in changed:
             node = self._vhost.nodes.get(address)
-            if isinstance(node, QueueNode) and node.replica is not None:
+            if isinstance(node, Replicated) and node.replica is not None:
                 node.replica.wake()
                 self._tell(address, node.replica.epoch)
                 self._lead(address, node)
@@ -103,7 +103,7 @@ class Owners:
 
     # -- ways to the owners
 
-    def _lead(self, address: str, node: QueueNode) -> None:
+    def _lead(self, address: str, node: Replicated) -> None:
         """Has a queue's messages, and its consumers, go to its owner."""
         assert node.replica is not None
         assert node.inlet is not None
@@ -125,7 +125,7 @@ class Owners:
         self._reach.queue_federation.follow(address, owner)
 
     @staticmethod
-    def _set(node: QueueNode, end: OutgoingLink | None) -> None:
+    def _set(node: Replicated, end: OutgoingLink | None) -> None:
         assert node.inlet is not None
         if node.inlet.owners != [end]:
             node.inlet.set_owners([end])
@@ -141,7 +141,7 @@ class Owners:
         if self._ways.get(address) is way:
             del self._ways[address]
         node = self._vhost.nodes.get(address)
-        if isinstance(node, QueueNode) and node.inlet is not None and way.end in node.inlet.owners:
+        if isinstance(node, Replicated) and node.inlet is not None and way.end in node.inlet.owners:
             self._set(node, None)
         self._mesh.restoration.later()
 

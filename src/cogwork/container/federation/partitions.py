@@ -29,8 +29,9 @@ from typing import TYPE_CHECKING
 from cogwork.container.connections.node_shares import FROM_AFAR
 from cogwork.container.federation.absences import Absences
 from cogwork.container.mesh.elsewhere import Elsewhere
-from cogwork.nodes.queue import QueueNode
+from cogwork.plugin.capabilities import Partitioned
 from cogwork.plugin.node import Refused
+from cogwork.plugin.node_kinds import provides
 from cogwork.router.mesh.messages import Interest, InterestKind
 from cogwork.router.partitions import owners_of
 
@@ -71,7 +72,7 @@ class PartitionedQueue:
     """
 
     address: str
-    node: QueueNode
+    node: Partitioned
     inlet: PartitionedInlet
     members: dict[str, int] = field(default_factory=dict)
     away: dict[str, int] = field(default_factory=dict)
@@ -81,7 +82,7 @@ class PartitionedQueue:
     @property
     def held(self) -> int:
         """The partitions that this container holds, as bits."""
-        return self.inlet.held(max(QUIET_S, self.node.options.deduplication_window_s or 0.0))
+        return self.inlet.held(max(QUIET_S, self.node.deduplication_window_s))
 
 
 class Partitions:
@@ -102,7 +103,7 @@ class Partitions:
 
     def add(self, address: str, node: Node) -> None:
         """Shares a queue of this container, where that is one with partitions."""
-        if isinstance(node, QueueNode) and node.is_partitioned and node.inlet is None:
+        if isinstance(node, Partitioned) and node.is_partitioned and node.inlet is None:
             if address in self._queues:
                 self._remove(self._queues[address])
             self._queues[address] = PartitionedQueue(address, node, node.share())
@@ -178,7 +179,7 @@ class Partitions:
                 return
             try:
                 name, rule = self._vhost.rule_of(address)
-                if rule.kind != "queue" or name in self._vhost.nodes:
+                if not provides(rule.kind, Partitioned) or name in self._vhost.nodes:
                     continue
                 self._vhost.entry_of(name, FROM_AFAR)
             except Refused as refusal:

@@ -29,7 +29,7 @@ from cogwork.container.mesh.elsewhere import Elsewhere
 from cogwork.container.mesh.names import REMOTE_CONSUMER, VHOST
 from cogwork.dataplane.queue.federated_consumer import FederatedConsumer
 from cogwork.dataplane.queue.upstream_link import UpstreamLink
-from cogwork.nodes.queue.node import QueueNode
+from cogwork.plugin.capabilities import Shareable, replica_of
 from cogwork.plugin.node import Departure
 from cogwork.plugin.resumption import resume
 
@@ -87,13 +87,13 @@ class QueueFederation:
             Whether its link is answered from here, when it is known what has become of the items
             that it presents.
         """
-        if not isinstance(node, QueueNode) or subscription.source.distribution_mode == COPY:
+        if not isinstance(node, Shareable) or subscription.source.distribution_mode == COPY:
             return False
         federated = FederatedConsumer(node.store, subscription.link)
         address = subscription.address
         self._count += 1
         name = f"{self._mesh.id}.{self._mesh.incarnation:x}/{self._count}"
-        keeps_order = node.options.ordering != "none"
+        keeps_order = node.is_ordered
         terms = terms_of(attach, address)
         consumer = Consumer(
             address, subscription, attach, terms, federated, keeps_order, node, name
@@ -119,10 +119,11 @@ class QueueFederation:
                 consumer.federated.expect(container, tag)
                 consumer.asked.add(container)
 
-    def _homes(self, node: QueueNode) -> dict[int, str]:
+    def _homes(self, node: Shareable) -> dict[int, str]:
         """Returns the other containers by the number of their shards of a queue."""
-        if node.replica is not None:
-            return {} if node.replica.epoch is not None else {node.store.shard: OWNER}
+        replica = replica_of(node)
+        if replica is not None:
+            return {} if replica.epoch is not None else {node.store.shard: OWNER}
         known = (record.advertisement for record in self._mesh.mesh.database)
         return {
             shard_of(each.origin, life): each.origin
@@ -205,7 +206,7 @@ class QueueFederation:
 
         Those count, too, that may have sent what has not come.
         """
-        if consumer.node.replica is not None:
+        if replica_of(consumer.node) is not None:
             return set() if self._owner_of(consumer) is None else {OWNER}
         if consumer.is_kept:
             return {*consumer.federated.containers(), *consumer.cut_off}
@@ -213,7 +214,7 @@ class QueueFederation:
 
     def _owner_of(self, consumer: Consumer) -> str | None:
         """Returns the other container that owns a replicated queue."""
-        replica = consumer.node.replica
+        replica = replica_of(consumer.node)
         assert replica is not None
         return None if replica.epoch is not None else replica.owner
 
@@ -350,7 +351,7 @@ class QueueFederation:
     def _end_broken(self, consumer: Consumer, now_s: float) -> None:
         """Detaches a consumer whose items another container will soon give to others."""
         containers = consumer.federated.containers(unsettled_only=True)
-        if not containers or consumer.node.replica is not None:
+        if not containers or replica_of(consumer.node) is not None:
             consumer.broken_since_s = None
         elif consumer.broken_since_s is None:
             consumer.broken_since_s = now_s

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cogwork.dataplane.link import Link
     from cogwork.dataplane.queue.federated_consumer import FederatedConsumer
     from cogwork.dataplane.queue.upstream_link import UpstreamLink
-    from cogwork.nodes.queue.node import QueueNode
+    from cogwork.plugin.capabilities import Shareable
     from cogwork.plugin.node import Subscription
 
 __all__ = ("OWNER", "Consumer", "Upstream")
@@ -135,7 +135,7 @@ class Consumer:
     terms: ConsumerTerms
     federated: FederatedConsumer
     keeps_order: bool
-    node: QueueNode
+    node: Shareable
     name: str
     is_kept: bool = False
     cut_off: dict[str, float] = field(default_factory=dict)

@@ -16,8 +16,7 @@ from cogwork.container.connections.memory import resident_bytes
 from cogwork.container.vhost.attachments import Attachment
 from cogwork.dataplane.addresses.entry import BALANCED_CODE, CLOSEST_CODE, MULTICAST_CODE
 from cogwork.dataplane.transport.outgoing import OutgoingLink
-from cogwork.nodes.queue import QueueNode
-from cogwork.nodes.topic import TopicNode
+from cogwork.plugin.capabilities import Bindable, Storing
 from cogwork.plugins import PLUGIN_FAULTS
 from cogwork.tls.expiry import EXPIRY
 
@@ -191,8 +190,7 @@ def durable_in_memory(container: Container) -> int:
     return sum(
         node.store.durable_in_memory
         for vhost in container.vhosts.values()
-        for _, node in vhost.nodes.items()
-        if isinstance(node, QueueNode)
+        for node in vhost.nodes.storing.values()
     )
 
 
@@ -298,7 +296,7 @@ def link_row(link: Link) -> Row:
 
 
 def _patterns(attachment: Attachment, end: IncomingLink | OutgoingLink) -> list[str]:
-    if isinstance(attachment.node, TopicNode) and isinstance(end, OutgoingLink):
+    if isinstance(attachment.node, Bindable) and isinstance(end, OutgoingLink):
         return attachment.node.patterns_of(end)[:PATTERNS_MAX]
     return []
 
@@ -340,8 +338,8 @@ def _unsettled(entry: AddressEntry) -> int:
 def storing_row(vhost: VirtualHost, address: str, node: Node) -> Row:
     """Makes a queue's or a stream's row: what its node says, and the options it was made with."""
     row = {"name": address, "address": address, "vhost": vhost.name, **node.status()}
-    if isinstance(node, QueueNode) and vhost.reach is not None and row["problem"] is None:
-        row["problem"] = vhost.reach.disks.problem(address, node.options.durability)
+    if isinstance(node, Storing) and vhost.reach is not None and row["problem"] is None:
+        row["problem"] = vhost.reach.disks.problem(address, node.durability)
     return row
 
 

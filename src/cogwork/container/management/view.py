@@ -27,7 +27,7 @@ from cogwork.container.vhost.reported import Reported
 from cogwork.container.vhost.stream_declarations import StreamDeclarations, demand_topics
 from cogwork.dataplane.transport.incoming import IncomingLink
 from cogwork.dataplane.transport.outgoing import OutgoingLink
-from cogwork.nodes.topic import TopicNode
+from cogwork.plugin.capabilities import Bindable
 from cogwork.plugin.management import (
     BAD_REQUEST,
     CONSUMER,
@@ -194,7 +194,7 @@ class View:
 
     def _subscription(
         self, requester: Requester, name: str, pattern: str
-    ) -> tuple[TopicNode, OutgoingLink, bytes]:
+    ) -> tuple[Bindable, OutgoingLink, bytes]:
         """Finds a subscriber and the subject that a pattern means to its topics."""
         assert isinstance(requester, ClientRequester)
         link = self._link_of(requester, name)
@@ -202,7 +202,7 @@ class View:
         if not isinstance(attachment, Attachment):
             raise ManagementError(NOT_FOUND, f"link {name!r:.200} is not attached to anything")
         node = attachment.node
-        if not isinstance(node, TopicNode) or not isinstance(link.end, OutgoingLink):
+        if not isinstance(node, Bindable) or not isinstance(link.end, OutgoingLink):
             raise ManagementError(
                 BAD_REQUEST, f"link {name!r:.200} is no topic's subscriber: patterns are theirs"
             )
@@ -212,13 +212,13 @@ class View:
             raise ManagementError(status, missing("receive", pattern))
         return node, link.end, subject
 
-    def _subject(self, node: TopicNode, pattern: str) -> bytes:
+    def _subject(self, node: Bindable, pattern: str) -> bytes:
         try:
             address, rule = self._vhost.rule_of(pattern)
         except Refused as refusal:
             raise ManagementError(BAD_REQUEST, refusal.description) from refusal
         subject = node.subject_of(address)
-        is_here = rule.kind == "topic" and self._vhost.nodes.get(rule.prefix or "") is node
+        is_here = self._vhost.nodes.get(rule.prefix or "") is node
         if not is_here or not subject:
             raise ManagementError(
                 BAD_REQUEST,

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 from cogwork.container.mesh.branch import Branch
 from cogwork.dataplane.addresses.lost_branch import LostBranch
-from cogwork.nodes.topic import TopicNode
+from cogwork.plugin.capabilities import Bindable
 from cogwork.plugin.node import Refused
+from cogwork.plugin.node_kinds import provides
 
 if TYPE_CHECKING:
     from collections.abc import Set
@@ -132,13 +133,13 @@ class Branches:
             self._bind(pattern, self._gaps.give_up(container, pattern))
 
 
-def topic_of(vhost: VirtualHost, address: str) -> TopicNode | None:
+def topic_of(vhost: VirtualHost, address: str) -> Bindable | None:
     """Finds the node that serves a topic; None where the address is no topic's."""
     try:
         name, rule = vhost.rule_of(address)
-        if rule.kind != "topic":
+        if not provides(rule.kind, Bindable):
             return None
         node = vhost.nodes.of(rule, name)
     except Refused:
         return None
-    return node if isinstance(node, TopicNode) else None
+    return node if isinstance(node, Bindable) else None

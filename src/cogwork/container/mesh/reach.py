@@ -33,7 +33,7 @@ from cogwork.container.vhost.reply_addresses import REPLY_PREFIX
 from cogwork.dataplane.addresses.entry import MULTICAST_CODE
 from cogwork.dataplane.addresses.lost_branch import LostBranch
 from cogwork.dataplane.transport.outgoing import OutgoingLink
-from cogwork.nodes.topic import TopicNode
+from cogwork.plugin.capabilities import Bindable
 from cogwork.router.mesh.messages import Interest, InterestKind
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class Reach:
         for address, node in self.vhost.nodes.items():
             self.partitions.add(address, node)
             self.disks.changed(address)
-            if isinstance(node, TopicNode):
+            if isinstance(node, Bindable):
                 node.announce()
 
     # -- what this container wants

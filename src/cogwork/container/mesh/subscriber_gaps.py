@@ -22,7 +22,7 @@ from cogwork.container.vhost.attachments import Attachment
 from cogwork.dataplane.addresses.entry import MULTICAST_CODE
 from cogwork.dataplane.addresses.lost_branch import LostBranch
 from cogwork.dataplane.transport.outgoing import OutgoingLink
-from cogwork.nodes.topic import TopicNode
+from cogwork.plugin.capabilities import Bindable
 from cogwork.plugin.node import Refused
 
 if TYPE_CHECKING:
@@ -220,7 +220,7 @@ def _losers(vhost: VirtualHost, missed: Mapping[str, float]) -> Iterator[tuple[L
     """
     everything_s = missed.get(EVERYTHING, math.inf)
     for node in vhost.nodes.values():
-        if isinstance(node, TopicNode):
+        if isinstance(node, Bindable):
             for end in node.subscribers:
                 patterns = (node.root.name + pattern for pattern in node.patterns_of(end))
                 agos_s = (min(missed.get(each, math.inf), everything_s) for each in patterns)

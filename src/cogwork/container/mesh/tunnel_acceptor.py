@@ -24,8 +24,9 @@ from cogwork.container.vhost.filters import read_filters
 from cogwork.container.vhost.unroutable import answer_from_elsewhere
 from cogwork.dataplane.transport.incoming import IncomingLink
 from cogwork.dataplane.transport.outgoing import OutgoingLink
-from cogwork.nodes.queue.node import QueueNode
+from cogwork.plugin.capabilities import Shareable, replica_of
 from cogwork.plugin.node import Refused, Subscription
+from cogwork.plugin.node_kinds import provides
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -116,7 +117,7 @@ class TunnelAcceptor:
         if attach is None or not isinstance(target, Target) or target.address is None:
             return False
         vhost = self._vhosts.get(str((attach.properties or {}).get(VHOST, "")))
-        return vhost is not None and vhost.rule_of(target.address)[1].kind == "queue"
+        return vhost is not None and provides(vhost.rule_of(target.address)[1].kind, Shareable)
 
     def _demand_known(self, vhost: VirtualHost, address: str) -> None:
         """Refuses a queue or stream that is not here, while the cluster may have declared it.
@@ -178,12 +179,12 @@ class TunnelAcceptor:
         if self._mesh.is_leaving:
             raise Refused("this container is leaving, too")
         name, rule = vhost.rule_of(address)
-        if rule.kind != "queue":
+        if not provides(rule.kind, Shareable):
             raise Refused(f"{name!r} is no queue: only items are moved")
         self._demand_known(vhost, name)
         vhost.entry_of(name, FROM_AFAR)
         node = vhost.nodes.of(rule, name, FROM_AFAR)
-        assert isinstance(node, QueueNode)
+        assert isinstance(node, Shareable)
         self._intake_of(vhost.name).take(link, attach, origin, node)
 
     def _take_receiver(self, link: Link, attach: Attach, vhost: VirtualHost) -> None:
@@ -191,11 +192,12 @@ class TunnelAcceptor:
         if source is None or source.address is None:
             raise Refused("a receiver whose source names no queue", Condition.INVALID_FIELD)
         name, rule = vhost.rule_of(source.address)
-        if rule.kind != "queue":
+        if not provides(rule.kind, Shareable):
             raise Refused(f"{name!r} is not a queue: only queues are shared between containers")
         self._demand_known(vhost, name)
         node = vhost.nodes.of(rule, name, FROM_AFAR)
-        if isinstance(node, QueueNode) and node.replica is not None and node.replica.epoch is None:
+        replica = replica_of(node)
+        if replica is not None and replica.epoch is None:
             raise Refused(f"{name!r} is owned by another container", Condition.NOT_FOUND)
         filters = read_filters(source.filter, size_bytes_max=attach.max_message_size)
         held = attach.unsettled or {}

@@ -17,7 +17,7 @@ from cogwork.container.connections.memory import resident_bytes
 from cogwork.container.mesh import view as mesh_view
 from cogwork.container.telemetry.appender import Appender, head_of, message_of
 from cogwork.container.telemetry.traffic import AddressSum, Traffic, latency_of
-from cogwork.nodes.queue import QueueNode
+from cogwork.plugin.capabilities import Storing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -154,8 +154,8 @@ class Heartbeat:
             "out": went,
             "bytes_in": size_bytes,
             "bytes_out": None,
-            "depth": node.store.depth if isinstance(node, QueueNode) else None,
-            "latency_us": latency_of(node.store) if isinstance(node, QueueNode) else None,
+            "depth": node.store.depth if isinstance(node, Storing) else None,
+            "latency_us": latency_of(node.store) if isinstance(node, Storing) else None,
         }
 
     def _matrix(self) -> list[dict[str, object]]:

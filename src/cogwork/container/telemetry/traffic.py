@@ -21,7 +21,7 @@ from cogwork.container.mesh.away import Away
 from cogwork.container.mesh.tunnels import origin_of
 from cogwork.dataplane.queue.histogram import Histogram
 from cogwork.dataplane.transport.outgoing import OutgoingLink
-from cogwork.nodes.queue import QueueNode
+from cogwork.plugin.capabilities import Storing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,7 +60,7 @@ class _Place:
     def __init__(self, vhost: VirtualHost, name: str) -> None:
         self.entry, self.near = _entries_of(vhost, name)
         node = None if self.entry is None else vhost.nodes.get(name)
-        self.queue = node if isinstance(node, QueueNode) else None
+        self.queue = node if isinstance(node, Storing) else None
         if self.queue is not None or self.near is self.entry:
             self.near = None
 

@@ -37,9 +37,7 @@ from cogwork.dataplane.addresses.checked import CheckedLink
 from cogwork.dataplane.default_outcome import RELEASED, outcome_of
 from cogwork.dataplane.transport.incoming import IncomingLink
 from cogwork.dataplane.transport.outgoing import OutgoingLink
-from cogwork.nodes.queue.node import QueueNode
-from cogwork.nodes.stream import StreamNode
-from cogwork.nodes.topic import TopicNode
+from cogwork.plugin.capabilities import Bindable, Resumable, Storing, Streaming
 from cogwork.plugin.node import Departure, Node, Refused, Subscription
 from cogwork.router.addresses import Distribution
 from cogwork.router.own_addresses import missing
@@ -245,7 +243,7 @@ class Attachments:
         is_allowed = not client.permissions.are_none if is_reply else False
         if not is_allowed and not client.may(right, attachment.address):
             self._revoke(link, right, attachment.address, client)
-        elif isinstance(attachment.node, TopicNode) and isinstance(link.end, OutgoingLink):
+        elif isinstance(attachment.node, Bindable) and isinstance(link.end, OutgoingLink):
             _unbind_forbidden(attachment.node, link.end, client)
 
     def _revoke(self, link: Link, right: Right, address: str, client: ClientContext) -> None:
@@ -364,7 +362,7 @@ class Attachments:
         demand_kept(source, attachment.rule)
         filters = read_filters(
             source.filter,
-            is_stream=isinstance(attachment.node, StreamNode),
+            known=attachment.node.filters if isinstance(attachment.node, Streaming) else None,
             size_bytes_max=self._size_bytes_max(attach),
         )
         if attachment.entry is not None and attachment.dynamic is None:
@@ -561,11 +559,12 @@ class Attachments:
             _let_go(node, subscription, client)
             return
         subscription.departure = Departure.ORDERLY
-        if not isinstance(node, QueueNode):
+        if not isinstance(node, Resumable):
             _let_go(node, subscription, client)
-            _conclude(link, attachment)
+            if not isinstance(node, Storing):
+                _conclude(link, attachment)
             return
-        max_s = float(node.options.in_doubt_timeout_s)
+        max_s = node.in_doubt_timeout_s
         if kept_s(source, link.ending, max_s) != 0 and _keeps(node, subscription, client):
             give_up = partial(_give_up, node, subscription, client)
             key = key_of(link, client.vhost.name)
@@ -629,7 +628,7 @@ def _entry_for(address: str, target: Target, client: ClientContext) -> AddressEn
         raise Refused(f"{address!r:.200} is no stream", Condition.PRECONDITION_FAILED)
     entry = client.vhost.entry_of(address, client.makers)
     node = client.vhost.nodes.get(address.removeprefix("/"))
-    if isinstance(node, StreamNode):
+    if isinstance(node, Streaming):
         node.demand_prospects()
     return entry
 
@@ -640,7 +639,7 @@ def _let_go(node: Node, subscription: Subscription, client: ClientContext) -> No
     node.unsubscribe(subscription)
 
 
-def _keeps(node: QueueNode, subscription: Subscription, client: ClientContext) -> bool:
+def _keeps(node: Resumable, subscription: Subscription, client: ClientContext) -> bool:
     """Keep what a consumer has; return whether it has anything."""
     subscription.departure = Departure.KEPT
     node.unsubscribe(subscription)
@@ -652,7 +651,7 @@ def _keeps(node: QueueNode, subscription: Subscription, client: ClientContext) -
 
 
 def _give_up(
-    node: QueueNode, subscription: Subscription, client: ClientContext, departure: Departure
+    node: Resumable, subscription: Subscription, client: ClientContext, departure: Departure
 ) -> None:
     """Keep what a consumer has no longer."""
     subscription.departure = departure
@@ -676,8 +675,8 @@ def _conclude(link: Link, attachment: Attachment) -> None:
 
 
 def _expiry_of(source: Source, attachment: Attachment) -> tuple[ExpiryPolicy, int]:
-    if isinstance(attachment.node, QueueNode):
-        return agreed_expiry(source, float(attachment.node.options.in_doubt_timeout_s))
+    if isinstance(attachment.node, Resumable):
+        return agreed_expiry(source, attachment.node.in_doubt_timeout_s)
     return expiry_of(source, attachment.rule), 0
 
 
@@ -717,7 +716,7 @@ def _agree(link: Link, attach: Attach, attachment: Attachment, source: Source) -
         link.refuse(Condition.FRAME_SIZE_TOO_SMALL, str(error))
 
 
-def _unbind_forbidden(node: TopicNode, end: OutgoingLink, client: ClientContext) -> None:
+def _unbind_forbidden(node: Bindable, end: OutgoingLink, client: ClientContext) -> None:
     """Take patterns from a subscriber which it may not receive any more."""
     for pattern in node.patterns_of(end):
         if not client.may("receive", f"{node.root.name}{pattern}"):

@@ -10,54 +10,48 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import Condition
-from cogwork.container.vhost.engines import CLUSTERED
-from cogwork.nodes.topic import TopicNode
+from cogwork.plugin.capabilities import Bindable, Capturing
 from cogwork.plugin.node import Refused
+from cogwork.plugin.node_kinds import provides
 from cogwork.router.topics import MAX_PATTERN_WORDS
 
 if TYPE_CHECKING:
     from cogwork.container.vhost.virtual_host import VirtualHost
-    from cogwork.nodes.stream import StreamNode
 
-__all__ = ("begin_capture", "end_capture", "is_everywhere")
+__all__ = ("begin_capture", "end_capture")
 
 
-def begin_capture(vhost: VirtualHost, node: StreamNode) -> None:
+def begin_capture(vhost: VirtualHost, node: Capturing) -> None:
     """Has a stream get a copy of what matches the patterns of its declaration.
 
     Raises:
         Refused: A pattern is none of a topic, or has too many words.
     """
     # All of them before any is bound: one that is none leaves nothing behind.
-    for topic, subject in [_topic_of(vhost, pattern) for pattern in node.options.capture]:
-        if is_everywhere(node):
+    for topic, subject in [_topic_of(vhost, pattern) for pattern in node.captured]:
+        if node.is_everywhere:
             topic.bind_far(subject, node.capture)
         else:
             topic.add_outlet(node.capture)
             topic.bind(node.capture, subject)
 
 
-def end_capture(vhost: VirtualHost, node: StreamNode) -> None:
+def end_capture(vhost: VirtualHost, node: Capturing) -> None:
     """Ends that."""
-    for pattern in node.options.capture:
+    for pattern in node.captured:
         topic, subject = _topic_of(vhost, pattern)
-        if is_everywhere(node):
+        if node.is_everywhere:
             topic.unbind_far(subject, node.capture)
         else:
             topic.unbind(node.capture, subject)
             topic.remove_outlet(node.capture)
 
 
-def is_everywhere(node: StreamNode) -> bool:
-    """Tells whether the whole cluster has a stream, and not this container alone."""
-    return node.options.is_shared or node.options.engine in CLUSTERED
-
-
-def _topic_of(vhost: VirtualHost, pattern: str) -> tuple[TopicNode, bytes]:
+def _topic_of(vhost: VirtualHost, pattern: str) -> tuple[Bindable, bytes]:
     address, rule = vhost.rule_of(pattern)
-    topic = vhost.nodes.of(rule, address) if rule.kind == "topic" else None
-    subject = topic.subject_of(address) if isinstance(topic, TopicNode) else b""
-    if not isinstance(topic, TopicNode) or not subject:
+    topic = vhost.nodes.of(rule, address) if provides(rule.kind, Bindable) else None
+    subject = topic.subject_of(address) if isinstance(topic, Bindable) else b""
+    if not isinstance(topic, Bindable) or not subject:
         raise Refused(
             f"capture {pattern!r:.200}: a topic is expected, such as topic/flights.#",
             Condition.INVALID_FIELD,

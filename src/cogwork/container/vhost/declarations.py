@@ -18,8 +18,8 @@ from cogwork.config.declared_options import check_options
 from cogwork.config.settings import QueueOptions
 from cogwork.config.shape import keys_at
 from cogwork.container.vhost.managed_queue import ManagedQueue
-from cogwork.nodes.queue import QueueNode
 from cogwork.nodes.queue.options import IN_DOUBT
+from cogwork.plugin.capabilities import Removable, Storing, replica_of
 from cogwork.plugin.management import BAD_REQUEST, CONFLICT, NOT_FOUND, TOO_MANY, ManagementError
 from cogwork.plugin.node import Refused
 from cogwork.router.addresses import AddressRule, AddressRuleError, Distribution
@@ -49,7 +49,7 @@ class Declarations:
 
     def has(self, address: str) -> bool:
         """Tells whether a queue is there."""
-        return isinstance(self._vhost.nodes.get(address.removeprefix("/")), QueueNode)
+        return isinstance(self._vhost.nodes.get(address.removeprefix("/")), Storing)
 
     def queue(self, address: str) -> ManagedQueue | None:
         """Finds a queue; None where there is none yet.
@@ -59,10 +59,11 @@ class Declarations:
         """
         name = address.removeprefix("/")
         node = self._vhost.nodes.get(name)
-        if not isinstance(node, QueueNode):
+        if not isinstance(node, Storing):
             return None
-        if node.replica is not None and node.replica.epoch is None:
-            owner = node.replica.owner
+        replica = replica_of(node)
+        if replica is not None and replica.epoch is None:
+            owner = replica.owner
             where = (
                 "nobody owns it now" if owner is None else f"container {owner} owns it: ask there"
             )
@@ -79,11 +80,12 @@ class Declarations:
         """
         name = address.removeprefix("/")
         node = self._vhost.nodes.get(name)
-        if not isinstance(node, QueueNode):
+        if not isinstance(node, Storing):
             raise ManagementError(NOT_FOUND, f"there is no queue {name!r:.200}")
-        if node.replica is None:
+        replica = replica_of(node)
+        if replica is None:
             raise ValueError(f"{name!r:.200} is not replicated: see its durability")
-        await node.replica.relocate(voters, learners)
+        await replica.relocate(voters, learners)
 
     def declare(self, address: str, options: Mapping[str, object], makers: Makers = ()) -> bool:
         """Makes a queue; returns False where it was there with these options.
@@ -162,9 +164,9 @@ class Declarations:
             raise ManagementError(
                 CONFLICT, f"{name!r:.200} is in use by {senders} senders, {receivers} receivers"
             )
-        if isinstance(node, QueueNode):
-            if node.replica is not None:
-                return False
+        if replica_of(node) is not None:
+            return False
+        if isinstance(node, Removable):
             node.delete()
         self._vhost.remove_node(name)
         return True

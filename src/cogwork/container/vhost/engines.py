@@ -140,6 +140,10 @@ class VhostEngines:
                 sharing.withdraw(name)
             raise
 
+    def is_clustered(self, kind: str) -> bool:
+        """Tells whether an engine declares its streams for all containers of a cluster itself."""
+        return kind in CLUSTERED
+
     def placement(self, kind: str, stream: str) -> Placement | None:
         """Tells who is to hold a stream; None where the engine's streams stay where they are."""
         return self._clustered(kind).placement(self._prefix + stream) if kind in CLUSTERED else None

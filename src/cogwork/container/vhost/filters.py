@@ -9,11 +9,10 @@ from cogwork.amqp.errors import Condition
 from cogwork.amqp.extensions import NO_LOCAL, SELECTOR
 from cogwork.amqp.types import Described, Symbol, ULong
 from cogwork.container.vhost.selection import selection
-from cogwork.nodes.stream.start import STREAM_FILTERS
 from cogwork.plugin.node import Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Set
 
 __all__ = ("Filters", "read_filters", "selector_of")
 
@@ -42,14 +41,15 @@ class Filters:
 def read_filters(
     filter_set: Mapping[Symbol, object] | None,
     *,
-    is_stream: bool = False,
+    known: Set[Symbol] | None = None,
     size_bytes_max: int | None = None,
 ) -> Filters:
     """Reads a filter set; filters that are not known are left out of `applied`.
 
     Args:
         filter_set: The source's.
-        is_stream: Whether they are for a stream: it knows where to start, and not who published.
+        known: Descriptors of the filters that a stream knows, which does not know who published a
+            record; None if they are for no stream.
         size_bytes_max: The largest message that the receiver takes; 0 or None for any.
 
     Raises:
@@ -58,9 +58,9 @@ def read_filters(
     filters = Filters()
     selectors: list[object] = []
     for name, described in _nameable(filter_set):
-        if is_stream and described.descriptor in STREAM_FILTERS:
+        if known is not None and described.descriptor in known:
             filters.applied[name] = described
-        elif described.descriptor in _NO_LOCAL and not is_stream:
+        elif described.descriptor in _NO_LOCAL and known is None:
             filters.no_local = True
             filters.applied[name] = described
         elif described.descriptor in _SELECTOR:

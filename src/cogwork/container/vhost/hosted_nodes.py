@@ -12,17 +12,16 @@ from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import CogworkError, Condition
 from cogwork.container.vhost.captures import begin_capture, end_capture
-from cogwork.nodes.queue import QueueNode
-from cogwork.nodes.queue.node import awake
-from cogwork.nodes.stream import StreamNode
+from cogwork.container.vhost.node_table import NodeTable
+from cogwork.plugin.capabilities import Capturing, Storing
 from cogwork.plugin.effects import Report
 from cogwork.plugin.node import Node, NodeContext, Refused
-from cogwork.plugin.node_kinds import PREFIX_KINDS, PluginError, factory_of, kinds
+from cogwork.plugin.node_kinds import PluginError, factory_of, kinds, serves_prefix
 from cogwork.plugins import PLUGIN_FAULTS
 from cogwork.router.rules import UNAVAILABLE, Distribution
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from cogwork.container.connections.node_shares import Makers, NodeShares
     from cogwork.container.vhost.virtual_host import VirtualHost
@@ -37,12 +36,11 @@ __all__ = ("HostedNodes", "demand_visible")
 log = logging.getLogger("cogwork")
 
 
-class HostedNodes(dict[str, Node]):
+class HostedNodes(NodeTable):
     """Makes nodes, keeps them, and lets time pass at them.
 
     Attributes:
         rules: The rule that each was made by.
-        changes: How many have been made or given up: who looks at all of them need not do so again.
     """
 
     def __init__(
@@ -69,10 +67,8 @@ class HostedNodes(dict[str, Node]):
         """
         super().__init__()
         self.rules: dict[str, AddressRule] = {}
-        self.changes = 0
         self._sorted_at = 0
         self._faults: dict[str, str] = {}
-        self._queues: list[tuple[str, QueueNode]] = []
         self._others: list[tuple[str, Node]] = []
         self._vhost = vhost
         self._container_id = container_id
@@ -83,10 +79,6 @@ class HostedNodes(dict[str, Node]):
         self._journals = journals
         self._audits = audits
         self._subscriptions = _Subscriptions(vhost)
-
-    def __setitem__(self, key: str, node: Node) -> None:
-        self.changes += 1
-        super().__setitem__(key, node)
 
     def of(self, rule: AddressRule, address: str, makers: Makers = ()) -> Node:
         """Returns the node behind an address; makes it where it is new.
@@ -99,13 +91,13 @@ class HostedNodes(dict[str, Node]):
         Raises:
             Refused: No node of the rule's kind is there, or a maker has too many.
         """
-        is_prefix = rule.kind in PREFIX_KINDS and rule.prefix is not None
+        is_prefix = rule.prefix is not None and serves_prefix(rule.kind)
         key = rule.prefix if is_prefix and rule.prefix is not None else address
         node = self.get(key)
         if node is None:
             self._shares.demand(rule.kind, makers)
             node = self._make(rule, key, is_prefix=is_prefix)
-            if isinstance(node, StreamNode):
+            if isinstance(node, Capturing):
                 self._begin_capture(node)
             self[key] = node
             self.rules[key] = rule
@@ -124,7 +116,7 @@ class HostedNodes(dict[str, Node]):
         self._makers[key] = makers
         self._shares.take(kind, makers)
 
-    def _begin_capture(self, node: StreamNode) -> None:
+    def _begin_capture(self, node: Capturing) -> None:
         try:
             begin_capture(self._vhost, node)
         except Refused:
@@ -191,13 +183,13 @@ class HostedNodes(dict[str, Node]):
 
     def remove(self, key: str) -> None:
         """Gives up a node."""
-        node = self.pop(key, None)
+        node = self.get(key)
         if node is not None:
+            del self[key]
             self._shares.give_back(self.kind_at(key), self._makers.pop(key, ()))
         self.rules.pop(key, None)
         self._faults.pop(key, None)
-        self.changes += 1
-        if isinstance(node, StreamNode):
+        if isinstance(node, Capturing):
             end_capture(self._vhost, node)
         if node is not None:
             node.close()
@@ -206,7 +198,7 @@ class HostedNodes(dict[str, Node]):
         """Lets time pass at every node that needs it; yields what they want done."""
         if self._sorted_at != self.changes:
             self._sort()
-        for key, node in (*awake(self._queues), *self._others):
+        for key, node in (*_awake(self.storing), *self._others):
             if getattr(node, "is_idle", False) or getattr(node, "due_s", now_s) > now_s:
                 continue
             if self.get(key) is not node:  # one before it has had it removed
@@ -229,12 +221,15 @@ class HostedNodes(dict[str, Node]):
     def _sort(self) -> None:
         """Tells queues from others: there may be thousands, of which hardly one needs a tick."""
         self._sorted_at = self.changes
-        self._queues, self._others = [], []
-        for key, node in self.items():
-            if isinstance(node, QueueNode):
-                self._queues.append((key, node))
-            else:
-                self._others.append((key, node))
+        self._others = [item for item in self.items() if item[0] not in self.storing]
+
+
+def _awake(queues: Mapping[str, Storing]) -> list[tuple[str, Storing]]:
+    """Returns those at which something changes with time.
+
+    There may be thousands of them, ten times a second: none is called.
+    """
+    return [each for each in queues.items() if each[1].wants_ticks or not each[1].store.is_idle]
 
 
 def demand_visible(name: str) -> None:

@@ -9,7 +9,7 @@ from cogwork.plugin.dead_letters import as_moved, origin_of, revived
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from cogwork.nodes.queue import QueueNode
+    from cogwork.plugin.capabilities import Storing
 
 __all__ = ("ManagedQueue",)
 
@@ -17,7 +17,7 @@ __all__ = ("ManagedQueue",)
 class ManagedQueue:
     """Looks into a queue and takes items out; see `cogwork.plugin.management.ManagedQueue`."""
 
-    def __init__(self, node: QueueNode) -> None:
+    def __init__(self, node: Storing) -> None:
         """Changes nothing yet.
 
         Args:

@@ -18,10 +18,10 @@ from cogwork.config.rules import stream_options
 from cogwork.config.settings import StreamOptions
 from cogwork.config.shape import keys_at
 from cogwork.container.cluster.orbs import HOME
-from cogwork.container.vhost.captures import begin_capture, end_capture, is_everywhere
+from cogwork.container.vhost.captures import begin_capture, end_capture
 from cogwork.container.vhost.declarations import error_of
 from cogwork.container.vhost.engines import CLUSTERED, ORB, RAFT
-from cogwork.nodes.stream import StreamNode
+from cogwork.plugin.capabilities import Capturing, Streaming
 from cogwork.plugin.management import BAD_REQUEST, CONFLICT, ManagementError
 from cogwork.plugin.node import Refused
 from cogwork.plugin.stream_options import name_of
@@ -60,10 +60,10 @@ class StreamDeclarations:
         """
         self._vhost = vhost
 
-    def stream(self, address: str) -> StreamNode | None:
+    def stream(self, address: str) -> Streaming | None:
         """Finds a stream; None where there is none yet."""
         node = self._vhost.nodes.get(address.removeprefix("/"))
-        return node if isinstance(node, StreamNode) else None
+        return node if isinstance(node, Streaming) else None
 
     def demand_alone(self, address: str) -> None:
         """Refuses a new stream that another address here leads to, whose permissions are others.
@@ -75,7 +75,7 @@ class StreamDeclarations:
         """
         name = name_of(address.removeprefix("/"))
         for node in self._vhost.nodes.values():
-            if isinstance(node, StreamNode) and node.name == name:
+            if isinstance(node, Streaming) and node.name == name:
                 raise ManagementError(
                     CONFLICT, f"{address!r:.200} would be the stream {node.address!r:.200}"
                 )
@@ -168,13 +168,15 @@ class StreamDeclarations:
         # Two containers declared it at once, and the other one was first.
         self.drop(node, "is another container's")
 
-    def _share(self, node: StreamNode) -> None:
+    def _share(self, node: Streaming) -> None:
         """Has a stream that was this container's capture what is published here, and no more."""
-        end_capture(self._vhost, node)
+        if isinstance(node, Capturing):
+            end_capture(self._vhost, node)
         node.options = replace(node.options, is_shared=True)
-        begin_capture(self._vhost, node)
+        if isinstance(node, Capturing):
+            begin_capture(self._vhost, node)
 
-    def drop(self, node: StreamNode, why: str) -> None:
+    def drop(self, node: Streaming, why: str) -> None:
         """Lets a stream go here: with its links, and not with its records."""
         node.end_links(why)
         self._vhost.remove_node(node.address)
@@ -218,8 +220,8 @@ class StreamDeclarations:
             )
         options, engines = node.options, self._vhost.engines
         # Others may have what this container cannot open.
-        is_kept = engines is not None and (is_everywhere(node) or node.state != "failed")
-        if not is_kept or not is_everywhere(node):
+        is_kept = engines is not None and (node.is_everywhere or node.state != "failed")
+        if not is_kept or not node.is_everywhere:
             self._vhost.remove_node(name)
         if engines is not None and is_kept:
             await engines.delete(options.engine, node.name, is_shared=options.is_shared)

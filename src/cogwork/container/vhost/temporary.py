@@ -19,7 +19,7 @@ from cogwork.amqp.errors import AmqpError, Condition
 from cogwork.amqp.types import Described, Symbol, ULong
 from cogwork.container.vhost.terminus_kinds import wants_topic
 from cogwork.dataplane.addresses.entry import MULTICAST_CODE, AddressEntry
-from cogwork.nodes.queue.node import QueueNode
+from cogwork.plugin.capabilities import Storing
 from cogwork.plugin.node import Refused
 from cogwork.router.addresses import AddressRule, Distribution
 
@@ -64,7 +64,7 @@ class TemporaryNode:
     owner: Connection
     rule: AddressRule
     entry: AddressEntry
-    queue: QueueNode | None
+    queue: Storing | None
     on_removed: Callable[[], None] = do_nothing
 
 
@@ -84,7 +84,7 @@ class TemporaryNodes(dict[str, TemporaryNode]):
         if sum(each.owner is owner for each in self.values()) >= TEMPORARY_MAX:
             text = f"this connection has {TEMPORARY_MAX} temporary queues and topics already"
             raise Refused(text, Condition.RESOURCE_LIMIT_EXCEEDED)
-        queue: QueueNode | None = None
+        queue: Storing | None = None
         if wants_topic(target.capabilities):
             rule = AddressRule(pattern=address, distribution=Distribution.MULTICAST)
             entry = AddressEntry(self._vhost.core, address, MULTICAST_CODE)
@@ -93,7 +93,7 @@ class TemporaryNodes(dict[str, TemporaryNode]):
                 pattern=address, distribution=Distribution.BALANCED, kind="queue", options=OPTIONS
             )
             made = self._vhost.nodes.make(rule, address)
-            assert isinstance(made, QueueNode)
+            assert isinstance(made, Storing)
             queue, entry = made, made.entry(address)
         entry.is_used = True
         node = self[address] = TemporaryNode(address, owner, rule, entry, queue)

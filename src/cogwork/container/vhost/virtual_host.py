@@ -28,12 +28,11 @@ from cogwork.dataplane.addresses.entry import (
 from cogwork.dataplane.addresses.space import AddressSpace
 from cogwork.dataplane.message.messages import Message
 from cogwork.dataplane.transport.outgoing import OutgoingLink
-from cogwork.nodes.queue import QueueNode
-from cogwork.nodes.stream import StreamNode
-from cogwork.nodes.topic import TopicNode
+from cogwork.plugin.capabilities import Bindable, Shareable, Storing, Streaming
 from cogwork.plugin.dead_letters import dead_letter
 from cogwork.plugin.effects import Send
 from cogwork.plugin.node import Refused
+from cogwork.plugin.node_kinds import provides
 from cogwork.router.addresses import (
     Accept,
     AddressRule,
@@ -153,10 +152,10 @@ class VirtualHost:
     def _start_topics(self) -> None:
         """Makes the plain topic node now, so that anonymous senders reach it without a look-up."""
         rule = self.table.resolve("topic/a")
-        if rule.kind != "topic" or rule.prefix is None:
+        if rule.prefix is None or not provides(rule.kind, Bindable):
             return
         node = self.nodes.of(rule, rule.prefix)
-        assert isinstance(node, TopicNode)
+        assert isinstance(node, Bindable)
         self.space.topic_prefix = f"{rule.prefix}/".encode()
         self._bound_lives(node.root, rule)
         self.space.topic_root = node.root
@@ -272,9 +271,9 @@ class VirtualHost:
             if found is None:
                 raise Refused(f"{name!r} has gone", Condition.NOT_FOUND)
             return found
-        if rule.kind == "topic":
+        if provides(rule.kind, Bindable):
             node = self.nodes.of(rule, name)
-            assert isinstance(node, TopicNode)
+            assert isinstance(node, Bindable)
             entry = node.near_entry(name)
         elif rule.kind == "direct":
             entry = AddressEntry(self.core, name, _CODES[rule.distribution])
@@ -282,7 +281,7 @@ class VirtualHost:
         else:
             shared = self.entry_of(name, FROM_AFAR)
             queue = self.nodes.get(name)
-            return queue.near_entry() if isinstance(queue, QueueNode) else shared
+            return queue.near_entry() if isinstance(queue, Shareable) else shared
         self._bound_lives(entry, rule)
         self.near.entries[name.encode()] = entry
         if rule.kind == "direct":
@@ -299,9 +298,9 @@ class VirtualHost:
     def _bound_lives(self, entry: AddressEntry, rule: AddressRule) -> None:
         """Says how long messages may wait, and where those go that nobody took in that time.
 
-        Queues see to their own.
+        Nodes that keep items see to their own.
         """
-        if rule.kind == "queue":
+        if provides(rule.kind, Storing):
             return
         entry.ttl_s = rule.ttl_s or 0.0
         address = (rule.dead_letter or "").removeprefix("/")
@@ -509,13 +508,13 @@ class VirtualHost:
     def give_back(self) -> None:
         """Has every stream return what waits to be appended."""
         for node in self.nodes.values():
-            if isinstance(node, StreamNode):
+            if isinstance(node, Streaming):
                 node.give_back()
 
     def close_streams(self) -> None:
         """Lets every stream go; it stays with its engine."""
         for key, node in list(self.nodes.items()):
-            if isinstance(node, StreamNode):
+            if isinstance(node, Streaming):
                 self.remove_node(key)
 
     def close(self) -> None:

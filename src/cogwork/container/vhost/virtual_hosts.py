@@ -10,7 +10,7 @@ import logging
 from typing import TYPE_CHECKING, NamedTuple
 
 from cogwork.config.addressing import schema_engine_of, table_of, told_streams
-from cogwork.nodes.queue import QueueNode
+from cogwork.plugin.capabilities import Removable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -97,7 +97,7 @@ class VirtualHosts:
         """Gives one up at once, with its queues and what they hold; it has no clients any more."""
         vhost = self.by_name.pop(name)
         for key, node in list(vhost.nodes.items()):
-            if isinstance(node, QueueNode):
+            if isinstance(node, Removable):
                 node.end_links()
                 node.delete()
                 vhost.remove_node(key)

@@ -23,6 +23,7 @@ from cogwork.dataplane.queue.store import Store
 from cogwork.dataplane.transport.credit import CreditingEnd
 from cogwork.nodes.queue.dead_letter_sender import DeadLetterSender
 from cogwork.nodes.queue.options import ACQUISITIONS_MAX, QueueOptions
+from cogwork.plugin.capabilities import Partitioned, Removable, Replicated, Resumable
 from cogwork.plugin.dead_letters import dead_letter
 from cogwork.plugin.effects import Detach, Send
 from cogwork.plugin.node import Departure, Refused
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from cogwork.plugin.journals import JournalHandle, Journals, ReplicaHandle
     from cogwork.plugin.node import NodeContext, Subscription
 
-__all__ = ("QueueNode", "awake")
+__all__ = ("QueueNode",)
 
 NOT_HELD = MappingProxyType(
     {"voters": [], "learners": [], "wanted": [], "wanted_learners": [], "moving": False}
@@ -49,7 +50,7 @@ CUT_OFF_MIN = 64
 """Consumers that were cut off are kept below this number without a look at what they have."""
 
 
-class QueueNode:
+class QueueNode(Partitioned, Replicated, Resumable, Removable):
     """One queue.
 
     Attributes:
@@ -133,6 +134,26 @@ class QueueNode:
         """Whether its items outlive the container."""
         return self._journal is not None
 
+    @property
+    def durability(self) -> str:
+        """How its items are kept."""
+        return self.options.durability
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether each group-id goes to one consumer at a time."""
+        return self.options.ordering != "none"
+
+    @property
+    def deduplication_window_s(self) -> float:
+        """How long it remembers message-ids; 0 if it remembers none."""
+        return self.options.deduplication_window_s or 0.0
+
+    @property
+    def in_doubt_timeout_s(self) -> float:
+        """How long a vanished consumer may take to come back and settle."""
+        return float(self.options.in_doubt_timeout_s)
+
     def share(self) -> PartitionedInlet:
         """Shares a partitioned queue with other containers; `set_owners` says who takes what."""
         return self._divide(self.options.partitions, is_whole=False)
@@ -167,6 +188,7 @@ class QueueNode:
         earlier = self._cut_off.pop(subscription.remote_consumer, None)
         if earlier is not None:
             self.store.take_back(earlier)
+            self.wants_ticks = bool(self._cut_off)
 
     def unsubscribe(self, subscription: Subscription) -> None:
         """Let a consumer go.
@@ -194,6 +216,7 @@ class QueueNode:
     def _lose(self, subscription: Subscription) -> None:
         if subscription.is_cut_off and subscription.remote_consumer:
             self._cut_off[subscription.remote_consumer] = self.store.serial_of(subscription.link)
+            self.wants_ticks = True
         self.store.remove_consumer(subscription.link, is_over=not subscription.is_cut_off)
 
     def tick(self, now_s: float) -> Iterable[Effect]:
@@ -216,6 +239,7 @@ class QueueNode:
             leased = self.store.leased_to()
             self._cut_off = {who: each for who, each in self._cut_off.items() if each in leased}
             self._cut_off_max = max(CUT_OFF_MIN, 2 * len(self._cut_off))
+        self.wants_ticks = bool(self._cut_off)
 
     def status(self) -> Mapping[str, object]:
         """Counts items by where they stand, and what has happened so far."""
@@ -267,9 +291,9 @@ class QueueNode:
         if self._journal is not None:
             self._journal.delete()
 
-    def end_links(self) -> None:
-        """Ends all links: the queue was deleted, perhaps at another container."""
-        text = f"{self.address} was deleted"
+    def end_links(self, why: str = "was deleted") -> None:
+        """Ends all links: the queue is no more, perhaps at another container."""
+        text = f"{self.address} {why}"
         links = [*(link for link, _, _ in self.store.holders()), *self._entry.sources]
         self._emit([Detach(link, Condition.RESOURCE_DELETED, text) for link in links])
 
@@ -345,14 +369,6 @@ class QueueNode:
     def purge(self) -> int:
         """Drops the items that no consumer holds; returns how many."""
         return self.store.purge()
-
-
-def awake(queues: Iterable[tuple[str, QueueNode]]) -> list[tuple[str, QueueNode]]:
-    """Returns those at which something changes with time.
-
-    There may be thousands of them, ten times a second: none is called.
-    """
-    return [each for each in queues if each[1]._cut_off or not each[1].store.is_idle]
 
 
 def _options(context: NodeContext) -> QueueOptions:

@@ -26,8 +26,10 @@ from cogwork.nodes.stream.outage import Outage
 from cogwork.nodes.stream.publishing import Publishing
 from cogwork.nodes.stream.readers import Readers
 from cogwork.nodes.stream.sight import Sight
+from cogwork.nodes.stream.start import STREAM_FILTERS
 from cogwork.nodes.stream.status import Meter, reader_rows, wanted
 from cogwork.nodes.stream.tail import Tail
+from cogwork.plugin.capabilities import Capturing, Streaming
 from cogwork.plugin.effects import Detach, Report
 from cogwork.plugin.engine.contract import CaughtUp, Origin, Snapshot
 from cogwork.plugin.engine.errors import (
@@ -41,7 +43,7 @@ from cogwork.plugin.node import Refused
 from cogwork.plugin.stream_options import StreamOptions, name_of
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Coroutine, Iterable, Mapping, Sequence
+    from collections.abc import Awaitable, Coroutine, Iterable, Mapping, Sequence, Set
 
     from cogwork.amqp.types import Symbol
     from cogwork.dataplane.stream.intake import RecordBatch
@@ -58,7 +60,7 @@ LOOK_EVERY_S = 1.0
 """How old the bounds and members are that people see."""
 
 
-class StreamNode:
+class StreamNode(Streaming, Capturing):
     """One stream.
 
     Attributes:
@@ -204,6 +206,21 @@ class StreamNode:
         return name_of(self.address)
 
     @property
+    def captured(self) -> Sequence[str]:
+        """The topics whose messages it keeps, too."""
+        return self.options.capture
+
+    @property
+    def is_everywhere(self) -> bool:
+        """Whether the whole cluster has the stream, and not this container alone."""
+        return self.options.is_shared or self._engines.is_clustered(self.options.engine)
+
+    @property
+    def filters(self) -> Set[Symbol]:
+        """Descriptors of the filters that it knows besides the selector."""
+        return STREAM_FILTERS
+
+    @property
     def state(self) -> str:
         """Returns `opening`, `open`, `away` or `failed`."""
         if self.engine is not None:
@@ -307,6 +324,9 @@ class StreamNode:
             why: What became of it.
         """
         self._end_links(Condition.RESOURCE_DELETED, f"{self.address} {why}")
+
+    def delete(self) -> None:
+        """Does nothing: its engine gives up its records."""
 
     def _end_links(self, condition: Symbol, text: str) -> None:
         links = [*(reader.link for reader in self._readers), *self._entry.sources]

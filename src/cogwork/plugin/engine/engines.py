@@ -43,6 +43,9 @@ class Engines(Protocol):
             ValueError: There is no such engine, or an option is wrong.
         """
 
+    def is_clustered(self, kind: str) -> bool:
+        """Tells whether an engine declares its streams for all containers of a cluster itself."""
+
     def placement(self, kind: str, stream: str) -> Placement | None:
         """Tells who is to hold a stream; None where the engine's streams stay where they are."""
 

@@ -1,0 +1,36 @@
+"""The nodes of a virtual host by their addresses, and those of them that keep items."""
+
+from __future__ import annotations
+
+from cogwork.plugin.capabilities import Storing
+from cogwork.plugin.node import Node
+
+__all__ = ("NodeTable",)
+
+
+class NodeTable(dict[str, Node]):
+    """Nodes by address, or by prefix for those that serve one.
+
+    Attributes:
+        storing: Those that keep items: there may be thousands, and many look through them.
+        changes: How many have been made or given up: who looks at all of them need not do so again.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.storing: dict[str, Storing] = {}
+        self.changes = 0
+
+    def __setitem__(self, key: str, node: Node) -> None:
+        super().__setitem__(key, node)
+        self._forget(key)
+        if isinstance(node, Storing):
+            self.storing[key] = node
+
+    def __delitem__(self, key: str) -> None:
+        super().__delitem__(key)
+        self._forget(key)
+
+    def _forget(self, key: str) -> None:
+        self.changes += 1
+        self.storing.pop(key, None)

@@ -1,0 +1,340 @@
+"""What a node may be able to do besides the contract of nodes: optional capabilities.
+
+Theory of operation. A node has a capability if its class derives from it: that is cheap to ask, and
+nothing is taken for one by an accident of names. The container asks for capabilities alone, never
+for a class of nodes, so a foreign node that keeps items is shared over linked containers as the
+built-in queue is. Capabilities are looked up where nodes are made, and where links attach and
+detach; no message waits for that.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING
+
+from cogwork.plugin.node import Node
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence, Set
+
+    from cogwork.amqp.types import Symbol
+    from cogwork.dataplane.addresses.entry import AddressEntry
+    from cogwork.dataplane.addresses.partitions import PartitionedInlet
+    from cogwork.dataplane.queue.store import Store
+    from cogwork.dataplane.terminus import Terminus
+    from cogwork.dataplane.transport.outgoing import OutgoingLink
+    from cogwork.plugin.engine.contract import Bounds, Engine
+    from cogwork.plugin.journals import ReplicaHandle
+    from cogwork.plugin.node import Subscription
+    from cogwork.plugin.stream_options import StreamOptions
+
+__all__ = (
+    "CAPABILITIES",
+    "Bindable",
+    "Capturing",
+    "Partitioned",
+    "Removable",
+    "Replicated",
+    "Resumable",
+    "Shareable",
+    "Storing",
+    "Streaming",
+    "replica_of",
+)
+
+
+class Storing(Node):
+    """Keeps items in a `Store`.
+
+    The container bounds the memory of the store, shows its figures, lets people look into it and
+    take items out, and calls `tick` only if the store is not idle.
+
+    Attributes:
+        address: The node's address.
+        store: Its items.
+        wants_ticks: Whether it needs ticks although its store is idle.
+    """
+
+    address: str
+    store: Store
+    wants_ticks: bool = False
+
+    @property
+    @abstractmethod
+    def durability(self) -> str:
+        """How items are kept: `memory`, `auto`, `disk` or `replicated`."""
+
+    @property
+    @abstractmethod
+    def is_on_disk(self) -> bool:
+        """Whether its items outlive the container."""
+
+    @abstractmethod
+    def give_up(self, number: int, keep: Callable[[int], None]) -> None:
+        """Gives up an item that was put aside and accepted elsewhere, once that is durable.
+
+        Args:
+            number: The item's.
+            keep: Is called instead if it was not accepted after all.
+        """
+
+
+class Removable(Node):
+    """Can be removed for good while links are attached and something is kept."""
+
+    @abstractmethod
+    def end_links(self, why: str = "was deleted") -> None:
+        """Ends all links.
+
+        Args:
+            why: What became of the node.
+        """
+
+    @abstractmethod
+    def delete(self) -> None:
+        """Gives up what it keeps on disk by itself, for good; `close` comes next."""
+
+
+class Resumable(Node):
+    """Keeps what a consumer holds until its link is resumed (AMQP 1.0 §2.6.13).
+
+    `unsubscribe` is called with the departure `KEPT` first, and again when the link is given up.
+    """
+
+    @property
+    @abstractmethod
+    def in_doubt_timeout_s(self) -> float:
+        """How long a consumer may be away before it loses what it holds."""
+
+    @abstractmethod
+    def keeps(self, subscription: Subscription) -> bool:
+        """Tells whether anything is out at a consumer whose link may be resumed."""
+
+
+class Shareable(Storing):
+    """Shares its items with linked containers, each of which has a node of the kind.
+
+    Consumers get what their own container does not have from others that have a backlog; a
+    container that leaves moves its items to them.
+    """
+
+    @property
+    @abstractmethod
+    def is_ordered(self) -> bool:
+        """Whether items that belong together go to one consumer at a time, in order."""
+
+    @abstractmethod
+    def near_entry(self) -> AddressEntry:
+        """Returns where the messages come in that other containers send."""
+
+    @abstractmethod
+    def end_credit(self) -> bool:
+        """Has clients send no more; tells whether any could. What they have sent is taken."""
+
+
+class Partitioned(Shareable):
+    """Can have one of several linked containers accept each message, by what the message says.
+
+    Attributes:
+        inlet: Where the container that takes a message tells it apart; None until it is shared.
+    """
+
+    inlet: PartitionedInlet | None
+
+    @property
+    @abstractmethod
+    def is_partitioned(self) -> bool:
+        """Whether its options ask for that."""
+
+    @property
+    @abstractmethod
+    def deduplication_window_s(self) -> float:
+        """How long it remembers what it has taken; 0 if it remembers nothing."""
+
+    @abstractmethod
+    def share(self) -> PartitionedInlet:
+        """Divides it; `PartitionedInlet.set_owners` says who takes what."""
+
+
+class Replicated(Shareable):
+    """Can have its items on several containers, one of which owns them.
+
+    Attributes:
+        inlet: Leads to the owner; None if it is not replicated.
+        replica: This container's part; None if it is not replicated.
+    """
+
+    inlet: PartitionedInlet | None
+    replica: ReplicaHandle | None
+
+
+class Bindable(Node):
+    """Copies each message to every outlet that has a pattern for its subject.
+
+    Its class serves a prefix: what follows that in an address is the subject.
+
+    Attributes:
+        root: Where messages of anonymous senders come in: their `to` has the subject.
+        near_root: The same for what other containers send.
+    """
+
+    root: AddressEntry
+    near_root: AddressEntry
+
+    @abstractmethod
+    def subject_of(self, address: str) -> bytes:
+        """Cuts the prefix and its separator off an address."""
+
+    @abstractmethod
+    def near_entry(self, address: str) -> AddressEntry:
+        """Returns where messages to an address come in that other containers send.
+
+        Raises:
+            Refused: The address names no subject.
+        """
+
+    @abstractmethod
+    def add_outlet(self, outlet: Terminus) -> None:
+        """Lets a link, or another node, have patterns."""
+
+    @abstractmethod
+    def remove_outlet(self, outlet: Terminus) -> None:
+        """Forgets an outlet with all its patterns."""
+
+    @abstractmethod
+    def bind(self, link: Terminus, pattern: bytes) -> bool:
+        """Gives an outlet one more pattern; returns whether it is new.
+
+        Raises:
+            Refused: The pattern cannot be had.
+        """
+
+    @abstractmethod
+    def unbind(self, link: Terminus, pattern: bytes) -> bool:
+        """Takes a pattern from an outlet; returns whether it had it."""
+
+    @abstractmethod
+    def bind_far(self, pattern: bytes, outlet: Terminus) -> None:
+        """Lets copies of what is sent to this container go to an outlet, and of nothing else."""
+
+    @abstractmethod
+    def unbind_far(self, pattern: bytes, outlet: Terminus) -> None:
+        """Takes a pattern from such an outlet."""
+
+    @abstractmethod
+    def touch(self) -> None:
+        """Has every entry look for its outlets again."""
+
+    @abstractmethod
+    def announce(self) -> None:
+        """Tells other containers of all patterns that subscribers here have."""
+
+    @property
+    @abstractmethod
+    def subscribers(self) -> Iterable[OutgoingLink]:
+        """This container's subscribers."""
+
+    @abstractmethod
+    def patterns_of(self, link: Terminus) -> list[str]:
+        """Lists an outlet's patterns."""
+
+
+class Capturing(Node):
+    """Gets a copy of what is published to topics.
+
+    Attributes:
+        capture: What the copies go to.
+    """
+
+    capture: Terminus
+
+    @property
+    @abstractmethod
+    def captured(self) -> Sequence[str]:
+        """The topics, which may hold wildcards."""
+
+    @property
+    @abstractmethod
+    def is_everywhere(self) -> bool:
+        """Whether every container of the cluster has the node.
+
+        Then each captures what is published at it; else what is published elsewhere, too.
+        """
+
+
+class Streaming(Removable):
+    """Keeps records by an engine, and is managed as a stream.
+
+    Attributes:
+        address: The node's address.
+        options: Its declaration.
+        engine: What keeps it; None until it is open.
+    """
+
+    address: str
+    options: StreamOptions
+    engine: Engine | None
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """What the engine knows it by."""
+
+    @property
+    @abstractmethod
+    def is_everywhere(self) -> bool:
+        """Whether every container of the cluster has it."""
+
+    @property
+    @abstractmethod
+    def state(self) -> str:
+        """Returns `opening`, `open`, `away` or `failed`."""
+
+    @property
+    @abstractmethod
+    def problem(self) -> str | None:
+        """Why it is not open, or cannot be read; None if all is well."""
+
+    @property
+    @abstractmethod
+    def filters(self) -> Set[Symbol]:
+        """Descriptors of the filters that it knows besides the selector."""
+
+    @abstractmethod
+    def demand_prospects(self) -> None:
+        """Sees that it is open, or may yet be.
+
+        Raises:
+            Refused: Its engine will never take it as it is declared.
+        """
+
+    @abstractmethod
+    def give_back(self) -> None:
+        """Returns to their senders what waits to be appended, and what comes from now on."""
+
+    @abstractmethod
+    async def move(self, voters: Sequence[str], learners: Sequence[str]) -> None:
+        """Declares that others are to hold it; returns before they do."""
+
+    @abstractmethod
+    async def trim(self, before: int) -> Bounds:
+        """Gives up records below an offset; returns what is left."""
+
+
+def replica_of(node: object) -> ReplicaHandle | None:
+    """Return a container's part in a replicated node; None if the node is not replicated."""
+    return node.replica if isinstance(node, Replicated) else None
+
+
+CAPABILITIES = (
+    Storing,
+    Removable,
+    Resumable,
+    Shareable,
+    Partitioned,
+    Replicated,
+    Bindable,
+    Capturing,
+    Streaming,
+)
+"""All of them, as `docs/nodes.md` lists them."""
