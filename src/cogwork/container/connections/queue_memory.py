@@ -22,7 +22,7 @@ from cogwork.container.connections.clients import ClientContext
 from cogwork.container.connections.memory import resident_bytes
 from cogwork.container.connections.shares import NOBODYS, Holder
 from cogwork.container.connections.watermark import RELEASE_SHARE, available_bytes
-from cogwork.dataplane.queue.enqueue import NO_CEILING
+from cogwork.dataplane.queue.store import NO_CEILING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

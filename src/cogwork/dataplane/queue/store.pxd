@@ -1,17 +1,67 @@
 cimport cython
-from libc.stdint cimport uint32_t
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
-from cogwork.dataplane.queue.enqueue cimport Enqueue
-from cogwork.dataplane.queue.commits cimport Commits
-from cogwork.dataplane.queue.dispatcher cimport Dispatcher
 from cogwork.dataplane.addresses.entry cimport AddressEntry
+from cogwork.dataplane.message.envelope cimport Envelope
+from cogwork.dataplane.queue.commits cimport Commits
+from cogwork.dataplane.queue.dead_letter_dedup cimport DeadLetterDedup
+from cogwork.dataplane.queue.dispatcher cimport Dispatcher
+from cogwork.dataplane.queue.journal cimport Journal
+from cogwork.dataplane.queue.recent cimport RecentIds
 from cogwork.dataplane.queue.settlement cimport Settlement
-from cogwork.dataplane.transport.shipment cimport Verdict
+from cogwork.dataplane.queue.stored cimport Item
 from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
+from cogwork.dataplane.terminus cimport Terminus
+from cogwork.dataplane.transport.shipment cimport Piece, Shipment, Verdict
+
+cdef extern from *:
+    """
+    #include <time.h>
+    static double cogwork_wall_s(void) {
+        struct timespec t;
+        clock_gettime(CLOCK_REALTIME, &t);
+        return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+    }
+    """
+    double cogwork_wall_s() noexcept nogil
+
+# What a full store does with one message more.
+cdef enum:
+    FULL_BLOCKS = 0
+    FULL_DROPS_OLDEST = 1
+    FULL_REJECTS = 2
 
 
 @cython.final
-cdef class Store(Enqueue):
+cdef class Store(Settlement):
     cdef readonly uint32_t shard
     cdef public AddressEntry inlet
     cdef public AddressEntry near_inlet
+    cdef Dispatcher dispatcher
+    cdef int full_policy
+    cdef public uint64_t ceiling_bytes
+    cdef int wants
+    cdef uint8_t[256] levels
+    cdef DeadLetterDedup dead_letter_dedup
+    cdef RecentIds recent
+    cdef tuple recent_limits
+    cdef tuple history
+    cdef readonly uint64_t stored
+    cdef readonly uint64_t refused
+    cdef readonly uint64_t malformed
+    cdef readonly uint64_t duplicates
+    cdef readonly uint64_t durable_in_memory
+    cdef public object on_durable
+    # Whether what was taken, and has no answer yet, waits for the journal.
+    cdef bint is_owed
+    cdef bint is_kept_waiting(self) noexcept
+    cdef bint is_above_ceiling(self) noexcept
+    cdef bint cannot_write(self, Shipment* s) except -1
+    cdef int reply(self, Shipment* s, int code, bytes state) except -1
+    cdef int hold_answer(self, Terminus source) except -1
+    cdef int note_durable(self) except -1
+    cdef int receive(self, Shipment* s) except -1
+    cdef int answer_run(self, Shipment* s, uint64_t token, uint32_t count) except -1
+    cdef int admit(self, Shipment* s, Envelope* e) except -1
+    cdef Item* make(self, Shipment* s, Envelope* e) except NULL
+    cdef int place(self, Item* item, Envelope* e) except -1

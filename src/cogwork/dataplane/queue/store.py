@@ -1,9 +1,12 @@
 """The store: messages kept for consumers, each confirmed by at most one attempt.
 
 Theory of operation. A store is an outlet of an address, and the feeder of its consumers' links.
-What it takes becomes an item in its `QueueState` (`Enqueue` says how) and is answered at once: for
-memory, taken is accepted. Its `Dispatcher` gives the items to consumers, its `Settlement` learns what
-becomes of them.
+What comes is looked at once (`read_envelope`): whether it can be kept and written down, whether it is
+known already (a dead letter that was sent again, a message-id of the last while), and whether there
+is room. Then it is made an item, put in its place by priority or aside until it is due, written to
+the journal where there is one, and offered to the consumers. In memory it is answered at once: taken
+is accepted. The answer of one on disk is held until that is durable. Its `Dispatcher` gives the items
+to consumers, its `Settlement` learns what becomes of them.
 
 Whatever goes back, or sets others free, is only gathered while a batch is scanned; the store's wake-up
 (a port of its own) comes at the batch's end and has it served in order, once. So an item that is
@@ -14,11 +17,45 @@ when `handler.on_batch(store)` is called.
 """
 
 import cython
+from cython.cimports.cogwork.dataplane.encoding.octets import octets_of
+from cython.cimports.cogwork.dataplane.message.envelope import (
+    WANTS_DEAD_LETTER_ID,
+    WANTS_DELAY,
+    WANTS_GROUP_ID,
+    WANTS_MESSAGE_ID,
+    clear_envelope,
+    read_envelope,
+)
 from cython.cimports.cogwork.dataplane.queue.commits import Commits
-from cython.cimports.cogwork.dataplane.queue.state import is_choked
+from cython.cimports.cogwork.dataplane.queue.dead_letter_dedup import (
+    DeadLetterDedup,
+    dead_letter_key,
+    without_dead_letter_id,
+)
+from cython.cimports.cogwork.dataplane.queue.item_history import is_over, restore_history
+from cython.cimports.cogwork.dataplane.queue.recent import cogwork_hash
+from cython.cimports.cogwork.dataplane.queue.state import is_choked, is_full, is_shut
+from cython.cimports.cogwork.dataplane.queue.stored import AGES
 from cython.cimports.cogwork.dataplane.terminus import KEEP, REFUSE, SETTLE, UNKNOWN
-from cython.cimports.cogwork.dataplane.transport.shipment import RELEASED, fill_verdict
+from cython.cimports.cogwork.dataplane.transport.shipment import (
+    ACCEPTED,
+    REJECTED,
+    RELEASED,
+    fill_shipment,
+    fill_verdict,
+)
+from cython.cimports.cpython.bytes import PyBytes_GET_SIZE
 
+from cogwork.dataplane.queue.refusals import (
+    CHOKED_STATE,
+    DISK_FAILED_STATE,
+    DISK_FULL_STATE,
+    FULL_STATE,
+    MALFORMED_STATE,
+    odd_state,
+    odd_text,
+    too_large,
+)
 from cogwork.dataplane.queue.settlement import ABANDONED, LEFT_IN_DOUBT, REJECTED_BY_CONSUMER
 from cogwork.dataplane.queue.state import DROPPED, EXCEEDED, EXPIRED, OVERACQUIRED
 
@@ -29,6 +66,7 @@ __all__ = (
     "EXPIRED",
     "KEEP_CODE",
     "LEFT_IN_DOUBT",
+    "NO_CEILING",
     "OVERACQUIRED",
     "REJECTED_BY_CONSUMER",
     "SETTLE_CODE",
@@ -43,14 +81,23 @@ SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 KEEP_CODE, SETTLE_CODE, STALE_CODE, UNKNOWN_CODE = KEEP, SETTLE, REFUSE, UNKNOWN
 """What `claim` and `resume` return, as Python names it."""
 
+NO_CEILING = 0xFFFFFFFFFFFFFFFF
+"""The `ceiling_bytes` of a store that has none."""
 
-class Store(Enqueue):
+LARGE_BYTES = cython.declare(uint64_t, 1 << 20)
+"""What a message is taken to have before any has come."""
+
+_POLICIES = ("block", "drop-oldest", "reject")
+
+
+class Store(Settlement):
     """A queue's messages in memory, and their way to consumers.
 
     Attributes:
         shard: This store's number among those of its queue; the first part of every tag.
         inlet: The address whose held messages go on when there is room again.
         near_inlet: The same for what comes from other containers; None where that is no other.
+        ceiling_bytes: Takes nothing once its items have so many, whatever its own bounds say.
     """
 
     def __init__(
@@ -75,7 +122,7 @@ class Store(Enqueue):
             deduplication_window_s: How long a message-id is remembered; 0 remembers none.
             deduplication_count: How many message-ids are remembered.
         """
-        self._begin_admission(
+        self._set_up_enqueue(
             priorities, delays, is_ordered, deduplication_window_s, deduplication_count
         )
         Settlement.__init__(self, core)
@@ -103,6 +150,322 @@ class Store(Enqueue):
         for link in list(self.dispatcher.consumers):
             self.dispatcher.remove(link)
         Settlement.close(self)
+
+    # -- enqueue
+
+    def _set_up_enqueue(
+        self,
+        priorities: cython.int,
+        delays: bool,
+        is_ordered: bool,
+        deduplication_window_s: cython.double,
+        deduplication_count: int,
+    ):
+        """Sets what is looked for in a message; the arguments are those of `Store`."""
+        self.ceiling_bytes = NO_CEILING
+        self._set_levels(priorities)
+        self.dead_letter_dedup = DeadLetterDedup()
+        self.wants = WANTS_DEAD_LETTER_ID | (WANTS_DELAY if delays else 0)
+        if is_ordered:
+            self.wants |= WANTS_GROUP_ID
+        if deduplication_window_s > 0:
+            self.wants |= WANTS_MESSAGE_ID
+            self.recent_limits = (deduplication_window_s, deduplication_count)
+            self.recent = RecentIds(deduplication_window_s, deduplication_count)
+
+    def _forget_arrivals(self):
+        """Forgets which dead letters and message-ids have come."""
+        self.dead_letter_dedup = DeadLetterDedup()
+        if self.recent is not None:
+            self.recent = RecentIds(*self.recent_limits)
+
+    def _set_levels(self, priorities: int):
+        """Maps priorities to levels, with the default in the middle (AMQP 1.0 §3.2.1)."""
+        priority: cython.int
+        lowest: cython.int = 5 - (priorities + 1) // 2
+        if not 1 <= priorities <= 10:
+            raise ValueError(f"{priorities} priorities; 1 to 10 are possible")
+        for priority in range(256):
+            self.levels[priority] = max(0, min(priority - lowest, priorities - 1))
+
+    @property
+    def policy(self) -> str:
+        """What a full store does with one message more: block, drop-oldest or reject."""
+        return _POLICIES[self.full_policy]
+
+    @policy.setter
+    def policy(self, name: str):
+        if name not in _POLICIES:
+            raise ValueError(f"no policy {name!r}; expected one of {', '.join(_POLICIES)}")
+        self.full_policy = _POLICIES.index(name)
+
+    def is_ready(self):
+        is_kept_waiting: cython.bint = self.journal is not None and self.is_kept_waiting()
+        if self.is_above_ceiling() and self.full_policy != FULL_REJECTS:
+            is_kept_waiting = True
+        if is_kept_waiting or (self.full_policy == FULL_BLOCKS and is_full(self)):
+            self.has_refused = True
+            return False
+        return self.wakeup is not None
+
+    def room(self) -> object:
+        """Says how many messages it takes more, about; None where none is ever kept waiting.
+
+        Of one that is bounded by size it is a guess, by the size of those that are here, or were.
+        """
+        items: ItemTable = self.items
+        count: object = None
+        if not self.is_ready():
+            return 0
+        if self.full_policy != FULL_BLOCKS:
+            return None
+        if self.maximum_length:
+            count = max(self.maximum_length - items.depth, 0)
+        if self.maximum_bytes:
+            size: uint64_t = LARGE_BYTES
+            left: uint64_t = 0
+            if items.depth:
+                size = max(items.size_bytes // items.depth, 1)
+            elif self.inlet is not None and self.inlet.received:
+                size = max(self.inlet.received_bytes // self.inlet.received, 1)
+            if self.maximum_bytes > items.size_bytes:
+                left = self.maximum_bytes - items.size_bytes
+            by_size: object = (left + size - 1) // size
+            count = by_size if count is None else min(count, by_size)
+        self.has_refused = True  # so that room is told of as soon as there is more
+        return count
+
+    def is_kept_waiting(self):
+        """Says whether a message has to wait for room on the disk, or for the dead to go."""
+        journal: Journal = self.journal
+        if journal.is_failed or self.full_policy == FULL_REJECTS:
+            return False
+        return not journal.is_open or journal.is_low or is_choked(self)
+
+    def is_above_ceiling(self):
+        return self.items.size_bytes + self.items.aside_bytes >= self.ceiling_bytes
+
+    @property
+    def is_held_up(self) -> bool:
+        """Whether it takes nothing because those who made it have too much in memory."""
+        return self.is_above_ceiling()
+
+    def take(self, s):
+        return self.reply(s, ACCEPTED, None) if self.receive(s) else 0
+
+    def take_run(self, s, pieces, count):
+        """Takes a run of messages, and answers for consecutive ones in one go."""
+        index: uint32_t = 0
+        first: uint64_t = 0
+        accepted: uint32_t = 0
+        while index < count and self.is_ready():
+            s.data = pieces[index].data
+            s.size = pieces[index].size
+            s.token = pieces[index].token
+            index += 1
+            if accepted and s.token != first + accepted:
+                self.answer_run(s, first, accepted)
+                accepted = 0
+            if self.receive(s):
+                if accepted == 0:
+                    first = s.token
+                accepted += 1
+            elif accepted:
+                self.answer_run(s, first, accepted)
+                accepted = 0
+        if accepted:
+            self.answer_run(s, first, accepted)
+        return index
+
+    def answer_run(self, s, token, count):
+        """Says accepted for messages with consecutive tokens."""
+        verdict: Verdict
+        source: Terminus
+        if s.settled:
+            return 0
+        source = self.core.resolve(s.source_index, s.source_generation)
+        if source is None:
+            return 0
+        if self.is_owed:
+            self.hold_answer(source)
+        fill_verdict(cython.address(verdict), ACCEPTED, None)
+        return source.resolve_run(token, count, cython.address(verdict))
+
+    def hold_answer(self, source):
+        """Holds what is said to a sender until what it sent is durable."""
+        self.is_owed = False
+        return 0 if self.journal is None else self.journal.hold_for(source)
+
+    def note_durable(self):
+        """Counts a durable message that is kept in memory; tells of the first one."""
+        self.durable_in_memory += 1
+        if self.on_durable is not None:
+            told, self.on_durable = self.on_durable, None
+            told()
+        return 0
+
+    def receive(self, s):
+        """Takes a message in; returns 1 where it is accepted, 0 where it was rejected."""
+        e: Envelope
+        state: bytes
+        is_known: cython.bint = False
+        if self.journal is not None and self.cannot_write(s):
+            return 0
+        if s.format != 0:
+            # Not a message of AMQP 1.0 §3.2: nothing in it says how to keep it.
+            clear_envelope(cython.address(e))
+        elif read_envelope(s.data, s.size, self.wants, cython.address(e)) < 0 or e.odd:
+            self.malformed += 1
+            state = odd_state(e.odd, e.odd_code) if e.odd else MALFORMED_STATE
+            return self.reply(s, REJECTED, state)
+        if self.journal is not None:
+            if not s.settled and (self.waits_for_all or e.header.durable or s.format != 0):
+                self.is_owed = True
+        elif e.header.durable:
+            self.note_durable()
+        if e.dead_letter_id != cython.NULL and self.dead_letter_dedup.knows(
+            dead_letter_key(s, cython.address(e))
+        ):
+            self.duplicates += 1
+            return 1
+        if e.message_id != cython.NULL:
+            is_known = self.recent.saw(e.message_id, e.message_id_size, self.now())
+            if is_known and not e.is_moved:
+                self.duplicates += 1
+                return 1
+        if self.full_policy != FULL_BLOCKS and (is_full(self) or self.is_above_ceiling()):
+            if self.full_policy == FULL_REJECTS:
+                self.refused += 1
+                return self.reply(s, REJECTED, FULL_STATE)
+            if not self.make_room():
+                self.do_without(s.data, s.size, s.format)
+                return 1
+        if e.message_id != cython.NULL and not is_known:
+            self.recent.remember(self.now())
+            if self.journal is not None:
+                self.journal.note_seen(e.message_id, e.message_id_size, self.now())
+        self.admit(s, cython.address(e))
+        return 1
+
+    def cannot_write(self, s):
+        """Rejects a message that cannot be written down; returns whether it is one."""
+        state: bytes = None
+        if self.journal.is_failed:
+            state = self.journal.failed_state or DISK_FAILED_STATE
+        elif is_shut(self) or self.journal.is_low:
+            state = DISK_FULL_STATE
+        elif is_choked(self) and not self.makes_way(s):
+            state = CHOKED_STATE
+        elif s.size > self.journal.message_bytes_max:
+            state = too_large(self.journal.message_bytes_max)
+        if state is None:
+            return 0
+        self.refused += 1
+        self.reply(s, REJECTED, state)
+        return 1
+
+    def reply(self, s, code, state):
+        """Answers for one message, and returns 0."""
+        verdict: Verdict
+        source: Terminus
+        if s.settled:
+            return 0
+        if self.is_owed and code == ACCEPTED:
+            source = self.core.resolve(s.source_index, s.source_generation)
+            self.hold_answer(source)
+        fill_verdict(cython.address(verdict), code, state)
+        self.core.answer(s.source_index, s.source_generation, s.token, cython.address(verdict))
+        return 0
+
+    def admit(self, s, e):
+        """Makes an item of a message, and offers it to the consumers."""
+        key: bytes
+        item: cython.pointer(Item) = self.make(s, e)
+        item.format = s.format
+        item.origin = s.origin
+        item.priority = self.levels[e.header.priority]
+        item.stored_s = self.now()
+        if self.history is not None:
+            restore_history(item, self.history, item.stored_s)
+        if e.group_id_size:
+            item.group_key = cogwork_hash(e.group_id, e.group_id_size) | 1
+        if e.header.has_ttl:
+            item.flags |= AGES
+        self.stored += 1
+        self.place(item, e)
+        if self.journal is not None:
+            self.journal.put(item)
+            if e.dead_letter_id != cython.NULL:
+                key = dead_letter_key(s, e)
+                self.journal.dead_letter_taken(octets_of(key))
+        if self.audit_events is not None:
+            self.audit_events.accepted(item)
+        if self.history is not None and is_over(self, item):
+            return 0
+        return self.dispatcher.offer(item)
+
+    def make(self, s, e):
+        """Makes an item of a message, and remembers which dead letter it is."""
+        kept: bytes
+        if e.dead_letter_id == cython.NULL:
+            return self.items.make(s.data, s.size)
+        self.dead_letter_dedup.remember(dead_letter_key(s, e))
+        kept = without_dead_letter_id(s, e)
+        return self.items.make(octets_of(kept), cython.cast(uint32_t, len(kept)))
+
+    def place(self, item, e):
+        """Puts a new item in its place, or aside until its time comes."""
+        now_s: cython.double = item.stored_s
+        ttl_s: cython.double = self.ttl_s
+        due_s: cython.double = item.due_s
+        if e.header.has_ttl and (ttl_s == 0.0 or e.header.ttl_ms * 0.001 < ttl_s):
+            ttl_s = e.header.ttl_ms * 0.001
+        if e.header.has_ttl or ttl_s > 0.0:
+            self.items.expire_at(item, now_s + ttl_s)
+        if e.delay_ms > 0:
+            due_s = now_s + e.delay_ms * 0.001
+        elif e.delivery_time_ms > 0:
+            due_s = now_s + e.delivery_time_ms * 0.001 - cogwork_wall_s()
+        if due_s > now_s:
+            return self.items.delay(item, due_s)
+        return self.items.enter(item)
+
+    def flaw_of(self, message: bytes, message_format: int) -> str:
+        """Says why a message can never be put here; None where it can, now or later."""
+        e: Envelope
+        size: uint32_t = cython.cast(uint32_t, PyBytes_GET_SIZE(message))
+        if self.journal is not None and size > self.journal.message_bytes_max:
+            return f"it has {size} octets, and {self.journal.message_bytes_max} fit a record"
+        if message_format:
+            return None
+        fits = read_envelope(octets_of(message), size, self.wants, cython.address(e)) >= 0
+        if fits:
+            return None
+        return odd_text(e.odd, e.odd_code) if e.odd else "its sections are malformed"
+
+    def put(self, message: bytes, message_format: int = 0, history: tuple = None) -> bool:
+        """Puts in what was taken out, whatever its id and delay; says whether it is taken now.
+
+        With a `history` it goes on from there; else it is new.
+        """
+        s: Shipment
+        wants: cython.int = self.wants
+        if not self.is_ready() or is_shut(self):
+            return False
+        if self.journal is not None:
+            self.core.hold_output()
+        fill_shipment(
+            cython.address(s), octets_of(message), cython.cast(uint32_t, PyBytes_GET_SIZE(message))
+        )
+        s.format = cython.cast(uint32_t, message_format)
+        s.settled = True
+        self.wants &= WANTS_GROUP_ID
+        self.history = history
+        try:
+            return self.receive(cython.address(s)) == 1
+        finally:
+            self.wants = wants
+            self.history = None
 
     # -- consumers
 

@@ -1,13 +1,13 @@
-from collections.abc import Container
+from collections.abc import Callable, Container
 from typing import Final, Protocol
 
 from cogwork.dataplane.addresses.entry import AddressEntry
 from cogwork.dataplane.addresses.port import Port
 from cogwork.dataplane.core import Core
-from cogwork.dataplane.queue.enqueue import Enqueue
 from cogwork.dataplane.queue.settlement import ABANDONED as ABANDONED
 from cogwork.dataplane.queue.settlement import LEFT_IN_DOUBT as LEFT_IN_DOUBT
 from cogwork.dataplane.queue.settlement import REJECTED_BY_CONSUMER as REJECTED_BY_CONSUMER
+from cogwork.dataplane.queue.settlement import Settlement
 from cogwork.dataplane.queue.state import DROPPED as DROPPED
 from cogwork.dataplane.queue.state import EXCEEDED as EXCEEDED
 from cogwork.dataplane.queue.state import EXPIRED as EXPIRED
@@ -16,6 +16,7 @@ from cogwork.dataplane.transport.outgoing import OutgoingLink
 
 SOURCE_HASH: str
 KEEP_CODE: Final[int]
+NO_CEILING: int
 SETTLE_CODE: Final[int]
 STALE_CODE: Final[int]
 UNKNOWN_CODE: Final[int]
@@ -25,7 +26,22 @@ class StoreHandler(Protocol):
 
     def on_batch(self, store: Store) -> None: ...
 
-class Store(Enqueue):
+class Store(Settlement):
+    policy: str
+    ceiling_bytes: int
+    @property
+    def is_held_up(self) -> bool: ...
+    on_durable: Callable[[], object] | None
+    @property
+    def durable_in_memory(self) -> int: ...
+    def room(self) -> int | None: ...
+    def put(
+        self,
+        message: bytes,
+        message_format: int = 0,
+        history: tuple[float, float, int, int] | None = None,
+    ) -> bool: ...
+    def flaw_of(self, message: bytes, message_format: int) -> str | None: ...
     handler: StoreHandler | None
     inlet: AddressEntry | None
     near_inlet: AddressEntry | None
