@@ -45,6 +45,7 @@ allows, imports for type checking included. These numbers may only become smalle
 
 LAYERS = (
     "amqp",
+    "amqp091",
     "dataplane",
     "router",
     "log",
@@ -72,6 +73,7 @@ SKIPPING = {"skip", "skipif", "xfail", "importorskip"}
 HIDING = {"filterwarnings", "simplefilter"}
 
 TABLES = {
+    "amqp091.md": ("amqp091",),
     "client.md": ("rpc",),
     "dataplane.md": ("dataplane",),
     "log.md": ("log",),
