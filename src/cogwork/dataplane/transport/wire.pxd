@@ -32,6 +32,8 @@ cdef class Wire(Output):
     cdef readonly uint32_t max_frame_in
     cdef bint framing
     cdef bint paused
+    # Its socket has failed, and what was read before waits for later turns.
+    cdef bint is_lost
     cdef public bint relays
     # Who its peer is, where sources share what the event loop has time for.
     cdef public str source
@@ -50,10 +52,12 @@ cdef class Wire(Output):
     cdef int64_t _pass_on(self, octets data, int64_t size) except -1
     cdef int scan_header(self, octets data) except -1
     cdef int dispatch(self, octets frame, uint32_t size) except -1
+    cdef bint _has_to_wait(self) except -1
+    cdef bint _may_pause(self) noexcept
     cdef int keep_tail(self, octets data, uint64_t size) except -1
     cdef int consume(self, uint8_t* data, int64_t size) except -1
     cdef Channel session_of(self, uint32_t channel)
     cdef int _adapt_read_size(self, uint64_t sends, uint64_t sent_bytes) except -1
     cdef int _give_to_owner(self, octets frame, int64_t at, uint32_t size, uint32_t channel) except -1
-    cdef int _pause_if_late(self) except -1
+    cdef int _pause_if_late(self, double start_s) except -1
     cdef int _consume_tail(self, uint8_t* buffer) except -1

@@ -38,8 +38,12 @@ SEND_GOOD_BYTES = cython.declare(uint64_t, 32 * 1024)
 """A batch that goes out to many may take this long, while they would get even less than this each:
 smaller ones would spend their time on system calls."""
 
-OWNER_TIME_MAX_S = cython.declare(cython.double, 0.003)
-"""So long frames that Python deals with may take in a batch; those that follow have to wait."""
+READ_SIZE_START_BYTES = cython.declare(uint32_t, 16 * 1024)
+"""What the first read takes: until its batches are known to be quick, a newcomer is no burden."""
+
+OWNER_TIME_MAX_S = cython.declare(cython.double, 0.0005)
+"""So long frames that Python deals with may take in a batch; those that follow have to wait. A quiet
+round trip takes about as long."""
 
 LAST_READS_MAX = cython.declare(cython.int, 256)
 """As many reads as no receive buffer is large: a peer that goes on sending is not waited for."""
@@ -97,7 +101,7 @@ class Wire(Output):
         """
         Output.__init__(self, core, owner, fd)
         self.max_frame_in = min(max_frame_in, READ_SIZE_BYTES * 4)
-        self.read_size = READ_SIZE_BYTES
+        self.read_size = READ_SIZE_START_BYTES
         self.sessions = []
         core.next_origin += 1
         self.origin = core.next_origin
@@ -175,21 +179,23 @@ class Wire(Output):
     def read_rest(self) -> None:
         """Reads what the kernel has of a connection before that is given up for another reason.
 
-        What the peer has said stands, also where it has reset the connection since.
+        What the peer has said stands, also where it has reset the connection since. Frames that have
+        to wait for a later turn are no silence.
         """
         buffer: cython.pointer(uint8_t)
         size: int64_t
         reads: cython.int = 0
         if self.closed or self.fd < 0:
             return
+        if self.paused:
+            self.last_received_s = clock_s()
+            return
         # The core's own buffer may be in use: a batch of it is flushed when a socket fails.
         buffer = cython.cast(cython.pointer(uint8_t), malloc(READ_SIZE_BYTES * 5))
         if buffer == cython.NULL:
             raise MemoryError("no room for the last of a connection")
         try:
-            while self.paused and not self.closed:
-                self._consume_tail(buffer)
-            while reads < LAST_READS_MAX and not self.closed:
+            while reads < LAST_READS_MAX and not self.closed and not self.paused:
                 size = receive(self.fd, buffer + self.tail_size, READ_SIZE_BYTES)
                 if size == -EINTR:
                     continue
@@ -207,9 +213,14 @@ class Wire(Output):
             free(buffer)
 
     def report_lost(self) -> None:
-        """Tells the owner that the socket failed, once all has been read that came before."""
+        """Tells the owner that the socket failed, once all has been read that came before.
+
+        Where that takes longer than its share of this turn, the rest of it comes in later ones.
+        """
         self.read_rest()
-        Output.report_lost(self)
+        self.is_lost = self.paused and not self.closed
+        if not self.is_lost:
+            Output.report_lost(self)
 
     def _adapt_read_size(self, sends, sent_bytes):
         """Halves the reads after a batch that took too long, given what it sent; else widens them."""
@@ -278,7 +289,8 @@ class Wire(Output):
                     if core.unflushed_bytes > UNFLUSHED_MAX_BYTES:
                         core.flush_all()
                     continue
-            self.dispatch(data + at, frame_size)
+            if not self.dispatch(data + at, frame_size):
+                break
             at += frame_size
             if self.paused:
                 break
@@ -348,6 +360,7 @@ class Wire(Output):
         return 0
 
     def dispatch(self, frame, size):
+        """Takes a frame; returns whether it did: it may have to wait for a later turn."""
         at: int64_t = cython.cast(int64_t, frame[4]) * 4
         body: int64_t = 0
         code: cython.int
@@ -357,46 +370,64 @@ class Wire(Output):
             self.owner.on_violation(
                 "amqp:connection:framing-error", f"a frame's data offset of {frame[4]} words"
             )
-            return 0
+            return True
         if at == size:
             if frame[5] == 1:
                 self.owner.on_violation("amqp:connection:framing-error", "an empty SASL frame")
-            return 0
-        self.core.frames_in += 1
-        self.frames_in += 1
+            return True
         code = descriptor_code(frame + at, size - at, cython.address(body)) if frame[5] == 0 else -1
         session = self.session_of(channel) if 0x13 <= code <= 0x15 else None
+        if session is None and self._has_to_wait():
+            return False
+        self.core.frames_in += 1
+        self.frames_in += 1
         if session is None:
-            return self._give_to_owner(frame, at, size, channel)
-        if session.ended:
-            return 0
-        if code == 0x14:
-            return session.on_transfer(frame, at + body, size)
-        if code == 0x15:
-            return session.on_disposition(frame, at + body, size)
-        return session.on_flow(frame, at + body, size)
+            self._give_to_owner(frame, at, size, channel)
+        elif session.ended:
+            pass
+        elif code == 0x14:
+            session.on_transfer(frame, at + body, size)
+        elif code == 0x15:
+            session.on_disposition(frame, at + body, size)
+        else:
+            session.on_flow(frame, at + body, size)
+        return True
+
+    def _has_to_wait(self):
+        """Leaves a frame to a later turn, where others have used up what this one has for such."""
+        if not self.core.is_scanned_out() or not self._may_pause():
+            return False
+        self.paused = True
+        self.core.postpone(self)
+        return True
+
+    def _may_pause(self):
+        return self.fd >= 0 and self.core.on_unscanned is not None and not self.closed
 
     def _give_to_owner(self, frame, at, size, channel):
+        start_s: cython.double = clock_s()
         body = bytes_from(frame + at, size - at)
         self.owner.on_frame(frame[5], channel, body)
-        if self.fd >= 0 and self.core.on_unscanned is not None and not self.closed:
-            self._pause_if_late()
+        if self._may_pause():
+            self._pause_if_late(start_s)
         return 0
 
-    def _pause_if_late(self):
+    def _pause_if_late(self, start_s):
         """Leaves the frames that follow to a later turn, where those until now have taken long."""
-        taken_s: cython.double = clock_s() - self.core.now
-        if taken_s > OWNER_TIME_MAX_S or self.core.is_scanned_out():
+        now_s: cython.double = clock_s()
+        self.core.note_scan(now_s - start_s)
+        if now_s - self.core.now > OWNER_TIME_MAX_S or self.core.is_scanned_out():
             self.paused = True
-            self.core.note_scan(taken_s)
             self.core.postpone(self)
         return 0
 
     def scan_on(self):
         """Goes on with the frames that were left to this turn."""
         if not self.closed and self.paused:
-            self.core.now = clock_s()
+            self.core.now = self.last_received_s = clock_s()
             self._consume_tail(self.core.buffer)
+            if self.is_lost and not self.paused:
+                self.report_lost()
         return 0
 
     def source_of_work(self):
