@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import json
 import logging
 import os
@@ -22,6 +21,7 @@ from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.options.quantities import Whole
 from cogwork.cli.process.children import COMMAND, LEFT
 from cogwork.cli.process.file_limit import raise_file_limit
+from cogwork.cli.process.garbage import GarbageCollection
 from cogwork.cli.process.log_lines import start_log
 from cogwork.cli.process.service_manager import keep_telling, tell_ready
 from cogwork.config.errors import ConfigurationError, DataDirectoryError
@@ -292,10 +292,7 @@ async def _run(
     service = Service(container, read_again)
 
     def announce() -> None:
-        # What there is by now stays for as long as the container: the collector need not look at
-        # it each time it looks at everything, while everybody waits.
-        gc.collect()
-        gc.freeze()
+        GarbageCollection(asyncio.get_running_loop().call_later).start()
         if crew is not None:
             crew.start()
         if worker is None:
