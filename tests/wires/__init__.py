@@ -11,6 +11,7 @@ from .broker import BLOCK, DETACH, DROP_OLDEST, Broker
 from .channel import Channel
 from .links import Arrival, Consumer, Publisher
 from .peer import Peer, frame
+from .sockets import SocketBroker, SocketPeer
 
 __all__ = (
     "BLOCK",
@@ -22,5 +23,7 @@ __all__ = (
     "Consumer",
     "Peer",
     "Publisher",
+    "SocketBroker",
+    "SocketPeer",
     "frame",
 )

@@ -218,6 +218,11 @@ class StreamPump(LingeringSocket):
         if self._is_stream_closed and not self._output:
             self.shut()
 
+    def close(self) -> None:
+        """Gives the file descriptor back; what was held until now is never sent."""
+        self._wire.let_go()
+        super().close()
+
     def _close_stream(self) -> None:
         """Says at every layer that nothing more will come."""
         self._is_stream_closed = True

@@ -1,4 +1,4 @@
-"""Frames that are not for the data plane share each turn of the event loop, whoever sends them."""
+"""What Python does for peers shares each turn of the event loop, whoever it is for."""
 
 from __future__ import annotations
 
@@ -8,13 +8,17 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from wires import SocketBroker, SocketPeer
 
 from cogwork.amqp.frames import encode_frame
 from cogwork.dataplane.core import Core
+from cogwork.dataplane.message.messages import Message
 from cogwork.dataplane.transport.wire import Wire
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from cogwork.dataplane.addresses.entry import AddressEntry
 
 SLOW_S = 0.002
 """Longer than a turn's share: a frame that takes this long is the last one of its turn."""
@@ -138,3 +142,39 @@ def test_what_waits_for_its_turn_is_no_silence(loop: Loop) -> None:
     before_s = wire.last_received_s
     wire.read_rest()
     assert wire.last_received_s > before_s
+
+
+@pytest.mark.parametrize("settled", [False, True])
+def test_addresses_that_messages_make_are_made_in_turns(settled: bool) -> None:
+    """All messages of a run arrive, in order; credit and window are as if nothing had waited."""
+    count = 20
+    broker = SocketBroker()
+    resolve = broker.space.resolver
+
+    def resolve_slowly(address: bytes) -> AddressEntry | None:
+        time.sleep(SLOW_S)
+        found: AddressEntry | None = resolve(address)
+        return found
+
+    broker.space.resolver = resolve_slowly
+    publisher = SocketPeer(broker).greet().publisher(None)
+    consumers = [broker.peer().consumer(f"one/{number:02}", credit=5) for number in range(count)]
+    turns: list[None] = []
+    broker.core.on_unscanned = lambda: turns.append(None)
+    before = publisher.credit
+    publisher.send_at_once(
+        [Message(b"x", to=f"one/{number:02}").encode() for number in range(count)], settled=settled
+    )
+    for arrived in range(1, count):
+        assert sum(len(consumer.bodies) for consumer in consumers) == arrived
+        broker.core.go_on()
+        broker.settle_down()
+    assert [len(consumer.bodies) for consumer in consumers] == [1] * count
+    assert len(turns) >= count - 1
+    for consumer in consumers:
+        consumer.accept_all()
+    assert len(publisher.outcomes) == (0 if settled else count)
+    assert publisher.end.unsettled == 0
+    assert before - count <= publisher.credit <= before
+    broker.assert_clean()
+    broker.close()

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import socket
 from typing import TYPE_CHECKING
 
 import pytest
-from wires import Broker, Peer, frame
+from wires import SocketBroker, SocketPeer, frame
 
 from cogwork.amqp.outcomes import Accepted, Modified
 from cogwork.amqp.performatives import Disposition, Role
@@ -14,52 +13,14 @@ from cogwork.amqp.performatives import Disposition, Role
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cogwork.dataplane.connection import Connection
-
 BODY = b"x" * 50_000
-
-
-class SocketPeer(Peer):
-    """A peer whose broker's end writes to a socket; what it says is still fed."""
-
-    def __init__(self, broker: SocketBroker) -> None:
-        self.near, self.far = socket.socketpair()
-        for each in (self.near, self.far):
-            each.setblocking(False)
-        broker.fd = self.far.fileno()
-        super().__init__(broker)
-
-    def take(self) -> bytes:
-        data = b""
-        try:
-            while self.near.fileno() >= 0 and (chunk := self.near.recv(1 << 20)):
-                data += chunk
-                if self.wire.blocked:
-                    self.wire.on_writable()
-        except BlockingIOError:
-            pass
-        return data
-
-
-class SocketBroker(Broker):
-    """Makes connections on whatever descriptor it was told last."""
-
-    fd = -1
-
-    def connect(self, **settings: object) -> Connection:
-        connection = super().connect(fd=self.fd, **settings)
-        self.fd = -1
-        return connection
 
 
 @pytest.fixture
 def broker() -> Iterator[SocketBroker]:
     broker = SocketBroker()
     yield broker
-    for peer in broker.peers:
-        if isinstance(peer, SocketPeer):
-            peer.near.close()
-            peer.far.close()
+    broker.close()
 
 
 def test_messages_go_through_a_socket(broker: SocketBroker) -> None:
@@ -133,3 +94,19 @@ def test_a_socket_that_cannot_be_written_is_read_to_its_last_octet(broker: Socke
     assert len([state for state in states if isinstance(state, Accepted)]) == 2
     assert len([state for state in states if isinstance(state, Modified)]) == 2
     broker.assert_clean()
+
+
+def test_a_closed_socket_keeps_no_memory(broker: SocketBroker) -> None:
+    """The objects of a connection refer to each other: they may be there for long."""
+    peer = SocketPeer(broker).greet()
+    peer.consumer("one/a", credit=100)
+    peer.is_deaf = True
+    publisher = broker.peer().publisher("one/a")
+    for _ in range(20):
+        publisher.send(BODY)
+    peer.feed(frame(Disposition(role=Role.RECEIVER, first=0, settled=True))[:9])
+    assert peer.wire.output_bytes
+    assert broker.core.totals()["partial_bytes"]
+    peer.wire.let_go()
+    assert not peer.wire.output_bytes
+    assert not broker.core.totals()["partial_bytes"]

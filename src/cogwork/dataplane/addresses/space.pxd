@@ -19,7 +19,12 @@ cdef class AddressSpace:
     cdef public object meaning
     cdef readonly object asker
     cdef AddressEntry find(self, bytes address)
-    cdef AddressEntry find_for(self, bytes address, object asker)
+    cdef AddressEntry resolve_for(self, bytes address, object asker)
+
+    # Returns the entry of an address that messages have gone to; None: it has to be resolved.
+    cdef inline AddressEntry known(self, bytes address):
+        cdef AddressEntry entry = self.entries.get(address)
+        return entry if entry is not None and entry.is_used else None
 
     # Says whether a topic's root serves a subject: no rule of its own may hold for it.
     cdef inline bint is_of_root(self, const unsigned char* subject, uint32_t size):

@@ -31,21 +31,16 @@ class AddressSpace:
         self.entries = {}
 
     def find(self, address):
-        entry: AddressEntry = self.entries.get(address)
-        if entry is None or not entry.is_used:
-            entry = self.resolver(address)
-        return entry
+        entry: AddressEntry = self.known(address)
+        return self.resolver(address) if entry is None else entry
 
-    def find_for(self, address, asker):
-        """Finds an entry for a message that a client's link has taken, and says so if it is new."""
-        entry: AddressEntry = self.entries.get(address)
-        if entry is None or not entry.is_used:
-            self.asker = asker
-            try:
-                entry = self.resolver(address)
-            finally:
-                self.asker = None
-        return entry
+    def resolve_for(self, address, asker):
+        """Finds the entry of an address that is not known, for a message that a link has taken."""
+        self.asker = asker
+        try:
+            return self.resolver(address)
+        finally:
+            self.asker = None
 
     def send(self, port, token: int, address: bytes, data: bytes, settled: bool) -> bool:
         """Sends a message from within the process to an address; False where that is not known."""

@@ -29,7 +29,7 @@ cdef class ReceivingEnd(LinkEnd):
     cdef list current_outlets
     cdef int on_transfer(self, TransferFields* t) except -1
     cdef uint32_t run_limit(self, uint32_t size, uint64_t* message_size_max) except? 0xffffffff
-    cdef int route_run(self, Piece* pieces, uint32_t count, bint settled) except -1
+    cdef uint32_t route_run(self, Piece* pieces, uint32_t count, bint settled) except? 0xffffffff
     cdef int top_up(self) except -1
     cdef int hold(self, int64_t size_bytes, bint is_assembled) except -1
     cdef int let_go(self, int64_t size_bytes, bint is_assembled) except -1

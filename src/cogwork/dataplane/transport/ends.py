@@ -39,8 +39,11 @@ class ReceivingEnd(LinkEnd):
         return 0
 
     def route_run(self, pieces, count, settled):
-        """Routes a run; its frames have been checked against credit, window and size."""
-        return 0
+        """Routes a run; its frames have been checked against credit, window and size.
+
+        Returns how many it took: fewer where the rest has to wait for a later turn.
+        """
+        return count
 
     def top_up(self):
         """Gives the peer credit for what is neither unsettled nor held."""

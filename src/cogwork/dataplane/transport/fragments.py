@@ -9,6 +9,7 @@ from cython.cimports.cogwork.dataplane.message.destination import (
     read_destination,
 )
 from cython.cimports.cogwork.dataplane.message.sections import ABSENT, FOUND, find_to
+from cython.cimports.cogwork.dataplane.system import clock_s
 from cython.cimports.cogwork.dataplane.transport.deliveries import join
 from cython.cimports.cogwork.dataplane.transport.delivery import Chunk, ship
 from cython.cimports.cogwork.dataplane.transport.outgoing import OutgoingLink
@@ -355,7 +356,13 @@ class FragmentingEnd(CreditingEnd):
         address: bytes = self.meant(data, size, found, length)
         if self.permit is not None and not self.permit[address]:
             return None
-        return self.space.find_for(address, self)
+        entry: AddressEntry = self.space.known(address)
+        if entry is not None:
+            return entry
+        start_s: cython.double = clock_s()
+        entry = self.space.resolve_for(address, self)
+        self.session.wire.pause_if_late(start_s)
+        return entry
 
     def meant(self, data, size, found, length):
         """Returns the address that a message means by its `to`, and what it says of that."""

@@ -17,5 +17,6 @@ cdef class IncomingLink(FragmentingEnd):
     cdef public bint settles_second
     cdef public bint wants_tags
     cdef int begin_delivery(self, TransferFields* t) except -1
-    cdef int _route_each(self, Shipment* s, Piece* pieces, uint32_t count) except -1
+    cdef uint32_t _route_each(self, Shipment* s, Piece* pieces, uint32_t count) except? 0xffffffff
+    cdef int _count(self, uint32_t count, bint settled) noexcept
     cdef int _unroutable(self, Shipment* s) except -1

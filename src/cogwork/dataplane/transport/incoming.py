@@ -170,11 +170,6 @@ class IncomingLink(FragmentingEnd):
     def route_run(self, pieces, count, settled):
         s: Shipment
         entry: AddressEntry = self.entry
-        self.credit -= count
-        self.delivery_count += count
-        self.deliveries += count
-        if not settled:
-            self.unsettled += count
         s.format = 0
         s.settled = settled
         s.source_index = self.index
@@ -185,25 +180,42 @@ class IncomingLink(FragmentingEnd):
         s.via_index = self.index
         s.via_generation = self.generation
         if entry is None:
-            self._route_each(cython.address(s), pieces, count)
-            return self.top_up()
+            count = self._route_each(cython.address(s), pieces, count)
+            self.top_up()
+            return count
+        self._count(count, settled)
         entry.received += count
         entry.received_bytes += size_of(pieces, count)
         if entry.distribution == MULTICAST:
             entry.multicast_run(cython.address(s), pieces, count, entry.matching())
         else:
             entry.anycast_run(cython.address(s), pieces, count)
-        return self.top_up()
+        self.top_up()
+        return count
+
+    def _count(self, count, settled):
+        """Counts deliveries of which each has come whole."""
+        self.credit -= count
+        self.delivery_count += count
+        self.deliveries += count
+        if not settled:
+            self.unsettled += count
+        return 0
 
     def _route_each(self, s, pieces, count):
-        """Routes messages that name their addresses themselves."""
-        index: uint32_t
-        for index in range(count):
+        """Routes messages that name their addresses themselves.
+
+        Returns how many: addresses that are new take long, and the rest may have to wait.
+        """
+        index: uint32_t = 0
+        while index < count and not self.session.wire.paused:
             s.data = pieces[index].data
             s.size = pieces[index].size
             s.token = pieces[index].token
+            index += 1
+            self._count(1, s.settled)
             self.route(s)
-        return 0
+        return index
 
     def _unroutable(self, s):
         """Answers for a message whose `to` is missing, forbidden or leads nowhere."""

@@ -76,12 +76,13 @@ class Output(Due):
             self.transmit()
 
     def let_go(self) -> None:
-        """Sends nothing any more: another socket may get the number of this one's descriptor."""
+        """Sends nothing any more: another socket may get the number of this one's descriptor.
+
+        Its memory is given back now: a connection is part of cycles, which are found much later.
+        """
         self.fd = -1
         self.on_output = None
-        self.out_start = 0
-        self.out_end = 0
-        self.holds_count = 0
+        self.drop_output()
 
     def drop_output(self) -> None:
         """Throws away what its peer has not taken, and gives the memory back; it is over then."""

@@ -175,10 +175,14 @@ class Session(Settlements):
         return cython.cast(uint32_t, min(limit, cython.cast(uint64_t, self.incoming_window)))
 
     def route_run(self, handle, pieces, count, settled):
+        taken: uint32_t
         self.incoming_window -= count
         self.next_incoming_id += count
-        cython.cast(ReceivingEnd, self.links[handle]).route_run(pieces, count, settled)
-        return self.replenish()
+        taken = cython.cast(ReceivingEnd, self.links[handle]).route_run(pieces, count, settled)
+        self.incoming_window += count - taken
+        self.next_incoming_id -= count - taken
+        self.replenish()
+        return taken
 
     def on_transfer(self, p, at, end):
         t: TransferFields

@@ -18,7 +18,7 @@ cdef class Channel(Due):
     cdef readonly bint ended
     cdef int mark_dirty(self) except -1
     cdef uint32_t run_limit(self, uint32_t handle, uint32_t size, uint64_t* message_size_max) except? 0xffffffff
-    cdef int route_run(self, uint32_t handle, Piece* pieces, uint32_t count, bint settled) except -1
+    cdef uint32_t route_run(self, uint32_t handle, Piece* pieces, uint32_t count, bint settled) except? 0xffffffff
     cdef int on_transfer(self, octets p, int64_t at, int64_t end) except -1
     cdef int on_flow(self, octets p, int64_t at, int64_t end) except -1
     cdef int on_disposition(self, octets p, int64_t at, int64_t end) except -1
@@ -31,7 +31,7 @@ cdef class Wire(Output):
     cdef uint32_t read_size
     cdef readonly uint32_t max_frame_in
     cdef bint framing
-    cdef bint paused
+    cdef readonly bint paused
     # Its socket has failed, and what was read before waits for later turns.
     cdef bint is_lost
     cdef public bint relays
@@ -59,5 +59,5 @@ cdef class Wire(Output):
     cdef Channel session_of(self, uint32_t channel)
     cdef int _adapt_read_size(self, uint64_t sends, uint64_t sent_bytes) except -1
     cdef int _give_to_owner(self, octets frame, int64_t at, uint32_t size, uint32_t channel) except -1
-    cdef int _pause_if_late(self, double start_s) except -1
+    cdef int pause_if_late(self, double start_s) except -1
     cdef int _consume_tail(self, uint8_t* buffer) except -1

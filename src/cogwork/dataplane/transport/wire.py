@@ -67,8 +67,8 @@ class Channel(Due):
         return 0
 
     def route_run(self, handle, pieces, count, settled):
-        """Takes a run of no more than `run_limit` transfers."""
-        return 0
+        """Takes a run of no more than `run_limit` transfers; returns how many of them it took."""
+        return count
 
     def on_transfer(self, p, at, end):
         """Takes a transfer whose fields stand from `at` to `end`, the payload behind them."""
@@ -286,6 +286,8 @@ class Wire(Output):
                 taken = self.scan_run(data + at, size - at)
                 if taken > 0:
                     at += taken
+                    if self.paused:
+                        break
                     if core.unflushed_bytes > UNFLUSHED_MAX_BYTES:
                         core.flush_all()
                     continue
@@ -315,6 +317,7 @@ class Wire(Output):
         frame_size: uint32_t = load_u32(data)
         count: uint32_t = 0
         limit: uint32_t
+        taken: uint32_t
         largest: uint64_t = self.max_frame_in
         message_size_max: uint64_t = 0
         piece: cython.pointer(Piece)
@@ -350,10 +353,10 @@ class Wire(Output):
                 break
         if count == 0:
             return 0
-        self.core.frames_in += count
-        self.frames_in += count
-        session.route_run(t.handle, pieces, count, t.settled)
-        return at
+        taken = session.route_run(t.handle, pieces, count, t.settled)
+        self.core.frames_in += taken
+        self.frames_in += taken
+        return at if taken == count else pieces[taken].data - shape.size - data
 
     def scan_header(self, data):
         self.owner.on_header(bytes_from(data, 8))
@@ -408,13 +411,17 @@ class Wire(Output):
         start_s: cython.double = clock_s()
         body = bytes_from(frame + at, size - at)
         self.owner.on_frame(frame[5], channel, body)
-        if self._may_pause():
-            self._pause_if_late(start_s)
-        return 0
+        return self.pause_if_late(start_s)
 
-    def _pause_if_late(self, start_s):
-        """Leaves the frames that follow to a later turn, where those until now have taken long."""
+    def pause_if_late(self, start_s):
+        """Leaves the frames that follow to a later turn, where those until now have taken long.
+
+        What Python does counts, and has just done something: for a frame, or to make the node that
+        a message is for.
+        """
         now_s: cython.double = clock_s()
+        if not self._may_pause():
+            return 0
         self.core.note_scan(now_s - start_s)
         if now_s - self.core.now > OWNER_TIME_MAX_S or self.core.is_scanned_out():
             self.paused = True
@@ -459,6 +466,13 @@ class Wire(Output):
         memcpy(self.tail, data, size)
         self.tail_size = cython.cast(uint32_t, size)
         return 0
+
+    def let_go(self) -> None:
+        """Sends and reads nothing any more."""
+        Output.let_go(self)
+        free(self.tail)
+        self.tail = cython.NULL
+        self.tail_size = self.tail_capacity = 0
 
     def shed(self) -> None:
         """Gives back what an idle connection does not need."""
