@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 import cogwork
 from cogwork.bench.servers.process import free_ports
 from cogwork.client import Retry
-from cogwork.client.management import manage
+from cogwork.client.requests.management import manage
 from cogwork.pipeline.archive import Archive, Archiver, Settings
 from cogwork.pipeline.archive.origin import Origin
 from cogwork.pipeline.archive.upkeep import Upkeep, keep

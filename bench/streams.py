@@ -25,8 +25,8 @@ import cogwork
 from cogwork.amqp.performatives import Role, SenderSettleMode
 from cogwork.amqp.terminus import Source, Target
 from cogwork.bench.servers.process import free_ports
-from cogwork.client.link_end import LinkEnd
-from cogwork.client.stream_start import start_filters, start_of
+from cogwork.client.links.link_end import LinkEnd
+from cogwork.client.streams.start import start_filters, start_of
 from cogwork.dataplane.addresses.drain import Drain
 from cogwork.dataplane.addresses.entry import CLOSEST_CODE, AddressEntry
 from cogwork.dataplane.transport.incoming import IncomingLink

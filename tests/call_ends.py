@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cogwork.rpc.calls import ClientCalls
-from cogwork.rpc.service import Service
+from cogwork.rpc.serving.service import Service
 
 if TYPE_CHECKING:
     from cogwork.client import Client, MethodService
-    from cogwork.rpc.caller import Caller
+    from cogwork.rpc.calling.caller import Caller
 
 __all__ = ("caller_of", "server_of")
 

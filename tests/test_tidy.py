@@ -74,7 +74,11 @@ HIDING = {"filterwarnings", "simplefilter"}
 
 TABLES = {
     "amqp091.md": ("amqp091",),
-    "client.md": ("rpc",),
+    "client.md": (
+        *("client", "client/connection", "client/links", "client/publishing", "client/receiving"),
+        *("client/requests", "client/streams", "rpc", "rpc/calling", "rpc/direct", "rpc/serving"),
+        "sync",
+    ),
     "dataplane.md": ("dataplane",),
     "log.md": ("log",),
     "mesh.md": ("router/mesh",),

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from triangle import Triangle
 
     from cogwork import Client
-    from cogwork.client.outcome import Outcome
+    from cogwork.client.publishing.outcome import Outcome
     from cogwork.dataplane.client.dispatches import Batch
 
     Advance = Callable[[str, int], None]

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from triangle import Strike, Triangle
 
     from cogwork import Message
-    from cogwork.client.outcome import Outcome
-    from cogwork.client.publisher import Publisher
-    from cogwork.client.subscription import Subscription
+    from cogwork.client.publishing.outcome import Outcome
+    from cogwork.client.publishing.publisher import Publisher
+    from cogwork.client.receiving.subscription import Subscription
     from cogwork.dataplane.client.dispatches import Batch
 
     Advance = Callable[[str, int], None]

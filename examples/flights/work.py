@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from triangle import Strike, Triangle
 
     from cogwork import Client
-    from cogwork.client.consumer import Consumer
+    from cogwork.client.receiving.consumer import Consumer
 
     Advance = Callable[[str, int], None]
 

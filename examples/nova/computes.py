@@ -74,7 +74,7 @@ class Compute:
         self.reached.add(number)
         self.notes.counts["fanouts reached" if is_new else "fanouts reached again"] += 1
 
-    async def _notify(self, out: cogwork.client.publisher.Publisher, stop: asyncio.Event) -> None:
+    async def _notify(self, out: cogwork.client.Publisher, stop: asyncio.Event) -> None:
         """Tells how it is, now and then, and waits each time until the mesh has it for good."""
         while not stop.is_set():
             pause_s = self.random.expovariate(1 / self.plan.notify_each_s)

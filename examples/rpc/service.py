@@ -1,7 +1,7 @@
 """Serves the topic `compute`: several of these share the calls. Ctrl-C ends it in order.
 
 cogwork serve                                # in one terminal
-python examples/rpc/service.py host-1        # in others
+python examples/rpc/serving/service.py host-1        # in others
 python examples/rpc/calls.py
 """
 

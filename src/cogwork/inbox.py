@@ -42,7 +42,7 @@ from cogwork.plugin.engine.contract import FromOffset, Origin
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from cogwork.client.stream import Stream
+    from cogwork.client.streams.stream import Stream
     from cogwork.dataplane.client.stream_records import Record
     from cogwork.plugin.engine.contract import Start
 

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from pyiceberg.catalog.sql import SqlCatalog
 
 import cogwork
-from cogwork.client.management import manage
+from cogwork.client.requests.management import manage
 from cogwork.pipeline.archive import Archive, Archiver, Settings, work
 from cogwork.pipeline.archive.origin import Origin
 from cogwork.pipeline.archive.upkeep import Upkeep, keep

@@ -24,7 +24,7 @@ from cogwork.amqp.extensions import OUT_OF_SEQUENCE
 from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.main import run
 from cogwork.client.errors import Released
-from cogwork.client.outcome import Outcome, OutcomeState
+from cogwork.client.publishing.outcome import Outcome, OutcomeState
 from cogwork.pipeline.archive import Archive
 from cogwork.pipeline.archive import replay as replaying
 from cogwork.pipeline.archive.errors import BadPlace, NothingThere

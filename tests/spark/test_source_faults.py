@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 import cogwork.sync
 from cogwork.bench.servers.process import free_ports
 from cogwork.client.errors import LinkRefused
-from cogwork.client.link_end import LinkEnd
+from cogwork.client.links.link_end import LinkEnd
 from cogwork.pipeline.arrow import ArrowClient
 from cogwork.pipeline.spark.columns import SCHEMA
 from cogwork.pipeline.spark.errors import SinkError, SourceError

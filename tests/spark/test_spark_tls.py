@@ -15,7 +15,7 @@ import cogwork.sync
 import cogwork.testing
 from cogwork.cli.exit_codes import ExitCode
 from cogwork.cli.main import run
-from cogwork.client.certificates import Certificates
+from cogwork.client.connection.certificates import Certificates
 from cogwork.config.password_hash import hash_password
 from cogwork.pipeline.archive import Archive
 from cogwork.pipeline.arrow import ArrowClient

@@ -18,7 +18,7 @@ from unittest import mock
 import cogwork
 import cogwork.client.client
 import cogwork.sync
-from cogwork.rpc.parts import Parts
+from cogwork.rpc.calling.parts import Parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

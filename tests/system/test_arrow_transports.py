@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from cogwork.client.tokens import Token
+    from cogwork.client.connection.tokens import Token
 
 LISTENERS = (
     """

@@ -55,7 +55,7 @@ def _nothing_is_kept_for_the_log() -> Iterator[None]:
 def _what_is_idle_goes_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (virtual_host, reply_routes, queue_federation):
         monkeypatch.setattr(module, "IDLE_S", 0.1)
-    monkeypatch.setattr("cogwork.rpc.targets.IDLE_S", 0.1)
+    monkeypatch.setattr("cogwork.rpc.calling.targets.IDLE_S", 0.1)
     monkeypatch.setattr("cogwork.router.mesh.interests.HISTORY_DELTAS_MAX", 1)
     monkeypatch.setattr("cogwork.container.container.SWEEP_TICKS", 1)
 

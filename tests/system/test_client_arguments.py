@@ -88,7 +88,10 @@ async def test_a_time_that_is_none_is_refused_by_its_name(seconds: Any) -> None:
             make(**{name: seconds})
     with container() as url:
         async with cogwork.connect(url) as client, client.publisher("topic/a") as out:
-            with refused("patience_s"):
+            with refused("send_timeout_s"):
+                client.stream("a").publisher(send_timeout_s=seconds)
+            renamed = "patience_s was renamed: use send_timeout_s"
+            with refused("send_timeout_s"), pytest.warns(DeprecationWarning, match=renamed):
                 client.stream("a").publisher(patience_s=seconds)
             with refused("grace_s"):
                 client.service("a", grace_s=seconds)

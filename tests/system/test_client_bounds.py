@@ -88,7 +88,7 @@ async def test_a_link_that_is_left_without_an_error_is_told_to_be_over() -> None
 async def test_a_container_that_does_not_answer_a_close_is_left(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("cogwork.client.uplink.CLOSE_TIMEOUT_S", 0.1)
+    monkeypatch.setattr("cogwork.client.connection.handler.CLOSE_TIMEOUT_S", 0.1)
     answer = Connection._on_close
 
     def ignore(connection: Connection, close: Close) -> None:
@@ -116,16 +116,16 @@ async def test_a_container_that_does_not_answer_a_close_is_left(
 async def test_a_mesh_whose_closing_is_left_is_closed_all_the_same() -> None:
     async with containers("a") as (there,), FaultyProxy(url_of(there)) as proxy:
         client = await cogwork.connect(proxy.url).__aenter__()
-        uplink = client._uplink
-        assert uplink is not None
+        handler = client._handler
+        assert handler is not None
         proxy.hold_replies()
         closing = asyncio.create_task(client.close())
-        await eventually(lambda: uplink.connection.is_over, "it has said so")
-        assert not uplink.closed.done()
+        await eventually(lambda: handler.connection.is_over, "it has said so")
+        assert not handler.closed.done()
         closing.cancel()
         with pytest.raises(asyncio.CancelledError):
             await closing
-        assert uplink.closed.done()
+        assert handler.closed.done()
 
 
 NOBODY = "service/nobody"
@@ -197,7 +197,7 @@ async def test_why_nobody_took_a_message_is_asked_no_longer_than_its_time(
             with pytest.raises(cogwork.Released, match="nobody took the message"):
                 await client.publish(NOBODY, 1, timeout_s=10)
             monkeypatch.setattr(
-                "cogwork.client.publisher.Publisher.open", lambda _: asyncio.sleep(60)
+                "cogwork.client.publishing.publisher.Publisher.open", lambda _: asyncio.sleep(60)
             )
             with pytest.raises(cogwork.Released, match=r"^service/nobody: nobody took the message"):
                 await asyncio.wait_for(client.publish(NOBODY, 1, timeout_s=0.2), 10)

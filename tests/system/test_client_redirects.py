@@ -16,7 +16,7 @@ import trustme
 import cogwork
 from cogwork.amqp.redirect import CONSOLE, FORCE, REDIRECTS, Redirect
 from cogwork.cli.main import run
-from cogwork.client.search import REDIRECTS_MAX
+from cogwork.client.connection.search import REDIRECTS_MAX
 from cogwork.config.password_hash import hash_password
 from cogwork.config.reading import parse
 from cogwork.container.connections.redirect import Redirector
@@ -57,7 +57,7 @@ async def test_with_force_it_stays() -> None:
 async def test_consoles_are_not_redirected(monkeypatch: pytest.MonkeyPatch) -> None:
     async with containers("a", "b") as (a, b):
         a.peers.redirect = sends_to(host(b))
-        monkeypatch.setattr("cogwork.client.uplink.FORCE", CONSOLE)
+        monkeypatch.setattr("cogwork.client.connection.handler.FORCE", CONSOLE)
         async with cogwork.connect(url_of(a), force=True) as mesh:
             assert where(mesh) == "a"
             assert a.peers.clients == 0

@@ -7,7 +7,7 @@ import contextlib
 from typing import TYPE_CHECKING
 
 import cogwork
-from cogwork.client import senders
+from cogwork.client.publishing import senders
 
 from .stories import eventually, story
 

@@ -188,8 +188,8 @@ async def test_a_client_that_goes_on_by_another_connection_keeps_what_it_has() -
                 await client.publish("work/a", number)
             (held,) = await items.take(1)
             await client.publish("queue/other", "behind the mark")
-            assert client._uplink is not None
-            await client._uplink.close(5.0, comes_back=True)
+            assert client._handler is not None
+            await client._handler.close(5.0, comes_back=True)
             await eventually(lambda: client.connections == 2, "it is connected again")
             await held.accept()
             for body in (1, 2):

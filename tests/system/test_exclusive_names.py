@@ -16,7 +16,7 @@ from .linked import linked
 from .stories import QUICKLY, eventually, reconnected, story
 
 if TYPE_CHECKING:
-    from cogwork.rpc.service import Service
+    from cogwork.rpc.serving.service import Service
 
     Services = dict[str, Service]
 
@@ -76,8 +76,8 @@ async def test_a_server_that_reconnects_keeps_its_name(url: str) -> None:
 
         async with service:
             assert await caller.call("names", "hello", server="back") == "hello"
-            assert mesh._uplink is not None
-            mesh._uplink.connection.on_lost(104)
+            assert mesh._handler is not None
+            mesh._handler.connection.on_lost(104)
             await reconnected(mesh)
             await eventually(lambda: service._receivers[1].link is not None, "it is attached again")
             assert await caller.call("names", "hello", server="back", timeout_s=20) == "hello"

@@ -15,7 +15,7 @@ from cogwork.amqp.performatives import Close, Open, encode_performative
 from cogwork.amqp.redirect import Redirect, host_of
 from cogwork.amqp.sasl import ANONYMOUS, SaslCode, SaslMechanisms, SaslOutcome, encode_sasl
 from cogwork.amqp.types import Symbol
-from cogwork.client.search import REDIRECTS_MAX
+from cogwork.client.connection.search import REDIRECTS_MAX
 
 from .redirects import containers, host, url_of, where
 from .stories import story

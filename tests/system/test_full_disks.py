@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterator
     from pathlib import Path
 
-    from cogwork.client.consumer import Consumer
+    from cogwork.client.receiving.consumer import Consumer
 
 QUEUE, STRICT, MEMORY = "queue/kept", "queue/strict", "queue/memory"
 STREAM = "stream/records"

@@ -10,7 +10,7 @@ import pytest
 import cogwork
 from cogwork.amqp.errors import AmqpError, Condition
 from cogwork.amqp.redirect import Host, Redirect
-from cogwork.client.search import REDIRECTS_MAX
+from cogwork.client.connection.search import REDIRECTS_MAX
 
 from .redirects import containers, host, url_of, where
 from .stories import QUICKLY, eventually, reconnected, story

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import cogwork
-from cogwork.client.replies import Replies
+from cogwork.client.requests.replies import Replies
 
 from .linked import Linked, linked
 from .stories import eventually, story

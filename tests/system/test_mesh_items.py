@@ -10,7 +10,7 @@ import pytest
 
 import cogwork
 from cogwork.bench.servers.process import free_ports
-from cogwork.client.receiver import Receiver
+from cogwork.client.links.receiver import Receiver
 from cogwork.config.reading import parse
 from cogwork.container.container import Container
 from cogwork.container.mesh.tunnels import Tunnels

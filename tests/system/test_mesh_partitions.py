@@ -9,7 +9,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 import cogwork
-from cogwork.client.outcome import OutcomeState
+from cogwork.client.publishing.outcome import OutcomeState
 from cogwork.config.reading import parse
 from cogwork.container.container import Container
 from cogwork.container.federation import partitions
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from cogwork.client.consumer import Consumer
-    from cogwork.client.publisher import Publisher
+    from cogwork.client.publishing.publisher import Publisher
+    from cogwork.client.receiving.consumer import Consumer
 
 QUEUE, LATER = "work/orders", "later/orders"
 IDS = ("a", "b", "c")

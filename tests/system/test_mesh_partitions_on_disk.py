@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Iterator
     from pathlib import Path
 
-    from cogwork.client.publisher import Publisher
+    from cogwork.client.publishing.publisher import Publisher
 
 QUEUE = "work/orders"
 IDS, EDGES = "abc", [("a", "b"), ("b", "c"), ("a", "c")]

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
-    from cogwork.client.tokens import Token
+    from cogwork.client.connection.tokens import Token
     from cogwork.container.container import Container
 
 RULES = f"""

@@ -20,7 +20,7 @@ from .stories import story
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
-    from cogwork.rpc.service import Service
+    from cogwork.rpc.serving.service import Service
 
 PASSWORD = "pass"  # of a container that lives for a test
 HASH = hash_password(PASSWORD)

@@ -20,7 +20,7 @@ from cogwork.testing import container
 from .stories import eventually, story
 
 if TYPE_CHECKING:
-    from cogwork.rpc.service import Service
+    from cogwork.rpc.serving.service import Service
 
 NO_UTF8 = "\udcff: no such report"
 

@@ -325,9 +325,9 @@ async def test_a_server_that_dies_is_missed_by_its_heartbeats(url: str) -> None:
         )
         await eventually(lambda: service.running == 2, "both are under work")
         began_s = time.monotonic()
-        assert client._uplink is not None
-        client._dialler.dial_again = _never  # type: ignore[method-assign,assignment]  # it is dead
-        client._uplink.connection.lose()
+        assert client._handler is not None
+        client._connector.reconnect = _never  # type: ignore[method-assign,assignment]  # it is dead
+        client._handler.connection.lose()
         with pytest.raises(cogwork.ServerLost, match="heartbeat"):
             await call
         with pytest.raises(cogwork.InDoubt, match="the server was lost"):
@@ -363,8 +363,8 @@ async def test_a_lost_connection_is_in_doubt_and_mends(url: str) -> None:
             await eventually(lambda: runs == 2, "both are under work")
             waiting = asyncio.create_task(caller.call("nobody-yet", "work", timeout_s=20))
             await asyncio.sleep(0.05)
-            assert caller._uplink is not None
-            caller._uplink.connection.lose()
+            assert caller._handler is not None
+            caller._handler.connection.lose()
             with pytest.raises(cogwork.InDoubt, match="may have been handled"):
                 await call
             gate.set()

@@ -17,7 +17,7 @@ from cogwork.rpc import current_call
 from .stories import eventually, story
 
 if TYPE_CHECKING:
-    from cogwork.rpc.service import Service
+    from cogwork.rpc.serving.service import Service
 
 DEADLINE_S = 0.5
 OVERLOAD = 2.5

@@ -25,7 +25,7 @@ from cogwork.amqp.sasl import (
 )
 from cogwork.amqp.types import Symbol
 from cogwork.bench.servers.process import free_ports
-from cogwork.client.url import parse_url
+from cogwork.client.connection.url import parse_url
 from cogwork.config.password_hash import hash_password
 from cogwork.io.login import ClientLogin
 from cogwork.io.tls import client_context

@@ -245,7 +245,7 @@ async def test_an_engine_that_is_away_at_the_start_is_waited_for(
         await client.publish("stream/flaky", 1)
         following = (await row_of(client, "flaky"))["next"]
         options = {"engine": "flaky:FlakyHost", "retention_records": 5}
-        reply = await cogwork.client.management.manage(
+        reply = await cogwork.client.requests.management.manage(
             client, "CREATE", {"type": "stream", "name": "stream/away"}, options
         )
         assert isinstance(reply.body, dict)

@@ -9,7 +9,7 @@ import pytest
 
 import cogwork
 from cogwork.client.errors import StreamTruncated
-from cogwork.client.link_end import LinkEnd
+from cogwork.client.links.link_end import LinkEnd
 from cogwork.engines.orb import OrbEngine
 from cogwork.nodes.stream import reader as server_reader
 from cogwork.plugin.engine.errors import Unavailable

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import cogwork
-from cogwork.client.recall import ranges
+from cogwork.client.publishing.withdrawal import ranges
 
 from .linked import linked
 from .stories import eventually, story

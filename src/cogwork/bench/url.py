@@ -9,8 +9,8 @@ from typing import Final, Self
 from urllib.parse import unquote, urlsplit
 
 from cogwork.amqp.errors import CogworkError
+from cogwork.client.connection.url import PASSWORD_VARIABLE, UNIX, parse_url
 from cogwork.client.errors import InvalidUrlError
-from cogwork.client.url import PASSWORD_VARIABLE, UNIX, parse_url
 from cogwork.config.link_urls import without_password
 from cogwork.io.socket_file import check_path
 from cogwork.io.tcp_options import set_tcp_options

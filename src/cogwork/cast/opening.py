@@ -10,7 +10,7 @@ from cogwork.cast.engine_line import EngineLine
 from cogwork.cast.orb import RETENTION, Orb
 
 if TYPE_CHECKING:
-    from cogwork.client.url import Urls
+    from cogwork.client.connection.url import Urls
     from cogwork.plugin.engine.contract import Engine
     from cogwork.plugin.engine.retention import Retention
 
@@ -53,7 +53,7 @@ def broadcast(where: Urls | Engine, stream: str = "", **options: Any) -> Broadca
     # Without a network nobody needs the client.
     from cogwork.cast.stream_line import StreamLine  # noqa: PLC0415  # nearcasts need no client
     from cogwork.client import connect  # noqa: PLC0415  # nor this
-    from cogwork.client.url import endpoints_of  # noqa: PLC0415  # nor this
+    from cogwork.client.connection.url import endpoints_of  # noqa: PLC0415  # nor this
 
     endpoints = endpoints_of(where)
     return Broadcast(StreamLine(lambda: connect(endpoints, **options), stream))

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 
     from cogwork.client import Client
-    from cogwork.client.stream import Stream
-    from cogwork.client.stream_publisher import StreamPublisher
-    from cogwork.client.stream_reader import StreamReader
+    from cogwork.client.streams.publisher import StreamPublisher
+    from cogwork.client.streams.reader import StreamReader
+    from cogwork.client.streams.stream import Stream
     from cogwork.dataplane.client.stream_records import Record, Records
 
 __all__ = ("StreamLine",)

@@ -1,11 +1,14 @@
-"""The asyncio client; `cogwork.sync` is the same without asyncio."""
+"""The asyncio client; `cogwork.sync` is the same without asyncio.
+
+Begin with `client.py`. What an application opens is in folders by what it does, and takes a
+protocol of `context.py` in place of the client.
+"""
 
 from typing import TYPE_CHECKING
 
 from cogwork.client.call_options import Direct, RpcOptions
 from cogwork.client.calls import MethodService, ReplyStream
 from cogwork.client.client import Client, connect
-from cogwork.client.consumer import Consumer
 from cogwork.client.errors import (
     AuthenticationError,
     CallFailed,
@@ -27,13 +30,14 @@ from cogwork.client.errors import (
     StreamTruncated,
 )
 from cogwork.client.options import Retry
-from cogwork.client.outcome import Outcome, OutcomeState
-from cogwork.client.publisher import Publisher
-from cogwork.client.service import Service
-from cogwork.client.stream import Stream
-from cogwork.client.stream_publisher import StreamPublisher
-from cogwork.client.stream_reader import StreamReader
-from cogwork.client.subscription import Subscription
+from cogwork.client.publishing.outcome import Outcome, OutcomeState
+from cogwork.client.publishing.publisher import Publisher
+from cogwork.client.receiving.consumer import Consumer
+from cogwork.client.receiving.subscription import Subscription
+from cogwork.client.requests.service import Service
+from cogwork.client.streams.publisher import StreamPublisher
+from cogwork.client.streams.reader import StreamReader
+from cogwork.client.streams.stream import Stream
 from cogwork.dataplane.client.items import Item
 from cogwork.dataplane.client.posting_errors import BacklogFull, MessageTooLarge
 from cogwork.dataplane.client.stream_records import Record, Records

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from cogwork.amqp.loopback import is_loopback
 from cogwork.client.checks import demand_seconds
-from cogwork.client.retry import Retry
+from cogwork.client.connection.retry import Retry
 
 if TYPE_CHECKING:
     import ssl

@@ -2,7 +2,7 @@
 
 Theory of operation. A client keeps one connection to one of its containers. Everything it opens, a
 publisher, a subscription, a consumer, is a link end that the client attaches to the present
-connection and to each one that takes its place. One task watches the connection and dials again
+connection and to each one that takes its place. One task watches the connection and connects again
 when it is lost; link ends never see more of that than a link that went and another one that came.
 """
 
@@ -13,27 +13,26 @@ import logging
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from cogwork.amqp.errors import Condition
-from cogwork.client.browser import Browser
 from cogwork.client.call_options import Direct
 from cogwork.client.calls import GRACE_S, WINDOW, arguments_of, calls_of
 from cogwork.client.checks import checked_address, demand_seconds
-from cogwork.client.consumer import Consumer
-from cogwork.client.dialler import Dialler
+from cogwork.client.connection.connector import Connector
+from cogwork.client.connection.redirection import redirection_of
+from cogwork.client.connection.url import endpoints_of, with_login
 from cogwork.client.errors import ConnectError, Disconnected, InDoubt, NotOpened, Rejected, Released
 from cogwork.client.fields import MessageFields, message_of
-from cogwork.client.management import manage
+from cogwork.client.loop_affinity import check_loop, reopening_error
 from cogwork.client.options import Options, Retry
-from cogwork.client.outcome import meant_for
-from cogwork.client.own_loop import demand_loop_of, opened_before
-from cogwork.client.publisher import OnDoubt, Publisher
-from cogwork.client.redirection import redirection_of
-from cogwork.client.requests import REQUEST_TIMEOUT_S, Requests
+from cogwork.client.publishing.outcome import meant_for
+from cogwork.client.publishing.publisher import OnDoubt, Publisher
+from cogwork.client.publishing.senders import Senders
+from cogwork.client.receiving.consumer import Browser, Consumer
+from cogwork.client.receiving.subscription import Subscription
+from cogwork.client.requests.management import manage
+from cogwork.client.requests.requests import REQUEST_TIMEOUT_S, Requests
+from cogwork.client.requests.service import Service
 from cogwork.client.schemas import Schemas
-from cogwork.client.senders import Senders
-from cogwork.client.service import Service
-from cogwork.client.stream import Stream
-from cogwork.client.subscription import Subscription
-from cogwork.client.url import endpoints_of, with_login
+from cogwork.client.streams.stream import Stream
 from cogwork.dataplane.client.flusher import Flusher
 from cogwork.dataplane.client.pace import MARK_AHEAD_MAX
 from cogwork.dataplane.core import Core
@@ -48,10 +47,10 @@ if TYPE_CHECKING:
     from cogwork.amqp.performatives import Open
     from cogwork.client.call_options import RpcOptions
     from cogwork.client.calls import Calls, MethodService, ReplyStream
-    from cogwork.client.link_end import LinkEnd
-    from cogwork.client.tokens import Token
-    from cogwork.client.uplink import Uplink
-    from cogwork.client.url import Endpoint
+    from cogwork.client.connection.handler import ConnectionHandler
+    from cogwork.client.connection.tokens import Token
+    from cogwork.client.connection.url import Endpoint
+    from cogwork.client.links.link_end import LinkEnd
     from cogwork.dataplane.message.messages import Message
     from cogwork.dataplane.transport.wire import Wire
     from cogwork.io.turn import Waiter
@@ -99,8 +98,8 @@ class Client:
         self.connections = 0
         self._endpoints = endpoints_of(urls)
         self._options = options
-        self._uplink: Uplink | None = None
-        self._leaving: Uplink | None = None
+        self._handler: ConnectionHandler | None = None
+        self._leaving: ConnectionHandler | None = None
         self._ends: dict[LinkEnd, None] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._keeper: asyncio.Task[None] | None = None
@@ -133,16 +132,16 @@ class Client:
 
     async def __aenter__(self) -> Self:
         if self._failure is not None or self._keeper is not None:
-            raise opened_before(self._failure)
+            raise reopening_error(self._failure)
         loop = asyncio.get_running_loop()
         self.core = Core(self._on_fault)
         self.turn = Turn(loop)
         self._flusher = Flusher(self.core, self.turn.call_soon)
         self.create_future = self.turn.waiter
-        self._dialler = Dialler(self.core, self.turn, self._endpoints, self._options)
-        self._uplink = await self._dialler.dial()
+        self._connector = Connector(self.core, self.turn, self._endpoints, self._options)
+        self._handler = await self._connector.connect()
         self.connections = 1
-        self._keeper = asyncio.create_task(self._keep_connected(self._uplink))
+        self._keeper = asyncio.create_task(self._keep_connected(self._handler))
         self._timer = loop.call_later(TICK_S, self._tick)
         if self._options.direct is not None:
             self.rpc.open()
@@ -165,44 +164,44 @@ class Client:
         await asyncio.gather(self._keeper, *self._tasks, return_exceptions=True)
         self._keeper = None
         try:
-            if self._uplink is not None:
-                await self._uplink.close(CLOSE_TIMEOUT_S)
+            if self._handler is not None:
+                await self._handler.close(CLOSE_TIMEOUT_S)
         finally:
             self._give_up(Disconnected("the client was closed"))
 
-    async def _keep_connected(self, uplink: Uplink) -> None:
-        """Dials again whenever the connection is lost, until that is hopeless."""
+    async def _keep_connected(self, handler: ConnectionHandler) -> None:
+        """Connects again whenever the connection is lost, until that is hopeless."""
         while True:
             # Whoever closes the client ends this task first, and then waits for the same.
-            error = await asyncio.shield(uplink.closed)
-            uplink.abandon()
-            self._uplink = None
-            self._note_loss(uplink, error)
+            error = await asyncio.shield(handler.closed)
+            handler.abandon()
+            self._handler = None
+            self._note_loss(handler, error)
             try:
-                uplink = await self._dialler.dial_again()
+                handler = await self._connector.reconnect()
             except Exception as failure:
                 if not isinstance(failure, ConnectError):
                     log.exception("cannot reconnect")
                 self._give_up(Disconnected(f"not connected any more: {failure}"))
                 return
-            self._uplink = uplink
+            self._handler = handler
             self.connections += 1
             for end in list(self._ends):
-                uplink.attach(end)
+                handler.attach(end)
             self.core.flush()
 
-    def _note_loss(self, uplink: Uplink, error: AmqpError | None) -> None:
+    def _note_loss(self, handler: ConnectionHandler, error: AmqpError | None) -> None:
         """Tells why the connection was lost, and goes where it was redirected to."""
         if error is not None and error.condition == Condition.CONNECTION_REDIRECT:
             try:
-                self._dialler.follow(uplink.endpoint, redirection_of(uplink.endpoint, error))
+                self._connector.follow(handler.endpoint, redirection_of(handler.endpoint, error))
             except ConnectError as problem:
                 log.warning("%s", problem)
             return
-        if uplink.fell_silent:
-            self._dialler.avoid(uplink.endpoint)
+        if handler.fell_silent:
+            self._connector.avoid(handler.endpoint)
         reason = error.description if error is not None else "it was closed"
-        log.info("%s: connection lost: %s", uplink.endpoint, reason)
+        log.info("%s: connection lost: %s", handler.endpoint, reason)
 
     def _give_up(self, failure: Exception) -> None:
         self._failure = failure
@@ -213,8 +212,8 @@ class Client:
     def _tick(self) -> None:
         self._timer = asyncio.get_running_loop().call_later(TICK_S, self._tick)
         self.core.tick()
-        if self._uplink is not None:
-            self._uplink.tick()
+        if self._handler is not None:
+            self._handler.tick()
         if self._options.tls is not None:
             EXPIRY.remind()
         self.core.flush()
@@ -225,12 +224,12 @@ class Client:
     @property
     def is_connected(self) -> bool:
         """Whether the connection stands at present."""
-        return self._uplink is not None and self._uplink.connection.is_open
+        return self._handler is not None and self._handler.connection.is_open
 
     @property
     def wire(self) -> Wire | None:
         """The compiled half of its connection; None while there is none."""
-        return self._uplink.connection.wire if self._uplink is not None else None
+        return self._handler.connection.wire if self._handler is not None else None
 
     @property
     def container(self) -> Open:
@@ -239,7 +238,7 @@ class Client:
         Raises:
             Disconnected: There is no connection at present.
         """
-        opened = self._uplink.connection.remote if self._uplink is not None else None
+        opened = self._handler.connection.remote if self._handler is not None else None
         if opened is None or not self.is_connected:
             raise Disconnected("there is no connection at present")
         return opened
@@ -247,7 +246,7 @@ class Client:
     @property
     def endpoint(self) -> Endpoint | None:
         """Where the connection leads at present; None while there is none."""
-        return self._uplink.endpoint if self._uplink is not None and self.is_connected else None
+        return self._handler.endpoint if self._handler is not None and self.is_connected else None
 
     @property
     def name(self) -> str:
@@ -276,7 +275,7 @@ class Client:
     @property
     def has_relay(self) -> bool:
         """Whether the container passes on messages that name their address themselves."""
-        return self._uplink is None or self._uplink.has_relay
+        return self._handler is None or self._handler.has_relay
 
     # -- for link ends
 
@@ -293,10 +292,10 @@ class Client:
         """
         if self._failure is not None:
             raise self._failure
-        demand_loop_of(self)
+        check_loop(self)
         self._ends[end] = None
-        if self._uplink is not None and self._uplink.connection.is_open:
-            self._uplink.attach(end)
+        if self._handler is not None and self._handler.connection.is_open:
+            self._handler.attach(end)
             self.flush()
 
     def forget(self, end: LinkEnd) -> None:
@@ -315,14 +314,14 @@ class Client:
         Raises:
             ConnectError: It cannot be followed.
         """
-        uplink = self._uplink
-        if uplink is None or self._keeper is None:
+        handler = self._handler
+        if handler is None or self._keeper is None:
             return {}
-        redirection = redirection_of(uplink.endpoint, redirect)
-        if uplink is not self._leaving:
-            self._dialler.follow(uplink.endpoint, redirection)
-            self._leaving = uplink
-            self.spawn(uplink.close(CLOSE_TIMEOUT_S, comes_back=True))
+        redirection = redirection_of(handler.endpoint, redirect)
+        if handler is not self._leaving:
+            self._connector.follow(handler.endpoint, redirection)
+            self._leaving = handler
+            self.spawn(handler.close(CLOSE_TIMEOUT_S, comes_back=True))
         if redirection.address is None:
             return {}
         return dict.fromkeys(redirection.endpoints, redirection.address)

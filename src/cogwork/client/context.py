@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
     from cogwork.amqp.errors import AmqpError
     from cogwork.amqp.performatives import Open
+    from cogwork.client.connection.url import Endpoint
     from cogwork.client.fields import MessageFields
-    from cogwork.client.link_end import LinkEnd
-    from cogwork.client.url import Endpoint
+    from cogwork.client.links.link_end import LinkEnd
     from cogwork.dataplane.client.flusher import Flusher
     from cogwork.dataplane.core import Core
     from cogwork.dataplane.message.messages import Message

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, get_args
 
 from cogwork.client.call_options import RpcOptions
 from cogwork.client.checks import demand_seconds
-from cogwork.client.retry import Retry
-from cogwork.client.tokens import is_token
+from cogwork.client.connection.retry import Retry
+from cogwork.client.connection.tokens import is_token
 from cogwork.dataplane.connection_settings import IDLE_TIMEOUT_S_MAX
 from cogwork.sasl.mechanisms import MechanismName
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cogwork.client.call_options import Direct
-    from cogwork.client.tokens import Token
+    from cogwork.client.connection.tokens import Token
 
 __all__ = ("Options", "Retry")
 

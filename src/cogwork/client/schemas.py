@@ -18,7 +18,7 @@ import msgspec
 
 from cogwork.amqp.errors import CogworkError
 from cogwork.client.fields import MessageFields, message_of
-from cogwork.client.stream import Stream
+from cogwork.client.streams.stream import Stream
 from cogwork.plugin.engine.contract import Origin
 from cogwork.schema import SCHEMAS, InvalidBody, Registered, Registry, SchemaError
 from cogwork.schema.bodies import (
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from cogwork.client.context import ClientContext
-    from cogwork.client.stream_reader import StreamReader
+    from cogwork.client.streams.reader import StreamReader
     from cogwork.dataplane.client.stream_records import Record
     from cogwork.dataplane.message.messages import Message
 

@@ -26,7 +26,7 @@ from cogwork.oslo.replies import Replies
 from cogwork.oslo.senders import RELAY, Senders
 
 if TYPE_CHECKING:
-    from cogwork.client.publisher import Publisher
+    from cogwork.client.publishing.publisher import Publisher
     from cogwork.oslo.addresses import Addresser
     from cogwork.oslo.loop_thread import LoopThread
     from cogwork.oslo.sending import Sending

@@ -10,7 +10,7 @@ import secrets
 from typing import TYPE_CHECKING, Protocol
 
 from cogwork.amqp.terminus import ExpiryPolicy, Source
-from cogwork.client.reply_source import ReplySource
+from cogwork.client.requests.reply_source import ReplySource
 
 if TYPE_CHECKING:
     from cogwork.client.client import Client

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from cogwork.client.publisher import Publisher
+from cogwork.client.publishing.publisher import Publisher
 
 if TYPE_CHECKING:
     from cogwork.client.client import Client

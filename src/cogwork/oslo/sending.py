@@ -28,7 +28,7 @@ from cogwork.oslo.waiter import new_waiter
 if TYPE_CHECKING:
     import asyncio
 
-    from cogwork.client.publisher import Publisher
+    from cogwork.client.publishing.publisher import Publisher
     from cogwork.dataplane.client.dispatches import Post
     from cogwork.dataplane.message.messages import Message
     from cogwork.oslo.connection import Connection

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from oslo_messaging._drivers.common import ConfigOptsProxy
 from oslo_messaging.exceptions import ConfigurationError
 
+from cogwork.client.connection.tokens import TokenFile
+from cogwork.client.connection.url import Endpoint
 from cogwork.client.options import Options, Retry
-from cogwork.client.tokens import TokenFile
-from cogwork.client.url import Endpoint
 from cogwork.io.secret_file import SecretFileError
 from cogwork.io.tls import TlsFilesError, client_context
 from cogwork.oslo.addresses import AddressOptions

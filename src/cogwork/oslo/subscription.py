@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import CogworkError
 from cogwork.amqp.terminus import Source
-from cogwork.client.consumer import Consumer
 from cogwork.client.errors import Disconnected
+from cogwork.client.receiving.consumer import Consumer
 
 if TYPE_CHECKING:
     from collections.abc import Callable

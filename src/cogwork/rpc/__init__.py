@@ -1,12 +1,11 @@
 """Remote procedure calls: call, cast, fanout and streams, and the services that answer them.
 
 `cogwork.client` has the methods by which applications call and serve, and loads this package when
-the first is used. Begin with `calls.py`, which joins the calling half, `caller.py`, and the serving
-half, `service.py`; `wire.py` is what their messages hold.
+the first is used. Begin with `calls.py`, which joins the calling half, `calling/caller.py`, and the
+serving half, `serving/service.py`; `wire.py` is what their messages hold.
 """
 
 from cogwork.client.call_options import Direct, RpcOptions
-from cogwork.rpc.context import CallContext, current_call
 from cogwork.rpc.errors import (
     BadArguments,
     BadReply,
@@ -21,8 +20,9 @@ from cogwork.rpc.errors import (
     Unreachable,
     Unserialisable,
 )
-from cogwork.rpc.service import Service
-from cogwork.rpc.threaded import ThreadedService
+from cogwork.rpc.serving.context import CallContext, current_call
+from cogwork.rpc.serving.service import Service
+from cogwork.rpc.serving.threaded import ThreadedService
 
 __all__ = (
     "BadArguments",

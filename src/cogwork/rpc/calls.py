@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from cogwork.client.call_options import Direct
 from cogwork.client.checks import demand_seconds
-from cogwork.rpc.caller import Caller
-from cogwork.rpc.part_stream import PartStream
-from cogwork.rpc.parts import Parts
-from cogwork.rpc.service import Service
-from cogwork.rpc.threaded import ThreadedService
+from cogwork.rpc.calling.caller import Caller
+from cogwork.rpc.calling.parts import Parts, PartStream
+from cogwork.rpc.serving.service import Service
+from cogwork.rpc.serving.threaded import ThreadedService
 from cogwork.rpc.wire import CREDIT, STREAM_S
 
 if TYPE_CHECKING:

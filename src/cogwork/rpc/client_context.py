@@ -9,8 +9,8 @@ from cogwork.client.context import ClientContext
 if TYPE_CHECKING:
     import ssl
 
+    from cogwork.client.connection.url import Endpoint
     from cogwork.client.options import Options
-    from cogwork.client.url import Endpoint
     from cogwork.dataplane.transport.wire import Wire
 
 __all__ = ("OwnConnection", "RpcContext")

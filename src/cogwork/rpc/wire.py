@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from cogwork.amqp.errors import CogworkError, Condition
 from cogwork.amqp.types import Symbol
 from cogwork.client.errors import CallFailed
-from cogwork.client.replies import CONDITION, DESCRIPTION
+from cogwork.client.requests.replies import CONDITION, DESCRIPTION
 from cogwork.dataplane.message.messages import Message
 from cogwork.rpc.errors import CONDITIONS, REMOTE_ERROR, RemoteError
 

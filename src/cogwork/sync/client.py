@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from cogwork.client.client import CONSUMER_CREDIT, REQUEST_TIMEOUT_S, SUBSCRIPTION_CREDIT
 from cogwork.client.client import connect as connect_async
-from cogwork.client.closing import Closing
+from cogwork.sync.closing import Closing
 from cogwork.sync.ends import Consumer, Publisher, Receiver
 from cogwork.sync.loop_thread import LoopThread, NoThread, on_loop
 from cogwork.sync.rpc import PartIterator, ThreadedService
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cogwork.client.calls import MethodService, ReplyStream
     from cogwork.client.client import Client as AsyncClient
     from cogwork.client.fields import MessageFields
-    from cogwork.client.publisher import OnDoubt
+    from cogwork.client.publishing.publisher import OnDoubt
     from cogwork.dataplane.message.messages import Message
 
 __all__ = ("Client", "connect")

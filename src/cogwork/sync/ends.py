@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Generic, ParamSpec, Self, TypeVar, Unpack
 
 from cogwork.client.checks import demand_seconds
 from cogwork.client.fields import batch_of
-from cogwork.client.on_thread import OnThread
-from cogwork.client.publisher import Publisher as AsyncPublisher
+from cogwork.client.publishing.publisher import Publisher as AsyncPublisher
 from cogwork.dataplane.client.items import Item
 from cogwork.dataplane.message.messages import Message
 from cogwork.sync.loop_thread import LoopThread, on_loop
+from cogwork.sync.on_thread import OnThread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from cogwork.client.consumer import Consumer as AsyncConsumer
     from cogwork.client.fields import MessageFields
-    from cogwork.client.outcome import Outcome
-    from cogwork.client.receiver import Receiver as AsyncReceiver
+    from cogwork.client.links.receiver import Receiver as AsyncReceiver
+    from cogwork.client.publishing.outcome import Outcome
+    from cogwork.client.receiving.consumer import Consumer as AsyncConsumer
 
 __all__ = ("Consumer", "Publisher", "Receiver")
 

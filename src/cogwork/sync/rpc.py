@@ -3,32 +3,26 @@
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from cogwork.client.calls import MethodService
 from cogwork.client.checks import demand_seconds
-from cogwork.client.closing import Closing
-from cogwork.client.on_thread import LoopThread, OnThread
+from cogwork.sync.closing import Closing
+from cogwork.sync.on_thread import OnThread
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterator
+    from collections.abc import Callable, Iterator
 
     from cogwork.client.calls import ReplyStream
+    from cogwork.sync.loop_thread import LoopThread
 
 __all__ = ("PartIterator", "ThreadedService")
-
-
-class SpawningThread(LoopThread, Protocol):
-    """A loop's thread that takes work for which nobody waits."""
-
-    def spawn(self, make: Callable[[], Coroutine[Any, Any, object]]) -> None:
-        """Has a coroutine run there, in the order of what is handed over."""
 
 
 class PartIterator(Closing):
     """The parts of a call's reply; leaving the `for` or the `with` cancels the work."""
 
-    def __init__(self, thread: SpawningThread, parts: ReplyStream) -> None:
+    def __init__(self, thread: LoopThread, parts: ReplyStream) -> None:
         """Asks nothing yet.
 
         Args:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Unpack
 
 from cogwork.client.fields import batch_of
-from cogwork.client.stream import READ_CREDIT
+from cogwork.client.streams.stream import READ_CREDIT
 from cogwork.sync.ends import Receiver
 from cogwork.sync.loop_thread import LoopThread, on_loop
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from cogwork.client.fields import MessageFields
-    from cogwork.client.stream import OnTruncated
-    from cogwork.client.stream import Stream as AsyncStream
-    from cogwork.client.stream_start import StreamStart
+    from cogwork.client.streams.start import StreamStart
+    from cogwork.client.streams.stream import OnTruncated
+    from cogwork.client.streams.stream import Stream as AsyncStream
     from cogwork.dataplane.client.stream_records import Record
     from cogwork.plugin.engine.contract import Snapshot
 

@@ -16,7 +16,7 @@ from cogwork.amqp.message import decode_sections, encode_sections
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from cogwork.client.receiver import Receiver
+    from cogwork.client.links.receiver import Receiver
 
     Incoming: TypeAlias = Receiver[cogwork.Item] | Receiver[cogwork.Message]
 

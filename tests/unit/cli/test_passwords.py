@@ -19,7 +19,7 @@ from cogwork.cli.options.passwords import (
     with_passwords,
 )
 from cogwork.client import InvalidUrlError
-from cogwork.client.url import endpoints_of, with_login
+from cogwork.client.connection.url import endpoints_of, with_login
 
 if TYPE_CHECKING:
     from pathlib import Path

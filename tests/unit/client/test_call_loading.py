@@ -20,7 +20,7 @@ client = cogwork.connect("amqp://localhost")
 assert not [name for name in sys.modules if name.startswith("cogwork.rpc")]
 """
 
-CALLS = MESSAGES_ALONE + "client.rpc\nassert 'cogwork.rpc.caller' in sys.modules\n"
+CALLS = MESSAGES_ALONE + "client.rpc\nassert 'cogwork.rpc.calling.caller' in sys.modules\n"
 
 
 def test_a_client_that_calls_nothing_does_not_load_rpc() -> None:

@@ -8,7 +8,7 @@ import peers
 import pytest
 
 from cogwork import Message
-from cogwork.client.publisher import names_queue
+from cogwork.client.publishing.publisher import names_queue
 from cogwork.dataplane.client.flusher import Flusher
 from cogwork.dataplane.client.outbox import Outbox
 from cogwork.dataplane.core import Core

@@ -10,8 +10,8 @@ import pytest
 import cogwork
 from cogwork import Message
 from cogwork.client.fields import message_of
-from cogwork.client.publisher import Publisher
-from cogwork.client.stream import Stream
+from cogwork.client.publishing.publisher import Publisher
+from cogwork.client.streams.stream import Stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable

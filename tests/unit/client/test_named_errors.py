@@ -14,15 +14,15 @@ from cogwork import schema
 ROOT = Path(__file__).parents[3]
 
 USED_BY_APPLICATIONS = (
-    "client/consumer.py",
+    "client/receiving/consumer.py",
     "client/client.py",
-    "client/publisher.py",
-    "client/receiver.py",
+    "client/publishing/publisher.py",
+    "client/links/receiver.py",
     "client/schemas.py",
-    "client/stream.py",
-    "client/stream_publisher.py",
-    "client/stream_reader.py",
-    "client/subscription.py",
+    "client/streams/stream.py",
+    "client/streams/publisher.py",
+    "client/streams/reader.py",
+    "client/receiving/subscription.py",
     "sync/rpc.py",
     "dataplane/client/claims.py",
     "dataplane/client/items.py",

@@ -8,7 +8,7 @@ from cogwork.amqp.errors import AmqpError, Condition
 from cogwork.amqp.outcomes import Modified, Rejected
 from cogwork.amqp.types import Symbol
 from cogwork.client import errors
-from cogwork.client.outcome import OutcomeState, outcome_of
+from cogwork.client.publishing.outcome import OutcomeState, outcome_of
 from cogwork.dataplane.encoding.codec import encode
 
 

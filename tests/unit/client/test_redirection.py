@@ -6,9 +6,9 @@ import pytest
 
 from cogwork.amqp.errors import AmqpError, Condition
 from cogwork.amqp.redirect import Host, Redirect
+from cogwork.client.connection.redirection import redirection_of
+from cogwork.client.connection.url import Endpoint, parse_url
 from cogwork.client.errors import ConnectError
-from cogwork.client.redirection import redirection_of
-from cogwork.client.url import Endpoint, parse_url
 
 ORIGIN = "amqps://jo:secret@a.example:5671/blue"
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from cogwork.client.connection.redirection import Redirected, Redirection
+from cogwork.client.connection.search import REDIRECTS_MAX, Search
+from cogwork.client.connection.url import Endpoint, parse_url
 from cogwork.client.errors import ConnectError
-from cogwork.client.redirection import Redirected, Redirection
-from cogwork.client.search import REDIRECTS_MAX, Search
-from cogwork.client.url import Endpoint, parse_url
 
 
 def at(name: str) -> Endpoint:

@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, time
 import pytest
 
 from cogwork.amqp.types import Described, Symbol, Timestamp, ULong
-from cogwork.client.stream_start import start_filters, start_of
+from cogwork.client.streams.start import start_filters, start_of
 from cogwork.nodes.stream.start import Wish, wish_of
 from cogwork.plugin.engine.contract import FromOffset, FromTime, Origin, Snapshot
 from cogwork.plugin.node import Refused

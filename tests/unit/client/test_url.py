@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cogwork import broadcast, connect
+from cogwork.client.connection.url import Endpoint, endpoints_of, parse_url
 from cogwork.client.errors import InvalidUrlError
-from cogwork.client.url import Endpoint, endpoints_of, parse_url
 from cogwork.pipeline.arrow import ArrowClient
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from peers import Peer
 from cogwork.amqp.outcomes import Modified, Released
 from cogwork.client.errors import ClientError, InDoubt
 from cogwork.client.errors import Released as NotTaken
-from cogwork.client.outcome import Outcome, outcome_of
+from cogwork.client.publishing.outcome import Outcome, outcome_of
 from cogwork.dataplane.client.flusher import Flusher
 from cogwork.dataplane.client.stream_outbox import StreamOutbox
 from cogwork.dataplane.core import Core

@@ -11,7 +11,7 @@ from peers import Peer
 from wires import Broker
 
 from cogwork.client.errors import InDoubt, Released
-from cogwork.client.outcome import Outcome, OutcomeState, outcome_of
+from cogwork.client.publishing.outcome import Outcome, OutcomeState, outcome_of
 from cogwork.dataplane.client.flusher import Flusher
 from cogwork.dataplane.client.outbox import Outbox
 from cogwork.dataplane.client.stream_outbox import StreamOutbox

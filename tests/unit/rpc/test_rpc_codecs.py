@@ -16,7 +16,7 @@ import pytest
 from cogwork.dataplane.message.messages import Message
 from cogwork.rpc import Unserialisable
 from cogwork.rpc.codec import codec_for, codec_named, unserialisable
-from cogwork.rpc.method import Method, WrongArgumentsError
+from cogwork.rpc.serving.method import Method, WrongArgumentsError
 
 NAMES = ("amqp", "json", "msgpack", "protobuf")
 NOW = dt.datetime(2026, 11, 22, 5, 0, 0, 123000, tzinfo=dt.UTC)

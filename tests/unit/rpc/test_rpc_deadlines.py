@@ -6,8 +6,8 @@ import asyncio
 import random
 from typing import TYPE_CHECKING, cast
 
-from cogwork.rpc import keyed
-from cogwork.rpc.keyed import KeyedReplies
+from cogwork.rpc.serving import keyed
+from cogwork.rpc.serving.keyed import KeyedReplies
 from cogwork.rpc.wheel import SLOT_S, Wheel
 
 if TYPE_CHECKING:
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from cogwork.rpc.keyed import Asker
-    from cogwork.rpc.reply_sender import ReplySender
+    from cogwork.rpc.serving.keyed import Asker
+    from cogwork.rpc.serving.reply_sender import ReplySender
 
 
 class FakeLoop:

@@ -8,7 +8,7 @@ import pytest
 from call_ends import caller_of
 
 import cogwork
-from cogwork.rpc import targets
+from cogwork.rpc.calling import targets
 from cogwork.testing import container
 
 

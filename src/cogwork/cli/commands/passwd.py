@@ -9,7 +9,7 @@ import tomllib
 import click
 
 from cogwork.cli.options.passwords import STDIN, read_password
-from cogwork.client.url import PASSWORD_VARIABLE
+from cogwork.client.connection.url import PASSWORD_VARIABLE
 from cogwork.config.password_hash import hash_password
 from cogwork.sasl.verifier import HASHES, make_verifier
 

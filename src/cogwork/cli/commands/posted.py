@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cogwork.client.outcome import OutcomeState, outcome_of
+from cogwork.client.publishing.outcome import OutcomeState, outcome_of
 
 if TYPE_CHECKING:
     from cogwork.client import Publisher

@@ -18,7 +18,7 @@ from cogwork.cli.terminal.onlooking import while_read
 from cogwork.cli.terminal.rendering import as_json, as_text
 from cogwork.cli.terminal.visible import visible
 from cogwork.client import Consumer
-from cogwork.client.stream_start import start_of
+from cogwork.client.streams.start import start_of
 from cogwork.router.addresses import InvalidAddressError
 from cogwork.router.patterns import misplaced_wildcard
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cogwork.client import LinkRefused
-from cogwork.client.management import manage
+from cogwork.client.requests.management import manage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -8,7 +8,7 @@ import click
 
 from cogwork.cli.options.passwords import password_option
 from cogwork.cli.options.tokens import token_option
-from cogwork.client.certificates import Certificates
+from cogwork.client.connection.certificates import Certificates
 
 if TYPE_CHECKING:
     import ssl

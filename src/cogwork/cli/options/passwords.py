@@ -16,7 +16,13 @@ from urllib.parse import quote
 import click
 
 from cogwork.cli.options.secret_files import SecretFileOption
-from cogwork.client.url import BETWEEN, PASSWORD_VARIABLE, Endpoint, endpoints_of, parse_url
+from cogwork.client.connection.url import (
+    BETWEEN,
+    PASSWORD_VARIABLE,
+    Endpoint,
+    endpoints_of,
+    parse_url,
+)
 from cogwork.io.secret_file import SECRET_BYTES_MAX, SecretFileError, one_secret
 
 if TYPE_CHECKING:

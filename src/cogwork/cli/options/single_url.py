@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from cogwork.client.url import endpoints_of
+from cogwork.client.connection.url import endpoints_of
 
 __all__ = ("single_url",)
 

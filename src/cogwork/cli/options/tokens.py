@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from cogwork.cli.options.secret_files import SecretFileOption
-from cogwork.client.tokens import TokenFile, is_token
+from cogwork.client.connection.tokens import TokenFile, is_token
 from cogwork.io.secret_file import SecretFileError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cogwork.client.tokens import Token
+    from cogwork.client.connection.tokens import Token
 
 __all__ = ("TOKEN", "given_token", "token_option")
 

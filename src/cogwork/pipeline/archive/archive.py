@@ -14,13 +14,13 @@ from pyiceberg.exceptions import (
 from pyiceberg.io.pyarrow import PyArrowFileIO
 from sqlalchemy.exc import IntegrityError
 
-from cogwork.client.closing import Closing
 from cogwork.pipeline.archive import layout
 from cogwork.pipeline.archive.catalog import answers, open_catalog, shown
 from cogwork.pipeline.archive.errors import ForeignTable, PlaceTaken, TableMissing
 from cogwork.pipeline.archive.table import TABLE_PROPERTIES, ArchiveTable, local_path
 from cogwork.pipeline.archive.upkeep import foreign_files, listed_files, newest_metadata
 from cogwork.pipeline.archive.work import remove
+from cogwork.sync.closing import Closing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import msgspec
 
 from cogwork.client import Retry, connect
-from cogwork.client.certificates import NONE, Certificates
-from cogwork.client.closing import Closing
-from cogwork.client.management import manage
+from cogwork.client.connection.certificates import NONE, Certificates
+from cogwork.client.requests.management import manage
 from cogwork.pipeline.archive.errors import ArchiveError, StreamMadeAnew
 from cogwork.pipeline.archive.work import seam_of
 from cogwork.pipeline.arrow import ArrowClient, Bounds, StreamTruncated, UnknownStream
 from cogwork.schema import SCHEMAS
+from cogwork.sync.closing import Closing
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence

@@ -26,9 +26,9 @@ import pyarrow.compute as pc
 from cogwork.amqp.extensions import OUT_OF_SEQUENCE
 from cogwork.amqp.types import ULong
 from cogwork.client import Message
-from cogwork.client.outcome import OutcomeState
-from cogwork.client.patience import outcomes_of, stuck
-from cogwork.client.stream_start import start_of
+from cogwork.client.publishing.outcome import OutcomeState
+from cogwork.client.publishing.send_timeout import outcomes_within, timeout_error
+from cogwork.client.streams.start import start_of
 from cogwork.pipeline.archive import reading
 from cogwork.pipeline.archive.errors import ArchiveError, BadPlace, NothingThere
 from cogwork.pipeline.arrow import UnknownStream
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from cogwork.client import Client
-    from cogwork.client.outcome import Outcome
-    from cogwork.client.publisher import Publisher
+    from cogwork.client.publishing.outcome import Outcome
+    from cogwork.client.publishing.publisher import Publisher
     from cogwork.dataplane.client.dispatches import Batch
     from cogwork.pipeline.archive.table import ArchiveTable
     from cogwork.pipeline.arrow import ArrowClient
@@ -346,13 +346,13 @@ class _Sender:
     async def _outcomes(self, batch: Batch[Outcome]) -> list[Outcome]:
         """Waits for those of a chunk, as long as something of what is under way moves on."""
         try:
-            return await outcomes_of(
+            return await outcomes_within(
                 self._out, batch, lambda: STOP_S if self._stopping.is_set() else PATIENCE_S
             )
         except TimeoutError:
             if self._stopping.is_set():
                 raise _Abandoned from None
-            raise stuck(self._out, self._out.address, PATIENCE_S) from None
+            raise timeout_error(self._out, self._out.address, PATIENCE_S) from None
 
     async def _send_again(self, failed: Outcome) -> None:
         """Waits for all that is under way, and sends it again."""

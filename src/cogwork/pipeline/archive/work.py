@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyiceberg.io import load_file_io
 
-from cogwork.client.certificates import NONE, Certificates
+from cogwork.client.connection.certificates import NONE, Certificates
 from cogwork.pipeline.archive import layout
 from cogwork.pipeline.archive.errors import ArchiveError
 from cogwork.pipeline.archive.table import Seam, local_path

@@ -9,13 +9,13 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from cogwork.client.checks import demand_seconds
-from cogwork.client.closing import Closing
+from cogwork.client.connection.url import endpoints_of
 from cogwork.client.options import Options
-from cogwork.client.url import endpoints_of
 from cogwork.pipeline.arrow.errors import ArrowError
 from cogwork.pipeline.arrow.loop_thread import keep_inherited, loop_thread
 from cogwork.pipeline.arrow.schema import columns_of
 from cogwork.pipeline.arrow.session import Session
+from cogwork.sync.closing import Closing
 
 if TYPE_CHECKING:
     import ssl
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from cogwork.client.tokens import Token
-    from cogwork.client.url import Urls
+    from cogwork.client.connection.tokens import Token
+    from cogwork.client.connection.url import Urls
     from cogwork.sasl.mechanisms import MechanismName
 
 __all__ = ("ArrowClient", "Bounds")

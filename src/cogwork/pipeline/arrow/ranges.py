@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cogwork.client.stream_reader import StreamReader
+from cogwork.client.streams.reader import StreamReader
 from cogwork.pipeline.arrow.envelope import ADDRESS_PREFIX, Range, range_filters
 from cogwork.plugin.engine.contract import FromOffset
 

@@ -7,8 +7,8 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
-from cogwork.client.certificates import is_untrusted
 from cogwork.client.client import Client
+from cogwork.client.connection.certificates import is_untrusted
 from cogwork.client.errors import (
     AuthenticationError,
     ClientError,
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from cogwork.client.connection.url import Endpoint
     from cogwork.client.options import Options
-    from cogwork.client.url import Endpoint
 
 __all__ = ("Session",)
 

@@ -17,7 +17,7 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cogwork.client.certificates import NONE, Certificates
+from cogwork.client.connection.certificates import NONE, Certificates
 from cogwork.pipeline.spark.errors import JobFailed
 from cogwork.pipeline.spark.lines import line_of_spark
 from cogwork.pipeline.spark.words import CERTIFICATES

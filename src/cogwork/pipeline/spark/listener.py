@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
-from cogwork.client.certificates import NONE, Certificates
 from cogwork.client.client import Client
+from cogwork.client.connection.certificates import NONE, Certificates
+from cogwork.client.connection.url import endpoints_of
 from cogwork.client.errors import CogworkError
 from cogwork.client.options import Options
-from cogwork.client.url import endpoints_of
 from cogwork.pipeline.arrow.loop_thread import loop_thread
 from cogwork.pipeline.spark.query_offsets import positions_in
 from cogwork.pipeline.spark.query_runs import QueryRuns
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
         QueryTerminatedEvent,
     )
 
-    from cogwork.client.url import Urls
+    from cogwork.client.connection.url import Urls
 
 __all__ = ("Position", "PositionListener", "listen", "positions_of", "unlisten")
 

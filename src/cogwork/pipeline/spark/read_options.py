@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from cogwork.client.certificates import NONE, Certificates
+from cogwork.client.connection.certificates import NONE, Certificates
 from cogwork.pipeline.spark.errors import OptionError
 from cogwork.pipeline.spark.json_times import zone_of
 from cogwork.pipeline.spark.words import (
@@ -28,7 +28,7 @@ from cogwork.pipeline.spark.words import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from cogwork.client.tokens import TokenFile
+    from cogwork.client.connection.tokens import TokenFile
     from cogwork.pipeline.spark.json_times import Zone
 
 __all__ = ("Place", "ReadOptions", "read_options")

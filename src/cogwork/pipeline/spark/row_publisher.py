@@ -17,12 +17,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cogwork.amqp.errors import CogworkError
-from cogwork.client.certificates import is_untrusted
 from cogwork.client.client import Client
+from cogwork.client.connection.certificates import is_untrusted
 from cogwork.client.errors import AuthenticationError, ConnectError
 from cogwork.client.options import Options
-from cogwork.client.outcome import OutcomeState
-from cogwork.client.patience import outcomes_of, stuck
+from cogwork.client.publishing.outcome import OutcomeState
+from cogwork.client.publishing.send_timeout import outcomes_within, timeout_error
 from cogwork.pipeline.arrow.loop_thread import loop_thread
 from cogwork.pipeline.spark.errors import SinkError
 from cogwork.pipeline.spark.row_messages import encoded
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from types import TracebackType
 
-    from cogwork.client.outcome import Outcome
-    from cogwork.client.publisher import Publisher
+    from cogwork.client.publishing.outcome import Outcome
+    from cogwork.client.publishing.publisher import Publisher
     from cogwork.dataplane.client.dispatches import Batch
     from cogwork.pipeline.spark.write_options import WriteOptions
 
@@ -175,12 +175,12 @@ class RowPublisher:
     ) -> list[Outcome]:
         """Waits for those of some rows, as long as any that are under way are taken."""
         if is_stream(address):
-            return await posted  # a stream's publisher has its own patience
+            return await posted  # a stream's publisher has its own send timeout
         timeout_s = float(self._options.timeout_s)
         try:
-            return await outcomes_of(publisher, posted, lambda: timeout_s)
+            return await outcomes_within(publisher, posted, lambda: timeout_s)
         except TimeoutError:
-            raise stuck(publisher, address or "a row", timeout_s) from None
+            raise timeout_error(publisher, address or "a row", timeout_s) from None
 
     async def _publisher_for(self, address: str) -> Publisher:
         found = self._publishers.get(address)
@@ -192,7 +192,7 @@ class RowPublisher:
         made: Publisher
         if is_stream(address):
             made = client.stream(address.removeprefix("/")).publisher(
-                producer=self._producer, patience_s=float(self._options.timeout_s)
+                producer=self._producer, send_timeout_s=float(self._options.timeout_s)
             )
         elif address == RELAY and not client.has_relay:
             raise SinkError("the container passes nothing on: use the option address")

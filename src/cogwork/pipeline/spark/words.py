@@ -7,9 +7,9 @@ import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from cogwork.client.certificates import Certificates
-from cogwork.client.tokens import TokenFile
-from cogwork.client.url import endpoints_of
+from cogwork.client.connection.certificates import Certificates
+from cogwork.client.connection.tokens import TokenFile
+from cogwork.client.connection.url import endpoints_of
 from cogwork.pipeline.spark.errors import OptionError
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from cogwork.client.certificates import NONE, Certificates
+from cogwork.client.connection.certificates import NONE, Certificates
 from cogwork.pipeline.spark.errors import OptionError
 from cogwork.pipeline.spark.words import (
     CERTIFICATES,
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql.types import StructType
 
-    from cogwork.client.tokens import TokenFile
+    from cogwork.client.connection.tokens import TokenFile
 
 __all__ = ("COLUMNS", "STREAMS", "WriteOptions", "check_rows", "is_stream", "write_options")
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import CogworkError
-from cogwork.client.subscription import Subscription
+from cogwork.client.receiving.subscription import Subscription
 from cogwork.rpc.direct.meeting import GONE, WHO, here
 
 if TYPE_CHECKING:

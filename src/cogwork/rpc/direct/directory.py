@@ -17,17 +17,17 @@ from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import CogworkError
 from cogwork.amqp.loopback import is_loopback
+from cogwork.client.connection.url import parse_url
 from cogwork.client.errors import InvalidUrlError
-from cogwork.client.subscription import Subscription
-from cogwork.client.url import parse_url
+from cogwork.client.receiving.subscription import Subscription
 from cogwork.dataplane.message.messages import Message
 from cogwork.rpc.direct.meeting import GONE, WHO, matchmaker, server_and_url
 from cogwork.rpc.direct.peer import Peer
 
 if TYPE_CHECKING:
-    from cogwork.rpc.caller import Caller
+    from cogwork.rpc.calling.caller import Caller
+    from cogwork.rpc.calling.route import Route
     from cogwork.rpc.client_context import RpcContext
-    from cogwork.rpc.route import Route
 
 __all__ = ("Directory",)
 

@@ -11,7 +11,7 @@ from cogwork.rpc.direct.meeting import matchmaker, stamp
 if TYPE_CHECKING:
     from cogwork.client.call_options import Direct
     from cogwork.rpc.client_context import RpcContext
-    from cogwork.rpc.service import Service
+    from cogwork.rpc.serving.service import Service
 
 __all__ = ("Door",)
 

@@ -11,7 +11,7 @@ from cogwork.amqp.errors import Condition
 from cogwork.amqp.performatives import Role
 from cogwork.amqp.terminus import Source, Target
 from cogwork.client.errors import Disconnected
-from cogwork.client.outcome import Outcome, outcome_of
+from cogwork.client.publishing.outcome import Outcome, outcome_of
 from cogwork.dataplane.addresses.entry import CLOSEST_CODE, AddressEntry
 from cogwork.dataplane.client.outbox import Outbox
 from cogwork.dataplane.client.posting_errors import BacklogFull
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from cogwork.dataplane.link import Link
     from cogwork.dataplane.message.messages import Message
     from cogwork.rpc.client_context import RpcContext
-    from cogwork.rpc.reply_sender import ReplySender
-    from cogwork.rpc.window import Window
+    from cogwork.rpc.serving.reply_sender import ReplySender
+    from cogwork.rpc.serving.window import Window
 
 __all__ = ("DirectLinks",)
 

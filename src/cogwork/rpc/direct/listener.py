@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from cogwork.dataplane.client.request_inbox import RequestInbox
     from cogwork.dataplane.link import Link
     from cogwork.rpc.client_context import RpcContext
-    from cogwork.rpc.reply_sender import ReplySender
-    from cogwork.rpc.window import Window
+    from cogwork.rpc.serving.reply_sender import ReplySender
+    from cogwork.rpc.serving.window import Window
 
 __all__ = ("DirectListener",)
 

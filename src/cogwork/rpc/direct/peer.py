@@ -7,14 +7,14 @@ import logging
 from typing import TYPE_CHECKING
 
 from cogwork.amqp.errors import CogworkError
+from cogwork.client.connection.retry import Retry
 from cogwork.client.options import Options
-from cogwork.client.retry import Retry
-from cogwork.rpc.direct.spinner import Spinner
-from cogwork.rpc.route import Route
-from cogwork.rpc.targets import shared
+from cogwork.rpc.calling.route import Route
+from cogwork.rpc.calling.targets import shared
+from cogwork.rpc.direct.adaptive_spin import AdaptiveSpin
 
 if TYPE_CHECKING:
-    from cogwork.client.url import Endpoint
+    from cogwork.client.connection.url import Endpoint
     from cogwork.rpc.client_context import OwnConnection, RpcContext
     from cogwork.rpc.wheel import Wheel
 
@@ -108,7 +108,7 @@ class Peer:
         try:
             await own.__aenter__()
             route = Route(own, self._wheel)
-            route.spinner = Spinner(own, self._client.spin_us)
+            route.spin = AdaptiveSpin(own, self._client.spin_us)
             await route.open(self.address)
         except (CogworkError, OSError) as error:
             log.info("cannot call %s directly: %s", self.address, error)

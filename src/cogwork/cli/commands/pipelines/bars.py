@@ -15,7 +15,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from cogwork.client.closing import Closing
+from cogwork.sync.closing import Closing
 
 if TYPE_CHECKING:
     from rich.progress import TaskID

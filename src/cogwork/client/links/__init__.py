@@ -1,0 +1,1 @@
+"""Link ends: links of a client that outlive their connection."""

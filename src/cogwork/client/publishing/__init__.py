@@ -1,0 +1,1 @@
+"""Sending messages: publishers, the links that single messages leave on, outcomes."""

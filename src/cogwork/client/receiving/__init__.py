@@ -1,0 +1,1 @@
+"""Receiving messages: subscriptions of topics, consumers and browsers of queues."""

@@ -1,0 +1,1 @@
+"""Requests and their replies as messages, and what is asked of `$management`."""

@@ -1,0 +1,1 @@
+"""Streams: appending to them, and reading them from any place."""

@@ -1,0 +1,1 @@
+"""The calling half: calls, casts and fanouts, and where their replies come."""

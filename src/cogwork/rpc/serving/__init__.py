@@ -1,0 +1,1 @@
+"""The serving half: methods, the requests that come for them, and when these run."""
