@@ -155,9 +155,8 @@ def test_commands_come_whole_in_any_frames(size: int) -> None:
 
 def test_bodies_of_one_octet_or_none_a_frame_are_taken() -> None:
     assembler = Assembler()
-    assert [assembler.feed(each) for each in (METHOD, header(2), body(b""), body(b"a"))] == [
-        None
-    ] * 4
+    before = [METHOD, header(2), body(b""), body(b"a")]
+    assert [assembler.feed(each) for each in before] == [None] * 4
     assert assembler.feed(body(b"b")) == Command(PUBLISH, Content(EMPTY, b"ab"))
 
 
