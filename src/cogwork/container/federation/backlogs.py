@@ -24,12 +24,12 @@ class Backlogs:
         self._vhost = vhost
         self._told: dict[str, int] = {}
         self._stores: dict[str, Store] = {}
-        self._looked_at = -1
+        self._changed = vhost.nodes.follow()
 
     def tick(self) -> None:
         """Tells of backlogs that have changed much, but for replicated queues: their owners do."""
-        if self._looked_at != self._vhost.nodes.changes:
-            self._look()
+        while self._changed:
+            self._look_at(self._changed.pop())
         stores = self._stores
         waiting = {address: count for address, each in stores.items() if (count := each.waiting)}
         for address, count in waiting.items():
@@ -37,14 +37,13 @@ class Backlogs:
         for address in [each for each in self._told if each not in waiting]:
             self._tell(address, 0)
 
-    def _look(self) -> None:
-        nodes = self._vhost.nodes
-        self._looked_at = nodes.changes
-        self._stores = {
-            address: node.store
-            for address, node in nodes.storing.items()
-            if isinstance(node, Shareable) and replica_of(node) is None
-        }
+    def _look_at(self, address: str) -> None:
+        """Takes note of a queue that is new, or has gone."""
+        node = self._vhost.nodes.get(address)
+        if isinstance(node, Shareable) and replica_of(node) is None:
+            self._stores[address] = node.store
+        else:
+            self._stores.pop(address, None)
 
     def _tell(self, address: str, waiting: int) -> None:
         """Tells a backlog in steps of two; down only by more than one step, or to nothing."""

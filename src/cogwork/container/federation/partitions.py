@@ -96,7 +96,7 @@ class Partitions:
         self._elsewhere = Elsewhere()
         self._absences = Absences(mesh)
         self._created = 0
-        self._looked_at = -1
+        self._changed = vhost.nodes.follow()
         self._is_settling = False
 
     # -- queues here
@@ -135,9 +135,10 @@ class Partitions:
     def tick(self) -> None:
         """Tells what is held now, and lets go of what is over."""
         nodes = self._vhost.nodes
-        if self._looked_at != nodes.changes:
-            self._looked_at = nodes.changes
-            for address, node in nodes.items():
+        while self._changed:
+            address = self._changed.pop()
+            node = nodes.get(address)
+            if node is not None:
                 self.add(address, node)
         for queue in list(self._queues.values()):
             if nodes.get(queue.address) is not queue.node:

@@ -20,6 +20,7 @@ class NodeTable(dict[str, Node]):
         super().__init__()
         self.storing: dict[str, Storing] = {}
         self.changes = 0
+        self._followers: list[set[str]] = []
 
     def __setitem__(self, key: str, node: Node) -> None:
         super().__setitem__(key, node)
@@ -31,6 +32,18 @@ class NodeTable(dict[str, Node]):
         super().__delitem__(key)
         self._forget(key)
 
+    def follow(self) -> set[str]:
+        """Return a set of all addresses, which gets each that is made or given up from now on.
+
+        The follower takes out those that it has looked at. So one node more has nobody look at
+        thousands of others, while everybody waits.
+        """
+        changed = set(self)
+        self._followers.append(changed)
+        return changed
+
     def _forget(self, key: str) -> None:
         self.changes += 1
+        for changed in self._followers:
+            changed.add(key)
         self.storing.pop(key, None)

@@ -12,6 +12,7 @@ policy `delete-on-close` (AMQP 1.0 §3.5.10) and closes the link.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -74,6 +75,7 @@ class TemporaryNodes(dict[str, TemporaryNode]):
     def __init__(self, vhost: VirtualHost) -> None:
         super().__init__()
         self._vhost = vhost
+        self._counts: Counter[Connection] = Counter()
 
     def add(self, address: str, target: Target, owner: Connection) -> TemporaryNode:
         """Make what a dynamic target asks for.
@@ -81,7 +83,7 @@ class TemporaryNodes(dict[str, TemporaryNode]):
         Raises:
             Refused: The connection has too many.
         """
-        if sum(each.owner is owner for each in self.values()) >= TEMPORARY_MAX:
+        if self._counts[owner] >= TEMPORARY_MAX:
             text = f"this connection has {TEMPORARY_MAX} temporary queues and topics already"
             raise Refused(text, Condition.RESOURCE_LIMIT_EXCEEDED)
         queue: Storing | None = None
@@ -97,6 +99,7 @@ class TemporaryNodes(dict[str, TemporaryNode]):
             queue, entry = made, made.entry(address)
         entry.is_used = True
         node = self[address] = TemporaryNode(address, owner, rule, entry, queue)
+        self._counts[owner] += 1
         self._vhost.space.entries[address.encode()] = entry
         return node
 
@@ -117,6 +120,7 @@ class TemporaryNodes(dict[str, TemporaryNode]):
         node = self.pop(address, None)
         if node is None:
             return
+        self._counts[node.owner] -= 1
         self._vhost.space.entries.pop(address.encode(), None)
         queue = node.queue
         outlets = [link for link, _, _ in queue.store.holders()] if queue else node.entry.outlets
@@ -132,8 +136,10 @@ class TemporaryNodes(dict[str, TemporaryNode]):
 
     def remove_those_of(self, owner: Connection) -> None:
         """Delete the nodes of a connection that has ended."""
-        for address in [each.address for each in self.values() if each.owner is owner]:
-            self.remove(address)
+        if self._counts[owner]:
+            for address in [each.address for each in self.values() if each.owner is owner]:
+                self.remove(address)
+        self._counts.pop(owner, None)
 
     def add_consumer(self, address: str, link: OutgoingLink) -> None:
         """Let a link receive from a topic."""
