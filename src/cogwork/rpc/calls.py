@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from cogwork.client.call_options import RpcOptions
     from cogwork.client.calls import (
-        CallOptions,
-        CastOptions,
         FanoutOptions,
         ServiceOptions,
         StreamOptions,
@@ -63,15 +61,35 @@ class ClientCalls:
 
     # -- calls
 
-    def call(
+    def call(  # not `**options`: gathering them would cost as much as the rest of this
         self,
         topic: str,
         method: str,
         arguments: Mapping[str, object],
-        **options: Unpack[CallOptions],
+        *,
+        server: str | None,
+        timeout_s: float | None,
+        exchange: str | None,
+        codec: str | None,
+        settled: bool | None,
+        heartbeat_s: float | None,
+        key: str | None,
+        result: Any,  # noqa: ANN401  # any type
     ) -> Coroutine[Any, Any, Any]:
         """Calls a method of one server; see `Client.call`."""
-        return self.caller.call(topic, method, arguments, **options)
+        return self.caller.call(
+            topic,
+            method,
+            arguments,
+            server=server,
+            timeout_s=timeout_s,
+            exchange=exchange,
+            codec=codec,
+            settled=settled,
+            heartbeat_s=heartbeat_s,
+            key=key,
+            result=result,
+        )
 
     def call_stream(
         self,
@@ -105,19 +123,26 @@ class ClientCalls:
         topic: str,
         method: str,
         arguments: Mapping[str, object],
-        **options: Unpack[CastOptions],
+        *,
+        server: str | None,
+        timeout_s: float | None,
+        ttl_s: float | None,
+        exchange: str | None,
+        codec: str | None,
+        settled: bool | None,
+        key: str | None,
     ) -> None:
         """Has a method run by one server; see `Client.cast`."""
         request = self.caller.request(
             topic,
             method,
             arguments,
-            server=options["server"],
-            timeout_s=options["timeout_s"],
-            exchange=options["exchange"],
-            codec=options["codec"],
+            server=server,
+            timeout_s=timeout_s,
+            exchange=exchange,
+            codec=codec,
         )
-        await self.caller.cast(request, options["settled"], options["ttl_s"], options["key"])
+        await self.caller.cast(request, settled, ttl_s, key)
 
     async def fanout(
         self,
