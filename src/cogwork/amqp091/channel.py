@@ -72,16 +72,9 @@ class Channel:
         command = self._assembler.feed(frame)
         method = command.method if command else self._assembler.method
         if frame.type == FrameType.METHOD and method is not None:
-            self._step(method)
-        return command
-
-    def _step(self, method: Method) -> None:
-        try:
             self._check(method)
             self.state = channel_step(self.state, Direction.RECEIVED, type(method))
-        except ProtocolError:
-            self._assembler.clear()
-            raise
+        return command
 
     def _check(self, method: Method) -> None:
         if method.CLASS_ID == ConnectionStart.CLASS_ID:

@@ -1,6 +1,6 @@
 """How methods are declared, found by their numbers, read and written (AMQP 0-9-1 §4.2.4).
 
-Consecutive bits share octets, the first in the lowest bit; a value of another type ends an octet.
+Consecutive bits share an octet, the first in the lowest bit; no method has more than eight.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ __all__ = ("METHODS", "Method", "Role", "decode_method", "method", "method_ids")
 T = TypeVar("T", bound="Method")
 
 _IDS = struct.Struct(">HH")
-_BITS = 8
 
 
 class Role(Flag):
@@ -101,7 +100,7 @@ class Method:
                 place = 1
             else:
                 out[-1] |= bool(value) << place
-                place = (place + 1) % _BITS
+                place += 1
 
     @classmethod
     def from_arguments(cls, cursor: Cursor) -> Self:
@@ -120,7 +119,7 @@ class Method:
             if place == 0:
                 bits = row.kind.read(cursor)
             values[row.name] = bool(bits >> place & 1)
-            place = (place + 1) % _BITS
+            place += 1
         cursor.finish()
         return cls(**values)
 

@@ -153,6 +153,12 @@ def test_commands_come_whole_in_any_frames(size: int) -> None:
     assert assembler.feed(frames_of(Command(BasicAck(), None))[0]) == Command(BasicAck(), None)
 
 
+def test_a_body_may_be_as_large_as_its_limit() -> None:
+    assembler = Assembler(max_body_octets=1000)
+    assert [assembler.feed(each) for each in (METHOD, header(1000))] == [None, None]
+    assert assembler.feed(body(bytes(1000))) == Command(PUBLISH, Content(EMPTY, bytes(1000)))
+
+
 def test_bodies_of_one_octet_or_none_a_frame_are_taken() -> None:
     assembler = Assembler()
     before = [METHOD, header(2), body(b""), body(b"a")]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cogwork.amqp091 import methods
+from cogwork.amqp091.arguments import BIT
 from cogwork.amqp091.errors import EncodeError, ProtocolError
 from cogwork.amqp091.method import METHODS, Method, Role, decode_method
 from cogwork.amqp091.methods import (
@@ -106,6 +107,12 @@ def test_every_method_is_there_under_its_own_name() -> None:
 def test_contents_follow_four_methods() -> None:
     names = {each.NAME for each in METHODS.values() if each.HAS_CONTENT}
     assert names == {"basic.publish", "basic.return", "basic.deliver", "basic.get-ok"}
+
+
+def test_bits_of_a_method_fit_into_one_octet() -> None:
+    for each in METHODS.values():
+        kinds = "".join("b" if row.kind is BIT else " " for row in each.TABLE)
+        assert all(len(bits) <= 8 for bits in kinds.split())
 
 
 def test_what_either_end_sends() -> None:

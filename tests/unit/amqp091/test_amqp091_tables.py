@@ -29,6 +29,9 @@ VALUES = [
     ("49 fffffffe", -2),
     ("69 ffffffff", UInt32(2**32 - 1)),
     ("6c 0000000000000001", Int64(1)),
+    ("6c ffffffff80000000", Int64(-(2**31))),
+    ("6c 000000007fffffff", Int64(2**31 - 1)),
+    ("6c ffffffff7fffffff", -(2**31) - 1),
     ("6c 0000000080000000", 2**31),
     ("6c 8000000000000000", -(2**63)),
     ("66 3fc00000", Float32(1.5)),
@@ -147,6 +150,9 @@ def test_as_deep_as_allowed_goes_both_ways(kind: str) -> None:
     assert decode_table(octets) == {"k": value}
     with pytest.raises(EncodeError, match=f"nest deeper than {MAX_DEPTH}"):
         encode_table({"k": {"k": value}})
+    deeper = b"\1kF" + octets
+    error = refusal_of(len(deeper).to_bytes(4) + deeper)
+    assert error.explanation == f"tables and arrays nest deeper than {MAX_DEPTH}"
 
 
 def test_a_table_may_be_as_large_as_its_limit() -> None:
