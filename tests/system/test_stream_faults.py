@@ -11,6 +11,7 @@ import pytest
 
 import cogwork
 from cogwork.client.errors import LinkRefused
+from cogwork.client.requests.management import manage
 from cogwork.plugin.engine.errors import Busy, OutOfSequence, SequenceReused, Unavailable, Unknown
 from cogwork.testing import container
 
@@ -245,9 +246,7 @@ async def test_an_engine_that_is_away_at_the_start_is_waited_for(
         await client.publish("stream/flaky", 1)
         following = (await row_of(client, "flaky"))["next"]
         options = {"engine": "flaky:FlakyHost", "retention_records": 5}
-        reply = await cogwork.client.requests.management.manage(
-            client, "CREATE", {"type": "stream", "name": "stream/away"}, options
-        )
+        reply = await manage(client, "CREATE", {"type": "stream", "name": "stream/away"}, options)
         assert isinstance(reply.body, dict)
         assert (reply.body["state"], faults.opening) == ("open", 0)
         assert following >= 1
