@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from cogwork.config.shape import describe, keys_at, type_at
 from cogwork.plugin.management import BAD_REQUEST, ManagementError
+from cogwork.plugin.shape import describe, keys_at, type_at
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

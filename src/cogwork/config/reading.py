@@ -44,9 +44,9 @@ from cogwork.config.settings import (
     Telemetry,
     Tls,
 )
-from cogwork.config.shape import describe, is_tables, keys_at, type_at
 from cogwork.config.tls_checks import find_unusable_secret
 from cogwork.config.toml_lines import Path, find_lines, line_of
+from cogwork.plugin.shape import describe, is_tables, keys_at, type_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

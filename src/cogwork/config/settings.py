@@ -17,7 +17,7 @@ from cogwork.config.mesh_settings import Link, MeshOptions
 from cogwork.config.oauth_settings import OAuth
 from cogwork.config.security_log_settings import SecurityLogOptions
 from cogwork.config.telemetry_settings import Audit, Telemetry
-from cogwork.nodes.queue.options import COUNT_MAX, SECONDS_MAX
+from cogwork.plugin.queue_options import QueueOptions, Size, Text
 from cogwork.router.own_addresses import MANAGEMENT
 from cogwork.sasl.mechanisms import MechanismName
 from cogwork.tls.contexts import Version
@@ -59,21 +59,6 @@ BLOCK_TIMEOUT_S = 5.0
 BLOCK_BYTES = 16 * 1024 * 1024
 """A few seconds of a busy topic of small messages, for each slow subscriber."""
 
-IN_DOUBT_TIMEOUT_S = 30.0
-"""A client that lost its connection has reconnected by then, or will not soon."""
-
-PRIORITIES = 10
-"""All levels that a message can name (AMQP 1.0 §3.2.1)."""
-
-DEDUPLICATION_COUNT = 100_000
-"""Remembered message-ids of a queue: some 10 MB at most."""
-
-PARTITIONS, PARTITIONS_MAX = 16, 32
-"""Enough for a dozen containers to have an even share; which are held fits one figure."""
-
-BYTES_MAX = 1 << 30
-"""A queue of this size, with no consumer in sight, should not take the container's memory too."""
-
 VOTERS_MAX = 5
 """More voters make a cluster slower and hardly safer."""
 
@@ -83,10 +68,6 @@ WORKERS_MAX = 64
 READERS_MAX = 64
 """As many as there may be workers: more than there are cores are of no use."""
 
-ItemCount = Annotated[int, Meta(ge=1, le=COUNT_MAX)]
-Seconds = Annotated[float, Meta(gt=0, lt=SECONDS_MAX)]
-Size = Annotated[int, Meta(ge=1, le=2**63 - 1)]
-Text = Annotated[str, Meta(min_length=1)]
 Voters = Annotated[list[Text], Meta(min_length=1, max_length=VOTERS_MAX)]
 Right = Literal["send", "receive", "manage"]
 RIGHTS: tuple[Right, ...] = ("send", "receive", "manage")
@@ -290,50 +271,6 @@ class Anonymous(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     permissions: list[Permission] | None = None
     mesh: bool | None = None
-
-
-class QueueOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a queue does with its items; keys of `[[queue]]`, and of `[[address]]` for queues.
-
-    Attributes:
-        ttl_s: The longest an item lives; None leaves it to the message.
-        dead_letter: Where expired, refused and doubtful items go; None drops them, counted.
-        maximum_length: Items held; None has no bound of its own.
-        maximum_bytes: Bytes held.
-        maximum_length_policy: What a full queue does.
-        maximum_delivery_count: Failed attempts after which an item is dead; None tries for ever.
-        maximum_acquisitions: Attempts that gave an item back uncounted, after which it is dead; 0
-            tries for ever, None is 2,000 with a dead-letter address and 0 without one.
-        in_doubt: What becomes of an item whose consumer vanished with it; None is the prefix's.
-        in_doubt_timeout_s: How long a vanished consumer may take to come back and settle.
-        priorities: Levels told apart.
-        delay: Whether messages may ask to be delivered later.
-        ordering: `group-id` gives each group to one consumer at a time.
-        deduplication_window_s: How long a message-id is remembered; None remembers none.
-        deduplication_count: How many message-ids are remembered.
-        durability: Where items are kept.
-        replicas: The containers that hold a replicated queue; None leaves it to the cluster.
-        partitions: Into how many parts linked containers divide a queue with an ordering or a
-            deduplication window.
-    """
-
-    ttl_s: Seconds | None = None
-    dead_letter: Text | None = None
-    maximum_length: ItemCount | None = None
-    maximum_bytes: Size = BYTES_MAX
-    maximum_length_policy: Literal["reject", "drop-oldest", "block"] = "block"
-    maximum_delivery_count: ItemCount | None = None
-    maximum_acquisitions: Annotated[int, Meta(ge=0, le=COUNT_MAX)] | None = None
-    in_doubt: Literal["park", "redeliver"] | None = None
-    in_doubt_timeout_s: Annotated[float, Meta(ge=0, lt=SECONDS_MAX)] = IN_DOUBT_TIMEOUT_S
-    priorities: Annotated[int, Meta(ge=1, le=PRIORITIES)] = PRIORITIES
-    delay: bool = True
-    ordering: Literal["none", "group-id"] = "none"
-    deduplication_window_s: Seconds | None = None
-    deduplication_count: ItemCount = DEDUPLICATION_COUNT
-    durability: Literal["auto", "memory", "disk", "replicated"] = "auto"
-    replicas: list[Text] | None = None
-    partitions: Annotated[int, Meta(ge=1, le=PARTITIONS_MAX)] = PARTITIONS
 
 
 class Address(QueueOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -11,10 +11,9 @@ from __future__ import annotations
 import re
 import tomllib
 
-__all__ = ("Path", "find_lines", "line_of")
+from cogwork.plugin.shape import Path
 
-Path = tuple[str | int, ...]
-"""Leads to a value: `("listen", 0, "port")`."""
+__all__ = ("Path", "find_lines", "line_of")
 
 _BLANK = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
 _KEY_PART = re.compile(r"""[ \t]*("(?:[^"\\\n]|\\.)*"|'[^'\n]*'|[A-Za-z0-9_-]+)[ \t]*""")

@@ -12,7 +12,7 @@ import pytest
 from cogwork.config import settings
 from cogwork.config.limits import Limits, UserLimits
 from cogwork.config.reading import parse
-from cogwork.config.shape import describe
+from cogwork.plugin.shape import describe
 from cogwork.router.addresses import DEFAULT_RULES
 
 REFERENCE = Path(__file__).parents[3] / "docs" / "configuration.md"

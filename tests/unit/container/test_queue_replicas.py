@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import asdict
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+from msgspec import structs
 
 from cogwork.cluster.declarations import Declarations, Declare
 from cogwork.container.cluster.cluster import Cluster
 from cogwork.container.cluster.queue_replicas import QueueReplicas
 from cogwork.container.cluster.replicated_queue import ReplicatedQueue
 from cogwork.container.cluster.rounds import ROUND_TICKS
-from cogwork.nodes.queue.options import QueueOptions
 from cogwork.plugin.engine.errors import Unavailable
+from cogwork.plugin.queue_options import QueueOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -197,7 +197,7 @@ def test_a_queue_that_is_closed_is_visited_no_more(monkeypatch: pytest.MonkeyPat
 
 def test_a_queue_that_was_declared_before_an_option_was_known_is_found() -> None:
     async def story() -> str:
-        options = {**asdict(QueueOptions(durability="replicated")), "maximum_length": 7}
+        options = {**structs.asdict(QueueOptions(durability="replicated")), "maximum_length": 7}
         present = {key: value for key, value in options.items() if value is not None}
         older = {key: value for key, value in present.items() if key != "maximum_bytes"}
         cluster = Cluster(["a"], cast("Any", None), cast("Any", None))
@@ -239,7 +239,7 @@ def test_a_queue_that_is_not_declared_yet_goes_on_to_declare_itself_no_more() ->
         )
         vhost = SimpleNamespace(remove_node=lambda name: done.append(f"removed {name}"))
         found = replicas({"": cast("Any", vhost)})
-        options = asdict(QueueOptions(durability="replicated"))
+        options = structs.asdict(QueueOptions(durability="replicated"))
         found.open("", "work/a", options, cast("Any", None), cast("Any", None))
         found._cluster = cast("Any", cluster)
         with pytest.raises(Unavailable):

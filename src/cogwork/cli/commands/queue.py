@@ -23,8 +23,8 @@ from cogwork.cli.options.quantities import COUNT
 from cogwork.cli.terminal.rendering import encoded_as_json, encoded_as_text, jsonable
 from cogwork.cli.terminal.tables import in_words, widened
 from cogwork.cli.unknown_commands import HelpfulGroup
-from cogwork.config.settings import QueueOptions
-from cogwork.config.shape import describe, keys_at, type_at
+from cogwork.plugin.queue_options import QueueOptions
+from cogwork.plugin.shape import describe, keys_at, type_at
 
 if TYPE_CHECKING:
     from cogwork.cli.management.shared_queue import Declared

@@ -16,13 +16,13 @@ from zlib import crc32
 from msgspec import structs
 
 from cogwork.amqp.errors import Condition
-from cogwork.config.settings import QueueOptions
-from cogwork.config.shape import keys_at
 from cogwork.container.cluster.raft import open_declared, placement_of, stream_name
 from cogwork.container.cluster.replicated_queue import ReplicatedQueue
 from cogwork.container.cluster.rounds import Rounds
 from cogwork.plugin.engine.errors import ConsensusError, Unavailable
 from cogwork.plugin.node import Refused
+from cogwork.plugin.queue_options import QueueOptions
+from cogwork.plugin.shape import keys_at
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping, Sequence

@@ -22,8 +22,6 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from cogwork.amqp.errors import Condition
-from cogwork.config.settings import QueueOptions
-from cogwork.config.shape import keys_at
 from cogwork.container.federation.shards import DURABLE_LIFE, shard_of
 from cogwork.container.journals.barriers import Barrier, Barriers
 from cogwork.container.journals.low_space import LowSpace
@@ -46,6 +44,8 @@ from cogwork.log.file_name import file_name
 from cogwork.log.position import number_of, position_of
 from cogwork.plugin.management import NOT_FOUND, ManagementError
 from cogwork.plugin.node import Refused
+from cogwork.plugin.queue_options import QueueOptions
+from cogwork.plugin.shape import keys_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -15,13 +15,11 @@ from msgspec import structs
 
 from cogwork.amqp.errors import Condition
 from cogwork.config.declared_options import check_options
-from cogwork.config.settings import QueueOptions
-from cogwork.config.shape import keys_at
 from cogwork.container.vhost.managed_queue import ManagedQueue
-from cogwork.nodes.queue.options import IN_DOUBT
 from cogwork.plugin.capabilities import Removable, Storing, replica_of
 from cogwork.plugin.management import BAD_REQUEST, CONFLICT, NOT_FOUND, TOO_MANY, ManagementError
 from cogwork.plugin.node import Refused
+from cogwork.plugin.queue_options import QueueOptions
 from cogwork.router.addresses import AddressRule, AddressRuleError, Distribution
 from cogwork.router.patterns import is_pattern
 
@@ -200,9 +198,5 @@ def _rule(name: str, inherited: AddressRule, given: dict[str, Any]) -> AddressRu
 
 def _effective(rule: AddressRule) -> dict[str, Any]:
     """Lists the options that hold for a queue of a rule, with the defaults filled in."""
-    known = keys_at(QueueOptions, ())
-    given = {key: value for key, value in rule.options.items() if key in known}
-    options = QueueOptions(**cast("dict[str, Any]", given))
-    if options.in_doubt is None:  # no prefix says so either: it is as the node has it
-        options = structs.replace(options, in_doubt=IN_DOUBT)
-    return structs.asdict(options) | {"ttl_s": rule.ttl_s, "dead_letter": rule.dead_letter}
+    own = {"ttl_s": rule.ttl_s, "dead_letter": rule.dead_letter}
+    return structs.asdict(QueueOptions.of(rule.options)) | own

@@ -16,7 +16,6 @@ import msgspec
 from cogwork.config.declared_options import check_options, takes
 from cogwork.config.rules import stream_options
 from cogwork.config.settings import StreamOptions
-from cogwork.config.shape import keys_at
 from cogwork.container.cluster.orbs import HOME
 from cogwork.container.vhost.captures import begin_capture, end_capture
 from cogwork.container.vhost.declarations import error_of
@@ -24,6 +23,7 @@ from cogwork.container.vhost.engines import CLUSTERED, ORB, RAFT
 from cogwork.plugin.capabilities import Capturing, Streaming
 from cogwork.plugin.management import BAD_REQUEST, CONFLICT, ManagementError
 from cogwork.plugin.node import Refused
+from cogwork.plugin.shape import keys_at
 from cogwork.plugin.stream_options import name_of
 from cogwork.router.patterns import is_pattern, misplaced_wildcard
 from cogwork.schema.registry import SCHEMAS

@@ -1,6 +1,6 @@
 """Queues: each message to one consumer, kept until that one has confirmed it."""
 
 from cogwork.nodes.queue.node import QueueNode
-from cogwork.nodes.queue.options import QueueOptions
+from cogwork.plugin.queue_options import QueueOptions
 
 __all__ = ("QueueNode", "QueueOptions")

@@ -9,10 +9,11 @@ address, with the reason, as an effect.
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, replace
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
+
+from msgspec import structs
 
 from cogwork.amqp.errors import Condition
 from cogwork.amqp.terminus import COPY
@@ -22,11 +23,11 @@ from cogwork.dataplane.default_outcome import outcome_of
 from cogwork.dataplane.queue.store import Store
 from cogwork.dataplane.transport.credit import CreditingEnd
 from cogwork.nodes.queue.dead_letter_sender import DeadLetterSender
-from cogwork.nodes.queue.options import ACQUISITIONS_MAX, QueueOptions
 from cogwork.plugin.capabilities import Partitioned, Removable, Replicated, Resumable
 from cogwork.plugin.dead_letters import dead_letter
 from cogwork.plugin.effects import Detach, Send
 from cogwork.plugin.node import Departure, Refused
+from cogwork.plugin.queue_options import ACQUISITIONS_MAX, QueueOptions
 from cogwork.plugin.resumption import resume
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ class QueueNode(Partitioned, Replicated, Resumable, Removable):
                 raise
 
     def _write_down(self, journals: Journals, given: Mapping[str, object]) -> None:
-        facts = {**given, **asdict(self.options)}
+        facts = {**given, **structs.asdict(self.options)}
         if self.options.durability != "replicated":
             self._journal = journals.open(self.address, facts, self.store)
         else:
@@ -152,7 +153,7 @@ class QueueNode(Partitioned, Replicated, Resumable, Removable):
     @property
     def in_doubt_timeout_s(self) -> float:
         """How long a vanished consumer may take to come back and settle."""
-        return float(self.options.in_doubt_timeout_s)
+        return self.options.in_doubt_timeout_s
 
     def share(self) -> PartitionedInlet:
         """Shares a partitioned queue with other containers; `set_owners` says who takes what."""
@@ -252,7 +253,7 @@ class QueueNode(Partitioned, Replicated, Resumable, Removable):
             "owner": None if replica is None else replica.owner,
             "problem": self.problem,
             **(NOT_HELD if replica is None else replica.held()),
-            "options": asdict(self.options),
+            "options": structs.asdict(self.options),
         }
 
     @property
@@ -380,7 +381,7 @@ def _options(context: NodeContext) -> QueueOptions:
     options = QueueOptions.of(context.options)
     has_disk = context.journals is not None and context.journals.has_disk
     if options.durability == "auto" and (not has_disk or context.address.startswith("_")):
-        return replace(options, durability="memory")
+        return structs.replace(options, durability="memory")
     return options
 
 
@@ -421,18 +422,24 @@ def _store(context: NodeContext, options: QueueOptions) -> Store:
         priorities=options.priorities,
         delays=options.delay,
         is_ordered=options.ordering == "group-id",
-        deduplication_window_s=float(options.deduplication_window_s or 0.0),
+        deduplication_window_s=options.deduplication_window_s or 0.0,
         deduplication_count=options.deduplication_count,
     )
     store.waits_for_all = options.durability != "auto"
     # What is replicated is numbered by whoever owns it, and parks need to know what went out.
     store.delivers_ahead = options.in_doubt == "redeliver" and options.durability in AHEAD
     store.policy = options.maximum_length_policy
-    store.maximum_length = options.maximum_length or 0
-    store.maximum_bytes = options.maximum_bytes
-    store.maximum_delivery_count = options.maximum_delivery_count or 0
+    _pass_on(options, store)
     store.maximum_acquisitions = _acquisitions_of(context.address, options)
-    store.ttl_s = float(options.ttl_s or 0.0)
-    store.in_doubt_timeout_s = float(options.in_doubt_timeout_s)
     store.redelivers_in_doubt = options.in_doubt == "redeliver"
     return store
+
+
+def _pass_on(options: QueueOptions, store: Store) -> None:
+    """Give the store the options that it heeds by itself: those that it has by the same name.
+
+    What is None as an option is 0 there: no bound.
+    """
+    for name, value in structs.asdict(options).items():
+        if hasattr(store, name):
+            setattr(store, name, value or 0)

@@ -1,4 +1,4 @@
-"""The shape of the configuration, as its Structs declare it: which keys, of which type.
+"""The shape of options and of the configuration, as Structs declare it: which keys, of which type.
 
 Error messages and the reference both say what a key takes; here it is put into words, once.
 """
@@ -6,14 +6,13 @@ Error messages and the reference both say what a key takes; here it is put into 
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING
 
 from msgspec import inspect
 
-if TYPE_CHECKING:
-    from cogwork.config.toml_lines import Path
+__all__ = ("Path", "describe", "is_tables", "keys_at", "type_at")
 
-__all__ = ("describe", "is_tables", "keys_at", "type_at")
+Path = tuple[str | int, ...]
+"""Leads to a value: `("listen", 0, "port")`."""
 
 
 def type_at(root: type, path: Path) -> inspect.Type:
