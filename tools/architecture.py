@@ -92,16 +92,11 @@ def packages() -> set[str]:
 
 
 def layers(parser: configparser.ConfigParser) -> list[list[str]]:
-    """Return the packages of each layer, the lowest first; one in several is in its lowest."""
-    rows: list[list[str]] = []
-    seen: set[str] = set()
-    for line in reversed(parser["importlinter:contract:layers"]["layers"].split("\n")):
-        names = dict.fromkeys(re.findall(r"cogwork\.(\w+)", line))
-        row = [name for name in names if name not in seen]
-        seen.update(row)
-        if row:
-            rows.append(row)
-    return rows
+    """Return the packages of each layer, the lowest first."""
+    known = packages()
+    lines = reversed(parser["importlinter:contract:layers"]["layers"].split("\n"))
+    rows = ([name for name in re.findall(r"\w+", line) if name in known] for line in lines)
+    return [row for row in rows if row]
 
 
 def imports_of(path: Path) -> set[str]:
