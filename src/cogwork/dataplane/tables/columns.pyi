@@ -13,23 +13,11 @@ class Columns:
     held_bytes: int
     malformed: int
     is_full: bool
-    offset: Column | None
-    time: Column | None
-    producer: Column | None
-    sequence: Column | None
-    address: Column | None
-    subject: Column | None
-    message_id: Column | None
-    correlation_id: Column | None
-    reply_to: Column | None
-    content_type: Column | None
-    properties: Column | None
-    keys: Column | None
-    values: Column | None
-    body: Column | None
     def __init__(
         self, names: Iterable[str], start: int, limit: int, size_max: int, own_mark: bytes
     ) -> None: ...
+    # One for each name that was given, and those of the keys and values of `properties`.
+    def __getattr__(self, name: str) -> Column | None: ...
     def go_on(self, before: Columns) -> None: ...
     def add_chunk(self, data: bytes | memoryview, at: int = 0, end: int = -1) -> bool: ...
     def add_blocks(self, data: bytes | memoryview | mmap, at: int, end: int) -> int: ...

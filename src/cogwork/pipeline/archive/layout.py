@@ -28,10 +28,13 @@ from pyiceberg.types import (
     TimestamptzType,
 )
 
-from cogwork.pipeline.arrow import COLUMNS, schema_of
+from cogwork.pipeline.arrow import schema_of
+from cogwork.pipeline.columns import COLUMNS
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from cogwork.pipeline.columns import Column
 
 __all__ = (
     "FIRST",
@@ -144,32 +147,31 @@ def file_schema() -> pa.Schema:
 @cache
 def iceberg_schema() -> Schema:
     """The columns of a table; field ids are given once, and never to another column."""
-    ids = {name: number for number, name in enumerate(COLUMNS, 1)}
-    properties = MapType(
-        key_id=len(ids) + 1,
+    return Schema(*map(_field_of, COLUMNS))
+
+
+def _field_of(column: Column) -> NestedField:
+    field_id, *inner = column.field_ids
+    kind = _texts(*inner) if column.kind == "texts" else _KINDS[column.kind]
+    return NestedField(field_id=field_id, name=column.name, field_type=kind, required=False)
+
+
+def _texts(key_id: int, value_id: int) -> MapType:
+    return MapType(
+        key_id=key_id,
         key_type=StringType(),
-        value_id=len(ids) + 2,
+        value_id=value_id,
         value_type=StringType(),
         value_required=False,
     )
-    kinds: dict[str, IcebergType] = {
-        "offset": LongType(),
-        "time": TimestamptzType(),
-        "producer": BinaryType(),
-        "sequence": LongType(),
-        "properties": properties,
-        "body": BinaryType(),
-    }
-    fields = [
-        NestedField(
-            field_id=ids[name],
-            name=name,
-            field_type=kinds.get(name, StringType()),
-            required=False,
-        )
-        for name in COLUMNS
-    ]
-    return Schema(*fields)
+
+
+_KINDS: dict[str, IcebergType] = {
+    "string": StringType(),
+    "binary": BinaryType(),
+    "int64": LongType(),
+    "time": TimestamptzType(),
+}
 
 
 @cache

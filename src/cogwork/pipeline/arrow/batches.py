@@ -52,7 +52,7 @@ def _array_of(field: pa.Field, stream: str, rows: int, columns: Columns) -> pa.A
     if field.name == "properties":
         return _properties(field.type, rows, columns)
     column: Any = getattr(columns, field.name)
-    if field.name in ("offset", "time", "sequence"):
+    if pa.types.is_primitive(field.type):
         return _numbers(field.type, rows, column)
     return _strings(field.type, rows, column)
 

@@ -7,29 +7,24 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from cogwork.pipeline.columns import COLUMNS as TABLE
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 __all__ = ("COLUMNS", "columns_of", "schema_of")
 
-_TYPES = {
-    "stream": pa.string(),
-    "offset": pa.int64(),
+_KINDS = {
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "int64": pa.int64(),
     "time": pa.timestamp("us", tz="UTC"),
-    "producer": pa.binary(),
-    "sequence": pa.int64(),
-    "address": pa.string(),
-    "subject": pa.string(),
-    "message_id": pa.string(),
-    "correlation_id": pa.string(),
-    "reply_to": pa.string(),
-    "content_type": pa.string(),
-    "properties": pa.map_(pa.string(), pa.string()),
-    "body": pa.binary(),
+    "texts": pa.map_(pa.string(), pa.string()),
 }
+_TYPES = {each.name: _KINDS[each.kind] for each in TABLE}
 
 COLUMNS = tuple(_TYPES)
-"""All columns, in their order."""
+"""The names of all columns, in their order."""
 
 
 def columns_of(columns: Sequence[str] | None) -> tuple[str, ...]:

@@ -25,6 +25,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from cogwork.pipeline.columns import COLUMNS
 from cogwork.pipeline.spark.errors import OptionError
 from cogwork.pipeline.spark.json_bodies import COLUMN as JSON_COLUMN
 
@@ -33,23 +34,15 @@ if TYPE_CHECKING:
 
 __all__ = ("SCHEMA", "arrow_schema_of", "wanted_columns")
 
-SCHEMA = StructType(
-    [
-        StructField("stream", StringType()),
-        StructField("offset", LongType()),
-        StructField("time", TimestampType()),
-        StructField("producer", BinaryType()),
-        StructField("sequence", LongType()),
-        StructField("address", StringType()),
-        StructField("subject", StringType()),
-        StructField("message_id", StringType()),
-        StructField("correlation_id", StringType()),
-        StructField("reply_to", StringType()),
-        StructField("content_type", StringType()),
-        StructField("properties", MapType(StringType(), StringType())),
-        StructField("body", BinaryType()),
-    ]
-)
+_KINDS = {
+    "string": StringType(),
+    "binary": BinaryType(),
+    "int64": LongType(),
+    "time": TimestampType(),
+    "texts": MapType(StringType(), StringType()),
+}
+
+SCHEMA = StructType([StructField(each.name, _KINDS[each.kind]) for each in COLUMNS])
 """All columns, in their order."""
 
 NESTED = (ArrayType, MapType, StructType)
