@@ -17,6 +17,7 @@ from cogwork.io.secret_file import SecretFileError
 from cogwork.io.tls import TlsFilesError, client_context
 from cogwork.oslo.addresses import AddressOptions
 from cogwork.oslo.options import GROUP, OPTIONS
+from cogwork.sasl.mechanisms import BY_PASSWORD
 
 if TYPE_CHECKING:
     import ssl
@@ -30,14 +31,6 @@ DEFAULT_PORT = 5672
 """As the old driver had it, with TLS too."""
 
 PORT_MAX = 65_535
-
-BY_PASSWORD: tuple[MechanismName, ...] = (
-    "SCRAM-SHA-512-PLUS",
-    "SCRAM-SHA-256-PLUS",
-    "SCRAM-SHA-512",
-    "SCRAM-SHA-256",
-)
-"""Those that prove a password and do not tell it."""
 
 PRE_SETTLED = frozenset({"rpc-call", "rpc-cast", "rpc-reply", "notify"})
 
@@ -241,7 +234,7 @@ def _mechanisms(group: Any, *, has_user: bool) -> tuple[MechanismName, ...] | No
     if group.sasl_token_file:
         wanted = ("OAUTHBEARER",)
     elif has_user:
-        wanted = (*BY_PASSWORD, "PLAIN")
+        wanted = BY_PASSWORD
     elif not group.ssl_cert_file and "ANONYMOUS" in allowed:
         wanted = ("ANONYMOUS",)
     usable = tuple(each for each in wanted if each in allowed)

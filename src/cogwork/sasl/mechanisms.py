@@ -5,11 +5,11 @@ A further one is a file with its `MECHANISMS`, and two lines here.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, cast
 
 from cogwork.sasl import anonymous, external, oauthbearer, plain, scram
 
-__all__ = ("MECHANISMS", "SCRAM", "MechanismName")
+__all__ = ("BY_PASSWORD", "MECHANISMS", "SCRAM", "MechanismName")
 
 MechanismName = Literal[
     "ANONYMOUS",
@@ -34,6 +34,11 @@ MECHANISMS = {
     )
 }
 """By name, the strongest first: in this order they are offered and chosen."""
+
+BY_PASSWORD = tuple(
+    cast("MechanismName", str(each.name)) for each in MECHANISMS.values() if each.has_password
+)
+"""The names of those that take a password, the strongest first."""
 
 SCRAM = tuple(each.name for each in scram.MECHANISMS)
 """The names of those that go with a verifier."""
