@@ -7,21 +7,19 @@ from typing import TYPE_CHECKING
 from cogwork.plugin.management import BAD_REQUEST, ManagementError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from cogwork.container.container import Container
+    from collections.abc import Collection, Mapping
 
 __all__ = ("demand_known",)
 
 
-def demand_known(container: Container, options: Mapping[str, object]) -> None:
+def demand_known(known: Collection[str], options: Mapping[str, object]) -> None:
     """Sees that each container which is to hold replicas is there, or was.
 
     Only what is declared by hand is held to it: a configuration is read before any other container
     is known.
 
     Args:
-        container: Knows its cluster and its mesh.
+        known: The containers of the cluster and the mesh.
         options: Of a stream or a queue.
 
     Raises:
@@ -30,8 +28,6 @@ def demand_known(container: Container, options: Mapping[str, object]) -> None:
     named = options.get("replicas")
     if not isinstance(named, list | tuple):
         return  # none, or told by whoever checks the options
-    voters = container.replication.cluster.voters
-    known = {container.id, *voters, *container.mesh.mesh.database.records}
     for name in named:
         if isinstance(name, str) and name not in known:
             raise ManagementError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from cogwork.config.errors import ConfigurationError
 from cogwork.container.cluster.catch_up import CatchUp
@@ -26,10 +26,17 @@ from cogwork.replication.service import RaftService, is_identity
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from cogwork.amqp.errors import CogworkError
     from cogwork.cluster.declarations import Declaration
     from cogwork.cluster.levels import NotUnderstood
-    from cogwork.container.container import Container
+    from cogwork.config.settings import Configuration
+    from cogwork.container.cluster.queue_replicas import QueueReplicas
+    from cogwork.container.journals.journals import QueueJournals
     from cogwork.container.mesh.datagrams import Datagrams
+    from cogwork.container.mesh.service import MeshService
+    from cogwork.container.vhost.attachments import Attachments
+    from cogwork.container.vhost.engines import EngineHosts
+    from cogwork.container.vhost.virtual_host import VirtualHost
     from cogwork.dataplane.core import Core
     from cogwork.log.directory import Directory
     from cogwork.log.errors import LogFailed
@@ -42,6 +49,37 @@ HAND_OVER_S = 1.0
 """A container that stops waits so long for others to lead."""
 
 log = logging.getLogger("cogwork")
+
+
+class ReplicatedContainer(Protocol):
+    """What replication needs of a container.
+
+    Attributes:
+        configuration: As it was taken over last.
+        id: Its name.
+        incarnation: Tells its lives apart.
+        core: Its data plane.
+        vhosts: Its virtual hosts by name.
+        mesh: The other containers.
+        engines: Keep its streams.
+        journals: Keep its queues on disk.
+        queues: Its part in replicated queues.
+        attachments: Its clients' links.
+    """
+
+    configuration: Configuration
+    id: str
+    incarnation: int
+    core: Core
+    vhosts: dict[str, VirtualHost]
+    mesh: MeshService
+    engines: EngineHosts
+    journals: QueueJournals
+    queues: QueueReplicas
+    attachments: Attachments
+
+    def fail(self, failure: CogworkError) -> None:
+        """Have it stop: it cannot go on."""
 
 
 class Carrier:
@@ -81,7 +119,7 @@ class Replication:
         is_in_use: Whether there is a data directory, or a cluster to be a part of.
     """
 
-    def __init__(self, container: Container) -> None:
+    def __init__(self, container: ReplicatedContainer) -> None:
         """Opens the data directory, where there is one.
 
         Raises:
@@ -150,7 +188,7 @@ class Replication:
             container.engines.sharing = Sharing(self.cluster)
         container.engines.add(RAFT, self.raft)
 
-    def _levels_of(self, container: Container) -> Levels:
+    def _levels_of(self, container: ReplicatedContainer) -> Levels:
         self.cluster.on_failure = partial(self._take_failure_of_cluster, container.fail)
         routes, identity = container.mesh.mesh.routes, self._identity
         return Levels(self.cluster, self.service, lambda: identity.uuid, lambda: routes.tree.costs)

@@ -258,7 +258,7 @@ class View:
     ) -> bool:
         """Makes a queue; returns False where it was there with these options."""
         if not self._declarations.has(address):
-            demand_known(self._container, options)
+            demand_known(self._known_containers(), options)
         return self._declarations.declare(address, options, _makers(requester))
 
     def delete_queue(self, address: str) -> bool:
@@ -283,9 +283,14 @@ class View:
         """Whether it is known what the cluster has declared, or there is none."""
         return self._container.mesh.readiness.holds_all()
 
+    def _known_containers(self) -> set[str]:
+        container = self._container
+        voters = container.replication.cluster.voters
+        return {container.id, *voters, *container.mesh.mesh.database.records}
+
     def demand_holders(self, names: Sequence[str]) -> None:
         """Sees that containers which are to hold replicas are there, or were."""
-        demand_known(self._container, {"replicas": names})
+        demand_known(self._known_containers(), {"replicas": names})
 
     async def move_primaries(self, voters: Sequence[str]) -> None:
         """Declare that others are to hold what the cluster has declared; return before they do."""
@@ -313,7 +318,7 @@ class View:
 
     async def demand_rooms(self, options: Mapping[str, object]) -> None:
         """See that the containers which are to hold something new can do so."""
-        demand_known(self._container, options)
+        demand_known(self._known_containers(), options)
         named, replication = options.get("replicas"), self._container.replication
         names = [each for each in named if isinstance(each, str)] if _is_list(named) else []
         if options.get("engine", RAFT) == RAFT and replication.is_in_use:
@@ -334,7 +339,7 @@ class View:
     ) -> bool:
         """Makes a stream; returns False where it was there with these options."""
         if self.stream(address) is None:
-            demand_known(self._container, options)
+            demand_known(self._known_containers(), options)
             demand_installed(self._container.engines.kinds, options)
             self._streams.demand_alone(address)
             demand_topics(options)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from cogwork.config.link_urls import BadLinkUrl, LinkUrl
 from cogwork.container.connections.clients import peer_of
@@ -14,19 +14,47 @@ from cogwork.plugin.node import Refused
 from cogwork.router.mesh.link import State
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from cogwork.container.connections.clients import ClientContext
-    from cogwork.container.container import Container
     from cogwork.container.mesh.dialler import LinkDialler
     from cogwork.container.mesh.peer_link import PeerLink
     from cogwork.container.mesh.service import MeshService
 
-__all__ = ("View",)
+__all__ = ("LinkedContainer", "View")
+
+
+class Progress(Protocol):
+    """How far a container is with leaving the mesh."""
+
+    @property
+    def facts(self) -> Mapping[str, object]:
+        """All of it, in plain values."""
+
+
+class LinkedContainer(Protocol):
+    """What the view needs of a container."""
+
+    @property
+    def mesh(self) -> MeshService:
+        """The other containers."""
+
+    @property
+    def endpoints(self) -> Sequence[str]:
+        """Where it listens."""
+
+    @property
+    def leaving(self) -> Progress | None:
+        """Its way out of the mesh; None while it stays."""
+
+    def leave(self) -> None:
+        """Begin to leave the mesh."""
 
 
 class View:
     """The mesh, as management sees it."""
 
-    def __init__(self, container: Container) -> None:
+    def __init__(self, container: LinkedContainer) -> None:
         """Needs the container, which may have no mesh yet.
 
         Args:

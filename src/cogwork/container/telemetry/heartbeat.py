@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from heapq import nlargest
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 import msgspec
 
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from cogwork.config.telemetry_settings import Telemetry
-    from cogwork.container.container import Container
+    from cogwork.container.connections.peers import Peers
+    from cogwork.container.vhost.virtual_host import VirtualHost
 
 __all__ = ("Heartbeat",)
 
@@ -43,10 +44,41 @@ UNDER_WAY_MAX = 16
 """Records that wait for a stream at once; after that they are missed."""
 
 
+class ClusterMember(Protocol):
+    """What is told of a container's place in its cluster."""
+
+    def cluster_facts(self) -> dict[str, object] | None:
+        """Returns it in plain values; None if there is no cluster."""
+
+
+class ObservedContainer(mesh_view.LinkedContainer, Protocol):
+    """What the heartbeat tells of."""
+
+    @property
+    def id(self) -> str:
+        """Its name."""
+
+    @property
+    def incarnation(self) -> int:
+        """Tells its lives apart."""
+
+    @property
+    def vhosts(self) -> dict[str, VirtualHost]:
+        """Its virtual hosts by name."""
+
+    @property
+    def peers(self) -> Peers:
+        """The connections of its clients."""
+
+    @property
+    def replication(self) -> ClusterMember:
+        """Its part in a cluster."""
+
+
 class Heartbeat:
     """Appends the records of one container. Owned by it."""
 
-    def __init__(self, container: Container, options: Telemetry) -> None:
+    def __init__(self, container: ObservedContainer, options: Telemetry) -> None:
         """Appends nothing before the first `tick`.
 
         Args:
