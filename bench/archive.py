@@ -76,7 +76,7 @@ async def fill(url: str, name: str, engine: str, rows: int, size_bytes: int) -> 
 
 
 async def reached(url: str) -> cogwork.Client:
-    """Waits until the container is there."""
+    """Wait until the container is there."""
     for _ in range(100):
         try:
             async with cogwork.connect(url):

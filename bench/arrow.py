@@ -46,7 +46,7 @@ RATIO_MAX = 2.0
 
 @contextmanager
 def served(readers: int) -> Iterator[tuple[str, int]]:
-    """Runs a container in a process of its own; yields where, and the process."""
+    """Run a container in a process of its own; yield where, and the process."""
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "cogwork.cli.main", "serve", "--listen", "127.0.0.1:0"]
         command += ["--data", folder, "--arrow", str(readers), "--json"]
@@ -60,7 +60,7 @@ def served(readers: int) -> Iterator[tuple[str, int]]:
 
 
 def fill(url: str, rows: int, size: int) -> None:
-    """Makes the stream."""
+    """Make the stream."""
     command = [sys.executable, "-m", "cogwork.cli.main", "stream", "create", url, "bench"]
     subprocess.run([*command, "--engine", "raft"], check=True, stdout=subprocess.DEVNULL)
     chance = random.Random(1)
@@ -79,12 +79,12 @@ def fill(url: str, rows: int, size: int) -> None:
 
 
 def readers_cpu_s(pid: int) -> float:
-    """Returns what a container's readers have taken."""
+    """Return what a container's readers have taken."""
     return sum(map(tree_cpu_s, children(pid)))
 
 
 def read(url: str, rows: int, columns: list[str] | None) -> float:
-    """Reads all; returns how long it took."""
+    """Read all; return how long it took."""
     since_s = time.perf_counter()
     with ArrowClient(url) as client:
         found = sum(batch.num_rows for batch in client.read("bench", 0, rows, columns))
@@ -148,7 +148,7 @@ class Pulling:
 
 
 def pull(url: str, rows: int, told: Told, had: c_longlong) -> None:
-    """Reads, standing back behind what is measured."""
+    """Read, standing back behind what is measured."""
     os.nice(10)
     with ArrowClient(url) as client:
         while not told.end.is_set():
@@ -162,7 +162,7 @@ def pull(url: str, rows: int, told: Told, had: c_longlong) -> None:
 
 
 async def latencies(url: str, seconds: float) -> list[float]:
-    """Sends messages through a topic at an even pace; returns how long each took."""
+    """Send messages through a topic at an even pace; return how long each took."""
     found: list[float] = []
     async with (
         cogwork.connect(url) as client,
@@ -183,7 +183,7 @@ def quantile_us(found: list[float], share: float) -> float:
 
 
 def wait_until_still(pid: int) -> None:
-    """Waits until readers have sent what their clients have room for."""
+    """Wait until readers have sent what their clients have room for."""
     before_s = -1.0
     while (now_s := readers_cpu_s(pid)) != before_s:
         before_s = now_s
@@ -191,7 +191,7 @@ def wait_until_still(pid: int) -> None:
 
 
 def while_ten_pull(url: str, pid: int, arguments: argparse.Namespace) -> None:
-    """Measures routing with and without those who pull, in turn: both meet the same machine.
+    """Measure routing with and without those who pull, in turn: both meet the same machine.
 
     What is told is the median of the rounds, and of their ratios.
     """

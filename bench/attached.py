@@ -97,7 +97,7 @@ class Peer:
         self.socket.sendall(frames)
 
     def read(self) -> None:
-        """Counts the attaches that came; anything that closes is an error."""
+        """Count the attaches that came; anything that closes is an error."""
         data = self.socket.recv(1 << 20)
         if not data:
             raise SystemExit("a connection was closed")
@@ -116,7 +116,7 @@ class Peer:
 
 
 def service(peer: Peer, number: int) -> None:
-    """Attaches what a server of calls has."""
+    """Attach what a server of calls has."""
     group = f"nova/service{number % GROUPS}"
     addresses = {
         f"exclusive/{group}/host-{number}": "move",
@@ -129,7 +129,7 @@ def service(peer: Peer, number: int) -> None:
 
 
 def caller(peer: Peer, number: int) -> None:
-    """Attaches what somebody who calls has."""
+    """Attach what somebody who calls has."""
     source = Source(dynamic=True)
     peer.attach(f"replies-{number}", Role.RECEIVER, source, Target(address="caller"))
     peer.attach(f"calls-{number}", Role.SENDER, Source(address="caller"), Target(address=None))
@@ -146,7 +146,7 @@ class Crowd:
         self._turn = 0
 
     def attach(self, kinds: Iterator[tuple[Callable[[Peer, int], object], int]]) -> None:
-        """Attaches services or callers, some at a time."""
+        """Attach services or callers, some at a time."""
         for count, (kind, number) in enumerate(kinds, start=1):
             kind(self._next(), number)
             if count % BATCH == 0:
@@ -165,7 +165,7 @@ class Crowd:
         return peer
 
     def settle(self) -> None:
-        """Waits until all attaches have been answered."""
+        """Wait until all attaches have been answered."""
         end_s = time.monotonic() + WAIT_S
         while any(peer.answered < peer.links for peer in self.peers):
             if time.monotonic() > end_s:
@@ -174,7 +174,7 @@ class Crowd:
                 key.data.read()
 
     def leave(self) -> None:
-        """Closes all connections."""
+        """Close all connections."""
         for peer in self.peers:
             self._selector.unregister(peer.socket)
             peer.socket.close()
@@ -205,7 +205,7 @@ def serve(folder: Path, connections: int) -> tuple[subprocess.Popen[bytes], int]
 
 
 def measure(services: int, callers: int, connections: int) -> dict[str, object]:
-    """Attaches everybody and looks at the container's memory; has them leave, and come again."""
+    """Attach everybody and look at the container's memory; have them leave, and come again."""
     wanted = connections or services + callers
     _allow_files(wanted)
     with tempfile.TemporaryDirectory() as folder:
@@ -246,7 +246,7 @@ def measure(services: int, callers: int, connections: int) -> dict[str, object]:
 
 
 def links_of(port: int) -> int:
-    """Asks the container how many links it has; the two that ask are not counted."""
+    """Ask the container how many links it has; the two that ask are not counted."""
 
     async def ask() -> int:
         async with cogwork.connect(f"amqp://127.0.0.1:{port}") as client:
@@ -257,7 +257,7 @@ def links_of(port: int) -> int:
 
 
 def _allow_files(count: int) -> None:
-    """Raises the limit of open files, which the container takes after."""
+    """Raise the limit of open files, which the container takes after."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < count + 100:
         raise SystemExit(f"{count} connections, of {hard} files that may be open")

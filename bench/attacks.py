@@ -34,7 +34,7 @@ START_S = 1.0
 
 
 def measure(name: str, attack_s: float) -> Figures:
-    """Has an attack go on for some seconds."""
+    """Have an attack go on for some seconds."""
     attack = ATTACKS[name]
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -50,7 +50,7 @@ def measure(name: str, attack_s: float) -> Figures:
 
 
 def line(name: str, found: list[Figures]) -> dict[str, object]:
-    """Returns what was measured, as it is printed."""
+    """Return what was measured, as it is printed."""
     ratio = median(each.ratio for each in found)
     return {
         "case": "attack",

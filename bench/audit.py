@@ -82,7 +82,7 @@ class Directory:
 
 
 def write(place: Path, stream: str, columns: dict[str, Any]) -> None:
-    """Writes a stream's table; each value is an array, or one value for all rows."""
+    """Write a stream's table; each value is an array, or one value for all rows."""
     (place / stream).mkdir(parents=True)
     total = next(len(each) for each in columns.values() if isinstance(each, np.ndarray))
     for start in range(0, total, FILE_ROWS):
@@ -120,7 +120,7 @@ def times(start: int, end: int) -> pa.Array:
 
 
 def names(item: np.ndarray) -> pa.Array:
-    """Names items as containers do: the shard's eight digits, and sixteen of the number."""
+    """Name items as containers do: the shard's eight digits, and sixteen of the number."""
     shards = pa.array([f"{each:08x}" for each in range(4)]).take(pa.array(item % 4))
     return joined(shards, pc.utf8_lpad(pa.array(item // 4).cast(TEXT), 16, "0"))
 
@@ -265,7 +265,7 @@ class Memory(threading.Thread):
 
 
 def resident_bytes(process_id: int) -> int:
-    """Adds up proportional set sizes, so that what forked workers share counts once."""
+    """Add up proportional set sizes, so that what forked workers share counts once."""
     total = 0
     try:
         for line in Path(f"/proc/{process_id}/smaps_rollup").read_text().splitlines():

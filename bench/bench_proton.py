@@ -99,14 +99,14 @@ class _Client(MessagingHandler):
 
 
 def proton_service(url: str) -> None:
-    """Answers until it is killed."""
+    """Answer until it is killed."""
     Container(_Server(url)).run()
 
 
 def proton_client(
     url: str, calls: int, outstanding: int, warm_up: int
 ) -> tuple[list[float], Callable[[], Coroutine[Any, Any, None]]]:
-    """Calls one by one.
+    """Call one by one.
 
     Returns:
         What each took, and what makes the calls side by side.

@@ -35,7 +35,7 @@ SETTLING_S = 3.0
 
 
 def version_of(text: str) -> tuple[str, str]:
-    """Reads NAME=PYTHON."""
+    """Read NAME=PYTHON."""
     name, mark, python = text.partition("=")
     if not (name and mark and python):
         raise argparse.ArgumentTypeError(
@@ -45,14 +45,14 @@ def version_of(text: str) -> tuple[str, str]:
 
 
 def rounds_of(text: str) -> int:
-    """Reads how many rounds count: at least one."""
+    """Read how many rounds count: at least one."""
     if not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is no number of rounds, from 1 on")
     return int(text)
 
 
 async def compare(arguments: argparse.Namespace) -> None:
-    """Runs the case by turns, and prints what each version has come to."""
+    """Run the case by turns, and print what each version has come to."""
     seconds = arguments.seconds
     cases: dict[str, Callable[[Trio], Awaitable[dict[str, Any]]]] = {
         "batches": lambda trio: appended(trio, seconds, SIZE_BYTES, batch=BATCH),
@@ -88,7 +88,7 @@ async def compare(arguments: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    """Reads the options and runs."""
+    """Read the options and run."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("version", nargs="+", type=version_of, metavar="NAME=PYTHON")
     parser.add_argument("--case", choices=("batches", "single", "delay"), default="delay")

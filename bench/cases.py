@@ -41,7 +41,7 @@ class Figure:
     is_floor: bool = False
 
     def holds(self, value: float) -> bool:
-        """Returns whether a value is within the limit."""
+        """Return whether a value is within the limit."""
         return value >= self.must if self.is_floor else value <= self.must
 
 
@@ -85,7 +85,7 @@ GROWTH: Final = "peak memory above idle, MiB"
 
 
 def cpu_of(result: Result) -> float:
-    """Returns the measured process's CPU seconds; the raw relay may be too quick for the clock."""
+    """Return the measured process's CPU seconds; the raw relay may be too quick for the clock."""
     return max(result.cpu_s or 0.0, 0.01)
 
 

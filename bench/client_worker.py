@@ -23,13 +23,13 @@ SINK = "sink/bench.client"
 
 
 async def publish(client: cogwork.Client, manner: str, count: int) -> int:
-    """Publishes presettled messages to a sink."""
+    """Publish presettled messages to a sink."""
     await _send(client, SINK, manner, count)
     return count
 
 
 async def feed(client: cogwork.Client, manner: str, count: int) -> int:
-    """Publishes to whoever consumes."""
+    """Publish to whoever consumes."""
     await _send(client, TOPIC, manner, count)
     return count
 
@@ -47,7 +47,7 @@ async def _send(client: cogwork.Client, address: str, manner: str, count: int) -
 
 
 async def consume(client: cogwork.Client, manner: str, count: int) -> int:
-    """Takes messages, and reads each one's body."""
+    """Take messages, and read each one's body."""
     taken = 0
     async with client.subscribe(TOPIC) as messages:
         print("ready", flush=True)
@@ -72,7 +72,7 @@ ROLES: dict[str, Callable[[cogwork.Client, str, int], Awaitable[int]]] = {
 
 
 async def main(role: str, url: str, manner: str, count: int) -> None:
-    """Plays one role and prints its figures."""
+    """Play one role and print its figures."""
     async with cogwork.connect(url) as client:
         started_s, cpu_s = time.perf_counter(), time.process_time()
         done = await ROLES[role](client, manner, count)

@@ -57,7 +57,7 @@ RATIOS = (
 
 
 def least(rate: int, burst: int, seconds: float) -> dict[str, float]:
-    """Returns what `quorum.c` takes with so many messages a second, in such bursts."""
+    """Return what `quorum.c` takes with so many messages a second, in such bursts."""
     numbers = (burst * SIZE_BYTES, rate // burst, round(seconds))
     command = [str(QUORUM), tempfile.gettempdir(), *map(str, numbers)]
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
@@ -70,7 +70,7 @@ def least(rate: int, burst: int, seconds: float) -> dict[str, float]:
 
 
 async def measure(arguments: argparse.Namespace) -> None:
-    """Runs the rounds, and prints what they have found."""
+    """Run the rounds, and print what they have found."""
     seconds, rounds = arguments.seconds, []
     with (
         ExitStack() as stack,
@@ -94,7 +94,7 @@ async def measure(arguments: argparse.Namespace) -> None:
 
 
 def etcd_if_any(stack: ExitStack) -> list[EtcdServer]:
-    """Starts etcd until the stack is left; returns its members, none where it cannot be had."""
+    """Start etcd until the stack is left; return its members, none where it cannot be had."""
     try:
         return stack.enter_context(served_etcd())
     except Missing as error:
@@ -103,7 +103,7 @@ def etcd_if_any(stack: ExitStack) -> list[EtcdServer]:
 
 
 def summary(rounds: list[dict[str, dict[str, Any]]]) -> dict[str, Any]:
-    """Returns the medians over the rounds, of each figure and of each ratio."""
+    """Return the medians over the rounds, of each figure and of each ratio."""
     figures = ("p50_ms", "p99_ms")
     medians = {
         name: {figure: _median(each[name][figure] for each in rounds) for figure in figures}
@@ -130,7 +130,7 @@ def _print(facts: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    """Reads the options and runs."""
+    """Read the options and run."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=3.0)

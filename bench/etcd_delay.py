@@ -41,12 +41,12 @@ CREATE_FIELD = 1
 
 
 def _field(number: int, octets: bytes) -> bytes:
-    """Spells a field of Protocol Buffers that has less than 128 octets."""
+    """Spell a field of Protocol Buffers that has less than 128 octets."""
     return bytes((number << 3 | 2, len(octets))) + octets
 
 
 def watch(target: str, count: int) -> None:
-    """Says that it watches; after so many puts, how many nanoseconds each has taken."""
+    """Say that it watches; after so many puts, how many nanoseconds each has taken."""
     channel = grpc.insecure_channel(target)
     call = channel.stream_stream(
         "/etcdserverpb.Watch/Watch", request_serializer=bytes, response_deserializer=bytes
@@ -71,7 +71,7 @@ def watch(target: str, count: int) -> None:
 
 
 def put(target: str, rate: int, count: int) -> None:
-    """Puts so many a second, and waits for all answers."""
+    """Put so many a second, and wait for all answers."""
     channel = grpc.insecure_channel(target)
     call = channel.unary_unary(
         "/etcdserverpb.KV/Put", request_serializer=bytes, response_deserializer=bytes
@@ -89,7 +89,7 @@ def put(target: str, rate: int, count: int) -> None:
 
 @contextmanager
 def served_etcd() -> Iterator[list[EtcdServer]]:
-    """Runs the members.
+    """Run the members.
 
     Raises:
         Missing: There is no etcd here.
@@ -108,7 +108,7 @@ def served_etcd() -> Iterator[list[EtcdServer]]:
 
 
 def timed(members: list[EtcdServer], rate: int, seconds: float) -> list[float]:
-    """Puts for some time at the first member; returns the seconds from each put to each watcher."""
+    """Put for some time at the first member; return the seconds from each put to each watcher."""
     count = round(rate * seconds)
     targets = [f"127.0.0.1:{member.port}" for member in members]
     watchers = [_started("watch", target, count) for target in targets]
@@ -126,7 +126,7 @@ def _started(*arguments: object) -> subprocess.Popen[bytes]:
 
 
 def main() -> None:
-    """Runs one of the processes."""
+    """Run one of the processes."""
     match sys.argv[1:]:
         case ["watch", target, count]:
             watch(target, int(count))

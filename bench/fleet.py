@@ -66,18 +66,18 @@ class Member:
         return self.process is not None and self.process.poll() is None
 
     def start(self) -> None:
-        """Starts it, or starts it again."""
+        """Start it, or start it again."""
         command = (Path(sys.executable).parent / "cogwork", "serve", "--config", self.configuration)
         with self.configuration.with_suffix(".log").open("ab") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log)
 
     def signal(self, number: int) -> None:
-        """Sends a signal."""
+        """Send a signal."""
         assert self.process is not None
         self.process.send_signal(number)
 
     def end(self, number: int) -> None:
-        """Ends it by a signal."""
+        """End it by a signal."""
         assert self.process is not None
         if not self.is_alive:
             return
@@ -90,7 +90,7 @@ class Member:
             self.process.wait()
 
     def ask(self, operation: str, kind: str) -> Any:  # noqa: ANN401  # whatever it answers
-        """Asks its management.
+        """Ask its management.
 
         Raises:
             ClientError: It does not answer.
@@ -106,7 +106,7 @@ class Member:
         return asyncio.run(work())
 
     def next_hops(self) -> dict[str, str | None]:
-        """Returns the ways that it knows, by container; empty where it does not answer yet."""
+        """Return the ways that it knows, by container; empty where it does not answer yet."""
         try:
             known = self.ask("READ", "org.cogwork.mesh")
         except (ClientError, OSError):
@@ -118,7 +118,7 @@ class Fleet:
     """Linked containers; leaving the context ends them."""
 
     def __init__(self, edges: Sequence[Edge], configuration: str = "") -> None:
-        """Prepares them.
+        """Prepare them.
 
         Args:
             edges: The links.
@@ -167,7 +167,7 @@ class Fleet:
         return Broker(self[egress].url, self.usage, self[ingress].url)
 
     def wait_until_linked(self) -> None:
-        """Waits until each knows a way to every other one.
+        """Wait until each knows a way to every other one.
 
         Raises:
             ServerError: It does not come to that.

@@ -35,7 +35,7 @@ GROUP = 7
 
 
 def appends(path: Path, batch: int, seconds: float) -> dict[str, float]:
-    """Appends as fast as the disk takes it, and lets old records go."""
+    """Append as fast as the disk takes it, and lets old records go."""
     disk = Disk()
     queue = DiskQueue(disk)
     wal = Wal(Directory(path), queue, "bench")
@@ -66,7 +66,7 @@ def appends(path: Path, batch: int, seconds: float) -> dict[str, float]:
 
 
 def one_by_one(path: Path, seconds: float) -> list[float]:
-    """Waits for each record before the next one; returns how long each took, in seconds."""
+    """Wait for each record before the next one; return how long each took, in seconds."""
     queue = DiskQueue(Disk())
     wal = Wal(Directory(path), queue, "bench")
     assert list(wal.recover()) == []
@@ -85,7 +85,7 @@ def one_by_one(path: Path, seconds: float) -> list[float]:
 
 
 def plain_appends(path: Path, batch: int, seconds: float) -> tuple[float, list[float]]:
-    """Writes and synchronises as many octets, one batch after the other, in a reserved file."""
+    """Write and synchronise as many octets, one batch after the other, in a reserved file."""
     data = (RECORD + bytes(OVERHEAD_BYTES)) * batch
     fd = os.open(path, os.O_RDWR | os.O_CREAT)
     os.posix_fallocate(fd, 0, FILE_BYTES)
@@ -104,7 +104,7 @@ def plain_appends(path: Path, batch: int, seconds: float) -> tuple[float, list[f
 
 
 def replay(path: Path, records: int) -> dict[str, float]:
-    """Seals segments and reads them, twice: the figures are of the second time, from memory."""
+    """Seal segments and read them, twice: the figures are of the second time, from memory."""
     queue = DiskQueue(Disk())
     store = SegmentStore(Directory(path), queue)
     data = (len(RECORD).to_bytes(4, "big") + RECORD) * 100
@@ -143,7 +143,7 @@ def _read_all(store: SegmentStore) -> list[int]:
 
 
 def recovery(path: Path, records: int) -> dict[str, float]:
-    """Reads a log of as many records after an orderly end."""
+    """Read a log of as many records after an orderly end."""
     queue = DiskQueue(Disk())
     wal = Wal(Directory(path), queue, "bench", waiting_bytes_max=FILE_BYTES)
     assert list(wal.recover()) == []

@@ -24,7 +24,7 @@ TIMEOUT_S: Final = 120.0
 
 
 def balance(fleet: Fleet, address: str, speeds: tuple[int, ...]) -> tuple[float, list[str]]:
-    """Posts items at the first container and has slow consumers at all of them take them.
+    """Post items at the first container and has slow consumers at all of them take them.
 
     Args:
         fleet: The containers.

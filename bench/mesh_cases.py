@@ -47,7 +47,7 @@ LONGEST: Final = "the longest of these, ms"
 
 
 def _token() -> str:
-    """Returns a word that no other run uses in its addresses."""
+    """Return a word that no other run uses in its addresses."""
     return f"{os.getpid():x}{time.monotonic_ns() & 0xFFFFFFF:x}"
 
 
@@ -93,7 +93,7 @@ def _topic(fleet: Fleet) -> Sample:
 
 
 def _work(route: Broker, posting: Sequence[str], taking: dict[str, int]) -> Result:
-    """Posts at some URLs, and takes at others; all of one queue."""
+    """Post at some URLs, and take at others; all of one queue."""
     address = f"work/bench.{_token()}"
     consumers = [
         ConsumerJob(
@@ -170,7 +170,7 @@ def _stall(fleet: Fleet) -> Sample:
 
 
 def _linked(edges: Sequence[Edge], configuration: str = "") -> Callable[[str], Fleet]:
-    """Returns what starts the containers; another server's command has no part in it."""
+    """Return what starts the containers; another server's command has no part in it."""
     return lambda _: Fleet(edges, configuration)
 
 

@@ -67,7 +67,7 @@ class Spent(msgspec.Struct):
 
 
 def spend(world: World, action: Callable[[], None] | None, seconds: float) -> Spent:
-    """Has something happen, lets time pass, and says what it cost the containers that live."""
+    """Have something happen, lets time pass, and say what it cost the containers that live."""
     hosts = [host for host in world.hosts.values() if host.mesh is not None]
     sent = {host.name: world.network.sent_bytes[host.name] for host in hosts}
     cpu = {host.name: host.cpu_s for host in hosts}
@@ -83,7 +83,7 @@ def spend(world: World, action: Callable[[], None] | None, seconds: float) -> Sp
 
 
 def change(world: World, action: Callable[[], None]) -> dict[str, float]:
-    """Says what a change cost each container, above the hellos of the same while."""
+    """Return what a change cost each container, above the hellos of the same while."""
     peace = spend(world, None, CHANGE_S)
     found = spend(world, action, CHANGE_S)
     count = min(len(peace.cpu_s), len(found.cpu_s))
@@ -96,7 +96,7 @@ def change(world: World, action: Callable[[], None]) -> dict[str, float]:
 
 
 def memory_bytes(root: object) -> int:
-    """Adds up an object and all that it leads to, but no code."""
+    """Add up an object and all that it leads to, but no code."""
     seen: set[int] = set()
     waiting, total = [root], 0
     code = (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType)
@@ -110,7 +110,7 @@ def memory_bytes(root: object) -> int:
 
 
 def build(seed: int, containers: int, edges: Callable[[list[str], World], Edges]) -> World:
-    """Returns a mesh that has settled."""
+    """Return a mesh that has settled."""
     world = World(seed)
     names = [f"c{at:03}" for at in range(containers)]
     world.add(*names)
@@ -129,7 +129,7 @@ def with_chords(names: list[str], world: World) -> Edges:
 
 
 def grow(seed: int, containers: int) -> list[Line]:
-    """Measures a mesh of a size."""
+    """Measure a mesh of a size."""
     world = build(seed, containers, with_chords)
     names = sorted(world.hosts)
     mesh = world.alive[names[1]]
@@ -154,7 +154,7 @@ def grow(seed: int, containers: int) -> list[Line]:
 
 
 def ways(mesh: Mesh) -> Line:
-    """Measures the computation of all ways from one container, as after a change of any link."""
+    """Measure the computation of all ways from one container, as after a change of any link."""
     began_s = time.process_time()
     for _ in range(WAYS_TURNS):
         mesh.routes.compute(0.0)
@@ -164,7 +164,7 @@ def ways(mesh: Mesh) -> Line:
 
 
 def hub(seed: int, containers: int) -> Line:
-    """Measures the middle of a star."""
+    """Measure the middle of a star."""
     world = build(seed, containers, lambda names, _: topologies.star(names))
     found = spend(world, None, 60.0)
     at = sorted(world.hosts).index("c000")
@@ -176,7 +176,7 @@ def hub(seed: int, containers: int) -> Line:
 
 
 def subscribe_all(seed: int, patterns: int, subscriptions: int) -> Line:
-    """Measures what subscriptions at one container cost the others of ten."""
+    """Measure what subscriptions at one container cost the others of ten."""
     world = build(seed, 10, with_chords)
     before_bytes = memory_bytes(world.alive["c005"].interests)
 
@@ -220,7 +220,7 @@ def main(sizes: tuple[int, ...], seed: int, table: bool) -> None:
 
 
 def write_tables(lines: list[Line]) -> None:
-    """Puts the tables between the page's marks; a page without them gets them at its end."""
+    """Put the tables between the page's marks; a page without them gets them at its end."""
     grown = [line for line in lines if "subscriptions" not in line.case]
     sizes = sorted({line.containers for line in grown})
     rows = [

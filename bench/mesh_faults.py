@@ -37,17 +37,17 @@ _IN_FLIGHT_S: Final = 0.005
 
 
 def kill_transit(fleet: Fleet, address: str, times: int) -> list[float]:
-    """Kills the transit container; returns how long nothing came, each time."""
+    """Kill the transit container; return how long nothing came, each time."""
     return [_disturb(fleet, f"{address}.{at}", signal.SIGKILL) for at in range(times)]
 
 
 def stop_transit(fleet: Fleet, address: str, times: int) -> list[float]:
-    """Stops the transit container; returns how long nothing came, each time."""
+    """Stop the transit container; return how long nothing came, each time."""
     return [_disturb(fleet, f"{address}.{at}", signal.SIGSTOP) for at in range(times)]
 
 
 def _disturb(fleet: Fleet, address: str, number: int) -> float:
-    """Sends the transit container a signal while messages pass it, and has it back afterwards.
+    """Send the transit container a signal while messages pass it, and have it back afterwards.
 
     Raises:
         PeerError: No messages come, at first or any more.
@@ -69,13 +69,13 @@ def _mend(member: Member, number: int) -> None:
 
 
 def _sent_to(fleet: Fleet) -> dict[str, int]:
-    """Returns how many messages a has sent to each of its neighbours."""
+    """Return how many messages a has sent to each of its neighbours."""
     rows = fleet["a"].ask("QUERY", "org.cogwork.link")
     return {row["neighbour"]: row["messages_out"] for row in rows}
 
 
 async def _flow(fleet: Fleet, address: str, number: int) -> float:
-    """Sends a message each millisecond; returns when the first one came that left afterwards."""
+    """Send a message each millisecond; return when the first one came that left afterwards."""
     sent_s: list[float] = []
     came: list[tuple[int, float]] = []
 

@@ -23,7 +23,7 @@ _LINKS: Final = 100
 
 
 def reply_addresses(fleet: Fleet, count: int) -> tuple[float, list[str]]:
-    """Makes reply addresses at a, sends a reply to each from b, and gives them up again.
+    """Make reply addresses at a, sends a reply to each from b, and give them up again.
 
     Returns:
         The bytes that the control connections carried for each, above what they carry in peace
@@ -76,7 +76,7 @@ async def _reply(fleet: Fleet, addresses: list[str]) -> None:
 
 
 def _count_lost(peer: Peer, links: list[Link]) -> int:
-    """Returns how many links did not get exactly one reply."""
+    """Return how many links did not get exactly one reply."""
     waiting = {link.peer_handle for link in links}
     for _ in links:
         waiting.discard(peer.expect(Transfer).handle)

@@ -23,7 +23,7 @@ _STOP_AT: Final = 500_000
 
 
 def stall(fleet: Fleet, address: str) -> tuple[dict[str, float], float, list[str]]:
-    """Measures the other address alone, then stops the first one's consumer and measures again.
+    """Measure the other address alone, then stop the first one's consumer and measure again.
 
     Returns:
         The figures, the other's rate at the end, and what was wrong.
@@ -46,14 +46,14 @@ def stall(fleet: Fleet, address: str) -> tuple[dict[str, float], float, list[str
 
 
 def _pair(crew: Crew, fleet: Fleet, address: str, count: int = 0) -> tuple[Worker, Worker]:
-    """Hires a consumer at b, which stops after `count` messages, and a producer at a."""
+    """Hire a consumer at b, which stops after `count` messages, and a producer at a."""
     consumer = crew.hire(ConsumerJob(url=fleet["b"].url, addresses=[address], count=count))
     consumer.tell("go")
     return consumer, crew.hire(ProducerJob(url=fleet["a"].url, addresses=[address], settled=False))
 
 
 def _measure(crew: Crew, fleet: Fleet, sender: Worker) -> tuple[float, float]:
-    """Returns what an address carries for each CPU second of the containers, and a second."""
+    """Return what an address carries for each CPU second of the containers, and a second."""
     usage = fleet.usage
     started_s, cpu_s, sent = time.monotonic(), usage.cpu_s(), sender.sent
     _listen(crew, _SAMPLE_S)

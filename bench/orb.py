@@ -32,7 +32,7 @@ class ByMessage(Cog):
 
 
 def measure(kind: type[ByBatch] | type[ByMessage], cogs: int, batch: int, seconds: float) -> float:
-    """Returns the messages that an orb brought to all of its cogs in a second."""
+    """Return the messages that an orb brought to all of its cogs in a second."""
     orb = Orb()
     listeners = [kind() for _ in range(cogs)]
     for cog in listeners:

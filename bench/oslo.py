@@ -33,7 +33,7 @@ TOPIC = "bench"
 
 
 def serve(url: str) -> None:
-    """Runs a server until its standard input ends."""
+    """Run a server until its standard input ends."""
     import oslo_messaging  # noqa: PLC0415  # only in these processes
     from oslo_config import cfg  # noqa: PLC0415  # only in these processes
 
@@ -53,7 +53,7 @@ def serve(url: str) -> None:
 
 
 def call(url: str, calls: int, threads: int) -> None:
-    """Makes the calls, and prints what they took."""
+    """Make the calls, and print what they took."""
     import oslo_messaging  # noqa: PLC0415  # only in these processes
     from oslo_config import cfg  # noqa: PLC0415  # only in these processes
 
@@ -107,7 +107,7 @@ def server_of(url: str) -> Iterator[None]:
 
 
 def measure(url: str, calls: int, threads: int) -> dict[str, float]:
-    """Runs one client."""
+    """Run one client."""
     command = [sys.executable, str(HERE), "--call", url]
     command += ["--calls", str(calls), "--threads", str(threads)]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True)
@@ -116,7 +116,7 @@ def measure(url: str, calls: int, threads: int) -> dict[str, float]:
 
 
 def compare(calls: int, threads: int, rounds: int) -> dict[str, object]:
-    """Runs both, round after round."""
+    """Run both, round after round."""
     sys.path[:0] = [str(TESTS), str(TESTS / "oslo")]
     from rabbitmq import RabbitMq  # noqa: PLC0415  # of the tests
     from system.served import served  # noqa: PLC0415  # of the tests
@@ -149,7 +149,7 @@ def compare(calls: int, threads: int, rounds: int) -> dict[str, object]:
 
 
 def main() -> None:
-    """Reads the arguments."""
+    """Read the arguments."""
     warnings.simplefilter("ignore")  # oslo.messaging's, of its executors
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--calls", type=int, default=1000)

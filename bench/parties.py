@@ -14,7 +14,7 @@ TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 def children(pid: int) -> list[int]:
-    """Returns the children of all threads of a process."""
+    """Return the children of all threads of a process."""
     found: list[int] = []
     with suppress(FileNotFoundError, ProcessLookupError):  # it has ended meanwhile
         for thread in list(Path(f"/proc/{pid}/task").iterdir()):
@@ -24,17 +24,17 @@ def children(pid: int) -> list[int]:
 
 
 def own_cpu_s(pid: int) -> float:
-    """Returns what a process has taken itself."""
+    """Return what a process has taken itself."""
     return sum(_ticks(pid)[:2]) / TICKS_PER_S
 
 
 def tree_cpu_s(pid: int) -> float:
-    """Returns what a process has taken, with its children, and theirs."""
+    """Return what a process has taken, with its children, and theirs."""
     return sum(_ticks(pid)) / TICKS_PER_S + sum(map(tree_cpu_s, children(pid)))
 
 
 def _ticks(pid: int) -> list[int]:
-    """Returns those of a process, and of its children that have ended: of each user and system."""
+    """Return those of a process, and of its children that have ended: of each user and system."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):  # it has ended meanwhile: its parent counts it
@@ -45,5 +45,5 @@ def _ticks(pid: int) -> list[int]:
 def since(
     before: Mapping[str, float], after: Mapping[str, float], units: float
 ) -> dict[str, float]:
-    """Returns what each party has taken for each unit of the work."""
+    """Return what each party has taken for each unit of the work."""
     return {name: round((after[name] - before[name]) / units, 3) for name in before}

@@ -77,7 +77,7 @@ def main(runs: int, count: int) -> None:
 
 
 async def _owners(url: str) -> dict[str, str]:
-    """Returns the owner of each queue."""
+    """Return the owner of each queue."""
     async with cogwork.connect(url) as client:
         rows, _ = await Manager(client).rows("queue", ("address", "owner"))
     return {row["address"]: row["owner"] for row in rows}

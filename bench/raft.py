@@ -48,7 +48,7 @@ class Cluster:
         self.spent_s[host] += process_time() - began_s
 
     def turn(self) -> None:
-        """Lets everybody go on until nobody has anything to do."""
+        """Let everybody go on until nobody has anything to do."""
         is_busy = True
         while is_busy:
             is_busy = False
@@ -73,7 +73,7 @@ class Cluster:
         return bool(ready)
 
     def elect(self) -> str:
-        """Returns who leads group 1."""
+        """Return who leads group 1."""
         while True:
             self.now_s += 0.02
             for host in self.hosts.values():
@@ -84,7 +84,7 @@ class Cluster:
 
 
 def measure(entries: int, size_bytes: int, turn: int, groups: int) -> dict[str, float]:
-    """Returns microseconds for an entry at leader and follower, and entries a second of all."""
+    """Return microseconds for an entry at leader and follower, and entries a second of all."""
     cluster = Cluster(groups)
     leader = cluster.elect()
     leaders = {

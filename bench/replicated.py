@@ -90,7 +90,7 @@ class Meter:
         return self._trio.cpu_s(), theirs, used.ru_utime + used.ru_stime
 
     def a_million(self, count: int) -> dict[str, float]:
-        """Returns what was used since the meter was made, for each million of messages."""
+        """Return what was used since the meter was made, for each million of messages."""
         containers, theirs, own = (
             round((now - then) / count * 1e6, 2)
             for now, then in zip(self._now(), self._from, strict=True)
@@ -107,7 +107,7 @@ class Meter:
 
 
 async def appended(trio: Trio, seconds: float, size: int, *, batch: int) -> dict[str, Any]:
-    """Appends for some time, as fast as is taken; waits until everybody has everything."""
+    """Append for some time, as fast as is taken; wait until everybody has everything."""
     subscribers = Subscribers(trio, STREAM)
     body = bytes(size)
     count = 0
@@ -141,7 +141,7 @@ async def appended(trio: Trio, seconds: float, size: int, *, batch: int) -> dict
 async def in_batches(
     publishers: list[StreamPublisher], body: bytes, end_s: float, batch: int
 ) -> int:
-    """Posts batches by each publisher in turn, with some under way; returns how many messages."""
+    """Post batches by each publisher in turn, with some under way; return how many messages."""
     bodies, under_way, count = [body] * batch, [], 0
     while time.perf_counter() < end_s:
         for publisher in publishers:
@@ -155,7 +155,7 @@ async def in_batches(
 
 
 async def replayed(trio: Trio, seconds: float, size: int) -> dict[str, Any]:
-    """Reads everything once more from the beginning, in batches, at the leader's container."""
+    """Read everything once more from the beginning, in batches, at the leader's container."""
     (row,) = await trio.rows([STREAM])
     if row["next"] == row["first"]:
         await appended(trio, seconds, size, batch=BATCH)
@@ -175,7 +175,7 @@ async def replayed(trio: Trio, seconds: float, size: int) -> dict[str, Any]:
 async def delayed(
     trio: Trio, seconds: float, size: int, *, rate: int = LATENCY_RATE, burst: int = BURST
 ) -> dict[str, Any]:
-    """Appends so many a second, in bursts, and sees when they are delivered."""
+    """Append so many a second, in bursts, and see when they are delivered."""
     subscribers = Subscribers(trio, STREAM)
     url = await trio.url_for(STREAM)
     async with cogwork.connect(url) as client, client.stream(STREAM).publisher() as publisher:
@@ -210,7 +210,7 @@ def spread(times_s: list[float]) -> dict[str, float]:
 
 
 async def active(trio: Trio, count: int, seconds: float, size: int) -> dict[str, Any]:
-    """Appends batches to one stream, then to many together, each at its leader's container."""
+    """Append batches to one stream, then to many together, each at its leader's container."""
     names = [f"active{number}" for number in range(count)]
     await trio.declare(names)
     one = await together(trio, names[:1], seconds, size)
@@ -238,7 +238,7 @@ async def together(trio: Trio, names: list[str], seconds: float, size: int) -> d
 
 
 async def idle(trio: Trio, count: int, seconds: float) -> dict[str, Any]:
-    """Declares streams that nobody uses; what a container takes with them, and does."""
+    """Declare streams that nobody uses; what a container takes with them, and do."""
     before_bytes = trio.memory_bytes()
     await trio.declare([f"idle{number}" for number in range(count)])
     await asyncio.sleep(REST_S)
@@ -257,7 +257,7 @@ async def idle(trio: Trio, count: int, seconds: float) -> dict[str, Any]:
 
 
 async def beside(trio: Trio, seconds: float, size: int) -> dict[str, Any]:
-    """Times appends while every container has a topic's publisher and subscriber to serve."""
+    """Time appends while every container has a topic's publisher and subscriber to serve."""
     terms = trio.terms()
     with Crew() as crew:
         topic = f"topic/beside.{os.getpid():x}"
@@ -293,14 +293,14 @@ async def beside(trio: Trio, seconds: float, size: int) -> dict[str, Any]:
 
 
 def listen(crew: Crew, seconds: float) -> None:
-    """Takes in what workers say, for some time."""
+    """Take in what workers say, for some time."""
     end_s = time.monotonic() + seconds
     while (left_s := end_s - time.monotonic()) > 0:
         crew.listen(left_s)
 
 
 async def timed(trio: Trio, seconds: float, size: int) -> list[float]:
-    """Appends now and then, one at a time; returns how long each took to be answered."""
+    """Append now and then, one at a time; return how long each took to be answered."""
     times_s: list[float] = []
     body = bytes(size)
     url = await trio.url_for(STREAM)
@@ -317,7 +317,7 @@ async def timed(trio: Trio, seconds: float, size: int) -> list[float]:
 
 
 async def failed_over(trio: Trio, kills: int, *, is_stopped: bool) -> dict[str, Any]:
-    """Kills or stops the leader while messages flow; the longest gap of each subscriber left."""
+    """Kill or stop the leader while messages flow; the longest gap of each subscriber left."""
     gaps: list[float] = []
     for _ in range(kills):
         leader = (await trio.rows([STREAM]))[0]["leader"]
@@ -367,7 +367,7 @@ async def _gap(trio: Trio, leader: str, others: list[str], *, is_stopped: bool) 
 
 
 def synced_ms(folder: str) -> float:
-    """Returns the median time of one fdatasync after a small write."""
+    """Return the median time of one fdatasync after a small write."""
     times_s = []
     with tempfile.TemporaryFile(dir=folder) as file:
         os.posix_fallocate(file.fileno(), 0, 1 << 20)
@@ -380,7 +380,7 @@ def synced_ms(folder: str) -> float:
 
 
 def round_trip_ms() -> float:
-    """Returns the median time of a small message to another process and back, over loopback."""
+    """Return the median time of a small message to another process and back, over loopback."""
     times_s = []
     with socket.create_server(("127.0.0.1", 0)) as server:
         echoing = subprocess.Popen([sys.executable, "-c", ECHO, str(server.getsockname()[1])])
@@ -397,7 +397,7 @@ def round_trip_ms() -> float:
 
 
 async def measure(arguments: argparse.Namespace) -> None:
-    """Runs the cases, and prints what each has found."""
+    """Run the cases, and print what each has found."""
     seconds, size, streams = arguments.seconds, arguments.size, arguments.streams
     facts = {
         "size_bytes": size,
@@ -430,7 +430,7 @@ async def measure(arguments: argparse.Namespace) -> None:
 
 
 def medians(found: list[dict[str, Any]]) -> dict[str, float]:
-    """Returns the median of each figure that all runs of a case have found."""
+    """Return the median of each figure that all runs of a case have found."""
     return {
         name: statistics.median(each[name] for each in found)
         for name, value in found[0].items()
@@ -444,7 +444,7 @@ def _print(facts: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    """Reads the options and runs."""
+    """Read the options and run."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
         "--case", action="append", choices=CASES, help="all of them where none is named"

@@ -22,7 +22,7 @@ class RawRelay:
     """A relay process between senders and receivers that listen; leaving the context ends it."""
 
     def __init__(self, *command: str, hops: int = 1) -> None:
-        """Prepares the default relay, or the one that `command` starts.
+        """Prepare the default relay, or the one that `command` starts.
 
         Args:
             command: The program and its first arguments; the target's port is appended. It prints
@@ -49,7 +49,7 @@ class RawRelay:
             process.communicate()
 
     def sender_url(self, port: int) -> str:
-        """Starts the relays in front of `port`; returns where the first one listens."""
+        """Start the relays in front of `port`; return where the first one listens."""
         if not Path(self._command[0]).exists():
             raise PeerError(f"{self._command[0]} is not there: `make bench` builds it")
         listening = str(port)
@@ -59,7 +59,7 @@ class RawRelay:
         return self._url(listening)
 
     def _start(self, target_port: str) -> str:
-        """Starts a relay; returns the port on which it listens."""
+        """Start a relay; return the port on which it listens."""
         process = subprocess.Popen([*self._command, target_port], stdout=subprocess.PIPE, text=True)
         self._processes.append(process)
         assert process.stdout is not None
@@ -74,7 +74,7 @@ class TlsRelay(RawRelay):
     """A relay that ends TLS on one side and begins it on the other."""
 
     def __init__(self, certificate: Path, authority: Path) -> None:
-        """Prepares the relay.
+        """Prepare the relay.
 
         Args:
             certificate: Its certificate and key, for 127.0.0.1.

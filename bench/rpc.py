@@ -35,7 +35,7 @@ CASES = ("coroutine", "function", "direct", "proton")
 
 @contextmanager
 def started(command: list[str]) -> Iterator[tuple[dict[str, Any], int]]:
-    """Runs a process; yields the first line that it prints, and its id."""
+    """Run a process; yield the first line that it prints, and its id."""
     process = subprocess.Popen([sys.executable, *command], stdout=subprocess.PIPE)
     try:
         assert process.stdout is not None
@@ -89,7 +89,7 @@ async def run_client(
 
 
 async def single(client: cogwork.Client, method: str, calls: int) -> list[float]:
-    """Calls one at a time; returns what each took."""
+    """Call one at a time; return what each took."""
     waits_s = []
     for n in range(calls):
         began_s = time.perf_counter()
@@ -99,7 +99,7 @@ async def single(client: cogwork.Client, method: str, calls: int) -> list[float]
 
 
 async def against_routed(direct: cogwork.Client, url: str, calls: int) -> float:
-    """Calls directly and through the container in turn; returns the ratio of the medians."""
+    """Call directly and through the container in turn; return the ratio of the medians."""
     async with cogwork.connect(url) as routed:
         took: dict[cogwork.Client, list[float]] = {direct: [], routed: []}
         for _ in range(max(calls // 500, 10)):
@@ -109,7 +109,7 @@ async def against_routed(direct: cogwork.Client, url: str, calls: int) -> float:
 
 
 def latency(waits_s: list[float]) -> dict[str, float]:
-    """Sums up what single calls took."""
+    """Sum up what single calls took."""
     return {
         "p50_us": round(median(waits_s) * 1e6, 1),
         "p99_us": round(quantiles(waits_s, n=100)[98] * 1e6, 1),
@@ -117,7 +117,7 @@ def latency(waits_s: list[float]) -> dict[str, float]:
 
 
 async def rate(work: Callable[[], Any], calls: int, pids: list[int]) -> dict[str, Any]:
-    """Measures calls side by side."""
+    """Measure calls side by side."""
     processes = [ProcessUsage(pid) for pid in pids]
     before = [each.cpu_s() for each in processes]
     began_s = time.perf_counter()
@@ -134,7 +134,7 @@ async def rate(work: Callable[[], Any], calls: int, pids: list[int]) -> dict[str
 
 
 def run_case(case: str, options: argparse.Namespace, url: str, container: int) -> dict[str, Any]:
-    """Runs a service and a client."""
+    """Run a service and a client."""
     me = str(Path(__file__))
     kind = "proton" if case == "proton" else "cogwork"
     with started([me, "--role", f"{kind}-service", "--url", url]) as (_, service):

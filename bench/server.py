@@ -38,7 +38,7 @@ class Certificates:
     """An authority and a certificate for 127.0.0.1, in a directory of their own."""
 
     def __init__(self, directory: Path) -> None:
-        """Makes them."""
+        """Make them."""
         self.authority = directory / "authority.pem"
         self.server = directory / "server.pem"
         authority = trustme.CA()
@@ -59,7 +59,7 @@ class Server:
     tables = ""
 
     def __init__(self, command: str) -> None:
-        """Prepares it.
+        """Prepare it.
 
         Args:
             command: What starts it; {config} is a configuration file with two listeners, {port}

@@ -43,7 +43,7 @@ SCHEMAS = {"all columns": None, "two columns": "offset bigint, body binary"}
 
 @contextmanager
 def served() -> Iterator[tuple[str, int]]:
-    """Runs a container in a process of its own; yields where, and the process."""
+    """Run a container in a process of its own; yield where, and the process."""
     (port,) = free_ports(1)
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "cogwork.cli.main", "serve", "--json", "--arrow", "1"]
@@ -63,7 +63,7 @@ def served() -> Iterator[tuple[str, int]]:
 
 
 def rows_of(spark: SparkSession, count: int, size: int) -> DataFrame:
-    """Returns rows as publishers write them: a subject, two properties, octets."""
+    """Return rows as publishers write them: a subject, two properties, octets."""
     return spark.range(0, count, 1, 4).selectExpr(
         "concat('flights.', id % 100) as subject",
         "map('carrier', 'UA', 'delay', cast(id % 100 as string)) as properties",
@@ -72,7 +72,7 @@ def rows_of(spark: SparkSession, count: int, size: int) -> DataFrame:
 
 
 def consume(table: DataFrame) -> None:
-    """Has Spark make all rows, and keep none."""
+    """Have Spark make all rows, and keep none."""
     table.write.format("noop").mode("overwrite").save()
 
 
@@ -133,7 +133,7 @@ class Bench:
         return table if SCHEMAS[columns] is None else table.select(*TWO)
 
     def live(self) -> float:
-        """Reads all as a query; returns how long its triggers took."""
+        """Read all as a query; return how long its triggers took."""
         stream = self.spark.readStream.format("cogwork").option("url", self.url)
         checkpoint = tempfile.mkdtemp(dir=self.folder)
         query = (
@@ -152,7 +152,7 @@ class Bench:
     # -- measuring
 
     def cpu_s(self) -> dict[str, float]:
-        """Returns what each party has taken so far."""
+        """Return what each party has taken so far."""
         gateway = self.spark.sparkContext._gateway
         assert gateway is not None
         java = gateway.proc.pid
@@ -172,7 +172,7 @@ class Bench:
         case.cpu_s.append(since(before, self.cpu_s(), case.rows / 1e6))
 
     def measure(self, *cases: Case) -> None:
-        """Measures cases in turn, and prints each; the last one is what others are compared to."""
+        """Measure cases in turn, and print each; the last one is what others are compared to."""
         if self.arguments.only not in cases[0].name:
             return
         for _ in range(self.arguments.warm):
@@ -214,7 +214,7 @@ class Bench:
         self.measure_start()
 
     def measure_start(self) -> None:
-        """Measures what a read takes before its first row."""
+        """Measure what a read takes before its first row."""
         few = self.spark.read.format("cogwork").options(url=self.url, endingOffsets="10")
         passed_s = []
         for _ in range(STARTS):

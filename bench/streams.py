@@ -45,7 +45,7 @@ READY_TIMEOUT_S = 20.0
 
 @contextmanager
 def served(engine: str) -> Iterator[str]:
-    """Runs a container in a process of its own."""
+    """Run a container in a process of its own."""
     (port,) = free_ports(1)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "cogwork.toml"
@@ -71,7 +71,7 @@ def served(engine: str) -> Iterator[str]:
 
 
 async def cpu_of(client: cogwork.Client) -> tuple[float, float]:
-    """Returns the CPU seconds of this process and of the container's."""
+    """Return the CPU seconds of this process and of the container's."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     row: Any = (await client.manage("READ", {"type": "container"})).body
     return used.ru_utime + used.ru_stime, float(row["cpu_s"])
@@ -157,10 +157,10 @@ class Counter(LinkEnd):
         self.client.flush()
 
     def detached(self) -> None:
-        """Does nothing: a cut ends the measurement."""
+        """Do nothing: a cut ends the measurement."""
 
     def close_with(self, error: Exception) -> None:
-        """Does nothing either."""
+        """Do nothing either."""
 
 
 async def replay_compiled(client: cogwork.Client, case: Case, total: int) -> None:
@@ -199,7 +199,7 @@ async def measure(url: str, arguments: argparse.Namespace) -> dict[str, object]:
 
 
 def main() -> None:
-    """Reads the options and prints the line."""
+    """Read the options and print the line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("url", nargs="?")
     parser.add_argument("--engine", default="orb")

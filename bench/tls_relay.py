@@ -31,14 +31,14 @@ class Direction:
     end: int = 0
 
     def move(self) -> bool:
-        """Moves what can be moved; returns whether bytes are left that the target did not take."""
+        """Move what can be moved; return whether bytes are left that the target did not take."""
         while self.drain():
             if not self.fill():
                 return False
         return True
 
     def fill(self) -> bool:
-        """Reads what is there, up to the buffer's size; returns whether anything was."""
+        """Read what is there, up to the buffer's size; return whether anything was."""
         view = memoryview(self.buffer)
         self.start = self.end = 0
         try:
@@ -52,7 +52,7 @@ class Direction:
         return self.end > 0
 
     def drain(self) -> bool:
-        """Sends; returns whether nothing is left."""
+        """Send; return whether nothing is left."""
         view = memoryview(self.buffer)
         try:
             while self.start < self.end:
@@ -68,7 +68,7 @@ def prepare(plain: socket.socket) -> socket.socket:
 
 
 def join(server: socket.socket, port: int, ours: ssl.SSLContext, theirs: ssl.SSLContext) -> None:
-    """Accepts one connection and relays it until an end closes."""
+    """Accept one connection and relays it until an end closes."""
     sender = ours.wrap_socket(prepare(server.accept()[0]), server_side=True)
     connected = prepare(socket.create_connection(("127.0.0.1", port)))
     receiver = theirs.wrap_socket(connected, server_hostname="127.0.0.1")
@@ -90,7 +90,7 @@ def join(server: socket.socket, port: int, ours: ssl.SSLContext, theirs: ssl.SSL
 
 
 def _events(*, is_owed: bool, is_held: bool) -> int:
-    """Waits for room where bytes are owed to an end, for bytes unless some are held already."""
+    """Wait for room where bytes are owed to an end, for bytes unless some are held already."""
     return (select.EPOLLOUT if is_owed else 0) | (0 if is_held else select.EPOLLIN)
 
 

@@ -111,20 +111,20 @@ class Trio:
         return f"amqp://127.0.0.1:{self.ports[name]}"
 
     async def url_for(self, stream: str) -> str:
-        """Returns where to append."""
+        """Return where to append."""
         leader = (await self.rows([stream]))[0]["leader"]
         away = next(name for name in NAMES if name != leader)
         return self.url(away if self.is_away else leader)
 
     async def rows(self, streams: list[str]) -> list[dict[str, Any]]:
-        """Returns what is known of streams now."""
+        """Return what is known of streams now."""
         async with cogwork.connect(self.url("a")) as client:
             await _read(client, streams)
             await asyncio.sleep(LOOKED_S)
             return await _read(client, streams)
 
     async def declare(self, streams: list[str]) -> None:
-        """Makes streams, and waits until they are there."""
+        """Make streams, and wait until they are there."""
         async with cogwork.connect(self.url("a")) as client:
             for at in range(0, len(streams), MADE_TOGETHER):
                 names = streams[at : at + MADE_TOGETHER]
@@ -134,15 +134,15 @@ class Trio:
     # -- what they use
 
     def cpu_s(self) -> float:
-        """Returns the CPU seconds of all containers."""
+        """Return the CPU seconds of all containers."""
         return ProcessUsage(*(process.pid for process in self.processes.values())).cpu_s()
 
     def memory_bytes(self) -> list[int]:
-        """Returns the memory of each container."""
+        """Return the memory of each container."""
         return [ProcessUsage(each.pid).rss_bytes() for each in self.processes.values()]
 
     def terms(self) -> dict[int, int]:
-        """Returns the term of each group: each election that anybody stood in makes it more."""
+        """Return the term of each group: each election that anybody stood in makes it more."""
         terms: dict[int, int] = {}
         for file in self.folder.glob("*/wal/*.wal"):
             data = file.read_bytes()
@@ -176,7 +176,7 @@ def served(
     tables: str = "",
     python: str = sys.executable,
 ) -> Iterator[Trio]:
-    """Runs the containers, and their subscribers, by an interpreter that has the program."""
+    """Run the containers, and their subscribers, by an interpreter that has the program."""
     with tempfile.TemporaryDirectory() as folder:
         trio = Trio(
             Path(folder),
@@ -264,7 +264,7 @@ class Subscriber:
 
 
 def main() -> None:
-    """Runs a subscriber."""
+    """Run a subscriber."""
     with asyncio.Runner(loop_factory=cogwork.EventLoop) as runner:
         runner.run(Subscriber().run(*sys.argv[1:3]))
 

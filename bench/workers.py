@@ -90,7 +90,7 @@ class Usage(ProcessUsage):
     """What several processes use, added up; and what each used between the last two looks."""
 
     def __init__(self, pids: list[int]) -> None:
-        """Looks the processes up."""
+        """Look the processes up."""
         super().__init__(*pids)
         self._each = [ProcessUsage(pid) for pid in pids]
         self._looks: list[list[float]] = []
@@ -109,7 +109,7 @@ class Served:
     """A container with workers; leaving the context ends it."""
 
     def __init__(self, workers: int) -> None:
-        """Starts nothing yet."""
+        """Start nothing yet."""
         self._workers = workers
 
     def __enter__(self) -> Self:
@@ -136,7 +136,7 @@ class Served:
 
 
 def measure(name: str, workers: int, runs: int) -> Line:
-    """Measures a case, some times on one container."""
+    """Measure a case, some times on one container."""
     case = CASES[name]
     figures: list[tuple[float, ...]] = []
     problems: set[str] = set()
@@ -162,7 +162,7 @@ def measure(name: str, workers: int, runs: int) -> Line:
 
 
 def write_table(lines: list[Line], runs: int) -> None:
-    """Puts the table between the page's marks."""
+    """Put the table between the page's marks."""
     before, begin, rest = _PAGE.read_text().partition(_BEGIN)
     assert begin, f"{_PAGE} has no mark {_BEGIN}"
     after = rest.partition(_END)[2]

@@ -35,7 +35,7 @@ TIMEOUT_MS = 20_000
 
 
 def answer_plainly(pipe: Connection) -> None:
-    """Answers whatever comes to a ROUTER."""
+    """Answer whatever comes to a ROUTER."""
     socket = zmq.Context().socket(zmq.ROUTER)
     pipe.send(socket.bind_to_random_port("tcp://127.0.0.1"))
     while True:
@@ -45,7 +45,7 @@ def answer_plainly(pipe: Connection) -> None:
 
 
 def pass_on(pipe: Connection) -> None:
-    """Passes messages on between a ROUTER and a DEALER."""
+    """Pass messages on between a ROUTER and a DEALER."""
     context = zmq.Context()
     front, back = context.socket(zmq.ROUTER), context.socket(zmq.DEALER)
     ports = [each.bind_to_random_port("tcp://127.0.0.1") for each in (front, back)]
@@ -59,7 +59,7 @@ def pass_on(pipe: Connection) -> None:
 
 
 def pass_on_in_c(pipe: Connection) -> None:
-    """Has ZeroMQ's own loop pass messages on between a ROUTER and a DEALER."""
+    """Have ZeroMQ's own loop pass messages on between a ROUTER and a DEALER."""
     context = zmq.Context()
     front, back = context.socket(zmq.ROUTER), context.socket(zmq.DEALER)
     pipe.send([each.bind_to_random_port("tcp://127.0.0.1") for each in (front, back)])
@@ -67,7 +67,7 @@ def pass_on_in_c(pipe: Connection) -> None:
 
 
 def answer_behind_proxy(port: int) -> None:
-    """Answers what comes by the proxy."""
+    """Answer what comes by the proxy."""
     socket = zmq.Context().socket(zmq.DEALER)
     socket.connect(f"tcp://127.0.0.1:{port}")
     while True:
@@ -94,7 +94,7 @@ class Client:
 
 
 def dealer(endpoint: str) -> zmq.Socket[bytes]:
-    """Connects a DEALER."""
+    """Connect a DEALER."""
     socket: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.DEALER)
     socket.linger = 0
     socket.rcvtimeo = TIMEOUT_MS
@@ -103,7 +103,7 @@ def dealer(endpoint: str) -> zmq.Socket[bytes]:
 
 
 def answer_by_gateway(endpoint: str, pipe: Connection) -> None:
-    """Answers as a service of the gateway."""
+    """Answer as a service of the gateway."""
     client = Client(endpoint)
     assert client.ask(b"REGISTER", {"id": 1, "to": "echo"})[1] == b"DONE"
     client.socket.rcvtimeo = -1
@@ -116,7 +116,7 @@ def answer_by_gateway(endpoint: str, pipe: Connection) -> None:
 
 @contextmanager
 def started(target: Callable[..., None], *arguments: object) -> Iterator[int | None]:
-    """Runs a function in a process of its own."""
+    """Run a function in a process of its own."""
     process = multiprocessing.get_context("spawn").Process(target=target, args=arguments)
     process.start()
     try:
@@ -128,7 +128,7 @@ def started(target: Callable[..., None], *arguments: object) -> Iterator[int | N
 
 @contextmanager
 def container() -> Iterator[tuple[str, int]]:
-    """Runs a container with a gateway; yields the socket of RoundRobin, and the process."""
+    """Run a container with a gateway; yield the socket of RoundRobin, and the process."""
     kinds = ("peer2peer", "roundrobin", "pubsub")
     lines = "".join(f'{kind} = "tcp://127.0.0.1:0"\n' for kind in kinds)
     with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
@@ -147,7 +147,7 @@ def container() -> Iterator[tuple[str, int]]:
 
 
 def round_of(call: Callable[[], object], count: int) -> float:
-    """Returns the median of some calls, in seconds."""
+    """Return the median of some calls, in seconds."""
     times = []
     for _ in range(count):
         began = time.perf_counter()
@@ -157,7 +157,7 @@ def round_of(call: Callable[[], object], count: int) -> float:
 
 
 def measure(calls: int, rounds: int, size: int) -> dict[str, Any]:
-    """Measures all four."""
+    """Measure all four."""
     body = json.dumps({"text": "x" * size}).encode()
     here, there = multiprocessing.Pipe()
     in_c, of_c = multiprocessing.Pipe()
@@ -203,7 +203,7 @@ def measure(calls: int, rounds: int, size: int) -> dict[str, Any]:
 def compare(
     cases: dict[str, tuple[Callable[[], None], int | None]], calls: int, rounds: int
 ) -> dict[str, Any]:
-    """Measures each case in turn, round by round."""
+    """Measure each case in turn, round by round."""
     medians: dict[str, list[float]] = {name: [] for name in cases}
     used: dict[str, float] = dict.fromkeys(cases, 0.0)
     usages = {

@@ -26,7 +26,7 @@ class WordCounter(MessageNode):
         self._counts: Counter[str] = Counter()
 
     def on_messages(self, messages: Sequence[Message]) -> Iterable[Effect]:
-        """Counts the words of a batch, and tells everybody the most frequent ones."""
+        """Count the words of a batch, and tell everybody the most frequent ones."""
         for message in messages:
             if not isinstance(message.body, str):
                 raise TypeError(f"a text is expected, not {type(message.body).__name__}")

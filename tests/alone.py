@@ -15,7 +15,7 @@ __all__ = ("alone",)
 
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """Keeps other processes out of a folder, which it makes, for the length of a `with` block."""
+    """Keep other processes out of a folder, which it makes, for the length of a `with` block."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

@@ -31,14 +31,14 @@ class Authority:
         self._ca.cert_pem.write_to_path(self.file)
 
     def issue(self, name: str, *identities: str, common_name: str | None = None) -> Path:
-        """Issues a certificate; returns the file that holds it, its chain and its key."""
+        """Issue a certificate; return the file that holds it, its chain and its key."""
         issued = self._ca.issue_cert(*identities, common_name=common_name)
         path = self._folder / f"{name}.pem"
         issued.private_key_and_cert_chain_pem.write_to_path(path)
         return path
 
     def encrypt(self, path: Path, password: str) -> Path:
-        """Returns a file with the same certificate, and its key encrypted."""
+        """Return a file with the same certificate, and its key encrypted."""
         data = path.read_bytes()
         key = serialization.load_pem_private_key(data, None)
         sealed = key.private_bytes(
@@ -51,7 +51,7 @@ class Authority:
         return found
 
     def revoke(self, *certificates: Path, until: datetime | None = None) -> Path:
-        """Writes the list of what is revoked; until when it holds, a day from now by default."""
+        """Write the list of what is revoked; until when it holds, a day from now by default."""
         now = datetime.now(UTC)
         own = x509.load_pem_x509_certificate(self.file.read_bytes())
         end = until or now + DAY

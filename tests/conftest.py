@@ -35,7 +35,7 @@ settings.load_profile("whatever the load")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Lets Ctrl-C reach the programs under test, also where this run was started in the background.
+    """Let Ctrl-C reach the programs under test, also where this run was started in the background.
 
     A shell without job control has its background processes ignore SIGINT, and they pass that on.
     Where the suite asks for it, failures are written down by the process that hears of all of them.
@@ -49,19 +49,19 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection() -> None:
-    """Collects tests without looking for garbage: hundreds of modules are loaded, and stay."""
+    """Collect tests without looking for garbage: hundreds of modules are loaded, and stay."""
     gc.disable()
 
 
 def pytest_collection_finish() -> None:
-    """Has no search for garbage ever look at these modules again."""
+    """Have no search for garbage ever look at these modules again."""
     gc.freeze()
     gc.enable()
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Has what takes longest begin first, and files that compute beside files that wait."""
+    """Have what takes longest begin first, and files that compute beside files that wait."""
     files: dict[str, list[Path]] = {folder: [] for folder in LONGEST_FIRST}
     for item in items:
         found = files.get(item.path.relative_to(HERE).parts[0])
@@ -73,7 +73,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Scheduling | None:
-    """Gives each process whole files, and all that share a session of Spark to one of them.
+    """Give each process whole files, and all that share a session of Spark to one of them.
 
     A session takes 15 CPU-s to start, with its Python workers and all that is compiled in the first
     queries.
@@ -93,5 +93,5 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Schedulin
 
 
 def has_session(file: Path) -> bool:
-    """Says whether tests in a file use the session of Spark that they share."""
+    """Return whether tests in a file use the session of Spark that they share."""
     return "spark: SparkSession" in file.read_text()

@@ -36,7 +36,7 @@ STANDARD = 3
 
 
 def serve(connection: socket.socket) -> list[str] | None:
-    """Forks a process for each request until the other end is closed.
+    """Fork a process for each request until the other end is closed.
 
     Returns:
         In a process that was forked its command line, in the server None.
@@ -54,7 +54,7 @@ def serve(connection: socket.socket) -> list[str] | None:
 
 
 def _fork_twice() -> int:
-    """Forks; returns 0 in the new process, and in this one its id once it has lost its parent."""
+    """Fork; return 0 in the new process, and in this one its id once it has lost its parent."""
     near, far = os.pipe()
     if (between := os.fork()) == 0:
         if (process := os.fork()) == 0:
@@ -70,7 +70,7 @@ def _fork_twice() -> int:
 
 
 def _begin(request: dict[str, Any], descriptors: list[int]) -> list[str]:
-    """Makes a process what it would be if it had been started by its command line."""
+    """Make a process what it would be if it had been started by its command line."""
     for at, descriptor in enumerate(descriptors):
         os.dup2(descriptor, at)
     os.closerange(STANDARD, max(descriptors) + 1)

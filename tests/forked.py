@@ -45,7 +45,7 @@ class _ForkServer:
         atexit.register(self.close)
 
     def start(self, request: Mapping[str, object], descriptors: Sequence[int]) -> int:
-        """Starts a child of this process and returns its id."""
+        """Start a child of this process and return its id."""
         text = json.dumps(request).encode()
         with self._lock:
             _adopt(is_wanted=True)
@@ -56,13 +56,13 @@ class _ForkServer:
                 _adopt(is_wanted=False)
 
     def close(self) -> None:
-        """Ends it."""
+        """End it."""
         self._connection.close()
         self._process.wait()
 
 
 def _adopt(*, is_wanted: bool) -> None:
-    """Has processes whose parents have ended become children of this one, or not any more."""
+    """Have processes whose parents have ended become children of this one, or not any more."""
     assert ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, int(is_wanted), 0, 0, 0) == 0
 
 
@@ -101,7 +101,7 @@ def forked(
     stderr: Place = None,
     env: Mapping[str, str] | None = None,
 ) -> subprocess.Popen[bytes]:
-    """Starts a command in a process of its own.
+    """Start a command in a process of its own.
 
     With an environment of its own it starts anew: the linker and the interpreter read theirs before
     anything else (`LD_PRELOAD`, `PYTHONPATH`).
@@ -116,6 +116,6 @@ def forked(
 
 
 def forked_speaking(*words: str) -> subprocess.Popen[str]:
-    """Starts a command in a process of its own, with pipes for text to it and from it."""
+    """Start a command in a process of its own, with pipes for text to it and from it."""
     pipe = subprocess.PIPE
     return _Forked(words, stdin=pipe, stdout=pipe, stderr=pipe, text=True)

@@ -68,7 +68,7 @@ class Hosted:
         return accepted[0]
 
     def settle_down(self) -> None:
-        """Lets every peer hear what there is to hear."""
+        """Let every peer hear what there is to hear."""
         self.core.flush()
         while sum(peer.hear() for peer in self.peers):
             self.core.flush()

@@ -36,7 +36,7 @@ class Issuer:
         }
 
     def token(self, user: str = "ann", key: str = "ec", **claims: Any) -> str:
-        """Signs a token, good for five minutes, with other `claims`; those of None are left out."""
+        """Sign a token, good for five minutes, with other `claims`; those of None are left out."""
         now_s = int(time.time())
         told = {"iss": ISSUER, "aud": AUDIENCE, "sub": user, "exp": now_s + 300} | claims
         algorithm, private = self.keys[key]
@@ -44,11 +44,11 @@ class Issuer:
         return jwt.encode(kept, private, algorithm, {"kid": key})
 
     def jwks(self, *names: str) -> bytes:
-        """Writes the set of the public keys, or of those that are named."""
+        """Write the set of the public keys, or of those that are named."""
         return json.dumps({"keys": [self.jwk(name) for name in names or self.keys]}).encode()
 
     def jwk(self, name: str) -> dict[str, Any]:
-        """Returns a public key as it stands in the set."""
+        """Return a public key as it stands in the set."""
         algorithm, private = self.keys[name]
         kind = algorithms.get_default_algorithms()[algorithm]
         entry: dict[str, Any] = kind.to_jwk(private.public_key(), as_dict=True)
@@ -87,7 +87,7 @@ class JwksServer:
 def saying(
     document: bytes, status: int = 200, **headers: str
 ) -> Callable[[BaseHTTPRequestHandler], None]:
-    """Makes an answer of a document."""
+    """Make an answer of a document."""
 
     def answer(request: BaseHTTPRequestHandler) -> None:
         request.send_response(status)
@@ -101,7 +101,7 @@ def saying(
 
 @contextmanager
 def jwks_server(document: bytes, tls: ssl.SSLContext | None = None) -> Iterator[JwksServer]:
-    """Runs a server in a thread; by https with a context."""
+    """Run a server in a thread; by https with a context."""
     made = JwksServer(document, tls)
     thread = threading.Thread(target=made.server.serve_forever, args=(0.05,), daemon=True)
     thread.start()

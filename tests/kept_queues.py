@@ -87,7 +87,7 @@ class KeptQueue:
             store.moved([number for number, *_ in dead_letters])
 
     def commit(self) -> None:
-        """Ends a turn, and has it durable at once."""
+        """End a turn, and have it durable at once."""
         self.records += self.journal.take()
         self.core.release(self.core.close_barrier())
 

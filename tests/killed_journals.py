@@ -146,7 +146,7 @@ class Opened:
             raise
 
     def close(self) -> None:
-        """Ends as a process does that is killed, but for what was handed to the disk."""
+        """End as a process does that is killed, but for what was handed to the disk."""
         self.wal.on_durable = lambda _: None
         self.queue.finish()
         self.wal._is_open = False
@@ -198,7 +198,7 @@ class KilledJournal:
     # -- a life
 
     def live(self) -> tuple[Files, Files]:
-        """Works until it is killed; returns what is synchronised, and what was to be written."""
+        """Work until it is killed; return what is synchronised, and what was to be written."""
         opened = Opened(self.path, self.kept)
         opened.log.noted = self.records
         self._work(opened)
@@ -263,7 +263,7 @@ class KilledJournal:
         return Write(self._number, hard_state, snapshot, entries)
 
     def _install(self) -> Snapshot:
-        """Takes a leader's snapshot, often one of another history than the entries here."""
+        """Take a leader's snapshot, often one of another history than the entries here."""
         self._term += 1
         index = self._committed + self.chance.randrange(1, 5)
         self.kept = Snapshot(index, self._term, MEMBERS, 1, self._number)
@@ -293,7 +293,7 @@ class KilledJournal:
         return said.after(self.records[start:count])
 
     def check(self, files: Files, count: int) -> None:
-        """Opens a directory in which so many records are whole.
+        """Open a directory in which so many records are whole.
 
         Raises:
             LogError: It is refused.
@@ -313,7 +313,7 @@ class KilledJournal:
             opened.close()
 
     def go_on(self, files: Files, count: int) -> None:
-        """Lives on with what is left."""
+        """Live on with what is left."""
         put(self.path, files)
         del self.records[count:]
         said = self.said(count)

@@ -90,7 +90,7 @@ class Log:
         self.queue.finish()
 
     def put(self, *payloads: bytes, group: int = 1) -> list[int]:
-        """Appends one flush of records, and waits for it."""
+        """Append one flush of records, and wait for it."""
         lsns = [self.wal.append(group, 1, 0, 0, payload) for payload in payloads]
         self.wal.flush()
         self.queue.finish()
@@ -104,7 +104,7 @@ class Log:
         self.queue.close()
 
     def abandon(self) -> None:
-        """Ends as a process does that is killed: without a last word."""
+        """End as a process does that is killed: without a last word."""
         self.queue.finish()
         self.wal._is_open = False
         self.wal.close()
@@ -114,7 +114,7 @@ class Log:
 def opened(
     path: Path, act: Callable[[Log], object] = lambda _: None, **options: Any
 ) -> list[bytes]:
-    """Opens a log, does something with it, closes it, and returns what it held at first."""
+    """Open a log, does something with it, closes it, and return what it held at first."""
     log = Log(path, **options)
     act(log)
     log.close()

@@ -21,7 +21,7 @@ Files = dict[str, bytes]
 
 
 def put(path: Path, files: Files) -> Path:
-    """Makes a directory that holds files, and nothing else."""
+    """Make a directory that holds files, and nothing else."""
     shutil.rmtree(path, ignore_errors=True)
     path.mkdir()
     for name, data in files.items():
@@ -77,12 +77,12 @@ class Mains:
         os.close(self.behind)
 
     def trust(self, path: Path) -> None:
-        """Takes all files of a directory for synchronised."""
+        """Take all files of a directory for synchronised."""
         for file in path.glob("*.*"):
             self.synced[file.stat().st_ino] = file.read_bytes()
 
     def halt(self, path: Path) -> tuple[Files, Files]:
-        """Ends in the middle of the writes that wait.
+        """End in the middle of the writes that wait.
 
         Returns:
             The directory's files as they are synchronised, and with all that was to be written.
@@ -97,7 +97,7 @@ class Mains:
 
 
 def any_sectors(synced: Files, written: Files, chance: random.Random) -> Files:
-    """Returns what is left after a power cut: of what is not synchronised, any sectors."""
+    """Return what is left after a power cut: of what is not synchronised, any sectors."""
     return {
         name: b"".join(
             (data if chance.random() < 0.5 else synced[name])[at : at + SECTOR_BYTES]

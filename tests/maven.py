@@ -18,7 +18,7 @@ RESOLVE_TIMEOUT_S = 90
 
 
 def resolved(cache: Path, pom: str, what: str) -> Path:
-    """Returns the directory of the jars.
+    """Return the directory of the jars.
 
     Args:
         cache: Where they are kept.

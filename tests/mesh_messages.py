@@ -40,7 +40,7 @@ def messages(
     texts: st.SearchStrategy[str] = TEXT,
     numbers: st.SearchStrategy[int] = UINT,
 ) -> st.SearchStrategy[Message]:
-    """Returns any message."""
+    """Return any message."""
     head = {"origin": names, "incarnation": incarnations}
     versions = tuples(st.builds(Version, names, incarnations, *(numbers,) * 4))
     hosts = st.just("") | texts
@@ -96,7 +96,7 @@ def messages(
 def _with_right_digest(
     message: InterestDelta | InterestSnapshot,
 ) -> InterestDelta | InterestSnapshot:
-    """Lets a digest that is even be that of the entries, as if they were all there is."""
+    """Let a digest that is even be that of the entries, as if they were all there is."""
     entries = message.added if isinstance(message, InterestDelta) else message.entries
     if message.digest % 2 == 0:
         message.digest = 0

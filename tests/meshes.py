@@ -78,12 +78,12 @@ class Lab:
         return self.stations[name].mesh
 
     def interested(self, name: str, key: InterestKey) -> set[str]:
-        """Returns who wants exactly this, by what a container knows."""
+        """Return who wants exactly this, by what a container knows."""
         origins = self[name].interests.table.origins
         return {each for each, table in origins.items() if key in table.labels}
 
     def start(self, name: str, incarnation: int = 1, as_name: str = "", **changes: Any) -> None:
-        """Adds a container; `as_name` where its id is another one than its place on the table."""
+        """Add a container; `as_name` where its id is another one than its place on the table."""
         own = Own(id=as_name or name, incarnation=incarnation, **changes)
         if self.timers is not None:
             own.timers = self.timers
@@ -91,7 +91,7 @@ class Lab:
         self.act(station, station.mesh.start(self.now_s))
 
     def link(self, one: str, other: str, cost: int = 0) -> Wire:
-        """Has one container dial another."""
+        """Have one container dial another."""
         ends = [self._number(one), self._number(other)]
         wire = Wire(ends)
         self.wires.append(wire)
@@ -103,13 +103,13 @@ class Lab:
         return wire
 
     def cut(self, wire: Wire) -> None:
-        """Breaks a connection; both ends are told."""
+        """Break a connection; both ends are told."""
         self.wires.remove(wire)
         for station, number in wire.ends:
             self.do_at(station, Mesh.on_closed, number)
 
     def kill(self, name: str) -> None:
-        """Has a container die: its connections break."""
+        """Have a container die: its connections break."""
         station = self.stations.pop(name)
         for wire in [w for w in self.wires if any(end[0] is station for end in w.ends)]:
             self.wires.remove(wire)
@@ -118,7 +118,7 @@ class Lab:
                     self.do_at(end, Mesh.on_closed, number)
 
     def do(self, name: str, event: Event, *args: object, **named: object) -> None:
-        """Has something happen to a container, now."""
+        """Have something happen to a container, now."""
         self.do_at(self.stations[name], event, *args, **named)
 
     def do_at(self, station: Station, event: Event, *args: object, **named: object) -> None:
@@ -129,7 +129,7 @@ class Lab:
         self.act(station, event(station.mesh, *args, now_s, **named))
 
     def act(self, station: Station, effects: list[Effect]) -> None:
-        """Does what a container wants done."""
+        """Do what a container wants done."""
         station.effects += effects
         for effect in effects:
             if isinstance(effect, Send):
@@ -145,7 +145,7 @@ class Lab:
                         self.do_at(station, Mesh.on_closed, effect.link)
 
     def deliver(self, wire: Wire) -> bool:
-        """Hands over what waits on a connection; tells whether there was anything."""
+        """Hand over what waits on a connection; tell whether there was anything."""
         was_any = False
         for side, waiting in enumerate(wire.waiting):
             for _ in range(len(waiting)):
@@ -156,12 +156,12 @@ class Lab:
         return was_any
 
     def hand_over(self, wire: Wire, side: int, data: bytes) -> None:
-        """Gives one message to one end of a connection."""
+        """Give one message to one end of a connection."""
         station, number = wire.ends[side]
         self.do_at(station, Mesh.on_message, number, data)
 
     def run(self, seconds: float, step_s: float = STEP_S) -> None:
-        """Lets time pass; everything arrives at once."""
+        """Let time pass; everything arrives at once."""
         end_s = self.now_s + seconds
         while self.now_s < end_s:
             self.now_s += step_s
@@ -171,7 +171,7 @@ class Lab:
                     break
 
     def tick(self) -> None:
-        """Ticks whoever is due."""
+        """Tick whoever is due."""
         for station in list(self.stations.values()):
             now_s = self.now_s + station.ahead_s
             if now_s >= station.mesh.wake_s:
@@ -213,7 +213,7 @@ class Stranger:
         self.lab.do_at(self.station, Mesh.on_message, self.number, data)
 
     def hello(self, **changes: Any) -> None:
-        """Says hello, as one that hears the container."""
+        """Say hello, as one that hears the container."""
         fields: dict[str, object] = {
             "id": self.id,
             "incarnation": self.incarnation,

@@ -107,26 +107,26 @@ class Peer:
         return link
 
     def detach(self, store: Store, link: OutgoingLink) -> None:
-        """Detaches as the container does: the node first, then the compiled half."""
+        """Detach as the container does: the node first, then the compiled half."""
         store.remove_consumer(link)
         link.detach()
         self.core.flush()
 
     def end(self, store: Store, link: OutgoingLink, code: int = 0) -> None:
-        """Closes a link in order; `code` is its source's default outcome, where it names one."""
+        """Close a link in order; `code` is its source's default outcome, where it names one."""
         store.end_consumer(link, code)
         link.detach()
         self.core.flush()
 
     def leave(self, store: Store, link: OutgoingLink) -> int:
-        """Detaches a link to resume it; returns what the store knows it by."""
+        """Detach a link to resume it; return what the store knows it by."""
         serial = store.keep_consumer(link)
         link.leave()
         self.core.flush()
         return serial
 
     def vanish(self, store: Store) -> None:
-        """Loses the connection."""
+        """Lose the connection."""
         links = [link for link in self._links.values() if not link.detached]
         for link in links:
             store.remove_consumer(link)
@@ -142,11 +142,11 @@ class Peer:
         self.hear()
 
     def send(self, link: IncomingLink, message: bytes, *, settled: bool = False) -> int:
-        """Sends a message; returns its delivery-id."""
+        """Send a message; return its delivery-id."""
         return self.send_run(link, [message], settled=settled)
 
     def send_run(self, link: IncomingLink, messages: list[bytes], *, settled: bool = False) -> int:
-        """Sends messages that arrive as one piece of input; returns the first delivery-id."""
+        """Send messages that arrive as one piece of input; return the first delivery-id."""
         first = self._sent
         self._sent += len(messages)
         frames = []
@@ -184,7 +184,7 @@ class Peer:
         last: Arrival | int | None = None,
         settled: bool = True,
     ) -> None:
-        """Says an outcome; accepted where none is given."""
+        """Say an outcome; accepted where none is given."""
         first_id = first.delivery_id if isinstance(first, Arrival) else first
         last_id = last.delivery_id if isinstance(last, Arrival) else last
         self.say(
@@ -200,7 +200,7 @@ class Peer:
     # -- what it hears
 
     def hear(self) -> None:
-        """Reads what was sent to the client."""
+        """Read what was sent to the client."""
         for frame in self._reader.feed(self.wire.take_output()):
             performative, at = decode_performative(frame.body)
             if isinstance(performative, Transfer):
@@ -227,7 +227,7 @@ class Peer:
             self._partial = None
 
     def outcomes(self) -> dict[int, DeliveryState | None]:
-        """Returns what was said of each message, by delivery-id."""
+        """Return what was said of each message, by delivery-id."""
         self.hear()
         return {
             delivery_id: said.state
@@ -236,7 +236,7 @@ class Peer:
         }
 
     def take(self) -> list[Arrival]:
-        """Returns what has arrived since the last call."""
+        """Return what has arrived since the last call."""
         self.hear()
         taken, self.arrivals = self.arrivals, []
         return taken

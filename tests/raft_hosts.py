@@ -153,7 +153,7 @@ class Lab:
         return self.hosts[name].group(number)
 
     def leader(self, number: int) -> str:
-        """Returns who leads, the latest where several believe it."""
+        """Return who leads, the latest where several believe it."""
         leaders = [
             (self.group(name, number).term, name)
             for name in self.live()
@@ -169,6 +169,6 @@ class Lab:
         return True
 
     def asleep(self, number: int) -> str:
-        """Returns the members that are asleep."""
+        """Return the members that are asleep."""
         names = [name for name in self.live() if number in self.kept[name]]
         return "".join(name for name in names if self.group(name, number).is_quiescent)

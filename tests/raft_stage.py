@@ -55,7 +55,7 @@ class Disk:
         self.is_slow = False
 
     def sync(self) -> int:
-        """Makes everything durable; returns the number of the last write."""
+        """Make everything durable; return the number of the last write."""
         number = 0
         for write in self.waiting:
             number = write.number
@@ -119,7 +119,7 @@ class Stage:
         self.hides: set[str] = {"Heartbeat", "HeartbeatReply"}
 
     def play(self, line: str) -> list[str]:
-        """Does one command, and returns what happened."""
+        """Do one command, and return what happened."""
         self.lines = []
         command, *words = line.split()
         action: Callable[..., None] = getattr(self, f"do_{command.replace('-', '_')}")
@@ -418,7 +418,7 @@ def _is_between(each: tuple[str, str, Message], ends: Sequence[str]) -> bool:
 
 
 def _over_the_wire(message: Message) -> Message:
-    """Returns the message as it comes out of the codec: so each script exercises that, too."""
+    """Return the message as it comes out of the codec: so each script exercises that, too."""
     ((group, decoded),) = decode(b"".join((bytes((VERSION,)), *encode(7, message))))
     assert group == 7
     assert decoded == message or type(decoded).__name__ == "Append"

@@ -80,7 +80,7 @@ class Reencoder:
         self.random = random
 
     def message(self, data: bytes) -> bytes:
-        """Encodes a message again, all of its sections."""
+        """Encode a message again, all of its sections."""
         parts, at = [], 0
         while at < len(data):
             section, at = codec.decode(data, at)
@@ -88,12 +88,12 @@ class Reencoder:
         return b"".join(parts)
 
     def performative(self, body: bytes) -> bytes:
-        """Encodes a frame's performative again; a payload stays as it is."""
+        """Encode a frame's performative again; a payload stays as it is."""
         value, at = codec.decode(body, 0)
         return self.value(value) + body[at:]
 
     def value(self, value: object) -> bytes:  # noqa: PLR0911  # a return for each kind of type
-        """Encodes any value."""
+        """Encode any value."""
         if isinstance(value, Described):
             return self._described(value)
         if isinstance(value, bool):

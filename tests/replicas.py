@@ -111,7 +111,7 @@ class Trio:
         return await self.nodes[name].service.open(stream, options)
 
     async def stopped_with_state(self, name: str) -> Path:
-        """Appends to a stream until a container has sealed some of it; stops that, returns where.
+        """Append to a stream until a container has sealed some of it; stop that, returns where.
 
         With fewer `member.SEAL_ENTRIES` than 40.
         """
@@ -127,7 +127,7 @@ class Trio:
     def move(
         self, voters: str, learners: str = "", stream: str = "orders", group: int = 17
     ) -> None:
-        """Has others hold a stream."""
+        """Have others hold a stream."""
         placement = self.placements[stream, group]
         self._place((stream, group), placement.moved([*voters], [*learners]))
 
@@ -137,7 +137,7 @@ class Trio:
             self.nodes[name].service.place(*key, placement)
 
     def moved(self, group: int, move: int, floor: tuple[int, int]) -> None:
-        """Takes note that a move is done."""
+        """Take note that a move is done."""
         key = self._key(group)
         placement = self.placements[key]
         if placement.move == move and not placement.is_settled:
@@ -149,20 +149,20 @@ class Trio:
     async def change_members(
         self, group: int, voters: Sequence[str], learners: Sequence[str]
     ) -> None:
-        """Has others hold a stream, and waits until they do."""
+        """Have others hold a stream, and wait until they do."""
         key = self._key(group)
         self._place(key, self.placements[key].moved(voters, learners))
         await self.settled(*key)
 
     async def settled(self, stream: str = "orders", group: int = 17) -> None:
-        """Waits until a move is done."""
+        """Wait until a move is done."""
         while not self.placements[stream, group].is_settled:
             await asyncio.sleep(0.01)
 
 
 @asynccontextmanager
 async def trio(path: Path, names: str = "abc", file_bytes: int = 32 << 20) -> AsyncIterator[Trio]:
-    """Runs containers."""
+    """Run containers."""
     made = Trio(path, file_bytes)
     for name in names:
         made.start(name)
@@ -174,7 +174,7 @@ async def trio(path: Path, names: str = "abc", file_bytes: int = 32 << 20) -> As
 
 
 async def take(engine: RaftEngine, count: int) -> list[bytes]:
-    """Reads from the first record on, until there are so many."""
+    """Read from the first record on, until there are so many."""
     records: list[bytes] = []
     subscription = engine.subscribe(Origin.FIRST)
     async for each in subscription:

@@ -21,7 +21,7 @@ class _Program(ctypes.Structure):
 
 
 def refuse(call: int, error: int) -> None:
-    """Has a system call fail from now on, in this thread and those that it starts.
+    """Have a system call fail from now on, in this thread and those that it starts.
 
     Args:
         call: Its number.

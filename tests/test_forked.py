@@ -25,7 +25,7 @@ def started(*words: str, **options: Any) -> subprocess.Popen[bytes]:
 
 
 def facts_of(start: Start, folder: Path) -> dict[str, object]:
-    """Returns what the kernel knows of a container, what that says, and how it ends."""
+    """Return what the kernel knows of a container, what that says, and how it ends."""
     file = folder / f"{start.__name__}.log"
     with (
         file.open("w") as log,

@@ -44,6 +44,9 @@ LARGE_CIRCLES = {
 """How many files of a package import each other, in each circle that is larger than the rule
 allows, imports for type checking included. These numbers may only become smaller."""
 
+DESCRIBED = {"property", "cached_property", "setter"}
+"""Decorators of what a docstring describes like an attribute."""
+
 CHECKED = ("src", "tests", "bench", "examples", "tools")
 SILENCED = re.compile(
     r"#\s*(?:noqa(?::\s*[A-Z]+[0-9]+(?:,\s*[A-Z]+[0-9]+)*)?|type:\s*ignore(?:\[[^\]]*\])?"
@@ -102,7 +105,7 @@ def name_of(path: Path) -> str:
 
 @functools.cache
 def facts() -> dict[str, Facts]:
-    """Looks at every file of Python, by its name."""
+    """Look at every file of Python, by its name."""
     return {name_of(path): facts_of(path) for path in sources(".py")}
 
 
@@ -121,6 +124,34 @@ def facts_of(path: Path) -> Facts:
         ):
             found.unexcused.append(f"{path.relative_to(ROOT)}:{node.lineno}")
     return found
+
+
+def test_docstrings_of_functions_are_in_the_imperative() -> None:
+    """PEP 257: "Return", not "Returns"; a verb is known by its base form, that others use."""
+    words = {where: word for path in sources(".py") for where, word in first_words(path)}
+    known = set(words.values()) | {"Have"}
+    assert [f"{at}: {word}" for at, word in words.items() if base_forms(word) & known] == []
+
+
+def first_words(path: Path) -> Iterable[tuple[str, str]]:
+    """Yield where a function begins that is no test or property, and its docstring's first word."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        names = {ast.unparse(each).rpartition(".")[2] for each in node.decorator_list}
+        text = ast.get_docstring(node)
+        if text and not names & DESCRIBED and not node.name.startswith("test_"):
+            word = re.split(r"[ ,.;:\n]", text, maxsplit=1)[0]
+            yield f"{path.relative_to(ROOT)}:{node.lineno}", word
+
+
+def base_forms(word: str) -> set[str]:
+    """Return what a verb in the third person may be derived from; nothing for other words."""
+    if word == "Has":
+        return {"Have"}
+    return (
+        {word[:-1], word[:-2], f"{word[:-3]}y"} if word.endswith("s") and len(word) > 3 else set()
+    )
 
 
 def test_a_file_is_a_room_one_can_live_in() -> None:
@@ -270,7 +301,7 @@ def test_what_silences_a_check_says_why_in_its_line() -> None:
 
 
 def is_excused(call: ast.Call, line: str) -> bool:
-    """Says whether a call that leaves a test out, or hides a warning, says why."""
+    """Return whether a call that leaves a test out, or hides a warning, says why."""
     assert isinstance(call.func, ast.Attribute)
     name = call.func.attr
     if name in HIDING:
@@ -295,14 +326,14 @@ def test_no_two_test_files_have_one_name() -> None:
 
 
 def glossary() -> list[tuple[str, list[str]]]:
-    """Lists the terms of the glossary, each with the modules or classes where it is at home."""
+    """List the terms of the glossary, each with the modules or classes where it is at home."""
     text = (ROOT / "docs" / "glossary.md").read_text()
     rows = re.findall(r"^\| ([^|]+) \| [^|]+ \| (`[^|]+`) \|$", text, re.MULTILINE)
     return [(term, re.findall(r"`([\w.]+)`", places)) for term, places in rows]
 
 
 def texts_of(place: str) -> list[str]:
-    """Returns what a package, a module or a class of a module holds; nothing where it is missing.
+    """Return what a package, a module or a class of a module holds; nothing where it is missing.
 
     Args:
         place: `cogwork.package`, `cogwork.package.module` or `cogwork.package.module.Class`.
@@ -351,7 +382,7 @@ def test_every_decision_is_on_the_page_that_lists_them() -> None:
 
 
 def headings_of(page: Path) -> set[str]:
-    """Lists what a link may name in a page, as its readers' browsers make it of the headings."""
+    """List what a link may name in a page, as its readers' browsers make it of the headings."""
     text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
     names: set[str] = set()
     for heading in re.findall(r"^#+ (.*)", text, re.MULTILINE):

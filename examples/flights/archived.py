@@ -57,7 +57,7 @@ class Archived:
 async def archive_and_ask(
     url: str, stream: str, queue: str, folders: tuple[Path, Path], advance: Advance
 ) -> Archived:
-    """Archives a stream, has a job of PySpark read it, and has everything audited.
+    """Archive a stream, has a job of PySpark read it, and have everything audited.
 
     Args:
         url: A container's.
@@ -91,7 +91,7 @@ async def archive_and_ask(
 
 
 async def _pipeline(*arguments: str) -> dict[str, Any]:
-    """Runs `cogwork pipeline`, and returns the JSON object that it printed last.
+    """Run `cogwork pipeline`, and return the JSON object that it printed last.
 
     Raises:
         SystemExit: It failed.

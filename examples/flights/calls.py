@@ -35,13 +35,13 @@ class Delays:
     minutes: Mapping[str, list[float]] = field(default_factory=lambda: defaultdict(list))
 
     def learn(self, message: Message) -> None:
-        """Notes a flight's delay."""
+        """Note a flight's delay."""
         row = message.body
         if row["arr_delay"] is not None:
             self.minutes[f"{row['origin']}-{row['dest']}"].append(row["arr_delay"])
 
     def answer(self, request: Message) -> dict[str, float]:
-        """Answers with the mean delay of the route that the request names."""
+        """Answer with the mean delay of the route that the request names."""
         known = self.minutes[request.body]
         return {"flights": len(known), "mean_delay_min": sum(known) / len(known)}
 
@@ -70,7 +70,7 @@ class Asked:
 async def ask_delays(
     triangle: Triangle, delays: Delays, expected: Mapping[str, float], advance: Advance
 ) -> Asked:
-    """Asks the service for every route, some times over, while b is killed."""
+    """Ask the service for every route, some times over, while b is killed."""
     asked = Asked()
     routes = iter(list(expected) * CALLS_OF_EACH_ROUTE)
     half = len(expected) * CALLS_OF_EACH_ROUTE // 2
@@ -91,7 +91,7 @@ async def ask_delays(
 
 
 async def _answer(client: Client, route: str, asked: Asked) -> Message:
-    """Calls until there is an answer: to ask twice does no harm here."""
+    """Call until there is an answer: to ask twice does no harm here."""
     while True:
         started_s = time.perf_counter()
         try:

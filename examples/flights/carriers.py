@@ -20,7 +20,7 @@ FLIGHT = "carrier string, arr_delay double"
 
 
 def main(spark: SparkSession, folder: str, stream: str) -> None:
-    """Prints a JSON object: each carrier with its mean delay in minutes."""
+    """Print a JSON object: each carrier with its mean delay in minutes."""
     records = spark.read.parquet(*Archive.open(folder).files(stream))
     flights = records.select(
         functions.from_json(functions.col("body").cast("string"), FLIGHT).alias("flight")

@@ -119,7 +119,7 @@ def main(picture: Path | None) -> None:
 
 
 async def play(flights: Flights, console: Console) -> Result:
-    """Plays the six acts, and starts b again after each of the first three."""
+    """Play the six acts, and starts b again after each of the first three."""
     followers = [
         _follower(flights, "flights.JFK.#", "c", flights.count("origin", "JFK")),
         _follower(flights, "flights.*.LAX.*", "a", flights.count("dest", "LAX")),

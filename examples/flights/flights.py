@@ -32,7 +32,7 @@ class Flights:
         return len(self.frame)
 
     def message(self, address: str, row: int, **properties: object) -> Message:
-        """Makes a message of a flight.
+        """Make a message of a flight.
 
         Args:
             address: `TOPIC`, for a topic of each route and carrier, or the queue's address.
@@ -43,7 +43,7 @@ class Flights:
         return Message(flight, to=_place(address, flight), properties={"row": row, **properties})
 
     def flight(self, row: int) -> dict[str, object]:
-        """Returns a flight's columns by name."""
+        """Return a flight's columns by name."""
         return {name: values[row] for name, values in self._columns.items()}
 
     @cached_property
@@ -55,16 +55,16 @@ class Flights:
         }
 
     def count(self, column: str, value: str) -> int:
-        """Counts the flights with a value in a column."""
+        """Count the flights with a value in a column."""
         return int((self.frame[column] == value).sum())
 
     def mean_delays(self) -> dict[str, float]:
-        """Returns the mean delay on arrival, in minutes, by route; NaN-only routes are left out."""
+        """Return the mean delay on arrival, in minutes, by route; NaN-only routes are left out."""
         means = self.frame.groupby(["origin", "dest"])["arr_delay"].mean().dropna()
         return {f"{origin}-{dest}": float(mean) for (origin, dest), mean in means.items()}
 
     def mean_delays_by_carrier(self) -> dict[str, float]:
-        """Returns the mean delay on arrival, in minutes, by carrier."""
+        """Return the mean delay on arrival, in minutes, by carrier."""
         means = self.frame.groupby("carrier")["arr_delay"].mean()
         return {str(carrier): float(mean) for carrier, mean in means.items()}
 
@@ -76,7 +76,7 @@ def _place(address: str, row: dict[str, object]) -> str:
 
 
 def load() -> Flights:
-    """Reads the file that the package brings.
+    """Read the file that the package brings.
 
     Raises:
         SystemExit: The package is not installed.

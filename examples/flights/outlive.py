@@ -74,7 +74,7 @@ class Outlived:
     _is_outlived: bool = False
 
     def confirm(self, rows: Iterable[int]) -> int:
-        """Takes note of attempts that were confirmed; returns how many."""
+        """Take note of attempts that were confirmed; return how many."""
         now_s = time.perf_counter()
         if self._confirmed_s and not self._is_outlived:
             self.gap_s = max(self.gap_s, now_s - self._confirmed_s)
@@ -88,7 +88,7 @@ class Outlived:
 
 
 async def outlive_the_owner(triangle: Triangle, flights: Flights, advance: Advance) -> Outlived:
-    """Posts every flight, and has workers take them while the queue's owner is killed."""
+    """Post every flight, and has workers take them while the queue's owner is killed."""
     outlived = Outlived(bytearray(len(flights)))
     queue = {"type": "queue", "name": REPLICATED}
     await triangle.clients["a"].manage("CREATE", queue, dict(OPTIONS))
@@ -116,7 +116,7 @@ async def outlive_the_owner(triangle: Triangle, flights: Flights, advance: Advan
 
 
 async def _post(client: Client, flights: Flights, outlived: Outlived, advance: Advance) -> None:
-    """Posts the flights, some batches at once; each until it is accepted."""
+    """Post the flights, some batches at once; each until it is accepted."""
     under_way: set[asyncio.Task[None]] = set()
     async with client.publisher(REPLICATED) as out:
 
@@ -158,7 +158,7 @@ async def _work(items: Consumer, outlived: Outlived, advance: Advance) -> None:
 
 
 async def _kill_the_owner(triangle: Triangle, outlived: Outlived) -> None:
-    """Kills the owner when half of the flights are done."""
+    """Kill the owner when half of the flights are done."""
     while 2 * outlived.count < len(outlived.confirmed):
         await asyncio.sleep(0.005)
     outlived.killed = await triangle.owner_of(REPLICATED)

@@ -55,7 +55,7 @@ class Sequence:
     _hash: hashlib._Hash = field(default_factory=hashlib.sha256)
 
     def add(self, offset: int, body: object) -> None:
-        """Takes the next one."""
+        """Take the next one."""
         self.count += 1
         self._hash.update(_octets((offset, body)))
 
@@ -66,7 +66,7 @@ class Sequence:
 
     @classmethod
     def of(cls, flights: Flights) -> Sequence:
-        """Returns the table's: each flight once, in its order."""
+        """Return the table's: each flight once, in its order."""
         made = cls()
         for row in range(len(flights)):
             made.add(row, _body(flights, row))
@@ -74,7 +74,7 @@ class Sequence:
 
 
 def _body(flights: Flights, row: int) -> bytes:
-    """Writes a flight as JSON, which every engine that looks into the stream can read."""
+    """Write a flight as JSON, which every engine that looks into the stream can read."""
     return _json(flights.flight(row))
 
 
@@ -100,7 +100,7 @@ class Kept:
 
 
 async def append_and_read(triangle: Triangle, flights: Flights, advance: Advance) -> Kept:
-    """Appends every flight, first at a, and has three read them while the leader is killed."""
+    """Append every flight, first at a, and has three read them while the leader is killed."""
     kept = Kept({place: Sequence() for place in PLACES})
     appended = _Appended(flights, advance)
     stream = {"type": "stream", "name": STREAM}
@@ -131,7 +131,7 @@ async def _read(
     start: asyncio.Event | None,
     advance: Advance,
 ) -> None:
-    """Reads from the first record on, once it is time, until all are there."""
+    """Read from the first record on, once it is time, until all are there."""
     if start is not None:
         await start.wait()
     async for batch in client.stream(STREAM).read_batches("first"):
@@ -143,7 +143,7 @@ async def _read(
 
 
 async def _kill_the_leader(triangle: Triangle, appended: _Appended, kept: Kept) -> None:
-    """Kills the leader when half of the flights are appended; starts it again later."""
+    """Kill the leader when half of the flights are appended; start it again later."""
     await appended.half.wait()
     kept.killed = await triangle.leader_of(STREAM)
     kept.before = appended.count
@@ -165,7 +165,7 @@ class _Appended:
     _confirmed_s: float = 0.0
 
     async def send_all(self, client: Client) -> None:
-        """Returns once every flight is confirmed: two of the three disks have it."""
+        """Return once every flight is confirmed: two of the three disks have it."""
         posted: deque[Batch[Outcome]] = deque()
         total = len(self.flights)
         self._confirmed_s = time.perf_counter()

@@ -73,7 +73,7 @@ class Follower:
         advance: Advance,
         published: asyncio.Event,
     ) -> None:
-        """Takes messages until every flight has come, all are accepted, and no more come."""
+        """Take messages until every flight has come, all are accepted, and no more come."""
         while True:
             has_all = published.is_set() and self.count >= self.expected
             try:
@@ -125,7 +125,7 @@ async def play_topics(
     delays: Delays,
     advance: Advance,
 ) -> Flown:
-    """Publishes every flight until it is accepted, while the followers listen and b is killed."""
+    """Publish every flight until it is accepted, while the followers listen and b is killed."""
     published = asyncio.Event()
     last = followers[-1]
     async with AsyncExitStack() as stack:
@@ -159,7 +159,7 @@ class _Sender:
     numbers: Iterator[int] = field(default_factory=count)
 
     async def send_all(self) -> int:
-        """Returns how many messages had to be sent again."""
+        """Return how many messages had to be sent again."""
         resent = 0
         rows: Sequence[int] = range(len(self.flights))
         while rows := await self._send(rows):
@@ -168,7 +168,7 @@ class _Sender:
         return resent
 
     async def _send(self, rows: Sequence[int]) -> list[int]:
-        """Sends some flights; returns those that were not accepted."""
+        """Send some flights; return those that were not accepted."""
         failed: list[int] = []
         posted: deque[tuple[Sequence[int], Batch[Outcome]]] = deque()
         for at in range(0, len(rows), BATCH):

@@ -70,7 +70,7 @@ class Triangle:
     """
 
     def __init__(self, folder: Path) -> None:
-        """Starts nothing yet.
+        """Start nothing yet.
 
         Args:
             folder: Takes the containers' configurations and data.
@@ -86,7 +86,7 @@ class Triangle:
     @classmethod
     @asynccontextmanager
     async def running(cls) -> AsyncIterator[Self]:
-        """Runs the three for the length of an `async with` block."""
+        """Run the three for the length of an `async with` block."""
         with tempfile.TemporaryDirectory(prefix="cogwork-demo-") as folder:
             triangle = cls(Path(folder))
             try:
@@ -106,16 +106,16 @@ class Triangle:
                 triangle._keep_logs()
 
     def connect(self, place: str) -> Client:
-        """Makes a client of a container, which stays there; use it in `async with`."""
+        """Make a client of a container, which stays there; use it in `async with`."""
         return cogwork.connect(self._urls[place], force=True)
 
     def roam(self, first: str) -> Client:
-        """Makes a client that goes to another container when its own is lost."""
+        """Make a client that goes to another container when its own is lost."""
         places = [first, *(place for place in self._urls if place != first)]
         return cogwork.connect([self._urls[place] for place in places], force=True)
 
     def url_of_a_survivor(self, killed: str) -> str:
-        """Returns the URL of a container other than the one that was killed."""
+        """Return the URL of a container other than the one that was killed."""
         return next(url for name, url in self._urls.items() if name != killed)
 
     # -- who leads
@@ -123,7 +123,7 @@ class Triangle:
     async def leader_of(
         self, stream: str, *, other_than: str = "", as_seen: Client | None = None
     ) -> str:
-        """Waits until a container knows who leads a replicated stream, and returns that one.
+        """Wait until a container knows who leads a replicated stream, and return that one.
 
         Args:
             stream: The stream's address.
@@ -142,7 +142,7 @@ class Triangle:
                 await asyncio.sleep(POLL_S)
 
     async def owner_of(self, queue: str, *, other_than: str = "") -> str:
-        """Waits until a container knows who owns a replicated queue, and returns that one.
+        """Wait until a container knows who owns a replicated queue, and return that one.
 
         Args:
             queue: The queue's address.
@@ -159,7 +159,7 @@ class Triangle:
                 await asyncio.sleep(POLL_S)
 
     async def depth_of(self, queue: str, owner: str) -> int:
-        """Asks the owner of a queue how many items it has."""
+        """Ask the owner of a queue how many items it has."""
         async with self.connect(owner) as console:
             reply = await console.manage("READ", {"type": "queue", "name": queue})
         return int(reply.body["depth"])
@@ -167,18 +167,18 @@ class Triangle:
     # -- what happens to containers
 
     def kill(self, name: str) -> None:
-        """Kills a container by SIGKILL."""
+        """Kill a container by SIGKILL."""
         self._processes[name].kill()
         self._processes[name].wait()
 
     async def bring_back(self, name: str) -> None:
-        """Starts a container again, where it was and with what it had on disk."""
+        """Start a container again, where it was and with what it had on disk."""
         await asyncio.to_thread(self._start, name, **self._costs[name])
 
     # -- what happens to b
 
     async def kill_b(self, is_time: Callable[[], bool]) -> Strike:
-        """Kills b by SIGKILL while it carries messages: they have just become more.
+        """Kill b by SIGKILL while it carries messages: they have just become more.
 
         Args:
             is_time: Tells whether the middle is reached.
@@ -197,7 +197,7 @@ class Triangle:
         return strike
 
     async def bring_back_b(self) -> None:
-        """Starts b again, and has traffic go through it.
+        """Start b again, and has traffic go through it.
 
         What goes well stays on its way, so the direct link is taken away for a moment.
         """
@@ -209,7 +209,7 @@ class Triangle:
         await self._until(self._leads_through_b, ROUTES)
 
     async def messages_over(self, neighbour: str) -> int:
-        """Asks a how many messages have gone over its link to a neighbour, both ways together."""
+        """Ask a how many messages have gone over its link to a neighbour, both ways together."""
         reply = await self._consoles["a"].manage("QUERY", {"type": LINK})
         names = reply.body["attributeNames"]
         links = [dict(zip(names, values, strict=True)) for values in reply.body["results"]]
@@ -222,7 +222,7 @@ class Triangle:
     # -- the ways
 
     async def _leads_through_b(self) -> bool:
-        """Tells whether a and c are linked, and know of the cheaper way through b."""
+        """Return whether a and c are linked, and know of the cheaper way through b."""
         return await self._next_hops() == ("b", "b") and await self._is_direct_link_up()
 
     async def _is_direct_link_up(self) -> bool:
@@ -235,7 +235,7 @@ class Triangle:
         return dict((await self._containers_seen_by("a"))["a"]["neighbours"])
 
     async def _next_hops(self) -> tuple[str | None, str | None]:
-        """Returns the next hop from a to c, and from c to a."""
+        """Return the next hop from a to c, and from c to a."""
         from_a, from_c = await self._containers_seen_by("a"), await self._containers_seen_by("c")
         return from_a.get("c", {}).get("next_hop"), from_c.get("a", {}).get("next_hop")
 
@@ -244,7 +244,7 @@ class Triangle:
         return {container["id"]: container for container in reply.body["containers"]}
 
     async def _manage_direct_link(self, operation: str, **properties: object) -> None:
-        """Has a make or drop its link to c."""
+        """Have a make or drop its link to c."""
         link = {"type": LINK, "name": self._urls["c"], **properties}
         await self._consoles["a"].manage(operation, link)
 
@@ -256,7 +256,7 @@ class Triangle:
     # -- processes
 
     def _start(self, name: str, **costs: int) -> None:
-        """Starts a container, linked with others at these costs."""
+        """Start a container, linked with others at these costs."""
         self._costs[name] = costs
         file = self.folder / f"{name}.toml"
         links = "".join(

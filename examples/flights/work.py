@@ -56,7 +56,7 @@ class Shift:
 
 
 async def do_the_work(triangle: Triangle, flights: Flights, advance: Advance) -> Shift:
-    """Posts every flight as a work item, and has workers take them while b is killed."""
+    """Post every flight as a work item, and has workers take them while b is killed."""
     clients = triangle.clients
     shift = Shift(bytearray(len(flights)), [0] * len(WORKERS))
     rows = range(len(flights))

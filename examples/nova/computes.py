@@ -30,7 +30,7 @@ class Compute:
         self.reached: set[int] = set()
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Serves until all is to stop."""
+        """Serve until all is to stop."""
         await keeping_on(lambda: self._serve(stop), self.notes, stop)
 
     async def _serve(self, stop: asyncio.Event) -> None:
@@ -59,23 +59,23 @@ class Compute:
                 self.crowd.release()
 
     async def build(self, instance: int) -> str:
-        """Builds an instance, which takes a moment."""
+        """Build an instance, which takes a moment."""
         await asyncio.sleep(self.random.random() * 0.02)
         self.notes.counts["built"] += 1
         return f"{instance} on {self.name}"
 
     async def stop_instance(self, instance: int) -> None:
-        """Stops an instance; nobody waits for it."""
+        """Stop an instance; nobody waits for it."""
         self.notes.note("casts run", instance)
 
     async def refresh(self, number: int) -> None:
-        """Looks at its configuration again; each fanout comes once."""
+        """Look at its configuration again; each fanout comes once."""
         is_new = number not in self.reached
         self.reached.add(number)
         self.notes.counts["fanouts reached" if is_new else "fanouts reached again"] += 1
 
     async def _notify(self, out: cogwork.client.Publisher, stop: asyncio.Event) -> None:
-        """Tells how it is, now and then, and waits each time until the mesh has it for good."""
+        """Tell how it is, now and then, and wait each time until the mesh has it for good."""
         while not stop.is_set():
             pause_s = self.random.expovariate(1 / self.plan.notify_each_s)
             try:
@@ -95,7 +95,7 @@ class Compute:
 
 
 async def serve(plan: Plan, process: int, notes: Notes, stop: asyncio.Event) -> None:
-    """Runs the computes of one process."""
+    """Run the computes of one process."""
     crowd = asyncio.Semaphore(CROWD)
     numbers = range(process, plan.computes, plan.compute_processes)
     tasks = [asyncio.create_task(Compute(plan, n, notes, crowd).run(stop)) for n in numbers]
@@ -104,5 +104,5 @@ async def serve(plan: Plan, process: int, notes: Notes, stop: asyncio.Event) -> 
 
 
 def file_of(plan: Plan, process: int) -> Path:
-    """Names the file that takes the notes."""
+    """Name the file that takes the notes."""
     return Path(plan.folder) / f"computes-{process}.json"

@@ -26,7 +26,7 @@ class Conductors:
         self.random = random.Random(f"{plan.seed}/conductors")
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Works until all is to stop, and then asks every compute whether it is there."""
+        """Work until all is to stop, and then ask every compute whether it is there."""
         over = asyncio.Event()
         schedulers = [asyncio.create_task(self._schedule(n, over)) for n in range(SCHEDULERS)]
         tasks = [asyncio.create_task(self._conduct(n, stop)) for n in range(self.plan.conductors)]
@@ -39,7 +39,7 @@ class Conductors:
         await closing(schedulers, GRACE_S)
 
     async def _schedule(self, number: int, over: asyncio.Event) -> None:
-        """Serves as one of the schedulers."""
+        """Serve as one of the schedulers."""
 
         async def attempt() -> None:
             async with cogwork.connect(self.plan.urls_of(number)) as client:
@@ -124,7 +124,7 @@ class Conductors:
         await keeping_on(attempt, self.notes, stop)
 
     async def _ask_everybody(self) -> None:
-        """Calls each compute once, now that no container is killed any more."""
+        """Call each compute once, now that no container is killed any more."""
         room = asyncio.Semaphore(LAST_CALLS_AT_ONCE)
         async with cogwork.connect(self.plan.urls_of(0)) as client:
 
@@ -148,5 +148,5 @@ class Conductors:
 
 
 def file_of(plan: Plan) -> Path:
-    """Names the file that takes the notes."""
+    """Name the file that takes the notes."""
     return Path(plan.folder) / "conductors.json"

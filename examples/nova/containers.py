@@ -40,7 +40,7 @@ class Containers:
         return [f"amqp://127.0.0.1:{port}" for port in self.ports.values()]
 
     def start(self, name: str) -> None:
-        """Starts a container, or starts it again."""
+        """Start a container, or start it again."""
         links = "".join(
             f'[[link]]\nurl = "127.0.0.1:{port}"\n'
             for other, port in self.ports.items()
@@ -63,25 +63,25 @@ class Containers:
             )
 
     def start_all(self) -> None:
-        """Starts the mesh, and waits until each container reaches each other."""
+        """Start the mesh, and wait until each container reaches each other."""
         for name in NAMES:
             self.start(name)
         self.wait_linked()
 
     def kill(self, name: str) -> None:
-        """Ends a container as a power failure would."""
+        """End a container as a power failure would."""
         self.processes[name].kill()
         self.processes[name].wait()
 
     def listens(self, name: str) -> bool:
-        """Tells whether a container takes connections."""
+        """Return whether a container takes connections."""
         with suppress(OSError):
             socket.create_connection(("127.0.0.1", self.ports[name]), timeout=1).close()
             return True
         return False
 
     def wait_linked(self) -> None:
-        """Waits until all containers listen and reach each other."""
+        """Wait until all containers listen and reach each other."""
         end_s = time.monotonic() + READY_S
         for name in NAMES:
             while not (self.listens(name) and self._reached(name) >= set(NAMES)):
@@ -95,14 +95,14 @@ class Containers:
         return {row["id"] for row in found.get("containers", []) if row["cost"] is not None}
 
     def ask(self, command: str, name: str) -> dict[str, list[dict[str, object]]]:
-        """Returns what a command says of a container; nothing where it cannot."""
+        """Return what a command says of a container; nothing where it cannot."""
         url = f"amqp://127.0.0.1:{self.ports[name]}"
         with redirect_stdout(io.StringIO()) as said, redirect_stderr(io.StringIO()):
             code = run([command, url, "--json"])
         return json.loads(said.getvalue()) if code == 0 else {}
 
     def left(self) -> list[str]:
-        """Lists what is still there of clients: connections, addresses in use, queues, items."""
+        """List what is still there of clients: connections, addresses in use, queues, items."""
         found = []
         for name in NAMES:
             status = self.ask("status", name)
@@ -122,7 +122,7 @@ class Containers:
         return found
 
     def stop(self) -> list[str]:
-        """Ends all containers; lists those that do not end well."""
+        """End all containers; list those that do not end well."""
         for process in self.processes.values():
             process.terminate()
         bad = []

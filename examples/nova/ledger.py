@@ -33,7 +33,7 @@ class Ledger:
         return not self.wrong
 
     def as_json(self) -> dict[str, object]:
-        """Returns it as one object."""
+        """Return it as one object."""
         return {
             "good": self.is_good,
             "wrong": self.wrong,
@@ -42,7 +42,7 @@ class Ledger:
         }
 
     def text(self) -> str:
-        """Returns it for people."""
+        """Return it for people."""
         lines = [f"{count:>10,}  {what}" for what, count in sorted(self.counts.items())]
         lines += [f"{value:>10,.1f}  ms, {name} of calls" for name, value in self.call_ms.items()]
         lines += [f"     WRONG  {what}" for what in self.wrong]
@@ -51,7 +51,7 @@ class Ledger:
 
 
 def draw_up(files: list[Path], facts: Counter[str], left: list[str], computes: int) -> Ledger:
-    """Draws up the ledger.
+    """Draw up the ledger.
 
     Args:
         files: What each process noted.
@@ -78,7 +78,7 @@ def draw_up(files: list[Path], facts: Counter[str], left: list[str], computes: i
 
 
 def _gather(files: list[Path]) -> tuple[Counter[str], dict[str, list[object]], list[str]]:
-    """Puts the notes of all processes together; says which of them left none."""
+    """Put the notes of all processes together; say which of them left none."""
     counts: Counter[str] = Counter()
     names: dict[str, list[object]] = {}
     for file in files:
@@ -98,7 +98,7 @@ def _late(names: dict[str, list[object]]) -> list[str]:
 
 
 def _lost(what: str, accepted: list[object] | None, arrived: list[object] | None) -> list[str]:
-    """Says what was accepted and never arrived; nothing accepted is wrong, too."""
+    """Return what was accepted and never arrived; nothing accepted is wrong, too."""
     if not accepted:
         return [f"no {what} was accepted"]
     lost = set(accepted) - set(arrived or [])

@@ -13,7 +13,7 @@ CLOSE_S = 10.0
 
 
 async def listen(plan: Plan, notes: Notes, stop: asyncio.Event) -> None:
-    """Takes notifications until all is to stop."""
+    """Take notifications until all is to stop."""
     tasks = [asyncio.create_task(_listener(plan, n, notes, stop)) for n in range(plan.listeners)]
     await stop.wait()
     await closing(tasks, CLOSE_S)
@@ -44,5 +44,5 @@ async def _take(items: AsyncIterator[cogwork.Item], notes: Notes) -> None:
 
 
 def file_of(plan: Plan) -> Path:
-    """Names the file that takes the notes."""
+    """Name the file that takes the notes."""
     return Path(plan.folder) / "listeners.json"

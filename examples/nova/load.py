@@ -62,11 +62,11 @@ class Worker:
             self.counts = Counter(json.loads(line))
 
     def tell_end(self) -> None:
-        """Has it come to its end."""
+        """Have it come to its end."""
         self.process.stdin.close()
 
     def wait(self, timeout_s: float) -> bool:
-        """Waits until it has; tells whether it ended well."""
+        """Wait until it has; tell whether it ended well."""
         try:
             return self.process.wait(timeout_s) == 0
         except subprocess.TimeoutExpired:
@@ -101,7 +101,7 @@ class Load:
         )
 
     def run(self) -> Ledger:
-        """Runs all of it."""
+        """Run all of it."""
         left: list[str] = []
         try:
             self.containers.start_all()
@@ -130,7 +130,7 @@ class Load:
         return ledger
 
     def say(self, text: str) -> None:
-        """Says something about how far it is."""
+        """Say something about how far it is."""
         print(f"{time.monotonic() - self.begin_s:6.1f} s  {text}", file=sys.stderr, flush=True)
 
     def _told(self) -> Counter[str]:
@@ -166,7 +166,7 @@ class Load:
                 raise SystemExit(f"{worker.name} ended with {worker.process.returncode}")
 
     def _disturb(self) -> None:
-        """Kills containers and starts them again, for as long as the load is to last."""
+        """Kill containers and start them again, for as long as the load is to last."""
         end_s = time.monotonic() + 60 * self.chosen.minutes
         each_s = self.chosen.kill_each or 60 * self.chosen.minutes
         while (rest_s := end_s - time.monotonic()) > 0:
@@ -202,7 +202,7 @@ class Load:
         self.say(f"{workers[0].name} have ended")
 
     def _drain(self) -> None:
-        """Waits until no container has notifications any more."""
+        """Wait until no container has notifications any more."""
         end_s = time.monotonic() + DRAIN_S
         while time.monotonic() < end_s and any(self._depth(name) for name in NAMES):
             time.sleep(0.5)
@@ -214,7 +214,7 @@ class Load:
         return sum(int(row.get("depth", 0)) + int(row.get("unsettled", 0)) for row in mine)
 
     def _leave(self) -> list[str]:
-        """Waits until nothing is left of clients; returns what is after a while."""
+        """Wait until nothing is left of clients; return what is after a while."""
         end_s = time.monotonic() + LEAVE_S
         while (left := self.containers.left()) and time.monotonic() < end_s:
             time.sleep(0.5)
@@ -222,7 +222,7 @@ class Load:
 
 
 def play(told: str) -> None:
-    """Plays a role in a process of its own."""
+    """Play a role in a process of its own."""
     given = json.loads(told)
     plan, number, notes = Plan(**given["plan"]), given["number"], Notes()
     if given["role"] == "computes":
@@ -236,7 +236,7 @@ def play(told: str) -> None:
 
 
 def options() -> argparse.ArgumentParser:
-    """Describes the command line."""
+    """Describe the command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -258,7 +258,7 @@ def options() -> argparse.ArgumentParser:
 
 
 def main() -> int:
-    """Runs the load; returns 0 where all is as promised, else 1; 130 where it was interrupted."""
+    """Run the load; return 0 where all is as promised, else 1; 130 where it was interrupted."""
     chosen = options().parse_args()
     if chosen.role:
         play(chosen.role)

@@ -39,16 +39,16 @@ class Bus:
         oslo_messaging.set_transport_defaults(EXCHANGE)
 
     def url(self, number: int) -> str:
-        """Returns the transport URL that begins with a client's own container."""
+        """Return the transport URL that begins with a client's own container."""
         hosts = ",".join(urlsplit(url).netloc for url in self.plan.urls_of(number))
         return f"amqp://{hosts}/?pre_settled=rpc-reply"
 
     def for_calls(self, number: int) -> oslo_messaging.Transport:
-        """Makes a transport for calls."""
+        """Make a transport for calls."""
         return self._kept(oslo_messaging.get_rpc_transport(cfg.CONF, url=self.url(number)))
 
     def for_notifications(self, number: int) -> oslo_messaging.Transport:
-        """Makes a transport for notifications."""
+        """Make a transport for notifications."""
         url = self.url(number)
         return self._kept(oslo_messaging.get_notification_transport(cfg.CONF, url=url))
 
@@ -58,17 +58,17 @@ class Bus:
         return transport
 
     def note(self, what: str, name: object) -> None:
-        """Notes a name, from any thread."""
+        """Note a name, from any thread."""
         with self.lock:
             self.notes.note(what, name)
 
     def count(self, what: str, by: int = 1) -> None:
-        """Counts, from any thread."""
+        """Count, from any thread."""
         with self.lock:
             self.notes.counts[what] += by
 
     def serve(self, number: int, topic: str, server: str, endpoint: object) -> Callable[[], None]:
-        """Serves calls in threads of their own; returns what ends it."""
+        """Serve calls in threads of their own; return what ends it."""
         target = oslo_messaging.Target(exchange=EXCHANGE, topic=topic, server=server)
         serving = oslo_messaging.get_rpc_server(
             self.for_calls(number), target, [endpoint], executor="threading"
@@ -82,12 +82,12 @@ class Bus:
         return end
 
     def client(self, transport: oslo_messaging.Transport, topic: str) -> oslo_messaging.RPCClient:
-        """Makes a client of a topic."""
+        """Make a client of a topic."""
         target = oslo_messaging.Target(exchange=EXCHANGE, topic=topic)
         return oslo_messaging.get_rpc_client(transport, target, timeout=self.plan.timeout_s)
 
     def close(self) -> None:
-        """Closes all connections."""
+        """Close all connections."""
         with ThreadPoolExecutor(STARTS_AT_ONCE) as pool:
             list(pool.map(lambda transport: transport.cleanup(), self.transports))
 
@@ -100,17 +100,17 @@ class ComputeEndpoint:
         self.name = name
 
     def build(self, _context: dict[str, object], instance: int) -> str:
-        """Builds an instance, which takes a moment."""
+        """Build an instance, which takes a moment."""
         time.sleep(0.005)
         self.bus.count("built")
         return f"{instance} on {self.name}"
 
     def stop_instance(self, _context: dict[str, object], instance: int) -> None:
-        """Stops an instance; nobody waits for it."""
+        """Stop an instance; nobody waits for it."""
         self.bus.note("casts run", instance)
 
     def refresh(self, _context: dict[str, object], number: int) -> None:  # noqa: ARG002  # passed by name
-        """Looks at its configuration again."""
+        """Look at its configuration again."""
         self.bus.count("fanouts reached")
 
 
@@ -121,12 +121,12 @@ class SchedulerEndpoint:
         self.computes = computes
 
     def select(self, _context: dict[str, object], instance: int) -> str:
-        """Chooses a compute."""
+        """Choose a compute."""
         return host(instance % self.computes)
 
 
 async def serve(plan: Plan, process: int, notes: Notes, stop: asyncio.Event) -> None:
-    """Runs the computes of one process; one thread notifies for all of them."""
+    """Run the computes of one process; one thread notifies for all of them."""
     bus = Bus(plan, notes)
     over = threading.Event()
     numbers = range(process, plan.computes, plan.compute_processes)
@@ -148,7 +148,7 @@ async def serve(plan: Plan, process: int, notes: Notes, stop: asyncio.Event) -> 
 
 
 def _notify(bus: Bus, numbers: range, over: threading.Event) -> None:
-    """Notifies for one compute after the other; a notifier of oslo would only log what fails."""
+    """Notify for one compute after the other; a notifier of oslo would only log what fails."""
     chance = random.Random(f"{bus.plan.seed}/{numbers.start}")
     target = oslo_messaging.Target(exchange=EXCHANGE, topic=f"{NOTIFICATION_TOPIC}.info")
     transport = bus.for_notifications(numbers.start)
@@ -182,7 +182,7 @@ class Conductors:
         self.numbers = itertools.count(1)
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Works until all is to stop, and then asks every compute whether it is there."""
+        """Work until all is to stop, and then ask every compute whether it is there."""
         over = threading.Event()
         ends = [
             self.bus.serve(n, SCHEDULER, f"{n}", SchedulerEndpoint(self.plan.computes))
@@ -253,7 +253,7 @@ class Conductors:
                 self.bus.count("fanouts sent")
 
     def _ask_everybody(self) -> None:
-        """Calls each compute once, now that no container is killed any more."""
+        """Call each compute once, now that no container is killed any more."""
         client = self.bus.client(self.bus.for_calls(0), TOPIC)
 
         def ask(name: str) -> None:
@@ -282,12 +282,12 @@ class NotificationEndpoint:
         _payload: dict[str, object],
         _metadata: dict[str, object],
     ) -> None:
-        """Notes one."""
+        """Note one."""
         self.bus.note("notifications taken", publisher_id)
 
 
 async def listen(plan: Plan, notes: Notes, stop: asyncio.Event) -> None:
-    """Takes notifications until all is to stop."""
+    """Take notifications until all is to stop."""
     bus = Bus(plan, notes)
     target = oslo_messaging.Target(exchange=EXCHANGE, topic=NOTIFICATION_TOPIC)
     listeners = [

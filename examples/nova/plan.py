@@ -44,11 +44,11 @@ class Plan:
     driver: str = "cogwork"
 
     def urls_of(self, number: int) -> list[str]:
-        """Returns all containers, beginning with the one that a client belongs to."""
+        """Return all containers, beginning with the one that a client belongs to."""
         first = number % len(self.urls)
         return [*self.urls[first:], *self.urls[:first]]
 
 
 def host(number: int) -> str:
-    """Names a compute service."""
+    """Name a compute service."""
     return f"host-{number}"

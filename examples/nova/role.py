@@ -33,17 +33,17 @@ class Notes:
         self.names: dict[str, list[object]] = {}
 
     def note(self, what: str, name: object) -> None:
-        """Notes a name."""
+        """Note a name."""
         self.counts[what] += 1
         self.names.setdefault(what, []).append(name)
 
     def save(self, file: Path) -> None:
-        """Writes down all of it."""
+        """Write down all of it."""
         file.write_text(json.dumps({"counts": self.counts, "names": self.names}))
 
 
 async def stdin_end() -> None:
-    """Waits until nobody has the other end of stdin any more."""
+    """Wait until nobody has the other end of stdin any more."""
     reader = asyncio.StreamReader()
     loop = asyncio.get_running_loop()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
@@ -53,7 +53,7 @@ async def stdin_end() -> None:
 async def run(
     work: Callable[[asyncio.Event], Coroutine[Any, Any, None]], notes: Notes, file: Path
 ) -> None:
-    """Runs `work(stop)` until stdin ends and it has come to its end, and saves the notes."""
+    """Run `work(stop)` until stdin ends and it has come to its end, and saves the notes."""
     stop = asyncio.Event()
     working = asyncio.create_task(work(stop))
     ending = asyncio.create_task(stdin_end())
@@ -68,7 +68,7 @@ async def run(
 
 
 def tell(notes: Notes) -> None:
-    """Says how far it is; whoever listened may have gone."""
+    """Say how far it is; whoever listened may have gone."""
     with suppress(BrokenPipeError):
         print(json.dumps(notes.counts), flush=True)
 
@@ -76,7 +76,7 @@ def tell(notes: Notes) -> None:
 async def keeping_on(
     attempt: Callable[[], Awaitable[None]], notes: Notes, stop: asyncio.Event
 ) -> None:
-    """Runs `attempt()` again where the mesh ended it, until all is to stop."""
+    """Run `attempt()` again where the mesh ended it, until all is to stop."""
     while not stop.is_set():
         try:
             await attempt()
@@ -86,7 +86,7 @@ async def keeping_on(
 
 
 async def closing(tasks: list[asyncio.Task[None]], within_s: float) -> int:
-    """Waits for tasks to end; cancels those that do not, and counts them."""
+    """Wait for tasks to end; cancel those that do not, and count them."""
     if not tasks:
         return 0
     _, late = await asyncio.wait(tasks, timeout=within_s)

@@ -12,7 +12,7 @@ import cogwork
 
 
 async def main(url: str) -> None:
-    """Starts a machine, looks at its console, and stops it; then what goes wrong."""
+    """Start a machine, looks at its console, and stop it; then what goes wrong."""
     async with cogwork.connect(url, direct=True) as client:
         vm = await client.call("compute", "start", vm=7, timeout_s=5)
         print("started:", vm)

@@ -30,7 +30,7 @@ class Vm:
 
 
 async def main(url: str, host: str) -> None:
-    """Serves until it is stopped."""
+    """Serve until it is stopped."""
     vms: dict[int, Vm] = {}
     async with cogwork.connect(url, direct=True) as client:
         service = client.service("compute", server=host)

@@ -9,7 +9,7 @@ from session import ENDPOINTS, GatewayError, Session
 
 
 def main() -> int:
-    """Calls once."""
+    """Call once."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("numbers", type=float, nargs="+")
     parser.add_argument("--endpoint", default=ENDPOINTS["roundrobin"])

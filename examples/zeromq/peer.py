@@ -19,12 +19,12 @@ PING_MS = 10_000
 
 
 def tell_time(_request: Frames) -> object:
-    """Answers with the time, in the way in which JSON carries times here."""
+    """Answer with the time, in the way in which JSON carries times here."""
     return {"$datetime": datetime.now(UTC).isoformat()}
 
 
 def answer_directly(socket: zmq.Socket[bytes]) -> None:
-    """Answers one call of a peer."""
+    """Answer one call of a peer."""
     route, magic, verb, session, header, *body = socket.recv_multipart()
     request = Frames(verb.decode(), json.loads(header), json.loads(body[0]) if body else None)
     if request.verb == "CALL":
@@ -34,7 +34,7 @@ def answer_directly(socket: zmq.Socket[bytes]) -> None:
 
 
 def serve(name: str, endpoint: str) -> None:
-    """Serves by both ways until Ctrl-C."""
+    """Serve by both ways until Ctrl-C."""
     own = zmq.Context.instance().socket(zmq.ROUTER)
     port = own.bind_to_random_port("tcp://127.0.0.1")
     session = Session(endpoint, name=name)
@@ -56,7 +56,7 @@ def serve(name: str, endpoint: str) -> None:
 
 
 def ask(name: str, endpoint: str) -> None:
-    """Asks by the gateway, then without it."""
+    """Ask by the gateway, then without it."""
     session = Session(endpoint, name="asker")
     print("by the gateway:", session.call(name, None))
     found = session.ask("LOOKUP", {"to": name}).header["endpoints"]
@@ -68,7 +68,7 @@ def ask(name: str, endpoint: str) -> None:
 
 
 def main() -> None:
-    """Serves or asks."""
+    """Serve or ask."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=("serve", "ask"))
     parser.add_argument("name")

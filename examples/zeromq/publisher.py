@@ -8,7 +8,7 @@ from session import ENDPOINTS, Session
 
 
 def main() -> None:
-    """Publishes once."""
+    """Publish once."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("topic")
     parser.add_argument("text")

@@ -15,14 +15,14 @@ PING_S = 10.0
 
 
 def add(request: Frames) -> object:
-    """Adds up what a call brings."""
+    """Add up what a call brings."""
     numbers = request.body["numbers"]
     print(f"adding {len(numbers)} numbers")
     return {"sum": sum(numbers)}
 
 
 def main() -> None:
-    """Serves until Ctrl-C."""
+    """Serve until Ctrl-C."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--endpoint", default=ENDPOINTS["roundrobin"])
     session = Session(parser.parse_args().endpoint, name="adder")

@@ -55,7 +55,7 @@ class Session:
     def __init__(
         self, endpoint: str, name: str = "", session: str = "", keys: Keys | None = None
     ) -> None:
-        """Connects, and says HELLO unless there is a session already.
+        """Connect, and says HELLO unless there is a session already.
 
         Args:
             endpoint: One of the gateway's.
@@ -78,12 +78,12 @@ class Session:
             self.id = self.welcome["session"]
 
     def send(self, verb: str, header: dict[str, Any], *body: Any) -> None:
-        """Sends a message; a body is any value that JSON has."""
+        """Send a message; a body is any value that JSON has."""
         frames = [b"COG1", verb.encode(), self.id.encode(), json.dumps(header).encode()]
         self.socket.send_multipart([*frames, *(json.dumps(each).encode() for each in body)])
 
     def receive(self, timeout_s: float = 10.0) -> Frames:
-        """Returns the next message."""
+        """Return the next message."""
         if self._set_aside:
             return self._set_aside.pop(0)
         return self._next(timeout_s)
@@ -98,7 +98,7 @@ class Session:
         return Frames(frames[1].decode(), header, json.loads(body or b"") if is_value else body)
 
     def ask(self, verb: str, header: dict[str, Any], *body: Any, timeout_s: float = 30.0) -> Frames:
-        """Sends a message that is answered, and waits for that; other messages are set aside."""
+        """Send a message that is answered, and wait for that; other messages are set aside."""
         self._number += 1
         self.send(verb, {"id": self._number, **header}, *body)
         while True:
@@ -111,7 +111,7 @@ class Session:
                 return frames
 
     def call(self, to: str, body: Any, *, timeout_s: float = 5.0, **header: Any) -> Any:  # noqa: ANN401  # JSON
-        """Calls a service and returns its result."""
+        """Call a service and return its result."""
         header = {"to": to, "timeout_s": timeout_s, **header}
         return self.ask("CALL", header, body, timeout_s=timeout_s + 5.0).body
 
@@ -124,7 +124,7 @@ class Session:
         timeout_s: float = 5.0,
         **header: Any,
     ) -> Iterator[Any]:
-        """Calls a service that replies in parts, and yields them; leaving cancels its work."""
+        """Call a service that replies in parts, and yield them; leaving cancels its work."""
         self._number += 1
         number, taken, room, is_over = self._number, 0, credit, False
         header = {"id": number, "to": to, "credit": credit, "timeout_s": timeout_s, **header}
@@ -149,16 +149,16 @@ class Session:
                 self.send("CANCEL", {"id": number})
 
     def cast(self, to: str, body: Any, **header: Any) -> None:  # noqa: ANN401  # JSON
-        """Sends to an address, and waits until somebody there has it."""
+        """Send to an address, and wait until somebody there has it."""
         self.ask("CAST", {"to": to, **header}, body)
 
     def register(self, to: str, **header: Any) -> str:
-        """Receives from an address from now on; returns it in full."""
+        """Receive from an address from now on; return it in full."""
         address: str = self.ask("REGISTER", {"to": to, **header}).header["address"]
         return address
 
     def serve_one(self, handle: Callable[[Frames], Any], timeout_s: float = 10.0) -> Frames:
-        """Answers the next request with what `handle` makes of it."""
+        """Answer the next request with what `handle` makes of it."""
         request = self.receive(timeout_s)
         if request.verb != "REQUEST":
             return request
@@ -172,7 +172,7 @@ class Session:
         return request
 
     def close(self, *, says_bye: bool = True) -> None:
-        """Ends the session, or just this socket."""
+        """End the session, or just this socket."""
         if says_bye:
             self.send("BYE", {})
         self.socket.close()

@@ -15,7 +15,7 @@ PING_S = 10.0
 
 
 def main() -> None:
-    """Prints until Ctrl-C, or until there were as many as wanted."""
+    """Print until Ctrl-C, or until there were as many as wanted."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("pattern")
     parser.add_argument("--endpoint", default=ENDPOINTS["pubsub"])

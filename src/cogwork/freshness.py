@@ -32,7 +32,7 @@ _REBUILD = "build it with `make build` (or `pip install --editable .`)"
 
 
 def load(name: str) -> ModuleType:
-    """Imports a compiled module.
+    """Import a compiled module.
 
     Args:
         name: Its full name.
@@ -49,7 +49,7 @@ def load(name: str) -> ModuleType:
 
 
 def check(module: ModuleType) -> None:
-    """Compares a compiled module with its sources, where they are there.
+    """Compare a compiled module with its sources, where they are there.
 
     Args:
         module: It has the global `SOURCE_HASH`.
@@ -70,7 +70,7 @@ def check(module: ModuleType) -> None:
 
 
 def source_hash(source: Path) -> str:
-    """Returns the digest of a module's source and of the declarations it is compiled with."""
+    """Return the digest of a module's source and of the declarations it is compiled with."""
     digest = hashlib.sha256()
     for path in _inputs(source):
         digest.update(_content(path) or b"")
@@ -78,12 +78,12 @@ def source_hash(source: Path) -> str:
 
 
 def inputs(source: Path) -> list[Path]:
-    """Lists a module's source and the declarations that it is compiled with."""
+    """List a module's source and the declarations that it is compiled with."""
     return [Path(path) for path in _inputs(source)]
 
 
 def _inputs(source: Path) -> list[str]:
-    """Lists them as text: most processes go through all modules, and `Path` takes its time."""
+    """List them as text: most processes go through all modules, and `Path` takes its time."""
     found: set[str] = set()
     waiting = [str(source), str(source.with_suffix(".pxd"))]
     while waiting:
@@ -107,7 +107,7 @@ def _declarations(path: str) -> list[str]:
 
 @cache
 def _content(path: str) -> bytes | None:
-    """Returns what is in a file; None where there is none."""
+    """Return what is in a file; None where there is none."""
     try:
         return Path(path).read_bytes()
     except FileNotFoundError:

@@ -111,7 +111,7 @@ class Inbox:
         paramstyle: ParamStyle | None = None,
         now_s: Callable[[], float] = time.time,
     ) -> None:
-        """Touches nothing yet.
+        """Touch nothing yet.
 
         Args:
             connection: To the application's database; the one that its effects go through.
@@ -134,12 +134,12 @@ class Inbox:
         self._now_s = now_s
 
     def create(self) -> None:
-        """Makes the tables, where they are not there yet; to be committed as anything else."""
+        """Make the tables, where they are not there yet; to be committed as anything else."""
         for statement in self.statements():
             self._database.define(statement)
 
     def statements(self) -> tuple[str, ...]:
-        """Returns what `create` executes, for those who keep their tables elsewhere."""
+        """Return what `create` executes, for those who keep their tables elsewhere."""
         return (
             f"CREATE TABLE IF NOT EXISTS {self._table} ("
             f"consumer VARCHAR({LENGTH_MAX}) NOT NULL, source VARCHAR({LENGTH_MAX}) NOT NULL, "
@@ -156,7 +156,7 @@ class Inbox:
     # -- what comes in order
 
     def start(self, stream: str, default: Start = Origin.FIRST) -> Start:
-        """Returns where to go on reading, in a stream that outlives its container.
+        """Return where to go on reading, in a stream that outlives its container.
 
         It is not seen here whether the stream is still the one: `resume` sees it. Where that is not
         used, take another consumer's name for a stream that was deleted and made anew, or `forget`.
@@ -169,7 +169,7 @@ class Inbox:
         return default if position is None else FromOffset(position)
 
     async def resume(self, stream: Stream, default: Start = Origin.FIRST) -> Start:
-        """Returns where to go on reading, once it is seen that the stream is still the one.
+        """Return where to go on reading, once it is seen that the stream is still the one.
 
         For that, it reads the last record that `take_record` has taken. One that retention has
         given up cannot be compared; a stream that is not that long is another one.
@@ -194,7 +194,7 @@ class Inbox:
         return self.start(stream.address, default)
 
     def position(self, source: str) -> int | None:
-        """Returns the offset, or sequence, that is next; None where nothing was processed yet."""
+        """Return the offset, or sequence, that is next; None where nothing was processed yet."""
         row = self._fetch(
             "SELECT position FROM {table} WHERE consumer = :consumer AND source = :source",
             source=source,
@@ -202,7 +202,7 @@ class Inbox:
         return None if row is None else int(row[0])
 
     def take(self, stream: str, offset: int) -> bool:
-        """Notes that a stream's record is being processed, and all before it.
+        """Note that a stream's record is being processed, and all before it.
 
         Args:
             stream: The stream's address.
@@ -217,7 +217,7 @@ class Inbox:
         return self._advance(stream, offset, 1) == 0
 
     def take_record(self, stream: str, record: Record) -> bool:
-        """Notes that a stream's record is being processed, and which one it is.
+        """Note that a stream's record is being processed, and which one it is.
 
         As `take`, and `resume` then sees whether the stream is still the one.
 
@@ -239,7 +239,7 @@ class Inbox:
         return True
 
     def take_batch(self, stream: str, first_offset: int, count: int) -> int:
-        """Notes that a row of records is being processed.
+        """Note that a row of records is being processed.
 
         Args:
             stream: The stream's address.
@@ -255,7 +255,7 @@ class Inbox:
         return self._advance(stream, first_offset, count)
 
     def take_sequence(self, producer: bytes, sequence: int) -> bool:
-        """Notes that a producer's message is being processed, where they come in their order.
+        """Note that a producer's message is being processed, where they come in their order.
 
         Args:
             producer: Whose.
@@ -270,7 +270,7 @@ class Inbox:
         return self._advance(f"producer:{producer.hex()}", sequence, 1) == 0
 
     def forget(self, source: str) -> None:
-        """Forgets how far a source was processed; what comes next is the first.
+        """Forget how far a source was processed; what comes next is the first.
 
         Args:
             source: A stream's address.
@@ -285,7 +285,7 @@ class Inbox:
             )
 
     def _seam(self, source: str) -> tuple[int, str] | None:
-        """Returns the position after the last record that is known, and which one that was."""
+        """Return the position after the last record that is known, and which one that was."""
         row = self._fetch(
             "SELECT position, seam FROM {table}_seams "
             "WHERE consumer = :consumer AND source = :source",
@@ -313,7 +313,7 @@ class Inbox:
             raise AnotherStream(self._consumer, source, record.offset)
 
     def _advance(self, source: str, first: int, count: int) -> int:
-        """Moves a position forward; returns how much of the way it had gone before.
+        """Move a position forward; return how much of the way it had gone before.
 
         Raises:
             Overtaken: Another process does so, and this transaction does not see how far.
@@ -325,7 +325,7 @@ class Inbox:
         raise Overtaken(self._consumer, source)
 
     def _step(self, source: str, first: int, count: int) -> int | None:
-        """Tries to move a position; None where it has changed since it was read."""
+        """Try to move a position; None where it has changed since it was read."""
         values = {"source": _checked(source), "first": first, "next": first + count}
         changed = self._execute(
             "UPDATE {table} SET position = :next "
@@ -358,7 +358,7 @@ class Inbox:
     # -- what comes in any order
 
     def take_id(self, source: str, message_id: str | bytes | int | uuid.UUID | None) -> bool:
-        """Notes that a message is being processed; for queues, whose messages come in any order.
+        """Note that a message is being processed; for queues, whose messages come in any order.
 
         Args:
             source: Where its id is unique: an address, or a producer.
@@ -394,7 +394,7 @@ class Inbox:
         return found is not None and found[0] == stored  # to the database, another may be equal
 
     def forget_ids(self, age_s: float) -> int:
-        """Forgets ids taken longer ago than this; returns how many.
+        """Forget ids taken longer ago than this; return how many.
 
         Args:
             age_s: Longer than any message can be on its way.
@@ -407,7 +407,7 @@ class Inbox:
     # -- statements
 
     def _execute(self, statement: str, **values: object) -> int:
-        """Executes a change within the application's transaction; returns the rows changed."""
+        """Execute a change within the application's transaction; return the rows changed."""
         return self._database.change(
             statement.replace("{table}", self._table),
             {"consumer": self._consumer, **values},
@@ -421,7 +421,7 @@ class Inbox:
 
 
 async def _record_at(stream: Stream, offset: int) -> tuple[bool, Record | None]:
-    """Returns whether a stream has, or had, a record at an offset; and it, where it is left."""
+    """Return whether a stream has, or had, a record at an offset; and it, where it is left."""
     from cogwork.client import errors  # noqa: PLC0415  # whoever has a stream has loaded it
 
     try:
@@ -443,7 +443,7 @@ def _checked(text: str) -> str:
 
 
 def _id_text(message_id: object) -> str:
-    """Writes an id so that ids of different types differ (AMQP 1.0 §3.2.11 to §3.2.14)."""
+    """Write an id so that ids of different types differ (AMQP 1.0 §3.2.11 to §3.2.14)."""
     if isinstance(message_id, bytes):
         return f"b:{message_id.hex()}"
     if isinstance(message_id, str):
@@ -461,19 +461,19 @@ def _id_text(message_id: object) -> str:
 
 
 def _stored(id_text: str) -> str:
-    """Writes an id so that no database takes it for another one, or refuses it."""
+    """Write an id so that no database takes it for another one, or refuse it."""
     if PLAIN.fullmatch(id_text):
         return id_text
     return f"h:{hashlib.blake2b(id_text.encode(), digest_size=32).hexdigest()}"
 
 
 def _stored_before(id_text: str) -> tuple[str, ...]:
-    """Returns how earlier versions stored an id: as it is, where the database took it."""
+    """Return how earlier versions stored an id: as it is, where the database took it."""
     return () if "\0" in id_text else (id_text,)
 
 
 def _seam_of(record: Record) -> str:
-    """Tells a record from all others that are, or will be, at its offset.
+    """Tell a record from all others that are, or will be, at its offset.
 
     It was appended at another time; a clock may have been set back, so octets and texts count, too.
     """

@@ -30,20 +30,20 @@ class Cursor(Protocol):
         """How many rows the last statement has changed."""
 
     def execute(self, operation: str, parameters: Any = ..., /) -> object:  # noqa: ANN401  # drivers differ
-        """Executes a statement."""
+        """Execute a statement."""
 
     def fetchone(self) -> Sequence[Any] | None:
-        """Returns the next row."""
+        """Return the next row."""
 
     def close(self) -> None:
-        """Ends it."""
+        """End it."""
 
 
 class Connection(Protocol):
     """What is needed of a connection (PEP 249)."""
 
     def cursor(self) -> Cursor:
-        """Makes a cursor."""
+        """Make a cursor."""
 
 
 class NoTransaction(CogworkError):
@@ -70,7 +70,7 @@ class Database:
     """A connection whose changes are all part of the application's transaction."""
 
     def __init__(self, connection: Connection, paramstyle: ParamStyle | None) -> None:
-        """Touches nothing yet.
+        """Touch nothing yet.
 
         Args:
             connection: To the database.
@@ -85,7 +85,7 @@ class Database:
             raise ValueError(f"{self._style!r} is no paramstyle: {', '.join(_PLACEHOLDERS)}")
 
     def define(self, statement: str) -> None:
-        """Executes what makes a table, in a transaction or not."""
+        """Execute what makes a table, in a transaction or not."""
         cursor = self._connection.cursor()
         try:
             cursor.execute(statement)
@@ -93,7 +93,7 @@ class Database:
             cursor.close()
 
     def change(self, statement: str, values: Mapping[str, object], *, probe: str) -> int:
-        """Executes a change; returns how many rows it has changed.
+        """Execute a change; return how many rows it has changed.
 
         Args:
             statement: With `:name` where a parameter belongs.
@@ -121,7 +121,7 @@ class Database:
         return changed
 
     def fetch(self, statement: str, values: Mapping[str, object]) -> Sequence[Any] | None:
-        """Returns the first row of what a statement selects."""
+        """Return the first row of what a statement selects."""
         cursor = self._connection.cursor()
         try:
             cursor.execute(*self._prepared(statement, values))
@@ -132,7 +132,7 @@ class Database:
     def _prepared(
         self, statement: str, values: Mapping[str, object]
     ) -> tuple[str, dict[str, object] | list[object]]:
-        """Puts a statement and its parameters into the driver's style."""
+        """Put a statement and its parameters into the driver's style."""
         names = _PARAMETER.findall(statement)
         count = iter(range(1, len(names) + 1))
         placeholder = _PLACEHOLDERS[self._style]
@@ -142,7 +142,7 @@ class Database:
         return text, [values[name] for name in names]
 
     def _is_without_transaction(self) -> bool:
-        """Says so of SQLite, psycopg2 and psycopg 3; others cannot be asked in one way."""
+        """Say so of SQLite, psycopg2 and psycopg 3; others cannot be asked in one way."""
         if getattr(self._connection, "in_transaction", True) is False:
             return True
         info = getattr(self._connection, "info", None)
@@ -150,7 +150,7 @@ class Database:
         return isinstance(status, int) and status == IDLE
 
     def _commits_each(self) -> bool:
-        """Says whether the next change would be committed by itself, in autocommit mode.
+        """Return whether the next change would be committed by itself, in autocommit mode.
 
         Else the driver begins a transaction before it.
         """
@@ -170,7 +170,7 @@ _PLACEHOLDERS: dict[str, Callable[[str, int], str]] = {
 
 
 def _style_of(connection: Connection) -> str:
-    """Asks the driver's module, which PEP 249 has say it."""
+    """Ask the driver's module, which PEP 249 has say it."""
     for kind in type(connection).__mro__:
         module = sys.modules.get(kind.__module__.partition(".")[0])
         style = getattr(module, "paramstyle", None)

@@ -65,7 +65,7 @@ class PluginError(CogworkError):
 
 
 def load(group: str, name: str, what: str) -> object | None:
-    """Returns what a plug-in is; None where none of this name is installed.
+    """Return what a plug-in is; None where none of this name is installed.
 
     Args:
         group: The group of entry points.
@@ -91,7 +91,7 @@ def load(group: str, name: str, what: str) -> object | None:
 
 
 def _lack_of(point: EntryPoint, error: BaseException) -> str:
-    """Says what a plug-in lacks; an extra of its name is what it needs."""
+    """Return what a plug-in lacks; an extra of its name is what it needs."""
     package = point.dist
     extras = package.metadata.get_all("Provides-Extra", ()) if package is not None else ()
     if package is None or not isinstance(error, ModuleNotFoundError) or point.name not in extras:
@@ -100,7 +100,7 @@ def _lack_of(point: EntryPoint, error: BaseException) -> str:
 
 
 def _told(error: BaseException) -> str:
-    """Says what was raised; of an exit the code alone would say nothing."""
+    """Return what was raised; of an exit the code alone would say nothing."""
     return repr(error) if isinstance(error, SystemExit) else str(error)
 
 
@@ -118,7 +118,7 @@ def _object_at(path: str) -> object:
 
 
 def names(group: str) -> list[str]:
-    """Lists the plug-ins of a group that are installed."""
+    """List the plug-ins of a group that are installed."""
     return sorted({point.name for point in _points(group)})
 
 
@@ -129,7 +129,7 @@ def _points(group: str) -> EntryPoints:
 
 
 def _named(group: str, name: str) -> EntryPoints:
-    """Looks among ours first: to look through whatever is installed delays each start."""
+    """Look among ours first: to look through whatever is installed delays each start."""
     from importlib.metadata import PackageNotFoundError, distribution  # noqa: PLC0415  # as above
 
     with suppress(PackageNotFoundError):  # in a folder that nobody has installed

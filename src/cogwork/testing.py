@@ -30,7 +30,7 @@ START_TIMEOUT_S = 10.0
 
 
 def container(configuration: str = "", *, port: int = 0, id: str = "test") -> TestContainer:  # noqa: A002  # as in the configuration
-    """Runs a container for the length of a `with` or an `async with`, which give its URL.
+    """Run a container for the length of a `with` or an `async with`, which give its URL.
 
     Args:
         configuration: What a `cogwork.toml` would say. Where it has no `[[listen]]`, the
@@ -70,7 +70,7 @@ class TestContainer:
         return self.urls[0]
 
     def start(self) -> Self:
-        """Starts the thread, and returns once the container listens.
+        """Start the thread, and returns once the container listens.
 
         Raises:
             ListenError: The port is taken.
@@ -89,7 +89,7 @@ class TestContainer:
         return self
 
     def stop(self) -> None:
-        """Closes every connection and ends the thread."""
+        """Close every connection and end the thread."""
         if self._thread is None or self._loop is None:
             return
         assert self._stopping is not None

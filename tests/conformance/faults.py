@@ -36,7 +36,7 @@ def name() -> str:
 
 
 async def append_all(engine: Engine, producer: bytes, answered: dict[int, list[bytes]]) -> None:
-    """Appends batches, each until it is answered, and notes where they are."""
+    """Append batches, each until it is answered, and note where they are."""
     for index in range(BATCHES):
         first = index * RECORDS
         records = [b"%s/%d" % (producer, first + i) for i in range(RECORDS)]
@@ -52,7 +52,7 @@ async def append_all(engine: Engine, producer: bytes, answered: dict[int, list[b
 
 
 async def follow(engine: Engine, end: asyncio.Future[int]) -> list[bytes]:
-    """Reads from the first record up to an offset that is known later.
+    """Read from the first record up to an offset that is known later.
 
     A subscription that could not begin, as the server was away for too long, is made anew; one that
     has begun goes on by itself.
@@ -90,7 +90,7 @@ class ServerFaults(ABC):
 
     @abstractmethod
     def make_host(self, timeout_s: float = 10.0) -> EngineHost:
-        """Makes a host on the server."""
+        """Make a host on the server."""
 
     def test_a_server_that_is_killed_loses_nothing_it_answered(self) -> None:
         asyncio.run(asyncio.wait_for(self._kill_in_the_middle(), WITHIN_S + 20 * self.kills))
@@ -270,7 +270,7 @@ class ServerFaults(ABC):
         assert [type(each) for each in told] == [Unavailable] * 3
 
     async def intrude(self, host: EngineHost, stream: str, data: bytes) -> None:
-        """Writes something where the stream is kept, as nobody should."""
+        """Write something where the stream is kept, as nobody should."""
         raise NotImplementedError
 
     def test_any_octets_come_back_as_they_were(self) -> None:
@@ -321,7 +321,7 @@ class ServerFaults(ABC):
 async def opened(
     host: EngineHost, stream: str, options: Mapping[str, object] | None = None
 ) -> Engine:
-    """Opens a stream; a server that is slow, as the machine does something else, is asked again."""
+    """Open a stream; a server that is slow, as the machine does something else, is asked again."""
     while True:
         try:
             return await host.open(stream, options or {})
@@ -332,7 +332,7 @@ async def opened(
 async def survive_the_leader(
     host: EngineHost, options: Mapping[str, object], servers: Sequence[Server]
 ) -> None:
-    """Kills the leader for good in the middle of appends: nothing is lost, nothing comes twice."""
+    """Kill the leader for good in the middle of appends: nothing is lost, nothing comes twice."""
     engine = await opened(host, name(), options)
     members = await engine.members()
     assert len(members.voters) == len(servers)

@@ -22,5 +22,5 @@ POM = f"""\
 
 
 def jars() -> Path:
-    """Returns the directory of the jars."""
+    """Return the directory of the jars."""
     return resolved(CACHE, POM, f"Kafka {VERSION}")

@@ -24,7 +24,7 @@ CLUSTER_WITHIN_S = 90
 
 
 def running(make: Callable[[], AnyServer]) -> Iterator[AnyServer]:
-    """Has a server run, for a fixture; skips the tests where it cannot be had."""
+    """Have a server run, for a fixture; skips the tests where it cannot be had."""
     try:
         server = make()
         server.start()
@@ -56,7 +56,7 @@ def check_cluster(
     durability: Durability,
     stream_options: Mapping[str, object],
 ) -> None:
-    """Starts a cluster; sees what it declares, and that it survives its leader."""
+    """Start a cluster; see what it declares, and that it survives its leader."""
     try:
         for each in servers:
             each.launch()

@@ -69,7 +69,7 @@ class Account(cogwork.Cog):
 
 
 async def application(cast: Cast) -> tuple[int, int]:
-    """Knows nothing of what makes the order."""
+    """Know nothing of what makes the order."""
     account, copy = Account(), Account()
     cast.add(account)
     cast.send(b"100")

@@ -229,7 +229,7 @@ async def deletes_in_silence(self: OrbHost, stream: str) -> None:
 
 
 def answers_nothing_at_all(self: OrbEngine, batch: Batch, epoch: int | None = None) -> object:
-    """Answers well, and appends every tenth batch nowhere."""
+    """Answer well, and append every tenth batch nowhere."""
     if self._stream.state.next_offset % 10 == 9:
         batch = Batch.of([b""], b"nobody", 0)
     return OrbEngine.append(self, batch, epoch)
@@ -302,7 +302,7 @@ MUTANTS: dict[str, type[OrbHost]] = {
 
 
 def failures(host: Callable[[], EngineHost]) -> list[str]:
-    """Runs the kit and returns the tests that failed."""
+    """Run the kit and return the tests that failed."""
 
     class Suspect(EngineConformance):
         timeout_s = 0.5

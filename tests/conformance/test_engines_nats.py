@@ -92,7 +92,7 @@ class LimitedServer(NatsServer):
 
 
 async def send_away(host: NatsHost, server: LimitedServer) -> None:
-    """Has the server choose one of two connections until it is the host's."""
+    """Have the server choose one of two connections until it is the host's."""
     client = (await host._connection.session()).client
     while not client.is_closed:
         reader, writer = await asyncio.open_connection("127.0.0.1", server.port)

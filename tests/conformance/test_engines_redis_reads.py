@@ -52,7 +52,7 @@ class Filled:
 
 
 async def read(reader: RedisReader, count: int) -> list[list[int]]:
-    """Reads so many entries; returns the sizes of those of each read."""
+    """Read so many entries; return the sizes of those of each read."""
     found: list[list[int]] = []
     position = 1
     while sum(map(len, found)) < count:

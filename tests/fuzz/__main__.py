@@ -44,7 +44,7 @@ def say(text: str) -> None:
 
 
 async def suffer(seed: int, numbers: Iterable[int]) -> None:
-    """Has one container suffer the connections with these numbers.
+    """Have one container suffer the connections with these numbers.
 
     A connection's bytes follow from the seed and its own number, so that one can be said alone.
     """
@@ -70,7 +70,7 @@ async def suffer(seed: int, numbers: Iterable[int]) -> None:
 
 
 def run(seed: int, count: int, jobs: int) -> int:
-    """Shares the connections out to processes; returns how many of these failed."""
+    """Share the connections out to processes; return how many of these failed."""
     workers = [
         multiprocessing.get_context("fork").Process(
             target=lambda part=part: asyncio.run(suffer(seed, range(part, count, jobs)))

@@ -62,7 +62,7 @@ class Mutator:
     """
 
     def __init__(self, random: random.Random, corpus: dict[str, tuple[bytes, ...]]) -> None:
-        """Takes the corpus.
+        """Take the corpus.
 
         Args:
             random: Seeded.
@@ -78,7 +78,7 @@ class Mutator:
         )  # fmt: skip  # a table
 
     def conversation(self) -> list[bytes]:
-        """Returns what one hostile connection says, in the chunks it says it in."""
+        """Return what one hostile connection says, in the chunks it says it in."""
         rng = self.random
         pieces = rng.choice(self._conversations)
         start = rng.randint(0, len(pieces))
@@ -91,7 +91,7 @@ class Mutator:
         return self._chunks(said)
 
     def _spoil_piece(self, piece: bytes, rate: float) -> list[bytes]:
-        """Lets a piece be, drops or doubles it, puts another beside it, or spoils its bytes."""
+        """Let a piece be, drops or double it, puts another beside it, or spoils its bytes."""
         if self.random.random() > rate:
             return [piece]
         how = self.random.randrange(10)
@@ -116,7 +116,7 @@ class Mutator:
         return bytes(data)
 
     def _chunks(self, said: list[bytes]) -> list[bytes]:
-        """Cuts what is said somewhere else than between frames, or says all of it at once."""
+        """Cut what is said somewhere else than between frames, or say all of it at once."""
         how = self.random.randrange(4)
         if how == 0:
             return said
@@ -163,7 +163,7 @@ class Mutator:
     # -- good frames
 
     def _good_frame(self) -> bytes:
-        """Makes a frame that is well formed, with fields that are likely to hit something."""
+        """Make a frame that is well formed, with fields that are likely to hit something."""
         makers = (
             self._transfer, self._burst, self._flow, self._disposition, self._attach, self._detach,
             self._other,

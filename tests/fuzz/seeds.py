@@ -94,7 +94,7 @@ BODY = b"\x00\x53\x75\xa0\x05hello"
 
 
 def to_section(address: bytes) -> bytes:
-    """Encodes properties that name only `to` (AMQP 1.0 §3.2.4)."""
+    """Encode properties that name only `to` (AMQP 1.0 §3.2.4)."""
     fields = b"\x03\x40\x40\xa1" + bytes([len(address)]) + address
     return b"\x00\x53\x73\xc0" + bytes([len(fields)]) + fields
 
@@ -151,7 +151,7 @@ def transfer(handle: int, delivery: int | None, body: bytes = BODY, **fields: An
 
 
 def burst(handle: int, first: int, **fields: Any) -> bytes:
-    """Encodes eight messages that are routed as a run, where they come in one read."""
+    """Encode eight messages that are routed as a run, where they come in one read."""
     bodies = [b"x" * (70 + 400 * (number == 5)) for number in range(8)]
     return b"".join(
         transfer(handle, first + number, body, **fields) for number, body in enumerate(bodies)
@@ -185,13 +185,13 @@ JWKS = json.dumps(
 
 
 def token(**claims: object) -> str:
-    """Signs a token that is good until 2100, but for what `claims` say."""
+    """Sign a token that is good until 2100, but for what `claims` say."""
     told = {"iss": ISSUER, "aud": AUDIENCE, "sub": "bearer", "exp": 4_102_444_800} | claims
     return jwt.encode(told, SIGNER, "EdDSA", {"kid": "k"})
 
 
 def bearer(text: str) -> bytes:
-    """Encodes a login by token."""
+    """Encode a login by token."""
     response = f"n,a=bearer,\x01host=h\x01auth=Bearer {text}\x01\x01".encode()
     return sasl(SaslInit(mechanism=Symbol("OAUTHBEARER"), initial_response=response))
 
@@ -202,7 +202,7 @@ HOST_LIFE = 1_000_000_000
 
 
 def mesh_opening(kind: str) -> tuple[bytes, ...]:
-    """Opens one of the two connections of a link."""
+    """Open one of the two connections of a link."""
     properties: dict[Symbol, object] = {MESH: kind, NUMBER: PAIR, INCARNATION: LIFE}
     opened = Open(
         container_id=NEIGHBOUR,
@@ -218,7 +218,7 @@ IS_CONTROL, IS_DATA = (codec.encode({MESH: kind})[3:] for kind in (CONTROL, DATA
 
 
 def control(*messages: bytes) -> tuple[bytes, ...]:
-    """Opens a connection for control, says hello twice, and then what is given."""
+    """Open a connection for control, says hello twice, and then what is given."""
     to_mesh, to_datagrams = (
         frame(
             Attach(
@@ -243,7 +243,7 @@ HELLO: dict[str, Any] = {
 
 
 def protocol(message: Message) -> bytes:
-    """Encodes a message of the mesh."""
+    """Encode a message of the mesh."""
     return data_section(mesh_wire.encode(message))
 
 
@@ -252,12 +252,12 @@ def data_section(data: bytes) -> bytes:
 
 
 def datagram(to: str, octets: bytes) -> bytes:
-    """Encodes a datagram of the mesh, as calls of replicas travel in."""
+    """Encode a datagram of the mesh, as calls of replicas travel in."""
     return data_section(Datagram.label(to, NEIGHBOUR) + octets)
 
 
 def _placed(body: bytes) -> tuple[int, bytes]:
-    """Returns the link that a message goes by."""
+    """Return the link that a message goes by."""
     return int(not body[8:].startswith(b"\x00\xa3")), body
 
 
@@ -269,7 +269,7 @@ def interest(kind: int, address: str, *figures: int) -> Interest:
 
 
 def told(kind: type[InterestDelta | InterestSnapshot], sequence: int, **fields: Any) -> bytes:
-    """Encodes interests with the digest that they have."""
+    """Encode interests with the digest that they have."""
     entries = fields.get("added") or fields.get("entries") or ()
     digest = 0
     for label, entry in entries:
@@ -283,7 +283,7 @@ async def _at_once(work: Callable[[], Keys]) -> Keys:
 
 
 def login(mechanism: str) -> tuple[bytes, bytes]:
-    """Encodes both messages of a SCRAM exchange, as both sides' nonces are known."""
+    """Encode both messages of a SCRAM exchange, as both sides' nonces are known."""
     context = ClientContext(_at_once, user=USER, password=PASSWORD, end_point=END_POINT)
     client: Any = MECHANISMS[Symbol(mechanism)].client(context)
     client._nonce = NONCE
@@ -310,7 +310,7 @@ _LOOP = (*_START, receiver(0, "fuzz/a"), flow(0), sender(1, "fuzz/a"))
 
 
 def conversations() -> dict[str, tuple[bytes, ...]]:
-    """Returns the conversations by name."""
+    """Return the conversations by name."""
     error = AmqpError(condition=Symbol("amqp:not-allowed"), description="no")
     return {
         "sasl_anonymous": (
@@ -569,14 +569,14 @@ def conversations() -> dict[str, tuple[bytes, ...]]:
 
 
 def write() -> None:
-    """Writes the corpus."""
+    """Write the corpus."""
     CORPUS.mkdir(exist_ok=True)
     for name, pieces in conversations().items():
         (CORPUS / f"{name}.hex").write_text("".join(f"{piece.hex()}\n" for piece in pieces))
 
 
 def load() -> dict[str, tuple[bytes, ...]]:
-    """Reads the corpus."""
+    """Read the corpus."""
     return {
         path.stem: tuple(bytes.fromhex(line) for line in path.read_text().split())
         for path in sorted(CORPUS.glob("*.hex"))

@@ -102,7 +102,7 @@ class Victim(Hosted):
         self._on_fault(connection.connection, error)
 
     async def suffer(self, chunks: Iterable[bytes], *, politely: bool) -> None:
-        """Takes in a hostile connection, and loses it.
+        """Take in a hostile connection, and lose it.
 
         One of a mesh comes in pairs: what the other of the two says is always right.
         """
@@ -139,7 +139,7 @@ class Victim(Hosted):
         return connection
 
     async def _logged_in(self, connection: Connection) -> None:
-        """Lets a login be checked that waits for a task."""
+        """Let a login be checked that waits for a task."""
         for _ in range(TURNS_MAX):
             login = self.container._access._logins.get(connection)
             if login is None or login.task is None:
@@ -147,7 +147,7 @@ class Victim(Hosted):
             await asyncio.sleep(0)
 
     def check_bystanders(self) -> None:
-        """Asserts that messages between bystanders arrive and are answered."""
+        """Assert that messages between bystanders arrive and are answered."""
         for publisher, consumer in (
             (self._publisher, self._consumer),
             (self._to_topic, self._subscriber),
@@ -171,7 +171,7 @@ class Victim(Hosted):
             peer.heard.clear()
 
     def check_nothing_left(self) -> None:
-        """Asserts that the hostile connections that have gone left nothing behind."""
+        """Assert that the hostile connections that have gone left nothing behind."""
         detach_overdue(self.core)
         for now_s in (self.core.now + 1e6, self.core.now + 2e6):
             for vhost in self.container.vhosts.values():
@@ -187,7 +187,7 @@ class Victim(Hosted):
 
 
 def _take_all(consumer: Consumer) -> None:
-    """Takes what strangers have sent, who may publish to bystanders, too, and use their credit."""
+    """Take what strangers have sent, who may publish to bystanders, too, and use their credit."""
     before = -1
     while before != len(consumer.arrivals):
         before = len(consumer.arrivals)

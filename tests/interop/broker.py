@@ -60,20 +60,20 @@ class Settings:
     password: str = "three spare teeth"
 
     def anonymous(self) -> Json:
-        """Returns the `connection` of a command over plain TCP."""
+        """Return the `connection` of a command over plain TCP."""
         return {"url": f"amqp://127.0.0.1:{self.amqp_port}"}
 
     def plain(self, password: str | None = None) -> Json:
-        """Returns a connection with user and password."""
+        """Return a connection with user and password."""
         secret = self.password if password is None else password
         return {**self.anonymous(), "sasl": "PLAIN", "user": self.user, "password": secret}
 
     def tls(self) -> Json:
-        """Returns a connection over TLS, with user and password."""
+        """Return a connection over TLS, with user and password."""
         return {**self.plain(), "url": f"amqps://localhost:{self.amqps_port}", "ca": self.ca}
 
     def external(self) -> Json:
-        """Returns a connection over TLS, with a client certificate."""
+        """Return a connection over TLS, with a client certificate."""
         credentials = {"certificate": self.client_certificate, "key": self.client_key}
         return {
             "url": f"amqps://localhost:{self.amqps_port}",
@@ -83,15 +83,15 @@ class Settings:
         }
 
     def websocket(self) -> Json:
-        """Returns a connection over WebSocket, with user and password."""
+        """Return a connection over WebSocket, with user and password."""
         return {**self.plain(), "url": f"ws://127.0.0.1:{self.ws_port}/"}
 
     def secure_websocket(self) -> Json:
-        """Returns a connection over WebSocket over TLS, with user and password."""
+        """Return a connection over WebSocket over TLS, with user and password."""
         return {**self.plain(), "url": f"wss://localhost:{self.wss_port}/", "ca": self.ca}
 
     def unix(self) -> Json:
-        """Returns a connection by the Unix-domain socket, with user and password."""
+        """Return a connection by the Unix-domain socket, with user and password."""
         return {**self.plain(), "url": f"unix://{self.socket}"}
 
     @property
@@ -101,7 +101,7 @@ class Settings:
 
 
 def prepare(folder: Path) -> Settings:
-    """Writes certificates and configuration, and chooses ports."""
+    """Write certificates and configuration, and chooses ports."""
     authority = trustme.CA()
     authority.cert_pem.write_to_path(folder / "ca.pem")
     server = authority.issue_cert("localhost", "127.0.0.1")
@@ -121,7 +121,7 @@ def prepare(folder: Path) -> Settings:
 
 @contextlib.contextmanager
 def running(settings: Settings) -> Iterator[None]:
-    """Runs the broker for the length of a `with` block; waits until it listens everywhere."""
+    """Run the broker for the length of a `with` block; wait until it listens everywhere."""
     with (Path(settings.folder) / "broker.log").open("wb") as log:
         process = subprocess.Popen(command_line(settings), stdout=log, stderr=subprocess.STDOUT)
     try:
@@ -137,7 +137,7 @@ def running(settings: Settings) -> Iterator[None]:
 
 
 def command_line(settings: Settings) -> list[str]:
-    """Returns the command that starts the broker."""
+    """Return the command that starts the broker."""
     other = os.environ.get(OTHER_BROKER)
     if other:
         return [*shlex.split(other), json.dumps(asdict(settings))]
@@ -156,7 +156,7 @@ def command_line(settings: Settings) -> list[str]:
 
 
 def configuration(settings: Settings) -> str:
-    """Returns the container's configuration: five listeners and one user."""
+    """Return the container's configuration: five listeners and one user."""
     from cogwork.config.password_hash import hash_password  # noqa: PLC0415  # another broker runs without
 
     return f"""\

@@ -165,7 +165,7 @@ class Limit:
     reason: str
 
     def covers(self, case: str) -> bool:
-        """Tells whether the limit is about this case."""
+        """Return whether the limit is about this case."""
         return case.startswith(self.case[:-1]) if self.case.endswith("*") else case == self.case
 
 
@@ -178,14 +178,14 @@ LIMITS = (
 
 
 def limit(peer: str, role: str, case: str) -> Limit | None:
-    """Returns what keeps a peer from this case, if anything does."""
+    """Return what keeps a peer from this case, if anything does."""
     return next(
         (it for it in LIMITS if (it.peer, it.role) == (peer, role) and it.covers(case)), None
     )
 
 
 def possible(cases: dict[str, Json], sender: str, receiver: str) -> dict[str, Json]:
-    """Returns the cases that both libraries can do."""
+    """Return the cases that both libraries can do."""
     return {
         name: case
         for name, case in cases.items()
@@ -194,7 +194,7 @@ def possible(cases: dict[str, Json], sender: str, receiver: str) -> dict[str, Js
 
 
 def type_messages() -> dict[str, Json]:
-    """Returns messages with each value as body, as annotation and, where allowed, as property."""
+    """Return messages with each value as body, as annotation and, where allowed, as property."""
     messages: dict[str, Json] = {}
     for name, value in {**SIMPLE_VALUES, **COMPOUND_VALUES}.items():
         messages[f"body/{name}"] = {"body": {"value": value}}
@@ -212,7 +212,7 @@ def _annotated(value: Typed) -> Json:
 
 
 def section_messages() -> dict[str, Json]:
-    """Returns a message for every kind of body, and for the fields of properties and header."""
+    """Return a message for every kind of body, and for the fields of properties and header."""
     messages: dict[str, Json] = {
         f"sections/{name}": {"body": body} for name, body in BODIES.items()
     }

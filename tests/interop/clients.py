@@ -10,5 +10,5 @@ _numbers = itertools.count(1)
 
 
 def fresh_address(prefix: str = "interop/") -> str:
-    """Returns an address below `prefix` that was not used before."""
+    """Return an address below `prefix` that was not used before."""
     return f"{prefix}{next(_numbers)}"

@@ -18,7 +18,7 @@ HEADER_DEFAULTS: dict[str, Json] = {
 
 
 def normal(message: Json) -> Json:
-    """Returns a message without what says nothing: header defaults (§3.2.1), empty sections."""
+    """Return a message without what says nothing: header defaults (§3.2.1), empty sections."""
     plain = json.loads(json.dumps(message))
     header = plain.pop("header", {})
     said = {field: value for field, value in header.items() if HEADER_DEFAULTS.get(field) != value}
@@ -36,7 +36,7 @@ def _reported(body: Json) -> Json:
 
 
 def differences(sent: Json, received: Json) -> list[str]:
-    """Returns a line for each section that did not arrive as it was sent."""
+    """Return a line for each section that did not arrive as it was sent."""
     sent, received = normal(sent), normal(received)
     _check_ttl(sent, received)
     return [
@@ -47,7 +47,7 @@ def differences(sent: Json, received: Json) -> list[str]:
 
 
 def _check_ttl(sent: Json, received: Json) -> None:
-    """Lets the ttl shrink on its way: a broker takes off the time that it held the message."""
+    """Let the ttl shrink on its way: a broker takes off the time that it held the message."""
     ttl_ms, left_ms = (it.get("header", {}).get("ttl", ["uint", 0])[1] for it in (sent, received))
     if 0 < left_ms <= ttl_ms:
         received["header"]["ttl"] = ["uint", ttl_ms]

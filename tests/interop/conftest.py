@@ -32,7 +32,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
 def peer(
     tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> Iterator[GetPeer]:
-    """Starts each peer process when it is first asked for, and keeps it."""
+    """Start each peer process when it is first asked for, and keep it."""
     folder = tmp_path_factory.mktemp("peers")
     processes: dict[tuple[str, str], Peer] = {}
 
@@ -49,7 +49,7 @@ def peer(
 
 
 def program(name: str, request: pytest.FixtureRequest) -> tuple[list[str], dict[str, str]]:
-    """Returns the command that starts a peer, and its environment."""
+    """Return the command that starts a peer, and its environment."""
     if name != "rhea":
         return [sys.executable, "-X", "dev", str(PEERS / f"{name}_peer.py")], dict(os.environ)
     node: Node = request.getfixturevalue("node")

@@ -55,7 +55,7 @@ class Node:
 
 
 def prepared() -> Node:
-    """Returns a Node.js that has what the peer needs.
+    """Return a Node.js that has what the peer needs.
 
     Raises:
         UnreachableError: Something is missing, and its registry cannot be reached.

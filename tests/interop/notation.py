@@ -22,7 +22,7 @@ WIDE_INTEGERS = ("ulong", "long", "timestamp")
 
 
 def integer(name: str, value: int) -> Typed:
-    """Returns an integer of the named type; `timestamp` counts milliseconds since 1970."""
+    """Return an integer of the named type; `timestamp` counts milliseconds since 1970."""
     return [name, str(value) if name in WIDE_INTEGERS else value]
 
 
@@ -55,7 +55,7 @@ def mapping(*pairs: tuple[Typed, Typed]) -> Typed:
 
 
 def array(element: str | Typed, *values: Json) -> Typed:
-    """Returns an array; `element` names the type, or is `["described", descriptor, name]`."""
+    """Return an array; `element` names the type, or is `["described", descriptor, name]`."""
     return ["array", element, list(values)]
 
 
@@ -64,17 +64,17 @@ def described(descriptor: Typed, value: Typed) -> Typed:
 
 
 def value_message(body: Typed, **sections: Json) -> Json:
-    """Returns a message with an amqp-value body."""
+    """Return a message with an amqp-value body."""
     return {"body": {"value": body}, **sections}
 
 
 def data_message(size_bytes: int) -> Json:
-    """Returns a message with one generated data section."""
+    """Return a message with one generated data section."""
     return {"body": {"data": [{"size_bytes": size_bytes}]}}
 
 
 def data_report(size_bytes: int) -> Json:
-    """Returns what a receiver prints for the body of `data_message`."""
+    """Return what a receiver prints for the body of `data_message`."""
     content = generated_body(size_bytes)
     if size_bytes <= INLINE_LIMIT_BYTES:
         return {"data": [content.hex()]}

@@ -66,7 +66,7 @@ class Peer:
         self._lines.put("")
 
     def start(self, command: str, **fields: Json) -> Running:
-        """Hands a command to the process and returns without waiting for it."""
+        """Hand a command to the process and returns without waiting for it."""
         assert self._process.stdin is not None
         number = next(self._numbers)
         self._process.stdin.write(json.dumps({"id": number, "command": command, **fields}) + "\n")
@@ -74,11 +74,11 @@ class Peer:
         return Running(self, number)
 
     def run(self, command: str, **fields: Json) -> Running:
-        """Runs a command to its end. Raises `PeerFailedError`."""
+        """Run a command to its end. Raises `PeerFailedError`."""
         return self.start(command, **fields).finish()
 
     def next_event(self) -> Json:
-        """Returns the next line of the process."""
+        """Return the next line of the process."""
         try:
             line = self._lines.get(timeout=EVENT_TIMEOUT_S)
         except queue.Empty:
@@ -88,7 +88,7 @@ class Peer:
         return json.loads(line)
 
     def close(self) -> None:
-        """Ends the process."""
+        """End the process."""
         self._process.kill()
         self._process.wait()
         self._reader.join()
@@ -111,7 +111,7 @@ class Running:
         self.events: list[Json] = []
 
     def wait(self, event: str) -> Json:
-        """Returns the next event of this kind. Raises `PeerFailedError`."""
+        """Return the next event of this kind. Raises `PeerFailedError`."""
         while True:
             line = self._peer.next_event()
             if line["id"] != self._number:
@@ -123,12 +123,12 @@ class Running:
                 return line
 
     def finish(self) -> Running:
-        """Waits for the end of the command. Raises `PeerFailedError`."""
+        """Wait for the end of the command. Raises `PeerFailedError`."""
         self.wait("done")
         return self
 
     def of(self, event: str) -> list[Json]:
-        """Returns the events of one kind, in order."""
+        """Return the events of one kind, in order."""
         return [line for line in self.events if line["event"] == event]
 
     @property

@@ -32,14 +32,14 @@ class Client:
         self._connection = broker.anonymous()
 
     def send(self, address: str, *messages: Json) -> list[Json]:
-        """Sends messages; returns their outcomes."""
+        """Send messages; return their outcomes."""
         running = self._sender.run(
             "send", connection=self._connection, address=address, messages=list(messages)
         )
         return running.outcomes
 
     def subscribe(self, address: str, **fields: Json) -> Running:
-        """Starts to receive and returns once the link is attached."""
+        """Start to receive and returns once the link is attached."""
         running = self._receiver.start(
             "receive", connection=self._connection, address=address, **fields
         )
@@ -47,11 +47,11 @@ class Client:
         return running
 
     def receive(self, address: str, **fields: Json) -> list[Json]:
-        """Receives to the end; returns the messages."""
+        """Receive to the end; return the messages."""
         return self.subscribe(address, **fields).finish().messages
 
     def drain(self, address: str, **fields: Json) -> list[Json]:
-        """Receives what is there at once; returns the messages."""
+        """Receive what is there at once; return the messages."""
         return self.receive(address, count=0, drain=True, **fields)
 
 
@@ -62,22 +62,22 @@ def client(request: pytest.FixtureRequest, peer: GetPeer, broker: Settings) -> C
 
 
 def item(text: str, **sections: Json) -> Json:
-    """Returns a small message."""
+    """Return a small message."""
     return value_message(string(text), **sections)
 
 
 def coloured(text: str, colour: str) -> Json:
-    """Returns a small message with an application-property to select by."""
+    """Return a small message with an application-property to select by."""
     return item(text, application_properties=[[string("colour"), string(colour)]])
 
 
 def texts(messages: list[Json]) -> list[str]:
-    """Returns the bodies."""
+    """Return the bodies."""
     return [message["body"]["value"][1] for message in messages]
 
 
 def header(message: Json, field: str) -> Typed | None:
-    """Returns a field of the header, if it was there."""
+    """Return a field of the header, if it was there."""
     found: Typed | None = message.get("header", {}).get(field)
     return found
 

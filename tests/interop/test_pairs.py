@@ -45,7 +45,7 @@ class Pair:
     def exchange(
         self, messages: list[Json], sending: Json | None = None, **receiving: Json
     ) -> tuple[Running, Running]:
-        """Sends messages from one to the other; returns what sender and receiver printed."""
+        """Send messages from one to the other; return what sender and receiver printed."""
         address, connection = fresh_address(), self.broker.anonymous()
         incoming = self.receiver.start(
             "receive",

@@ -34,7 +34,7 @@ DOORS = [
 
 
 def door(client: str, transport: str, broker: Settings) -> Json:
-    """Returns the connection of a client over a transport, or over the nearest that it has.
+    """Return the connection of a client over a transport, or over the nearest that it has.
 
     Skips what python-qpid-proton cannot do where it was built without OpenSSL's headers.
     """

@@ -35,7 +35,7 @@ HEADER = b"AMQP\x03\x01\x00\x00"
 
 
 def jars() -> Path:
-    """Returns the directory of the jars."""
+    """Return the directory of the jars."""
     pom = POM.format("".join(DEPENDENCY.format(name, VERSION) for name in ARTIFACTS))
     return resolved(CACHE, pom, f"ActiveMQ {VERSION}")
 

@@ -22,7 +22,7 @@ class Endpoint:
 
 
 def serve(url: str) -> None:
-    """Runs a server until it is killed."""
+    """Run a server until it is killed."""
     transport = oslo_messaging.get_rpc_transport(cfg.CONF, url=url)
     target = oslo_messaging.Target(topic="forking", server="one")
     server = oslo_messaging.get_rpc_server(transport, target, [Endpoint()], executor="threading")
@@ -31,7 +31,7 @@ def serve(url: str) -> None:
 
 
 def main() -> None:
-    """Forks a server before anything is connected, and a client in the middle of its work."""
+    """Fork a server before anything is connected, and a client in the middle of its work."""
     warnings.simplefilter("ignore")  # oslo.messaging's, of its executors
     here, there = sys.argv[1:3]
     transport = oslo_messaging.get_rpc_transport(cfg.CONF, url=here)

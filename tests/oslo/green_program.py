@@ -28,7 +28,7 @@ class Endpoint:
 
 
 def main() -> None:
-    """Calls from many green threads, is interrupted, and waits while others run."""
+    """Call from many green threads, is interrupted, and waits while others run."""
     warnings.simplefilter("ignore")  # oslo.messaging's, of its executors
     found: dict[str, object] = {}
     here = oslo_messaging.get_rpc_transport(cfg.CONF, url=sys.argv[1])

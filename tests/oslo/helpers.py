@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def configuration(**options: object) -> cfg.ConfigOpts:
-    """Returns a fresh configuration with these options of the driver's group."""
+    """Return a fresh configuration with these options of the driver's group."""
     conf = cfg.ConfigOpts()
     conf([])
     ConfFixture(conf).setUp()  # oslo.messaging registers some options with its global one only
@@ -61,7 +61,7 @@ def client(
 
 
 def when(ready: Callable[[], object], then: Callable[[], object]) -> threading.Thread:
-    """Does something, in a thread, as soon as something else has returned."""
+    """Do something, in a thread, as soon as something else has returned."""
 
     def work() -> None:
         ready()

@@ -22,7 +22,7 @@ class Endpoint:
 
 
 def main() -> None:
-    """Serves."""
+    """Serve."""
     warnings.simplefilter("ignore")  # oslo.messaging's, of its executors
     transport = oslo_messaging.get_rpc_transport(cfg.CONF, url=sys.argv[1])
     target = oslo_messaging.Target(topic="lasting", server="one")
@@ -33,7 +33,7 @@ def main() -> None:
 
 
 def say(what: str) -> None:
-    """Tells the test how far it has come."""
+    """Tell the test how far it has come."""
     sys.stdout.write(f"{what}\n")
     sys.stdout.flush()
 

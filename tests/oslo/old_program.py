@@ -27,7 +27,7 @@ class Endpoint:
 
 
 def serve(url: str) -> None:
-    """Serves until its standard input ends."""
+    """Serve until its standard input ends."""
     transport = oslo_messaging.get_rpc_transport(cfg.CONF, url=url)
     target = oslo_messaging.Target(topic="old-and-new", server="one")
     server = oslo_messaging.get_rpc_server(transport, target, [Endpoint()], executor="threading")
@@ -38,7 +38,7 @@ def serve(url: str) -> None:
 
 
 def call(url: str) -> None:
-    """Makes three calls, and writes what came of them."""
+    """Make three calls, and write what came of them."""
     transport = oslo_messaging.get_rpc_transport(cfg.CONF, url=url)
     target = oslo_messaging.Target(topic="old-and-new", server="one")
     client = oslo_messaging.get_rpc_client(transport, target, timeout=20, call_monitor_timeout=2)

@@ -58,7 +58,7 @@ class RabbitMq(Server):
         }
 
     def run(self, *arguments: str) -> list[str]:
-        """Runs a command of `rabbitmqctl`; returns its lines."""
+        """Run a command of `rabbitmqctl`; return its lines."""
         done = subprocess.run(
             [str(SCRIPT.with_name("rabbitmqctl")), "-q", *arguments],
             env=self.environment,

@@ -33,7 +33,7 @@ class Endpoint:
 
 
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[Exception]:
-    """Keeps the reasons why messages were to be sent again."""
+    """Keep the reasons why messages were to be sent again."""
     reasons: list[Exception] = []
     retry: Callable[[Sending, Exception], None] = Sending._retry
 
@@ -71,6 +71,6 @@ def test_a_reply_after_the_clean_up_is_given_up_at_once(
 
 
 def call(calls: oslo_messaging.RPCClient) -> None:
-    """Waits in vain."""
+    """Wait in vain."""
     with pytest.raises(oslo_messaging.MessagingTimeout):
         calls.call({}, "work")

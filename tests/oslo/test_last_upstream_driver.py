@@ -95,7 +95,7 @@ def packages() -> Path:
 
 
 def _hide_our_driver(folder: Path) -> None:
-    """Makes the entry points of this project unknown: two drivers for `amqp` are an error."""
+    """Make the entry points of this project unknown: two drivers for `amqp` are an error."""
     facts = folder / "cogwork-0.dist-info"
     facts.mkdir()
     (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: cogwork\nVersion: 0\n")
@@ -135,7 +135,7 @@ def test_upstreams_functional_tests_pass_with_the_last_driver_that_spoke_amqp(
 
 
 def _assert_nothing_is_left(mesh: dict[str, Member]) -> None:
-    """Waits until no container has anything of its clients."""
+    """Wait until no container has anything of its clients."""
     for member in mesh.values():
         within(SETTLE_TIMEOUT_S, partial(_is_empty, member), f"{member.id} is empty")
 
@@ -145,7 +145,7 @@ def _is_empty(member: Member) -> bool:
 
 
 def _left(member: Member) -> list[str]:
-    """Lists the addresses that are in use, or hold something, besides those of this test."""
+    """List the addresses that are in use, or hold something, besides those of this test."""
     return [
         row["address"]
         for row in member.served.status()["addresses"]

@@ -44,7 +44,7 @@ NOBODY = "nobody is there"
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Certificates: of the container, and of a client, whose key is encrypted."""
+    """Certificate: of the container, and of a client, whose key is encrypted."""
     made = tmp_path_factory.mktemp("certificates")
     authority = trustme.CA()
     authority.cert_pem.write_to_path(made / "ca.pem")
@@ -77,7 +77,7 @@ def port(folder: Path) -> Iterator[int]:
 
 
 def cast(url: str, **options: object) -> str:
-    """Casts to nobody; returns what the error says."""
+    """Cast to nobody; return what the error says."""
     with (
         rpc(url, default_send_timeout=2, ssl=True, **options) as transport,
         pytest.raises(oslo_messaging.MessageDeliveryFailure) as caught,

@@ -51,7 +51,7 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
 
 
 def cast(url: str, **options: object) -> str:
-    """Casts to nobody; returns what the error says."""
+    """Cast to nobody; return what the error says."""
     with (
         rpc(url, default_send_timeout=2, **options) as transport,
         pytest.raises(oslo_messaging.MessageDeliveryFailure) as caught,

@@ -52,7 +52,7 @@ class Result(unittest.TestResult):
 
 
 def main() -> None:
-    """Runs shares of tests, each in a process of its own, all at once.
+    """Run shares of tests, each in a process of its own, all at once.
 
     The argument is a list of objects in JSON: `url`, `module`, `tests` by their names in it, and
     `log`, whose `.out` and `.err` take what the process says. Everything is imported once, before
@@ -67,7 +67,7 @@ def main() -> None:
 
 
 def _part(share: dict[str, Any]) -> int:
-    """Forks a process that runs a share; returns its id."""
+    """Fork a process that runs a share; return its id."""
     pid = os.fork()
     if pid:
         return pid

@@ -51,7 +51,7 @@ class Verdicts:
 
 
 def run(shares: list[Share], packages: Path, folder: Path) -> Verdicts:
-    """Runs all shares, at once; what fails is run once more, one by one.
+    """Run all shares, at once; what fails is run once more, one by one.
 
     For some of upstream's tests hold a clock to what they do (205 notifications are three batches
     only where a hundred take less than two seconds), which a machine that runs all at once fails.
@@ -73,7 +73,7 @@ def run(shares: list[Share], packages: Path, folder: Path) -> Verdicts:
 
 
 def _path() -> str:
-    """Returns where programs are found: beside Python first, as in a virtual environment."""
+    """Return where programs are found: beside Python first, as in a virtual environment."""
     return f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
 
 

@@ -41,7 +41,7 @@ class Malformed(Exception):
 
 
 def value_end(data: bytes, at: int, end: int) -> int:
-    """Returns where the value that begins at `at` ends."""
+    """Return where the value that begins at `at` ends."""
     if at >= end:
         raise Malformed
     if data[at] == 0:
@@ -68,7 +68,7 @@ def value_end(data: bytes, at: int, end: int) -> int:
 
 
 def descriptor_of(data: bytes, at: int) -> tuple[int, int]:
-    """Returns a section's code, and where its value begins."""
+    """Return a section's code, and where its value begins."""
     end = len(data)
     if data[at] != 0:
         raise Malformed
@@ -87,7 +87,7 @@ def descriptor_of(data: bytes, at: int) -> tuple[int, int]:
 
 
 def sections_of(data: bytes) -> Iterator[tuple[int, int, int, int]]:
-    """Yields code, start, value and end of each section, in the order that is allowed."""
+    """Yield code, start, value and end of each section, in the order that is allowed."""
     at, last, last_code = 0, -1, 0
     while at < len(data):
         code, value = descriptor_of(data, at)
@@ -101,7 +101,7 @@ def sections_of(data: bytes) -> Iterator[tuple[int, int, int, int]]:
 
 
 def compound(data: bytes, at: int, end: int, codes: tuple[int, int]) -> tuple[int, int, int]:
-    """Returns count, start and end of what a list or a map holds."""
+    """Return count, start and end of what a list or a map holds."""
     narrow, wide = codes
     if data[at] == narrow and at + 3 <= end and data[at + 1] >= 1:
         return data[at + 2], at + 3, at + 2 + data[at + 1]
@@ -145,7 +145,7 @@ FORMS: dict[int, Callable[[bytes], str | None]] = {
 
 
 def text_of(encoded: bytes) -> str | None:
-    """Returns the text of one encoded value; of what has none its encoding."""
+    """Return the text of one encoded value; of what has none its encoding."""
     try:
         return FORMS[encoded[0]](encoded[1:])
     except (KeyError, IndexError, ValueError, OverflowError):
@@ -213,7 +213,7 @@ def body_of(data: bytes, bodies: list[tuple[int, int, int, int]]) -> bytes | Non
 
 
 def row_of(data: bytes) -> dict[str, object]:
-    """Returns what the columns of a record's own are."""
+    """Return what the columns of a record's own are."""
     try:
         found = list(sections_of(data))
         fields: list[bytes] = []

@@ -45,7 +45,7 @@ TEXT = st.none() | texts
 
 @st.composite
 def messages(draw: st.DrawFn) -> Message:
-    """Makes a message with a body of any kind."""
+    """Make a message with a body of any kind."""
     fields: dict[str, Any] = {
         "subject": draw(TEXT),
         "to": draw(TEXT),
@@ -70,7 +70,7 @@ def messages(draw: st.DrawFn) -> Message:
 
 
 def strings(column: object) -> list[bytes | None]:
-    """Reads a column of strings as Arrow would."""
+    """Read a column of strings as Arrow would."""
     data, ends = bytes(column.data), bytes(column.ends)  # type: ignore[attr-defined]  # of either kind
     bits, count = bytes(column.presence.bits), column.presence.count  # type: ignore[attr-defined]  # of either kind
     places = struct.unpack(f"={count + 1}i", ends)
@@ -83,7 +83,7 @@ def strings(column: object) -> list[bytes | None]:
 
 
 def rows(columns: Columns) -> list[dict[str, object]]:
-    """Reads what the columns hold."""
+    """Read what the columns hold."""
     count = columns.next - columns.start
     texts = {name: strings(getattr(columns, name)) for name in TEXTS}
     keys, values, bodies = strings(columns.keys), strings(columns.values), strings(columns.body)
@@ -119,7 +119,7 @@ def chunk_of(records: list[bytes], offset: int = 0, producer: bytes = b"") -> by
 
 @st.composite
 def damaged(draw: st.DrawFn) -> bytes:
-    """Makes a message, then changes an octet, or cuts it short."""
+    """Make a message, then change an octet, or cut it short."""
     data = bytearray(draw(messages()).encode())
     for _ in range(draw(st.integers(0, 3))):
         if data:

@@ -83,7 +83,7 @@ def field_of(kind: str) -> st.SearchStrategy[object]:
 
 
 def later(kind: str) -> st.SearchStrategy[object]:
-    """Makes the strategy when it is drawn from: composites hold composites."""
+    """Make the strategy when it is drawn from: composites hold composites."""
     return st.deferred(lambda: field_of(kind))
 
 

@@ -73,7 +73,7 @@ messages = st.builds(
 
 
 def message_of(sections: Sections) -> Message:
-    """Builds by keywords what `sections` says."""
+    """Build by keywords what `sections` says."""
     header = sections.header or Header()
     fields = {name: getattr(sections.properties or Properties(), name) for name in FIELDS}
     fields |= {
@@ -102,7 +102,7 @@ def message_of(sections: Sections) -> Message:
 
 
 def contents(message: Message) -> list[object]:
-    """Returns all that a message says, in one order."""
+    """Return all that a message says, in one order."""
     header = [message.durable, message.priority, message.first_acquirer, message.delivery_count]
     ttl_ms = None if message.ttl_s is None else round(message.ttl_s * 1000)
     return [
@@ -119,7 +119,7 @@ def contents(message: Message) -> list[object]:
 
 
 def contents_of(sections: Sections) -> list[object]:
-    """Returns all that a message says, as the reference decoded it, in the same order."""
+    """Return all that a message says, as the reference decoded it, in the same order."""
     header = sections.header or Header()
     match sections.body:
         case Value(value):

@@ -103,7 +103,7 @@ async def demand_all(path: Path) -> None:
 
 
 async def look(path: Path, caplog: pytest.LogCaptureFixture) -> str:
-    """Starts the container; returns what is wrong then, nothing where all is there."""
+    """Start the container; return what is wrong then, nothing where all is there."""
     try:
         async with running(path) as container:
             assert items(container) == RECORDS, "else the start is refused"
@@ -150,13 +150,13 @@ DAMAGES = (flipped, cut, blank, noise, gone)
 
 
 def kept_files(path: Path) -> list[Path]:
-    """Lists the files that a start needs: not what was being made."""
+    """List the files that a start needs: not what was being made."""
     files = (file for file in path.rglob("*") if file.is_file())
     return sorted(file for file in files if file.suffix != ".tmp")
 
 
 def is_newest(file: Path) -> bool:
-    """Says whether the newest mark is in a file: where it goes, too, a torn end looks the same."""
+    """Tell whether the newest mark is in a file: where it goes, too, a torn end looks the same."""
     return file.suffix == ".wal" and KIND_END not in {
         record.kind
         for record in scan_records(file.read_bytes(), HEADER_BYTES, int(file.stem))

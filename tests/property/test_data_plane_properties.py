@@ -82,7 +82,7 @@ class World:
             self.check()
 
     def _peer(self, which: int, how: int) -> Peer:
-        """Gives half of the links a connection of their own, the others a shared one."""
+        """Give half of the links a connection of their own, the others a shared one."""
         if self.peers and which % 2:
             alive = [peer for peer in self.peers if not peer.finished]
             if alive:
@@ -122,7 +122,7 @@ class World:
         self.send(which, how, settled=True)
 
     def burst(self, which: int, how: int) -> None:
-        """Sends many messages in one read, so that they are routed as a run."""
+        """Send many messages in one read, so that they are routed as a run."""
         sender = self._sender(which)
         if sender is None or sender.under_way is not None:
             return
@@ -272,7 +272,7 @@ class World:
                 sender.under_way = None
 
     def take_everything(self) -> None:
-        """Lets every consumer take and accept all there is."""
+        """Let every consumer take and accept all there is."""
         for _ in range(400):
             before = sum(len(r.link.arrivals) + len(r.said) for r in self.receivers)
             frames = sum(a.frames for r in self.receivers for a in r.link.arrivals)

@@ -289,7 +289,7 @@ class Queue:
         self.core.flush()
 
     def consume(self, link: OutgoingLink) -> list[object]:
-        """Takes what comes; gives some back changed, accepts the others."""
+        """Take what comes; give some back changed, accepts the others."""
         seen: list[object] = []
         for _ in range(100):
             arrivals = self.client.take()
@@ -319,12 +319,12 @@ class Queue:
 
 
 def counted(queue: Queue) -> dict[str, object]:
-    """Returns what the store counts, but for octets."""
+    """Return what the store counts, but for octets."""
     return {name: count for name, count in queue.store.counts().items() if name != "bytes"}
 
 
 def account(queue: Queue, messages: list[bytes]) -> list[object]:
-    """Sends messages, lets time pass, and tells all that can be seen of it."""
+    """Send messages, lets time pass, and tell all that can be seen of it."""
     told: list[object] = []
     for each in messages:
         queue.send(each)
@@ -559,7 +559,7 @@ class AnyWay(Stranger):
 
 
 def talk(encoder: Reencoder | None, sections: list[Sections], answers: list[Any]) -> list[object]:
-    """Has messages go by their own addresses from a peer to another, and tells what both hear."""
+    """Have messages go by their own addresses from a peer to another, and tell what both hear."""
     broker = Broker()
     near, far = AnyWay(broker), AnyWay(broker)
     near.encoder = far.encoder = encoder

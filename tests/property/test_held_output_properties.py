@@ -107,7 +107,7 @@ def test_bytes_leave_in_order_and_none_before_its_barrier(seed: int) -> None:
 
 
 def finish(chance: random.Random, core: Core, peers: list[Peer]) -> None:
-    """Releases all, and lets all out; or fails, and what was held never comes out."""
+    """Release all, and let all out; or fail, and what was held never comes out."""
     fails = chance.random() < 0.5
     expected = [
         peer.written[: peer.allowed(core.released_barrier)] if fails else peer.written

@@ -52,7 +52,7 @@ class Shuffle:
 
 
 def groups(lab: Lab) -> list[set[str]]:
-    """Returns the containers that hang together."""
+    """Return the containers that hang together."""
     found = [{name} for name in NAMES]
     for wire in lab.wires:
         ends = {station.name for station, _ in wire.ends}

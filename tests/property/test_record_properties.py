@@ -88,7 +88,7 @@ class Through:
         self.record_batches += record_batches
 
     def carry(self, messages: list[bytes]) -> list[bytes]:
-        """Sends messages, and returns what comes out."""
+        """Send messages, and return what comes out."""
         self.publisher.send_run(self.inlet, messages)
         self.core.flush()
         block = Block(7)

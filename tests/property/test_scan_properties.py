@@ -99,7 +99,7 @@ def encoded(state: object) -> bytes:
 
 
 def expected(performative: Performative, payload: bytes) -> dict[str, object]:
-    """Says what the compiled parser should have read."""
+    """Return what the compiled parser should have read."""
     if isinstance(performative, Transfer):
         return {
             "handle": performative.handle,
@@ -190,7 +190,7 @@ def test_any_bytes_are_read_alike_or_refused(code: int, tail: bytes) -> None:
 
 
 def as_list32(body: bytes) -> bytes:
-    """Encodes a performative's list8 as a list32, which the short cut does not take."""
+    """Encode a performative's list8 as a list32, which the short cut does not take."""
     assert body[:3] == b"\x00\x53\x14"
     assert body[3] == 0xC0
     size, count = body[4], body[5]
@@ -198,7 +198,7 @@ def as_list32(body: bytes) -> bytes:
 
 
 def outcome_of(body: bytes) -> list[object]:
-    """Lists what a broker makes of a frame on a link with credit, and of a good one after it."""
+    """List what a broker makes of a frame on a link with credit, and of a good one after it."""
     broker = Broker()
     consumer = broker.peer().consumer("all/a", credit=50)
     peer = broker.peer()

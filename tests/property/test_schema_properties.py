@@ -98,7 +98,7 @@ def applied_then(inner: st.SearchStrategy[Document]) -> st.SearchStrategy[Docume
 
 
 def documents(schemas: st.SearchStrategy[Document]) -> st.SearchStrategy[dict[str, Any]]:
-    """Schemas with two definitions, of which the second may refer to itself."""
+    """Schema with two definitions, of which the second may refer to itself."""
     return st.tuples(schemas, leaves, schemas).map(
         lambda parts: {"allOf": [parts[0]], "$defs": {"one": _plain(parts[1]), "two": parts[2]}}
     )
@@ -163,7 +163,7 @@ NAMED = ("properties", "patternProperties", "dependentSchemas", "$defs")
 
 
 def tables_in(document: object) -> list[dict[str, Any]]:
-    """Lists the schemas in a schema that have keywords, itself first."""
+    """List the schemas in a schema that have keywords, itself first."""
     if not isinstance(document, dict):
         return []
     parts = [document[name] for name in ONE if name in document]

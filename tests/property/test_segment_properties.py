@@ -100,7 +100,7 @@ def test_a_store_is_what_was_sealed(sizes: list[list[int]], data: st.DataObject)
 
 
 def spoiled(chance: random.Random, octets: bytes) -> bytes:
-    """Changes, cuts or extends octets, anywhere."""
+    """Change, cuts or extends octets, anywhere."""
     changed = bytearray(octets)
     for _ in range(chance.randrange(1, 4)):
         at = chance.randrange(len(changed) + 1)

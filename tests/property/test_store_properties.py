@@ -338,14 +338,14 @@ class StoreMachine(RuleBasedStateMachine):
         return [*self.workers, *(worker for _, worker in self.left)]
 
     def doubt(self, worker: Worker) -> None:
-        """Has in doubt what a worker had that was lost."""
+        """Have in doubt what a worker had that was lost."""
         for name, arrival in worker.out.items():
             if not worker.marks or name in worker.received:
                 self.in_doubt[name] = arrival.parts.attempt
         self.in_doubt.update(worker.resumed)
 
     def give_up(self, worker: Worker) -> None:
-        """Has what a worker had that left in order back, or abandoned."""
+        """Have what a worker had that left in order back, or abandoned."""
         for name in [*worker.out, *worker.resumed]:
             if not worker.marks or (name in worker.out and name not in worker.received):
                 continue

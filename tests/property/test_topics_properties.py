@@ -25,7 +25,7 @@ def takes(pattern: list[str], words: list[str]) -> bool:
 
 
 def branches(patterns: set[str]) -> int:
-    """Counts the beginnings that the patterns have, the empty one included."""
+    """Count the beginnings that the patterns have, the empty one included."""
     words = [tuple(topic_words(pattern)) for pattern in patterns]
     return len({each[:end] for each in words for end in range(len(each) + 1)} | {()})
 

@@ -75,7 +75,7 @@ def check_torn(journal: KilledJournal, files: Files, written: Files) -> int:
 
 
 def run(seed: int, path: Path, lives: int) -> Iterator[tuple[KilledJournal, Files, Files]]:
-    """Has a journal live and be killed, and live on with what a power cut has left."""
+    """Have a journal live and be killed, and live on with what a power cut has left."""
     journal = KilledJournal(seed, path)
     for _ in range(lives):
         synced, written = journal.live()
@@ -129,7 +129,7 @@ def own_records(written: Files) -> list[Record]:
 
 
 def damaged(journal: KilledJournal, written: Files) -> Iterator[tuple[Files, int]]:
-    """Garbles some octets of a log, in one place of many; says where the damage begins."""
+    """Garble some octets of a log, in one place of many; say where the damage begins."""
     for name, data in written.items():
         number = file_number(name)
         if number:
@@ -141,7 +141,7 @@ def damaged(journal: KilledJournal, written: Files) -> Iterator[tuple[Files, int
 
 
 def check_damaged(journal: KilledJournal, written: Files) -> Iterator[bool]:
-    """Garbles a log here and there; tells each time whether it was refused."""
+    """Garble a log here and there; tell each time whether it was refused."""
     marks = own_records(written)
     last_lsns = {number_of(each.lsn): each.end_lsn for each in marks if each.kind == KIND_END}
     for files, start_lsn in damaged(journal, written):

@@ -18,7 +18,7 @@ INDENT = "    "
 
 
 def play(text: str) -> str:
-    """Returns the script with what happens now."""
+    """Return the script with what happens now."""
     stage = Stage()
     lines: list[str] = []
     for line in text.splitlines():

@@ -8,7 +8,7 @@ import sys
 
 
 def told_by_each(code: str) -> set[bytes]:
-    """Runs a program several times; returns what it said, each different answer once."""
+    """Run a program several times; return what it said, each different answer once."""
     return {
         subprocess.run(
             [sys.executable, "-c", code],

@@ -44,7 +44,7 @@ def is_right(world: World) -> bool:
 
 
 def right_after_s(world: World, limit_s: float) -> float:
-    """Returns when everybody knows."""
+    """Return when everybody knows."""
     began_s = world.clock.now_s
     while not is_right(world):
         world.run(0.005)

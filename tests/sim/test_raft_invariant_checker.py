@@ -45,7 +45,7 @@ class Group:
         self.checker.on_state(name, term, commit, is_leader=is_leader)
 
     def commit(self, *entries: Entry) -> None:
-        """Has a leader commit entries that a and b have."""
+        """Have a leader commit entries that a and b have."""
         for name in "ab":
             self.write(name, *entries)
         self.state("a", entries[-1].term, entries[-1].index, is_leader=True)

@@ -21,7 +21,7 @@ class Place:
         self.arrived.append((sender, receiver, message))
 
     def send(self, count: int = 100) -> list[object]:
-        """Sends numbers; returns what arrives."""
+        """Send numbers; return what arrives."""
         self.arrived.clear()
         for number in range(count):
             self.network.send("a", "b", number)

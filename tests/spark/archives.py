@@ -112,7 +112,7 @@ def archived(
     on_step: Callable[[str], None] | None = None,
     **settings: Any,  # those of Settings
 ) -> Outcome:
-    """Archives a stream in this process, without Spark."""
+    """Archive a stream in this process, without Spark."""
     with Origin(url, timeout_s=20) as origin, Archive.open(str(to), make=True) as archive:
         workers = ThreadWorkers(2, on_step)
         return Archiver(origin, archive, workers, Settings(**settings), on_notice).run(name)
@@ -146,7 +146,7 @@ def assert_no_orphan(to: Path, name: str = STREAM) -> None:
 
 
 def in_child(function: Callable[..., None], *arguments: object) -> int:
-    """Runs a function in a fresh process; returns how that ended."""
+    """Run a function in a fresh process; return how that ended."""
     child = start_child(function, *arguments)
     child.join(60)
     assert child.exitcode is not None, "the child hangs"
@@ -154,7 +154,7 @@ def in_child(function: Callable[..., None], *arguments: object) -> int:
 
 
 def start_child(function: Callable[..., None], *arguments: object) -> BaseProcess:
-    """Starts it; the first time a server is started that has loaded this module for all of them.
+    """Start it; the first time a server is started that has loaded this module for all of them.
 
     What it loads it finds by PYTHONPATH alone, and says nothing where it does not.
     """
@@ -191,7 +191,7 @@ class DieOnce:
 
 
 def archive_and_die(url: str, to: Path, step: str, times: int, commit_rows: int) -> None:
-    """Archives and keeps the table; dies on the way."""
+    """Archive and keep the table; dies on the way."""
     work.ROW_GROUP_ROWS_MAX = 10  # so that half a file is on disk
     killer = Killer(step, times)
     _announce_catalog_writes(killer)
@@ -207,7 +207,7 @@ def archive_and_die(url: str, to: Path, step: str, times: int, commit_rows: int)
 
 
 def _announce_catalog_writes(killer: Killer) -> None:
-    """Lets a process die between the table's new metadata and the catalog's row that names it."""
+    """Let a process die between the table's new metadata and the catalog's row that names it."""
     write = SqlCatalog._write_metadata
 
     def written(*arguments: Any, **named: Any) -> None:  # passed on

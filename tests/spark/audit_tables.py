@@ -29,7 +29,7 @@ class Directory:
         self.marks: dict[str, int] = {}
 
     def put(self, stream: str, records: Iterable[Record], *, files: int = 2) -> None:
-        """Writes a stream's table; what a record does not say is made up."""
+        """Write a stream's table; what a record does not say is made up."""
         rows = [numbered(stream, at, record) for at, record in enumerate(records)]
         (self.place / stream).mkdir(parents=True)
         self.marks[stream] = max((row["offset"] for row in rows), default=-1) + 1
@@ -77,14 +77,14 @@ def settled(
 
 
 def event(kind: str, item: int, queue: str, **fields: object) -> Record:
-    """Makes a record as containers write it, in the order of their fields."""
+    """Make a record as containers write it, in the order of their fields."""
     body = {"event": kind, "queue": queue, "container": "north", "item": f"{1:08x}{item:016x}"}
     rest = {"attempt": 0, "outcome": None, "consumer": None, "position": None, "digest": None}
     return said(kind, **(body | rest | {"time_us": BEGAN_US} | fields))
 
 
 def in_properties(record: Record) -> Record:
-    """Has a record say in its properties, too, what containers say there."""
+    """Have a record say in its properties, too, what containers say there."""
     told = json.loads(record["body"])
     if "item" not in told:
         return record

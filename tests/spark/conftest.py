@@ -27,7 +27,7 @@ SOURCES = Path(__file__).parents[2] / "src"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Has tests of this directory wait for Spark for longer than others wait."""
+    """Have tests of this directory wait for Spark for longer than others wait."""
     for item in items:
         if item.path.parent == Path(__file__).parent and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(TIMEOUT_S))

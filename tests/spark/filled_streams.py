@@ -46,7 +46,7 @@ def source(url: str, **options: str) -> CogworkSource:
 
 
 def rows_of(reader: object, partitions: Sequence[InputPartition]) -> list[tuple[Any, ...]]:
-    """Reads as a worker does: what was pickled, and nothing else."""
+    """Read as a worker does: what was pickled, and nothing else."""
     sent: Any = pickle.loads(pickle.dumps(reader))
     found = []
     for partition in partitions:

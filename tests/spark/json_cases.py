@@ -119,7 +119,7 @@ def random_body(random: Random, kind: object) -> str:
 
 
 def _is_changed_by_spark(text: str, kind: str) -> bool:
-    """Says whether Spark may take something for another one; these are a test of their own."""
+    """Return whether Spark may take something for another one; these are a test of their own."""
     if HALF.search(text.replace(ESCAPED, "")):
         return True
     for match in NUMBER.finditer(text):

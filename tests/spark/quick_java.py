@@ -28,7 +28,7 @@ OPTIONS = _FIRST_COMPILER + (_FROM_ARCHIVE if ARCHIVE.exists() else "")
 
 
 def make_archive() -> None:
-    """Starts a session, has it plan and run something, and keeps the classes that it has loaded.
+    """Start a session, has it plan and run something, and keep the classes that it has loaded.
 
     Raises:
         CogworkError: There is no Spark, or no Java.

@@ -68,7 +68,7 @@ class Handler(BaseHTTPRequestHandler):
     server: RestServer
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 # its name there
-        """Says nothing."""
+        """Say nothing."""
 
     def do_GET(self) -> None:  # its name there
         self._answer(self._get)
@@ -150,7 +150,7 @@ def _error(code: int, kind: str, message: str) -> str:
 
 @contextmanager
 def rest_catalog(folder: Path) -> Iterator[RestServer]:
-    """Runs one for the length of a `with`."""
+    """Run one for the length of a `with`."""
     server = RestServer(folder)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()

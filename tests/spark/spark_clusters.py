@@ -59,7 +59,7 @@ def environment(place: Path) -> dict[str, str]:
 
 @contextmanager
 def daemon(place: Path, name: str, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-    """Runs a class of Spark's, as its own scripts do."""
+    """Run a class of Spark's, as its own scripts do."""
     program = Path(pyspark.__file__).parent / "bin" / "spark-class"
     with (place / f"{name}.log").open("wb") as log:
         process = subprocess.Popen(
@@ -114,7 +114,7 @@ def wait_for_workers(page: int, count: int) -> None:
 
 @contextmanager
 def connect_server(place: Path) -> Iterator[str]:
-    """Runs a Spark Connect server on this machine; gives its URL."""
+    """Run a Spark Connect server on this machine; give its URL."""
     port = free_port()
     settings = (
         "spark.connect.grpc.binding.address=127.0.0.1",
@@ -146,7 +146,7 @@ def listens(port: int) -> bool:
 def run_job(
     master: str, url: str, place: Path, file: str, *arguments: str, timeout_s: float = JOB_S
 ) -> str:
-    """Runs a job of this directory by the command line; returns what it prints."""
+    """Run a job of this directory by the command line; return what it prints."""
     settings = (
         "spark.executor.memory=512m",
         f"spark.executor.extraJavaOptions={OPTIONS} -Djava.io.tmpdir={place}",
@@ -167,7 +167,7 @@ def run_job(
 
 
 def command(*words: str, place: Path, timeout_s: float = JOB_S) -> str:
-    """Runs a command in a process of its own; returns what it prints."""
+    """Run a command in a process of its own; return what it prints."""
     done = subprocess.run(
         [sys.executable, "-m", "cogwork.cli.main", *words],
         env=environment(place),

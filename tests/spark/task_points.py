@@ -24,13 +24,13 @@ WAIT_S = 30.0
 
 
 def parent_of(process: int) -> int:
-    """Returns a process's parent, as Linux tells it."""
+    """Return a process's parent, as Linux tells it."""
     fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     return int(fields[1])
 
 
 def kill_executor() -> None:
-    """Kills the JVM that this worker works for."""
+    """Kill the JVM that this worker works for."""
     os.kill(parent_of(os.getppid()), signal.SIGKILL)
 
 
@@ -41,7 +41,7 @@ class _Killer:
         self._points = sorted(points)
 
     def killed(self) -> int:
-        """Counts what was killed."""
+        """Count what was killed."""
         return len(list(self._place.glob("killed-*")))
 
     def _is_first(self, name: str) -> bool:

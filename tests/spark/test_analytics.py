@@ -44,7 +44,7 @@ GIGABIT = 1e9
 def heartbeat(
     container: str, at: int, messages: int, *, incarnation: int = 1, sequence: int | None = None
 ) -> dict[str, Any]:
-    """Makes the one of so many seconds after the start; half of the messages go elsewhere."""
+    """Make the one of so many seconds after the start; half of the messages go elsewhere."""
     other = "south" if container == "north" else "north"
     wait = {"p50": 1023, "p90": 2047, "p99": 8191 * at // 10, "p999": 16383, "count": 10}
     queue = {"address": "work/a", "vhost": "", "kind": "queue", "in": messages, "out": messages}

@@ -48,7 +48,7 @@ def started(url: str, to: Path, *more: str) -> subprocess.Popen[str]:
 
 
 def wait_for(told: IO[str] | None, text: str) -> None:
-    """Waits for a line of a process; one that ends without it fails."""
+    """Wait for a line of a process; one that ends without it fails."""
     assert told is not None
     lines: list[str] = []
     for line in told:

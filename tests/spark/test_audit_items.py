@@ -28,7 +28,7 @@ Event = dict[str, Any]
 
 
 def told(event: str, item: int, **fields: Any) -> Event:
-    """Makes an event as a container writes it."""
+    """Make an event as a container writes it."""
     attempt, position = str(fields.get("attempt", 0)), fields.get("position")
     return {
         "address": f"work/{item % 2}",
@@ -40,7 +40,7 @@ def told(event: str, item: int, **fields: Any) -> Event:
 
 
 def history(stage: random.Random) -> list[Event]:
-    """Makes up what happens to some items; much of it is wrong."""
+    """Make up what happens to some items; much of it is wrong."""
     places = iter(stage.sample(range(1, 1000), 400))
     events: list[Event] = [told("missed", 0)]
     for item in range(40):
@@ -74,7 +74,7 @@ def batches_of(events: list[Event], rows: int) -> Iterator[pa.RecordBatch]:
 
 
 def account_of(events: list[Event], stage: random.Random, parts: int = 1) -> Account:
-    """Goes through the steps that Spark has tasks make."""
+    """Go through the steps that Spark has tasks make."""
     cut = stage.randrange(len(events) + 1)
     tasks = [events[:cut], events[cut:]]
     rows: dict[int, list[pa.RecordBatch]] = defaultdict(list)
@@ -92,7 +92,7 @@ def account_of(events: list[Event], stage: random.Random, parts: int = 1) -> Acc
 
 
 def expected(events: list[Event]) -> tuple[dict[str, int], int, int]:
-    """Evaluates item by item, as the documents say; returns counts, violations and the disorder."""
+    """Evaluate item by item, as the documents say; return counts, violations and the disorder."""
     counts: dict[str, int] = defaultdict(int)
     went: dict[str, list[tuple[int, int]]] = defaultdict(list)
     violations = 0

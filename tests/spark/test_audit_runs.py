@@ -15,7 +15,7 @@ SEEDS = range(40)
 
 
 def breaks_of(numbers: list[int], batch: int) -> list[Break]:
-    """Folds numbers in batches, and finds the breaks as the query does."""
+    """Fold numbers in batches, and find the breaks as the query does."""
     breaks, before = list[Break](), None
     for at in range(0, len(numbers), batch):
         part = np.array(numbers[at : at + batch])

@@ -71,7 +71,7 @@ def query(stream: str = "orders", *, sink: dict[str, str] | None = None, **optio
 
 
 def line_of(spark: SparkSession, url: str, place: Path, text: str) -> str:
-    """Runs a job that fails; returns what its user sees, without the file's folder."""
+    """Run a job that fails; return what its user sees, without the file's folder."""
     with pytest.raises(JobFailed) as caught:
         run_job(spark, job(place, text), [str(place / "checkpoint")], url)
     line = str(caught.value)

@@ -146,7 +146,7 @@ def test_a_rest_catalog_at_the_command_line(
 
 @contextmanager
 def postgres() -> Iterator[str]:
-    """Runs a server of its own; it refuses to be root, and its directory is the user's."""
+    """Run a server of its own; it refuses to be root, and its directory is the user's."""
     user = "postgres" if os.getuid() == 0 else None
     (port,) = free_ports(1)
     place = Path(

@@ -66,7 +66,7 @@ def table(url: str, tmp_path: Path) -> Iterator[ArchiveTable]:
 
 
 def rewrite(table: ArchiveTable, *parts: pa.Table) -> None:
-    """Puts files of another engine in the place of those that are there."""
+    """Put files of another engine in the place of those that are there."""
     table.refresh()
     folder = table.files()[0].entry.file_path.rpartition("/")[0]
     paths = []

@@ -37,7 +37,7 @@ def url() -> Iterator[str]:
 def both(
     spark: SparkSession, url: str, stream: str, kind: str, zone: str = "UTC"
 ) -> list[tuple[Any, ...]]:
-    """Reads what bodies are for us and for Spark, which says by a column of its own what is unfit.
+    """Read what bodies are for us and for Spark, which says by a column of its own what is unfit.
 
     All values are compared as Spark writes them: Python has no date after the year 9999.
     """

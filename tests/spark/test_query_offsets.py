@@ -42,7 +42,7 @@ def append(url: str, stream: str, rows: int) -> None:
 
 
 def planned(url: str, options: dict[str, str], start: Offset | None = None) -> Offset:
-    """Returns what a driver has Spark keep of a batch; the first one where no start is given."""
+    """Return what a driver has Spark keep of a batch; the first one where no start is given."""
     reader = stream_reader(url, **options)
     end = reader.latestOffset(reader.initialOffset() if start is None else start, ALL)
     reader.stop()
@@ -52,7 +52,7 @@ def planned(url: str, options: dict[str, str], start: Offset | None = None) -> O
 def again(
     url: str, options: dict[str, str], end: Offset, start: Offset | None = None
 ) -> list[Range]:
-    """Returns what another driver reads that finds the batch in the checkpoint."""
+    """Return what another driver reads that finds the batch in the checkpoint."""
     reader = stream_reader(url, **options)
     try:
         before = reader.initialOffset() if start is None else start

@@ -76,7 +76,7 @@ def replayed(
 
 
 def die_after(url: str, place: Path, into: str, count: int) -> None:
-    """Replays in small steps, and dies when so many have been accepted."""
+    """Replay in small steps, and dies when so many have been accepted."""
     replaying.CHUNK_MESSAGES = 20
 
     def on_progress(done: int) -> None:

@@ -247,7 +247,7 @@ def test_a_message_id_of_the_user_is_never_replaced() -> None:
 
 
 def in_partitions(url: str, name: str, *parts: pa.RecordBatch) -> list[int | str]:
-    """Writes as Spark does, a task for each partition; returns what they say."""
+    """Write as Spark does, a task for each partition; return what they say."""
     options = {"url": url, "address": "/stream/k", "transactionId": name}
     writer = pickle.dumps(CogworkSource(options).writer(ROWS, overwrite=False))
     told: list[int | str] = []

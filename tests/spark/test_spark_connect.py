@@ -42,7 +42,7 @@ CONSUMER = "org.cogwork.consumer"
 
 
 def rows_of(url: str, kind: str) -> list[dict[str, Any]]:
-    """Returns what a container tells of its consumers, or of its connections."""
+    """Return what a container tells of its consumers, or of its connections."""
 
     async def ask() -> list[dict[str, Any]]:
         async with cogwork.connect(url) as client:
@@ -59,7 +59,7 @@ def wait_until(holds: Callable[[], bool]) -> None:
 
 
 def is_gone(process: int) -> bool:
-    """Says whether a process has ended, be it that nobody has asked how."""
+    """Return whether a process has ended, be it that nobody has asked how."""
     try:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     except OSError:

@@ -56,7 +56,7 @@ except KeyboardInterrupt:
 
 
 def processes_of(session: int) -> dict[int, str]:
-    """Lists what is in a session of processes, with the names."""
+    """List what is in a session of processes, with the names."""
     found = {}
     for entry in Path("/proc").iterdir():
         try:
@@ -79,7 +79,7 @@ def command_of(pid: int) -> str:
 
 
 def is_there(session: int, word: str) -> bool:
-    """Says whether a session has a JVM whose command has a word; the launcher's has several."""
+    """Return whether a session has a JVM whose command has a word; the launcher's has several."""
     commands = [command_of(pid) for pid in jvms_of(session)]
     return any(
         word in command and (LAUNCHER in command) == (word == LAUNCHER) for command in commands

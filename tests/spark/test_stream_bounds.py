@@ -34,7 +34,7 @@ def url() -> Iterator[str]:
 
 
 def let_grow(url: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Has each answer be old when it comes, and the stream longer; returns who was asked about."""
+    """Have each answer be old when it comes, and the stream longer; return who was asked about."""
     asked: list[str] = []
     ask = ArrowClient.bounds
 

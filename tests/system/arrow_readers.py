@@ -32,7 +32,7 @@ BODY = bytes(range(256))
 
 
 def publish(url: str, stream: str, count: int, start: int = 0) -> None:
-    """Appends records that differ."""
+    """Append records that differ."""
     with sync.connect(url) as client:
         for at in range(start, start + count, 10_000):
             client.stream(stream).append(
@@ -48,13 +48,13 @@ def publish(url: str, stream: str, count: int, start: int = 0) -> None:
 
 
 def readers_of(member: Member) -> list[int]:
-    """Finds the processes of a container's readers."""
+    """Find the processes of a container's readers."""
     assert member.process is not None
     return children_of(member.process.pid)
 
 
 def has_readers(url: str) -> bool:
-    """Says whether a container offers readers."""
+    """Return whether a container offers readers."""
 
     async def offered() -> bool:
         async with cogwork.connect(url, force=True) as client:
@@ -65,7 +65,7 @@ def has_readers(url: str) -> bool:
 
 @contextmanager
 def stocked(folder: Path, configuration: str) -> Iterator[Member]:
-    """Runs a container with readers for the length of a `with` block.
+    """Run a container with readers for the length of a `with` block.
 
     It has a stream, `orders`, with records of which a part is sealed.
 
@@ -88,7 +88,7 @@ class WithoutReaders(AssertionError):
 
 @contextmanager
 def readers_only() -> Iterator[None]:
-    """Has clients fail where readers do."""
+    """Have clients fail where readers do."""
 
     async def none(*_: object) -> AsyncIterator[None]:
         raise WithoutReaders("this was to be read from a reader")
@@ -100,10 +100,10 @@ def readers_only() -> Iterator[None]:
 
 
 def same(one: list[pa.RecordBatch], other: list[pa.RecordBatch]) -> bool:
-    """Says whether two reads gave the same batches."""
+    """Return whether two reads gave the same batches."""
     return len(one) == len(other) and all(map(lambda a, b: a.equals(b), one, other))
 
 
 def offsets(batches: list[pa.RecordBatch]) -> list[int]:
-    """Lists the offsets of all records."""
+    """List the offsets of all records."""
     return [offset for batch in batches for offset in batch.column("offset").to_pylist()]

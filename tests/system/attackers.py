@@ -44,7 +44,7 @@ class Stranger:
 
     @classmethod
     async def connected(cls, url: str, host: str, receive_bytes: int = 0) -> Stranger:
-        """Connects from an address; with a receive buffer of so many bytes, where that is given."""
+        """Connect from an address; with a receive buffer of so many bytes, where that is given."""
         sock = socket.socket()
         if receive_bytes:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
@@ -58,7 +58,7 @@ class Stranger:
     async def opened(
         cls, url: str, host: str, *, window: int = 100, receive_bytes: int = 0
     ) -> Stranger:
-        """Opens, and begins a session."""
+        """Open, and begin a session."""
         stranger = await cls.connected(url, host, receive_bytes)
         stranger._writer.write(AMQP_HEADER)
         stranger.say(Open(container_id="stranger"))
@@ -67,7 +67,7 @@ class Stranger:
         return stranger
 
     def publish_to(self, address: str | None, handle: int = 0) -> None:
-        """Attaches a link on which this side sends; to a new temporary queue by default."""
+        """Attach a link on which this side sends; to a new temporary queue by default."""
         self.say(
             Attach(
                 name=f"out-{handle}",
@@ -80,7 +80,7 @@ class Stranger:
         )
 
     def receive_from(self, address: str | None, credit: int) -> None:
-        """Attaches a link on which this side receives; at a new address where none is given."""
+        """Attach a link on which this side receives; at a new address where none is given."""
         source = Source(address=address, dynamic=address is None)
         self.say(Attach(name="in", handle=0, role=Role.RECEIVER, source=source, target=Target()))
         self.say(
@@ -96,7 +96,7 @@ class Stranger:
         )
 
     def send_part(self, number: int, payload: bytes, *, is_first: bool, more: bool) -> None:
-        """Sends a frame of a delivery."""
+        """Send a frame of a delivery."""
         head = Transfer(handle=0, more=more, settled=True)
         if is_first:
             tag = b"%d" % number
@@ -104,7 +104,7 @@ class Stranger:
         self.say(head, payload)
 
     async def drain(self) -> bool:
-        """Waits until what was written is under way; tells whether it still can be."""
+        """Wait until what was written is under way; tell whether it still can be."""
         try:
             await self._writer.drain()
         except ConnectionError:
@@ -119,7 +119,7 @@ class Stranger:
         self.write(struct.pack(">IBBH", len(body) + 8, 2, 0, channel) + body)
 
     async def hear(self) -> list[Performative]:
-        """Returns what comes next; nothing where the container has hung up."""
+        """Return what comes next; nothing where the container has hung up."""
         if not self._has_header:
             self._has_header = True
             with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
@@ -134,7 +134,7 @@ class Stranger:
         return []
 
     async def error(self) -> AmqpError | None:
-        """Returns the next error that it is told of; None where it is hung up on."""
+        """Return the next error that it is told of; None where it is hung up on."""
         while said := await self.hear():
             for each in said:
                 found = getattr(each, "error", None)
@@ -143,14 +143,14 @@ class Stranger:
         return None
 
     async def is_closed(self) -> bool:
-        """Tells whether the container closes the connection, whatever it says before."""
+        """Return whether the container closes the connection, whatever it says before."""
         while said := await self.hear():
             if any(isinstance(each, Close) for each in said):
                 return True
         return False
 
     async def is_hung_up(self) -> bool:
-        """Tells whether the container has hung up, with nothing to read before."""
+        """Return whether the container has hung up, with nothing to read before."""
         try:
             async with asyncio.timeout(0.3):
                 return await self._reader.read(1) == b""

@@ -177,7 +177,7 @@ def attacking(name: str, world: World) -> Iterator[None]:
 
 
 async def again_and_again(attempt: Callable[[], Awaitable[object]], crowd: int = 1) -> None:
-    """Has attackers try something at the same time, whatever comes of it."""
+    """Have attackers try something at the same time, whatever comes of it."""
 
     async def go_on() -> None:
         while True:
@@ -189,7 +189,7 @@ async def again_and_again(attempt: Callable[[], Awaitable[object]], crowd: int =
 
 
 async def until_closed(stranger: Stranger) -> None:
-    """Writes what waits, waits a moment for the container to end it, and leaves."""
+    """Write what waits, waits a moment for the container to end it, and leave."""
     await stranger.drain()
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(0.2):
@@ -216,7 +216,7 @@ async def strangers_of_a_gateway(world: World) -> None:
 
 
 async def values_of_a_gateway(world: World) -> None:
-    """Sends JSON that is dear to read."""
+    """Send JSON that is dear to read."""
     client: Client = session.Session(world.endpoint, keys=world.keys("mallory"))
     body = list(range(90_000))
 
@@ -236,7 +236,7 @@ BIG: dict[str, object] = {"p": "a" * 200_000}
 
 
 async def selectors_too_dear(world: World) -> None:
-    """Attaches links whose selectors are too dear, and publishes what they are for."""
+    """Attach links whose selectors are too dear, and publish what they are for."""
     async with cogwork.connect(world.url) as client:
 
         async def attempt() -> None:
@@ -265,7 +265,7 @@ async def subscribed(
 
 
 async def dear_selectors(world: World) -> None:
-    """Publishes for a hundred subscribers whose selectors are dear, and not too dear."""
+    """Publish for a hundred subscribers whose selectors are dear, and not too dear."""
     async with cogwork.connect(world.url) as client:
         tasks = [await subscribed(client, "topic/x", DEAR) for _ in range(100)]
         async with client.publisher("topic/x") as publisher:
@@ -274,7 +274,7 @@ async def dear_selectors(world: World) -> None:
 
 
 async def long_subjects(world: World) -> None:
-    """Publishes at subjects that are made for patterns which are dear to match."""
+    """Publish at subjects that are made for patterns which are dear to match."""
     async with cogwork.connect(world.url) as client:
         tasks = [
             await subscribed(client, "topic/" + "*." * at + "#." + "*." * (126 - at) + "x")
@@ -285,7 +285,7 @@ async def long_subjects(world: World) -> None:
 
 
 async def large_requests(world: World) -> None:
-    """Asks `$management` for something by the largest maps that it takes."""
+    """Ask `$management` for something by the largest maps that it takes."""
     attributes: dict[str, object] = {f"k{number}": number for number in range(15_000)}
     async with cogwork.connect(world.url) as client:
         await again_and_again(
@@ -310,7 +310,7 @@ async def connections(world: World) -> None:
 
 
 async def sessions(world: World) -> None:
-    """Begins sessions and ends them."""
+    """Begin sessions and end them."""
 
     async def attempt() -> None:
         stranger = await Stranger.opened(world.url, ATTACKER)
@@ -324,7 +324,7 @@ async def sessions(world: World) -> None:
 
 
 async def attaches(world: World) -> None:
-    """Attaches a thousand links at once, again and again."""
+    """Attach a thousand links at once, again and again."""
 
     async def attempt() -> None:
         stranger = await Stranger.opened(world.url, ATTACKER)
@@ -340,7 +340,7 @@ async def attaches(world: World) -> None:
 
 
 async def dynamic_addresses(world: World) -> None:
-    """Makes addresses and leaves them."""
+    """Make addresses and leave them."""
 
     async def attempt() -> None:
         stranger = await Stranger.opened(world.url, ATTACKER)
@@ -355,7 +355,7 @@ FRAME = b"\x00" * 32_000
 
 
 async def unfinished_deliveries(world: World) -> None:
-    """Sends most of large deliveries, and never their ends."""
+    """Send most of large deliveries, and never their ends."""
 
     async def attempt() -> None:
         stranger = await Stranger.opened(world.url, ATTACKER)
@@ -370,7 +370,7 @@ async def unfinished_deliveries(world: World) -> None:
 
 
 async def unread_output(world: World) -> None:
-    """Subscribes often, publishes much, and reads nothing."""
+    """Subscribe often, publishes much, and read nothing."""
     held = []
     for _ in range(100):
         stranger = await Stranger.opened(world.url, ATTACKER, window=1_000_000, receive_bytes=4096)
@@ -389,7 +389,7 @@ async def unread_output(world: World) -> None:
 
 
 async def queues(world: World) -> None:
-    """Makes a queue with each message."""
+    """Make a queue with each message."""
     async with cogwork.connect(world.url) as client, client.publisher() as publisher:
         count = 0
 
@@ -407,7 +407,7 @@ async def queues(world: World) -> None:
 
 
 async def forged_replies(world: World) -> None:
-    """Sends replies to addresses and with ids that somebody might guess."""
+    """Send replies to addresses and with ids that somebody might guess."""
     async with (
         cogwork.connect(world.url_of("mallory")) as client,
         client.publisher() as publisher,
@@ -420,7 +420,7 @@ async def forged_replies(world: World) -> None:
 
 
 async def wrong_passwords(world: World) -> None:
-    """Logs in by wrong passwords of the honest client's user."""
+    """Log in by wrong passwords of the honest client's user."""
     await again_and_again(lambda: log_in(world.port, ATTACKER, "honest", "wrong"), 60)
 
 
@@ -438,7 +438,7 @@ async def revoked_users(world: World) -> None:
 
 
 async def own_addresses(world: World) -> None:
-    """Asks for what is the broker's own."""
+    """Ask for what is the broker's own."""
     async with cogwork.connect(world.url_of("mallory")) as client:
 
         async def attempt() -> None:
@@ -451,7 +451,7 @@ async def own_addresses(world: World) -> None:
 
 
 async def other_virtual_hosts(world: World) -> None:
-    """Uses a virtual host where nothing is permitted."""
+    """Use a virtual host where nothing is permitted."""
     async with cogwork.connect(f"{world.url_of('mallory')}/other") as client:
         await again_and_again(lambda: client.publish("queue/a", b"x"), 8)
 

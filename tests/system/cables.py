@@ -38,7 +38,7 @@ class _Pass:
     head: bytes = field(default=b"", repr=False)
 
     def listen(self, data: bytes) -> None:
-        """Looks for what the dialling container says of the connection in its open."""
+        """Look for what the dialling container says of the connection in its open."""
         if self.role or len(self.head) > _HEAD_BYTES_MAX:
             return
         self.head += data
@@ -60,13 +60,13 @@ class _Proxy:
         self._is_refusing = False
 
     async def start(self) -> int:
-        """Listens; returns the port."""
+        """Listen; return the port."""
         self._server = await asyncio.start_server(self._on_dialled, "127.0.0.1", 0)
         port: int = self._server.sockets[0].getsockname()[1]
         return port
 
     def cut(self, roles: tuple[str, ...], is_reset: bool) -> None:
-        """Breaks connections that stand."""
+        """Break connections that stand."""
         for each in list(self._passes):
             if each.role not in roles and roles != BOTH:
                 continue
@@ -78,17 +78,17 @@ class _Proxy:
                     writer.close()
 
     def refuse(self) -> None:
-        """Breaks every new connection."""
+        """Break every new connection."""
         self._is_refusing = True
 
     def stall(self, stalled: frozenset[tuple[str, bool]]) -> None:
-        """Lets some bytes stand still, and others go on."""
+        """Let some bytes stand still, and others go on."""
         self._stalled = stalled
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
 
     def heal(self) -> None:
-        """Lets everything through."""
+        """Let everything through."""
         self._is_refusing = False
         self.stall(frozenset())
 
@@ -138,7 +138,7 @@ class _Proxy:
             every.close()
 
     def _stops(self, each: _Pass, is_outward: bool) -> bool:
-        """Tells whether bytes stand still; before it is known whose they are, where all do."""
+        """Return whether bytes stand still; before it is known whose they are, where all do."""
         roles = (each.role,) if each.role else BOTH
         return all((role, is_outward) in self._stalled for role in roles)
 
@@ -151,7 +151,7 @@ class Cable:
         self._pipe = pipe
 
     def cut(self, roles: Iterable[str], *, is_reset: bool) -> None:
-        """Breaks the connections that stand.
+        """Break the connections that stand.
 
         Args:
             roles: Which of them.
@@ -160,11 +160,11 @@ class Cable:
         self._do("cut", tuple(roles), is_reset)
 
     def refuse(self) -> None:
-        """Breaks every new connection at once, until it is healed."""
+        """Break every new connection at once, until it is healed."""
         self._do("refuse")
 
     def stall(self, roles: Iterable[str], directions: Iterable[bool]) -> None:
-        """Lets nothing more through, without a word, until it is healed.
+        """Let nothing more through, without a word, until it is healed.
 
         Args:
             roles: Of which connections, new ones too.
@@ -173,7 +173,7 @@ class Cable:
         self._do("stall", frozenset((role, way) for role in roles for way in directions))
 
     def heal(self) -> None:
-        """Lets everything through again; what was stalled goes on where it stood still."""
+        """Let everything through again; what was stalled goes on where it stood still."""
         self._do("heal")
 
     def _do(self, name: str, *arguments: object) -> None:
@@ -204,25 +204,25 @@ class Cables:
         self._far.close()
 
     def lay(self, one: str, other: str, target: int) -> int:
-        """Returns the port that a container is to dial in the place of another one's."""
+        """Return the port that a container is to dial in the place of another one's."""
         port: int = self._ask("lay", target)
         self.cables[one, other] = Cable(len(self.cables), self._pipe)
         self.ports[one, other] = port
         return port
 
     def between(self, one: str, other: str) -> list[Cable]:
-        """Returns what two containers dial each other by."""
+        """Return what two containers dial each other by."""
         pairs = ((one, other), (other, one))
         return [self.cables[pair] for pair in pairs if pair in self.cables]
 
     def heal(self, container: str | None = None) -> None:
-        """Heals all cables, or those to and from one container."""
+        """Heal all cables, or those to and from one container."""
         for pair, cable in self.cables.items():
             if container is None or container in pair:
                 cable.heal()
 
     def cuts(self) -> Counter[str]:
-        """Counts the connections that were broken, by what they were for."""
+        """Count the connections that were broken, by what they were for."""
         found: Counter[str] = self._ask("cuts")
         return found
 
@@ -236,7 +236,7 @@ def _serve(pipe: Connection) -> None:
 
 
 async def _obey(pipe: Connection) -> None:
-    """Does what the test asks for, in the process of the cables."""
+    """Do what the test asks for, in the process of the cables."""
     proxies: list[_Proxy] = []
     asked = asyncio.Event()
     asyncio.get_running_loop().add_reader(pipe.fileno(), asked.set)

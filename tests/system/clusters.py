@@ -23,7 +23,7 @@ EDGES = (
 
 
 def command(*words: str, code: int = 0) -> str:
-    """Runs a command in this process; returns what it prints, on stderr where that is all."""
+    """Run a command in this process; return what it prints, on stderr where that is all."""
     found = ran(*words)
     assert found.returncode == code, f"{found}"
     return found.stdout or found.stderr
@@ -62,7 +62,7 @@ class Cluster:
         return command(*read, "--count", str(count)).splitlines()
 
     def holders(self, stream: str) -> set[str]:
-        """Returns who has files of a stream."""
+        """Return who has files of a stream."""
         for file in self.folder.glob("?/streams/*/declaration.json"):
             with contextlib.suppress(FileNotFoundError):
                 self.groups[json.loads(file.read_bytes())["stream"]] = file.parent.name
@@ -70,7 +70,7 @@ class Cluster:
         return {name for name in IDS if (self.folder / name / "streams" / group).exists()}
 
     def restart(self, name: str) -> None:
-        """Starts one that has ended, and waits until it can be asked for something."""
+        """Start one that has ended, and wait until it can be asked for something."""
         self.members[name].start()
         within(READY_TIMEOUT_S, self.members[name].listens, f"{name} listens")
         within(READY_TIMEOUT_S, lambda: self._are_linked(name, "f"), f"f has a way to {name}")
@@ -81,7 +81,7 @@ class Cluster:
 
 @contextlib.contextmanager
 def clustered(folder: Path) -> Iterator[Cluster]:
-    """Runs them for the length of a `with` block; `folder` takes their directories."""
+    """Run them for the length of a `with` block; `folder` takes their directories."""
     made = Cluster(folder)
     with meshed(folder, IDS, EDGES, head=made.head) as members:
         made.members = members

@@ -36,7 +36,7 @@ int fdatasync(int fd) {
 
 
 def faulty_disk(folder: Path, fault: str, file: Path) -> dict[str, str]:
-    """Makes the library; returns the variables of a process that gets such a disk.
+    """Make the library; return the variables of a process that gets such a disk.
 
     Args:
         folder: Takes the library.

@@ -194,7 +194,7 @@ class Ways(NamedTuple):
 
 
 def ways(client: cogwork.Client, url: str, trip: Trip) -> Ways:
-    """Returns those of a client that speaks AMQP."""
+    """Return those of a client that speaks AMQP."""
 
     async def connect() -> None:
         async with cogwork.connect(url) as again, again.publisher("topic/honest") as publisher:
@@ -205,7 +205,7 @@ def ways(client: cogwork.Client, url: str, trip: Trip) -> Ways:
 
 @contextlib.asynccontextmanager
 async def messages(url: str) -> AsyncIterator[Ways]:
-    """Publishes to itself."""
+    """Publish to itself."""
     async with (
         cogwork.connect(url) as client,
         client.subscribe("topic/honest") as mine,
@@ -222,7 +222,7 @@ async def messages(url: str) -> AsyncIterator[Ways]:
 
 @contextlib.asynccontextmanager
 async def calls(url: str) -> AsyncIterator[Ways]:
-    """Calls a service that is on a connection of its own."""
+    """Call a service that is on a connection of its own."""
 
     async def handle(request: cogwork.Message) -> object:
         await asyncio.sleep(0)
@@ -242,7 +242,7 @@ async def calls(url: str) -> AsyncIterator[Ways]:
 
 @contextlib.asynccontextmanager
 async def logins(url: str) -> AsyncIterator[Ways]:
-    """Logs in."""
+    """Log in."""
 
     async def trip() -> None:
         async with cogwork.connect(url):
@@ -254,7 +254,7 @@ async def logins(url: str) -> AsyncIterator[Ways]:
 
 @contextlib.asynccontextmanager
 async def gateway(url: str) -> AsyncIterator[Ways]:
-    """Calls a service by the ZeroMQ gateway; the URL is as `gateway_url` makes it."""
+    """Call a service by the ZeroMQ gateway; the URL is as `gateway_url` makes it."""
     from .zeromq_mesh import session  # noqa: PLC0415  # no other kind needs pyzmq
 
     endpoint, *keys = json.loads(url)
@@ -310,7 +310,7 @@ class Latencies:
 
 
 async def measure(kind: str, url: str) -> Figures:
-    """Makes round trips until the standard input ends."""
+    """Make round trips until the standard input ends."""
     is_over = asyncio.Event()
     asyncio.get_running_loop().add_reader(sys.stdin, is_over.set)
     async with KINDS[kind](url) as (trip, connect, connections):

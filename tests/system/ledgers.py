@@ -58,7 +58,7 @@ class Workers:
         )
 
     def hire(self) -> None:
-        """Starts one, of each kind in turn."""
+        """Start one, of each kind in turn."""
         assert self._foreman.stdin is not None
         assert self._foreman.stdout is not None
         kind = self._kinds[self.hired % len(self._kinds)]
@@ -68,19 +68,19 @@ class Workers:
         self.hired += 1
 
     def kill_one(self, chance: random.Random) -> None:
-        """Ends one of them by SIGKILL, unless it has ended already."""
+        """End one of them by SIGKILL, unless it has ended already."""
         with contextlib.suppress(ProcessLookupError):
             os.kill(self._running.pop(chance.randrange(len(self._running))), signal.SIGKILL)
 
     def replace(self) -> None:
-        """Ends all of them by SIGKILL, and starts as many."""
+        """End all of them by SIGKILL, and start as many."""
         count = len(self._running)
         self._end_all()
         for _ in range(count):
             self.hire()
 
     def dismiss(self) -> None:
-        """Lets the others end in good order."""
+        """Let the others end in good order."""
         for worker in self._running:
             os.kill(worker, signal.SIGTERM)
         count = len(self._running)
@@ -121,7 +121,7 @@ class Book:
 
     @classmethod
     def of(cls, folder: Path, prefix: str = "") -> Book:
-        """Reads what ledgers say."""
+        """Read what ledgers say."""
         book = cls()
         for file in folder.glob(f"ledger-{prefix}*"):
             for line in file.read_text().splitlines(keepends=True):
@@ -130,7 +130,7 @@ class Book:
         return book
 
     def enter(self, entry: str, item: str = "", delivery_count: str = "0") -> None:
-        """Takes in a line of a ledger."""
+        """Take in a line of a ledger."""
         if entry == "taken":
             self.taken[item].append(int(delivery_count))
         elif entry == "confirmed":
@@ -139,14 +139,14 @@ class Book:
             self.ended += 1
 
     def again(self, *, marked: bool) -> int:
-        """Counts the times that an item was taken after the first, marked or not."""
+        """Count the times that an item was taken after the first, marked or not."""
         return sum(
             sum((count > 0) == marked for count in sorted(counts)[1:])
             for counts in self.taken.values()
         )
 
     def check(self, policy: str, parked: collections.Counter[str]) -> None:
-        """Asserts what a queue promises, whoever was killed.
+        """Assert what a queue promises, whoever was killed.
 
         Args:
             policy: What the queue does with items in doubt: `park` or `redeliver`.
@@ -165,19 +165,19 @@ class Book:
 
 
 def row(container: Served, queue: str) -> dict[str, int]:
-    """Returns what the status command says of a queue."""
+    """Return what the status command says of a queue."""
     rows = container.status()["queues"]
     found: dict[str, int] = next(row for row in rows if row["address"] == queue)
     return found
 
 
 def twice(counts: collections.Counter[str]) -> list[str]:
-    """Returns what was counted more than once."""
+    """Return what was counted more than once."""
     return [item for item, count in counts.items() if count > 1]
 
 
 def chance_of(output: TextIO) -> random.Random:
-    """Returns random numbers from a seed that a failure shows."""
+    """Return random numbers from a seed that a failure shows."""
     seed = int(os.environ.get("COGWORK_SEED", str(random.SystemRandom().randrange(2**32))))
     output.write(f"COGWORK_SEED={seed}\n")
     return random.Random(seed)

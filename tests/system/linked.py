@@ -38,7 +38,7 @@ class Linked:
     async def start(
         self, name: str, dials: Iterable[str] = (), configuration: str = "", head: str = ""
     ) -> None:
-        """Starts a container on a free port, linked with others that run; `head` is of no table."""
+        """Start a container on a free port, linked with others that run; `head` is of no table."""
         links = "".join(f'[[link]]\nurl = "{self.address(each)}"\n' for each in dials)
         text = (
             f'id = "{name}"\n{head}[[listen]]\nport = 0\n{links}\n'
@@ -52,13 +52,13 @@ class Linked:
         self._stack.push_async_callback(self.stop, name)
 
     async def stop(self, name: str) -> None:
-        """Stops a container, where that has not been done."""
+        """Stop a container, where that has not been done."""
         container = self.containers.pop(name, None)
         if container is not None:
             await container.stop(drain_timeout_s=0)
 
     def cut_off(self, name: str) -> None:
-        """Has all of a container's links fail, and dials no more: the others see it die."""
+        """Have all of a container's links fail, and dial no more: the others see it die."""
         mesh = self.containers[name].mesh
         for dialler in mesh.diallers:
             dialler.stop()
@@ -67,7 +67,7 @@ class Linked:
             peer_link.control.connection.on_lost(104)
 
     def join_again(self, name: str) -> None:
-        """Has a container that was cut off dial the others again."""
+        """Have a container that was cut off dial the others again."""
         for dialler in self.containers[name].mesh.diallers:
             dialler.start()
 
@@ -76,7 +76,7 @@ class Linked:
         return self.containers[name].endpoints[0].removeprefix("amqp://")
 
     async def client(self, name: str, vhost: str = "", *, is_new: bool = False) -> cogwork.Client:
-        """Returns a client of a container: the same one as before, unless a new one is wanted."""
+        """Return a client of a container: the same one as before, unless a new one is wanted."""
         known = self.clients.get((name, vhost))
         if known is not None and not is_new:
             return known
@@ -86,15 +86,15 @@ class Linked:
         return client
 
     async def enter(self, manager: AbstractAsyncContextManager[T]) -> T:
-        """Enters a context for as long as the containers run."""
+        """Enter a context for as long as the containers run."""
         return await self._stack.enter_async_context(manager)
 
     async def settle(self) -> None:
-        """Waits until everybody knows what everybody else wants."""
+        """Wait until everybody knows what everybody else wants."""
         await eventually(self.is_settled, "all containers know the same")
 
     def is_settled(self) -> bool:
-        """Tells whether everybody knows what everybody else wants."""
+        """Return whether everybody knows what everybody else wants."""
         meshes = {name: each.mesh.mesh for name, each in self.containers.items()}
         for here, one in meshes.items():
             if one.interests.local.throttle.due_s != math.inf:
@@ -111,12 +111,12 @@ class Linked:
         return True
 
     def _is_linked(self, name: str, neighbour: str | None) -> bool:
-        """Tells whether a link is in use now: a next hop is known for some time after it."""
+        """Return whether a link is in use now: a next hop is known for some time after it."""
         peer_links = self.containers[name].mesh.peer_links
         return any(peer_link.peer == neighbour and peer_link.was_up for peer_link in peer_links)
 
     def data_frames(self, one: str, other: str) -> int:
-        """Counts what has gone from a container to its neighbour but for the protocol."""
+        """Count what has gone from a container to its neighbour but for the protocol."""
         return sum(
             peer_link.data.connection.wire.frames_out
             for peer_link in self.containers[one].mesh.peer_links
@@ -126,7 +126,7 @@ class Linked:
 
 @asynccontextmanager
 async def linked(*edges: str, configuration: str = "") -> AsyncIterator[Linked]:
-    """Runs linked containers in this event loop; they know each other when it begins.
+    """Run linked containers in this event loop; they know each other when it begins.
 
     Args:
         edges: As `a-b`; the first names the containers in the order of their start.
@@ -143,5 +143,5 @@ async def linked(*edges: str, configuration: str = "") -> AsyncIterator[Linked]:
 
 
 def is_edge(one: str, other: str, edges: Iterable[str]) -> bool:
-    """Tells whether two are to be linked."""
+    """Return whether two are to be linked."""
     return f"{one}-{other}" in edges or f"{other}-{one}" in edges

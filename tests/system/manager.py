@@ -38,12 +38,12 @@ class Manager:
         self.connection.close()
 
     def ask(self, operation: str, kind: str = "", body: Json = None, **properties: Json) -> Json:
-        """Sends a request; returns the reply whole."""
+        """Send a request; return the reply whole."""
         asked = {"operation": operation, **({"type": kind} if kind else {}), **properties}
         return self._client.call(Message(properties=asked, body=body))
 
     def get(self, operation: str, kind: str = "", body: Json = None, **properties: Json) -> Json:
-        """Sends a request; returns the body of a reply that says it was carried out."""
+        """Send a request; return the body of a reply that says it was carried out."""
         reply = self.ask(operation, kind, body, **properties)
         status = reply.properties["statusCode"]
         assert 200 <= status < 300, f"{status} {reply.properties['statusDescription']}"
@@ -52,12 +52,12 @@ class Manager:
     def refusal(
         self, operation: str, kind: str = "", body: Json = None, **properties: Json
     ) -> tuple[int, str]:
-        """Sends a request; returns the status and the text of a reply that says it was not."""
+        """Send a request; return the status and the text of a reply that says it was not."""
         reply = self.ask(operation, kind, body, **properties)
         return reply.properties["statusCode"], reply.properties["statusDescription"]
 
     def rows(self, kind: str, **properties: Json) -> list[dict[str, Json]]:
-        """Queries all entities of a type, page by page."""
+        """Query all entities of a type, page by page."""
         rows: list[dict[str, Json]] = []
         while True:
             reply = self.ask("QUERY", kind, index=len(rows), **properties)
@@ -68,7 +68,7 @@ class Manager:
                 return rows
 
     def row(self, kind: str, **wanted: Json) -> dict[str, Json]:
-        """Finds the one entity that has these attributes."""
+        """Find the one entity that has these attributes."""
         (found,) = (
             row
             for row in self.rows(kind)

@@ -70,7 +70,7 @@ class Member:
         return Served(self.url, self.process)
 
     def configure(self) -> Path:
-        """Writes its configuration down; returns where."""
+        """Write its configuration down; return where."""
         links = "".join(f'[[link]]\nurl = "127.0.0.1:{port}"\n' for port in self.links)
         file = self.folder / f"{self.id}.toml"
         file.write_text(
@@ -80,7 +80,7 @@ class Member:
         return file
 
     def start(self) -> None:
-        """Starts it, or starts it again."""
+        """Start it, or start it again."""
         file = self.configure()
         self.lives += 1
         self.was_killed = False
@@ -94,32 +94,32 @@ class Member:
                 self.process = forked(*words, stdout=output, stderr=output, env=env)
 
     def signal(self, number: int) -> None:
-        """Sends a signal."""
+        """Send a signal."""
         assert self.process is not None
         self.process.send_signal(number)
 
     def log(self) -> str:
-        """Returns the end of what it has said in its present life."""
+        """Return the end of what it has said in its present life."""
         return (self.folder / f"{self.id}.{self.lives}.log").read_text()[-3000:]
 
     def kill(self) -> None:
-        """Ends it by SIGKILL."""
+        """End it by SIGKILL."""
         assert self.process is not None
         self.was_killed = True
         self.process.kill()
         self.process.wait()
 
     def reached(self) -> set[str]:
-        """Returns the containers to which it knows a way, itself among them."""
+        """Return the containers to which it knows a way, itself among them."""
         found = json.loads(self.served.run("mesh", self.url, "--json"))
         return {row["id"] for row in found["containers"] if row["cost"] is not None}
 
     def reaches(self, ids: Set[str]) -> bool:
-        """Tells whether it knows a way to each of these."""
+        """Return whether it knows a way to each of these."""
         return self.reached() >= ids
 
     def listens(self) -> bool:
-        """Tells whether it takes connections."""
+        """Return whether it takes connections."""
         with contextlib.suppress(OSError):
             socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
             return True
@@ -137,7 +137,7 @@ def meshed(
     lay: Lay | None = None,
     dress: Callable[[Member], object] = lambda _member: None,
 ) -> Iterator[dict[str, Member]]:
-    """Runs linked containers for the length of a `with` block; both ends of an edge dial.
+    """Run linked containers for the length of a `with` block; both ends of an edge dial.
 
     Args:
         folder: Takes configurations and logs.
@@ -180,7 +180,7 @@ def meshed(
 
 
 def linked(members: Iterable[Member]) -> None:
-    """Waits until all containers know ways to all others, and twins of links have gone."""
+    """Wait until all containers know ways to all others, and twins of links have gone."""
     found = list(members)
     ids = {member.id for member in found}
     for member in found:

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 def digest_of_all(total: int) -> str:
-    """Returns the digest of a reader that got each number once, in order."""
+    """Return the digest of a reader that got each number once, in order."""
     return hashlib.sha256(b"".join(map(_octets, range(total)))).hexdigest()
 
 
 async def digest_read(url: str, stream: str, total: Callable[[], int | None]) -> str:
-    """Reads everything at one container; `total()` is how much that is, once it is known."""
+    """Read everything at one container; `total()` is how much that is, once it is known."""
     digest, count = hashlib.sha256(), 0
     async with cogwork.connect(url) as client, client.stream(stream).read(start="first") as reader:
         while (end := total()) is None or count < end:

@@ -8,6 +8,6 @@ __all__ = ("children_of",)
 
 
 def children_of(process_id: int) -> list[int]:
-    """Returns the processes that the first thread of one has started."""
+    """Return the processes that the first thread of one has started."""
     path = Path(f"/proc/{process_id}/task/{process_id}/children")
     return [int(word) for word in path.read_text().split()]

@@ -21,7 +21,7 @@ class FaultyProxy:
     """
 
     def __init__(self, target: str) -> None:
-        """Does not listen yet.
+        """Initialize it; it does not listen yet.
 
         Args:
             target: The container's URL.
@@ -50,30 +50,30 @@ class FaultyProxy:
         await asyncio.sleep(0.01)  # transports close in the next turn
 
     def lead_to(self, target: str) -> None:
-        """Leads those that come from now on to another container."""
+        """Lead those that come from now on to another container."""
         parts = urlsplit(target)
         self._host, self._port = parts.hostname, parts.port
 
     def cut(self) -> None:
-        """Breaks every connection in the middle of whatever it is doing."""
+        """Break every connection in the middle of whatever it is doing."""
         for writer in self._writers:
             writer.transport.abort()
         self._replies_pass.set()
 
     def hold_replies(self) -> None:
-        """Lets nothing come back from the container, until the next cut."""
+        """Let nothing come back from the container, until the next cut."""
         self._replies_pass.clear()
 
     def refuse(self, refuses: bool) -> None:
-        """Breaks every new connection at once, or no longer."""
+        """Break every new connection at once, or no longer."""
         self._is_refusing = refuses
 
     def slow(self, bytes_per_s: int) -> None:
-        """Lets no more than that through from now on, on each connection and way."""
+        """Let no more than that through from now on, on each connection and way."""
         self._pause_s = CHUNK_BYTES / bytes_per_s
 
     def lengthen(self, delay_s: float) -> None:
-        """Has everything take so long from now on, on each way."""
+        """Have everything take so long from now on, on each way."""
         self._delay_s = delay_s
 
     async def _on_client(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

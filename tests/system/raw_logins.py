@@ -20,7 +20,7 @@ __all__ = ("log_in",)
 
 
 async def log_in(port: int, host: str, user: str, password: str) -> SaslCode | None:
-    """Logs in from an address of the loopback network; None where the container hangs up."""
+    """Log in from an address of the loopback network; None where the container hangs up."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=(host, 0))
     try:
         init = SaslInit(mechanism=PLAIN, initial_response=build_plain(user, password))

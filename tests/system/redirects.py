@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @asynccontextmanager
 async def containers(*names: str, configuration: str = "") -> AsyncIterator[list[Container]]:
-    """Runs containers in this event loop, each on a free port."""
+    """Run containers in this event loop, each on a free port."""
     async with AsyncExitStack() as stack:
         running = []
         for name in names:
@@ -41,22 +41,22 @@ def host(container: Container) -> Host:
 
 
 def dead_host() -> Host:
-    """Returns a host where nobody listens."""
+    """Return a host where nobody listens."""
     return Host("127.0.0.1", free_ports(1)[0])
 
 
 def sends_to(first: Host, *known: Host) -> Callable[[Newcomer], Redirect]:
-    """Makes a container's rule that sends every newcomer away."""
+    """Make a container's rule that sends every newcomer away."""
     return lambda _newcomer: Redirect(first, known)
 
 
 def where(client: cogwork.Client) -> str:
-    """Names the container that a client is connected to."""
+    """Name the container that a client is connected to."""
     return client.container.container_id
 
 
 def asked(container: Container) -> list[dict[str, object]]:
-    """Lists what the clients of a container asked for in their opens."""
+    """List what the clients of a container asked for in their opens."""
     opens = [connection.remote for connection in container.peers.connections]
     wanted = (FORCE, REDIRECTS)
     return [

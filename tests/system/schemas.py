@@ -45,7 +45,7 @@ class Peer:
         self.connection.close()
 
     def send(self, address: str | None, message: Message) -> tuple[str, str, dict[str, Any]]:
-        """Sends a message; returns the outcome, and of a rejection the error's parts."""
+        """Send a message; return the outcome, and of a rejection the error's parts."""
         sender = self.connection.create_sender(address)
         delivery: Any = sender.link.send(message)
         self.connection.wait(lambda: delivery.settled, msg="the outcome")
@@ -72,7 +72,7 @@ MISMATCH = "rejected cogwork:schema-mismatch"
 
 
 def known(edge: Served, count: int) -> None:
-    """Waits until the container knows of so many schemas."""
+    """Wait until the container knows of so many schemas."""
 
     def facts() -> dict[str, Any]:
         found: dict[str, Any] = edge.status()["container"]["schemas"][""]

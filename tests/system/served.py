@@ -82,12 +82,12 @@ class Served:
     process: subprocess.Popen[bytes]
 
     def status(self) -> dict[str, Any]:
-        """Returns what `cogwork status --json` prints."""
+        """Return what `cogwork status --json` prints."""
         found: dict[str, Any] = json.loads(self.run("status", self.url, "--json"))
         return found
 
     def holdings(self) -> Holdings:
-        """Returns the figures that must not grow with the number of clients that died."""
+        """Return the figures that must not grow with the number of clients that died."""
         status = self.status()
         addresses = status["addresses"]
         return Holdings(
@@ -99,26 +99,26 @@ class Served:
         )
 
     def endpoint(self, scheme: str) -> str:
-        """Returns the host and port of the listener with this transport."""
+        """Return the host and port of the listener with this transport."""
         urls: list[str] = self.status()["container"]["endpoints"]
         return next(urlsplit(url).netloc for url in urls if url.startswith(f"{scheme}://"))
 
     def address(self, name: str) -> dict[str, Any]:
-        """Returns the figures of one address."""
+        """Return the figures of one address."""
         rows = self.status()["addresses"]
         return next((row for row in rows if row["address"] == name), {"depth": 0, "unsettled": 0})
 
     def run(self, *arguments: str) -> str:
-        """Runs a command of the command line; returns its standard output."""
+        """Run a command of the command line; return its standard output."""
         return done(*arguments).stdout
 
     def resident_kib(self) -> int:
-        """Returns the memory that the process has in use."""
+        """Return the memory that the process has in use."""
         return ProcessUsage(self.process.pid).rss_bytes() // 1024
 
 
 def ran(*words: str) -> subprocess.CompletedProcess[str]:
-    """Runs a command of the command line in this process: another one takes long to start."""
+    """Run a command of the command line in this process: another one takes long to start."""
     with (
         contextlib.redirect_stdout(io.StringIO()) as output,
         contextlib.redirect_stderr(io.StringIO()) as errors,
@@ -136,7 +136,7 @@ def done(*words: str) -> subprocess.CompletedProcess[str]:
 
 @contextlib.contextmanager
 def started(*arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """Runs a command beside the test."""
+    """Run a command beside the test."""
     with forked_speaking(*arguments) as process:
         try:
             yield process
@@ -146,7 +146,7 @@ def started(*arguments: str) -> Iterator[subprocess.Popen[str]]:
 
 @contextlib.contextmanager
 def served(folder: Path, configuration: str = "", *, head: str = "") -> Iterator[Served]:
-    """Runs a container for the length of a `with` block.
+    """Run a container for the length of a `with` block.
 
     Args:
         folder: Takes its configuration and log.
@@ -171,14 +171,14 @@ def served(folder: Path, configuration: str = "", *, head: str = "") -> Iterator
 
 
 def listens(process: subprocess.Popen[bytes], log: Path) -> bool:
-    """Tells whether it has said so, which it does once all listeners are open."""
+    """Return whether it has said so, which it does once all listeners are open."""
     said = log.read_text()
     assert process.poll() is None, f"the container ended: {said[-2000:]}"
     return " listens on " in said
 
 
 def within(timeout_s: float, condition: Callable[[], bool], what: str) -> None:
-    """Waits until `condition()` is true. Raises `AssertionError` after the time-out."""
+    """Wait until `condition()` is true. Raises `AssertionError` after the time-out."""
     deadline_s = time.monotonic() + timeout_s
     while not condition():
         assert time.monotonic() < deadline_s, f"not within {timeout_s:g} s: {what}"

@@ -36,16 +36,16 @@ class SmallDisk:
         self._size_bytes = size_bytes
 
     def give_to(self, member: Member) -> None:
-        """Has a container keep its data here from its next start on."""
+        """Have a container keep its data here from its next start on."""
         member.head = f'data_dir = "{self.path}/data"\n{member.head}'
         member.wrapper = self.wrapper
 
     def fill(self, left_bytes: int) -> None:
-        """Leaves so much free, and no more; waits until what is being written allows that."""
+        """Leave so much free, and no more; wait until what is being written allows that."""
         within(SETTLE_TIMEOUT_S, lambda: self._leave(left_bytes), "the disk is full")
 
     def free(self) -> None:
-        """Gives back what `fill` took."""
+        """Give back what `fill` took."""
         assert self._resize(self._size_bytes)
 
     def _leave(self, left_bytes: int) -> bool:
@@ -64,7 +64,7 @@ class SmallDisk:
 
 @contextlib.contextmanager
 def small_disk(path: Path, size_bytes: int) -> Iterator[SmallDisk]:
-    """Makes a file system for the length of a `with` block; skips the test where that cannot be.
+    """Make a file system for the length of a `with` block; skips the test where that cannot be.
 
     Args:
         path: Where; a new directory.
@@ -86,7 +86,7 @@ def small_disk(path: Path, size_bytes: int) -> Iterator[SmallDisk]:
 
 @contextlib.contextmanager
 def _namespace(path: Path, mount: list[str]) -> Iterator[subprocess.Popen[str]]:
-    """Runs a process that has the file system in a namespace of its own."""
+    """Run a process that has the file system in a namespace of its own."""
     script = '"$@" && echo ready && exec sleep infinity'
     try:
         holder = subprocess.Popen(

@@ -23,7 +23,7 @@ QUICKLY = cogwork.Retry(first_s=0.01, longest_s=0.1)
 
 
 def story(test: Callable[P, Awaitable[None]]) -> Callable[P, None]:
-    """Makes a test of a coroutine function: on a loop of its own, within a time limit."""
+    """Make a test of a coroutine function: on a loop of its own, within a time limit."""
 
     @functools.wraps(test)
     def run(*arguments: P.args, **keywords: P.kwargs) -> None:
@@ -39,7 +39,7 @@ async def _timed(work: Awaitable[None]) -> None:
 
 
 async def eventually(condition: Callable[[], bool], what: str, timeout_s: float = 30.0) -> None:
-    """Waits until `condition()` is true.
+    """Wait until `condition()` is true.
 
     Raises:
         AssertionError: It is not within the time-out.
@@ -53,25 +53,25 @@ async def eventually(condition: Callable[[], bool], what: str, timeout_s: float 
 
 
 async def reconnected(client: cogwork.Client, count: int = 2) -> None:
-    """Waits until a mesh has had so many connections."""
+    """Wait until a mesh has had so many connections."""
     await eventually(lambda: client.connections == count, "it is connected again")
 
 
 async def filled(client: cogwork.Client, address: str, count: int) -> None:
-    """Puts numbers into a queue."""
+    """Put numbers into a queue."""
     async with client.publisher(address) as out:
         outcomes = await out.send_batch(range(count))
     assert all(outcome.is_accepted for outcome in outcomes)
 
 
 async def connected_again(client: cogwork.Client, count: int) -> None:
-    """Waits until the mesh has its `count`th connection, with its links attached."""
+    """Wait until the mesh has its `count`th connection, with its links attached."""
     await reconnected(client, count)
     await client.publish("sink/here", 0)  # answered after the attaches that went before it
 
 
 async def has_told(client: cogwork.Client) -> None:
-    """Waits until the container knows what this client has handed to its user.
+    """Wait until the container knows what this client has handed to its user.
 
     It is answered on the same connection, after that.
     """

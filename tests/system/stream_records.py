@@ -25,20 +25,20 @@ capture = ["topic/flights.#", "topic/*.urgent"]
 
 
 async def created(client: cogwork.Client, name: str) -> Stream:
-    """Makes a stream."""
+    """Make a stream."""
     await client.manage("CREATE", {"type": "stream", "name": f"stream/{name}"})
     return client.stream(name)
 
 
 async def row_of(client: cogwork.Client, name: str) -> dict[str, Any]:
-    """Asks the container for a stream's figures."""
+    """Ask the container for a stream's figures."""
     body = (await client.manage("READ", {"type": "stream", "name": f"stream/{name}"})).body
     assert isinstance(body, dict)
     return body
 
 
 async def bodies(reader: StreamReader, count: int) -> list[object]:
-    """Takes so many records, and sees that their offsets have no gap."""
+    """Take so many records, and see that their offsets have no gap."""
     taken: list[cogwork.Record] = []
     while len(taken) < count:
         taken += await reader.take(count - len(taken))

@@ -36,7 +36,7 @@ class Page:
 
 
 def collected(url: str) -> object:
-    """Collects half-read replies on the loop's thread and on this one; says where they ended."""
+    """Collect half-read replies on the loop's thread and on this one; say where they ended."""
     ended_on: list[str] = []
     close = Parts.close
 
@@ -63,7 +63,7 @@ def collected(url: str) -> object:
 
 
 def dropped(url: str) -> object:
-    """Drops a half-read reply with a lock that the loop's thread waits for."""
+    """Drop a half-read reply with a lock that the loop's thread waits for."""
     lock, locked = threading.Lock(), threading.Event()
 
     def want() -> None:
@@ -88,7 +88,7 @@ def dropped(url: str) -> object:
 
 
 def on_its_own_thread(url: str) -> object:
-    """Uses the mesh in methods that run on its own thread."""
+    """Use the mesh in methods that run on its own thread."""
     with cogwork.sync.connect(url) as client, client.service("relay") as service:
 
         @service.method
@@ -114,7 +114,7 @@ def on_its_own_thread(url: str) -> object:
 
 
 def forked(url: str) -> object:
-    """Uses the mesh in the child of a fork, then another one, then leaves the `with`."""
+    """Use the mesh in the child of a fork, then another one, then leave the `with`."""
     readable, writable = os.pipe()
     with cogwork.sync.connect(url) as client, client.service("book") as service:
 
@@ -153,7 +153,7 @@ def _in_child(url: str, client: cogwork.sync.Client, parts: PartIterator, writab
 
 
 def closed_by_many(url: str) -> object:
-    """Closes meshes in several threads at once; says what was raised."""
+    """Close meshes in several threads at once; say what was raised."""
     raised: list[str] = []
     close = cogwork.client.client.Client.close
 

@@ -45,7 +45,7 @@ READERS = "[arrow]\nreaders = {}\n"
 
 
 def lives(process_id: int) -> bool:
-    """Says whether a process is there and no zombie."""
+    """Return whether a process is there and no zombie."""
     with suppress(FileNotFoundError, ProcessLookupError):
         return ") Z " not in Path(f"/proc/{process_id}/stat").read_text()
     return False
@@ -53,7 +53,7 @@ def lives(process_id: int) -> bool:
 
 @contextmanager
 def ordinary_way() -> Iterator[None]:
-    """Has clients read record by record."""
+    """Have clients read record by record."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(sessions, "_reader_of", lambda mesh: None)
         yield
@@ -247,7 +247,7 @@ def test_who_may_only_receive_reads_and_nothing_else(tmp_path: Path) -> None:
 
 
 def is_refused(client: ArrowClient) -> bool:
-    """Says whether a connection that has read may not read any more."""
+    """Return whether a connection that has read may not read any more."""
     with suppress(ArrowError):
         list(client.read("orders", 0, 1))
         return False

@@ -33,7 +33,7 @@ SHARE_MAX = 0.25
 
 @contextmanager
 def traffic(url: str) -> Iterator[None]:
-    """Has messages come all the time."""
+    """Have messages come all the time."""
     has_ended = threading.Event()
 
     def post() -> None:
@@ -51,7 +51,7 @@ def traffic(url: str) -> Iterator[None]:
 
 
 def share_of_reader(member: Member, client: ArrowClient) -> float:
-    """Has several read all of a stream; returns which share of a processor the reader had."""
+    """Have several read all of a stream; return which share of a processor the reader had."""
     (reader,) = readers_of(member)
     usage = ProcessUsage(reader)
     began_s, before_s = time.monotonic(), usage.cpu_s()

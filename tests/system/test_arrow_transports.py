@@ -90,7 +90,7 @@ class Stage:
         (folder / "jwks.json").write_bytes(self.issuer.jwks())
 
     def text(self, listeners: Iterable[str] = LISTENERS) -> str:
-        """Returns what `cogwork.toml` says besides the listener of its own."""
+        """Return what `cogwork.toml` says besides the listener of its own."""
         return ("".join(listeners) + CONFIGURATION).format(
             **self.ports,
             server=self._folder / "server.pem",
@@ -101,11 +101,11 @@ class Stage:
         )
 
     def url(self, scheme: str, login: str = "jo:word@") -> str:
-        """Returns where it listens."""
+        """Return where it listens."""
         return f"{scheme}://{login}127.0.0.1:{self.ports[scheme]}/shop"
 
     def listens(self) -> bool:
-        """Says whether it listens at all of its ports."""
+        """Return whether it listens at all of its ports."""
         for port in self.ports.values():
             with socket.socket() as sock:
                 if sock.connect_ex(("127.0.0.1", port)) != 0:
@@ -121,7 +121,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
 
 @contextmanager
 def staged(folder: Path) -> Iterator[tuple[Stage, Served]]:
-    """Runs a container with a reader, and a hundred records, for the length of a `with` block."""
+    """Run a container with a reader, and a hundred records, for the length of a `with` block."""
     made = Stage(folder)
     with served(folder, made.text()) as running:
         within(READY_TIMEOUT_S, made.listens, "it listens at every port")
@@ -156,7 +156,7 @@ def test_readers_know_listeners_that_changed_places(tmp_path: Path) -> None:
 def reads_by_readers(
     stage: Stage, scheme: str, login: str = "jo:word@", token: Token | None = None
 ) -> None:
-    """Checks that a range comes from a reader, and from nowhere else, once there is one."""
+    """Check that a range comes from a reader, and from nowhere else, once there is one."""
 
     def is_read() -> bool:
         url = stage.url(scheme, login)

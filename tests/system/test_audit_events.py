@@ -53,7 +53,7 @@ Event = dict[str, Any]
 
 
 async def events_of(client: Client, count: int) -> list[Event]:
-    """Reads the first events of the audit."""
+    """Read the first events of the audit."""
     found: list[Event] = []
     async with client.stream("$audit") as stream:
         async for record in stream.read("first"):
@@ -184,7 +184,7 @@ class TestOneQueue:
 
 
 def final(events: Iterable[Event]) -> dict[str, set[tuple[int, str | None]]]:
-    """Gathers how items ended: attempts and outcomes, which are the same where told again."""
+    """Gather how items ended: attempts and outcomes, which are the same where told again."""
     found: dict[str, set[tuple[int, str | None]]] = collections.defaultdict(set)
     for each in events:
         if each["event"] == "settled" and each["outcome"] not in NOT_FINAL:
@@ -193,7 +193,7 @@ def final(events: Iterable[Event]) -> dict[str, set[tuple[int, str | None]]]:
 
 
 def read_events(url: str) -> list[Event]:
-    """Reads all events that are there."""
+    """Read all events that are there."""
     return asyncio.run(_all_events(url))
 
 
@@ -204,7 +204,7 @@ async def queue_row(client: Client, name: str) -> dict[str, Any]:
 
 
 async def eventually_at_rest(client: Client) -> None:
-    """Waits until the audit's stream has not grown for some time."""
+    """Wait until the audit's stream has not grown for some time."""
     count, since_s = -1, time.monotonic()
     while time.monotonic() - since_s < REST_S:
         row = (await client.manage("READ", {"type": "stream", "name": "stream/$audit"})).body
@@ -222,7 +222,7 @@ async def _all_events(url: str) -> list[Event]:
 
 
 def is_whole(url: str, count: int) -> bool:
-    """Tells whether so many items are named at least, and all of them have ended."""
+    """Return whether so many items are named at least, and all of them have ended."""
     events = read_events(url)
     ended = final(events)
     named = {each["item"] for each in events if each["event"] == "accepted"}
@@ -264,7 +264,7 @@ def test_every_item_is_named_however_often_the_container_is_killed(tmp_path: Pat
 
 
 def verify(events: list[Event], said: Mapping[str, set[str]], book: Book) -> None:
-    """Compares what the audit says with what publishers and workers have written down."""
+    """Compare what the audit says with what publishers and workers have written down."""
     counts = collections.Counter((each["event"], each.get("outcome")) for each in events)
     digests: dict[str, str] = {}
     named = set()

@@ -52,7 +52,7 @@ def running() -> Iterator[Stalls]:
 
 @contextlib.contextmanager
 def undisturbed(running: Stalls) -> Iterator[None]:
-    """Times the turns of a block, with an honest client beside it that must not notice."""
+    """Time the turns of a block, with an honest client beside it that must not notice."""
     with beside(running.url):
         running.reset()
         yield
@@ -62,7 +62,7 @@ def undisturbed(running: Stalls) -> Iterator[None]:
 async def subscribed(
     client: cogwork.Client, address: str, selector: str | None, count: int = 1
 ) -> tuple[list[asyncio.Task[None]], list[object]]:
-    """Has some subscribers gather the bodies that they get."""
+    """Have some subscribers gather the bodies that they get."""
     found: list[object] = []
     note = found.append
 
@@ -245,7 +245,7 @@ def test_a_burst_of_attaches_lets_others_in_between(running: Stalls) -> None:
 
 
 def attaches(raw: Raw, count: int) -> bytes:
-    """Returns frames that attach receivers, each at a queue of its own."""
+    """Return frames that attach receivers, each at a queue of its own."""
     return b"".join(
         raw.frame(
             Attach(

@@ -55,7 +55,7 @@ class Exiting(MessageNode):
 
 
 def exiting(place: str) -> str:
-    """Configures one."""
+    """Configure one."""
     table = f'address = "words"\nkind = "{__name__}:Exiting"'
     return f'[[node]]\n{table}\noptions = {{ place = "{place}" }}\n'
 

@@ -61,7 +61,7 @@ def _what_is_idle_goes_soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def counted() -> Counter[str]:
-    """Counts the objects of Cogwork's own types."""
+    """Count the objects of Cogwork's own types."""
     gc.collect()
     types = map(type, gc.get_objects())
     names = (f"{each.__module__}.{each.__qualname__}" for each in types)
@@ -69,7 +69,7 @@ def counted() -> Counter[str]:
 
 
 async def at(mesh: Linked, number: int) -> Client:
-    """Returns the client whose turn it is."""
+    """Return the client whose turn it is."""
     return await mesh.client("abc"[number % 3])
 
 
@@ -163,7 +163,7 @@ def test_what_comes_and_goes_leaves_nothing(churn: Churn) -> None:
 
 
 async def goes_on(churn: Churn) -> None:
-    """Has something come and go, and counts what it leaves.
+    """Have something come and go, and count what it leaves.
 
     What is made but once may be many objects of a type (a session's `Begin` holds four numbers),
     and two containers have a session for what they first send each other in any round: what leaks
@@ -185,7 +185,7 @@ async def goes_on(churn: Churn) -> None:
 
 
 async def left_by(churn: Churn, mesh: Linked, first: int) -> dict[str, int]:
-    """Counts what a round of cycles leaves: types of which each second cycle left one."""
+    """Count what a round of cycles leaves: types of which each second cycle left one."""
     before = counted()
     for number in range(first, first + CYCLES):
         await churn(mesh, number)

@@ -97,7 +97,7 @@ async def test_posts_are_pipelined_and_flushed(url: str) -> None:
 
 
 def post_many(out: Publisher, count: int) -> None:
-    """Posts and never waits."""
+    """Post and never waits."""
     for number in range(count):
         out.post(number)
 
@@ -201,7 +201,7 @@ BIG = b"x" * 9_000_000
 
 
 async def arrives(url: str, address: str, sending: Awaitable[None]) -> None:
-    """Sees that six large messages arrive whole of what somebody sends and leaves."""
+    """See that six large messages arrive whole of what somebody sends and leaves."""
     async with cogwork.connect(url) as client, client.consume(address) as items:
         await sending
         async with asyncio.timeout(30):

@@ -97,7 +97,7 @@ async def test_a_queue_is_worked_off_however_often_the_connection_breaks(url: st
 
 
 def has_lost(client: cogwork.Client, connections: int) -> bool:
-    """Tells whether a mesh has noticed a loss; the next connection may stand by then."""
+    """Return whether a mesh has noticed a loss; the next connection may stand by then."""
     return not client.is_connected or client.connections > connections
 
 

@@ -16,7 +16,7 @@ from .stories import QUICKLY, connected_again, eventually, reconnected, story
 
 
 async def published(client: cogwork.Client, address: str, body: object) -> None:
-    """Publishes until it succeeds, as one does where doing it twice is harmless."""
+    """Publish until it succeeds, as one does where doing it twice is harmless."""
     while True:
         try:
             await client.publish(address, body)

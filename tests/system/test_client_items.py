@@ -35,7 +35,7 @@ NO_MESSAGE = b"\x00\x53\x77\x99"
 
 
 async def depth(client: cogwork.Client, address: str) -> int:
-    """Asks the container how many items a queue has."""
+    """Ask the container how many items a queue has."""
     reply = await client.manage("READ", {"type": "queue", "name": address})
     assert isinstance(reply.body, dict)
     return int(reply.body["depth"])
@@ -45,7 +45,7 @@ async def depth(client: cogwork.Client, address: str) -> int:
 async def consuming(
     url: str, address: str, *, credit: int
 ) -> AsyncIterator[tuple[FaultyProxy, cogwork.Client, cogwork.Client, Consumer]]:
-    """Consumes items of an address by way of a proxy that breaks connections.
+    """Consume items of an address by way of a proxy that breaks connections.
 
     Yields:
         The proxy, the client that has its connection there, one without it, and the consumer.

@@ -66,7 +66,7 @@ async def unanswered(*_: object) -> None:
 
 
 async def patterns_of(client: cogwork.Client, address: str) -> list[Any]:
-    """Returns the patterns of a subscription's link, as the container has them."""
+    """Return the patterns of a subscription's link, as the container has them."""
     reply = await client.manage("QUERY", {"type": "link"})
     assert isinstance(reply.body, dict)
     names = reply.body["attributeNames"]

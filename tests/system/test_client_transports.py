@@ -88,7 +88,7 @@ class Stage:
         self.container = TestContainer(text, 0, "stage")
 
     def url(self, scheme: str, user: str = "", path: str = "") -> str:
-        """Returns where it listens."""
+        """Return where it listens."""
         return f"{scheme}://{user}127.0.0.1:{self.ports[scheme]}{path}"
 
 

@@ -25,7 +25,7 @@ def url() -> Iterator[str]:
 
 
 async def first(messages: AsyncIterable[object]) -> object:
-    """Takes one message, as a loop does."""
+    """Take one message, as a loop does."""
     async for message in messages:
         return message
     return None

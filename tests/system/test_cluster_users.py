@@ -56,7 +56,7 @@ class Cluster:
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    """Runs three primaries whose feature level has risen."""
+    """Run three primaries whose feature level has risen."""
 
     def head(name: str) -> str:
         return f'data_dir = "{tmp_path / name}"\n[cluster]\nprimaries = ["a", "b", "c"]\n'
@@ -203,7 +203,7 @@ def test_virtual_hosts_and_limits_come_and_go(cluster: Cluster) -> None:
 
 
 def check_limits(a: Member, b: Member, c: Member) -> None:
-    """Sets a limit, which all members go by until it is removed."""
+    """Set a limit, which all members go by until it is removed."""
     before = limits_of(b)
     refused = ran("limit", "set", a.url, "conections_per_user", "7")
     assert "did you mean connections_per_user?" in refused.stderr
@@ -230,7 +230,7 @@ def check_limits(a: Member, b: Member, c: Member) -> None:
 
 
 def check_limit_of_user(a: Member, c: Member) -> None:
-    """Sets a limit of one user, which another member tells of."""
+    """Set a limit of one user, which another member tells of."""
     done("user", "add", a.url, "ann", "--no-password")
     refused = ran("limit", "set", a.url, "--user", "ann", "connections_per_user", "7")
     assert "unknown limit 'connections_per_user' (expected one of connections," in refused.stderr

@@ -48,7 +48,7 @@ def container(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 def failing(*arguments: str) -> tuple[int, str]:
-    """Runs a command that ends with an error; returns its exit code and its one line."""
+    """Run a command that ends with an error; return its exit code and its one line."""
     done = subprocess.run(
         [*COGWORK, *arguments], capture_output=True, text=True, timeout=30, check=False
     )

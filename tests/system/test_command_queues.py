@@ -150,7 +150,7 @@ def test_the_dead_are_driven_back_to_a_queue_that_remembers_them(container: Serv
 
 
 async def reject_one(url: str, address: str, message_id: str) -> None:
-    """Sends a message, which counts once, and has a consumer reject what is there."""
+    """Send a message, which counts once, and have a consumer reject what is there."""
     async with cogwork.connect(url) as client:
         await client.publish(address, "x", message_id=message_id)
         async with client.consume(address) as items:

@@ -55,7 +55,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def rpc(url: str, *arguments: str) -> tuple[int, str, str]:
-    """Runs the command; returns its exit code and what it printed."""
+    """Run the command; return its exit code and what it printed."""
     done = ran("rpc", url, "compute", *arguments)
     return done.returncode, done.stdout, done.stderr
 

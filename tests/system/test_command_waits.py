@@ -26,7 +26,7 @@ def container(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 def limited(*words: str) -> tuple[int, str, dict[str, object]]:
-    """Sends with a time-out; returns the exit code, and what is told to people and to programs."""
+    """Send with a time-out; return the exit code, and what is told to people and to programs."""
     done = subprocess.run(
         [*COGWORK, "send", *words, "--json"],
         capture_output=True,

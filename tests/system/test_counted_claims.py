@@ -56,7 +56,7 @@ class Worker:
     item: cogwork.Item
 
     async def claim(self) -> asyncio.Task[None]:
-        """Claims the item; the claim is on the owner's disk, and the answer is swallowed."""
+        """Claim the item; the claim is on the owner's disk, and the answer is swallowed."""
         self.before.hold_replies()
         claim = asyncio.create_task(accepted(self.item))
         await asyncio.to_thread(

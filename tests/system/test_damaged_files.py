@@ -20,7 +20,7 @@ RECORDS = 120_000
 
 
 def stocked(folder: Path, member: Member) -> None:
-    """Leaves a stream of which a part is sealed, and no container."""
+    """Leave a stream of which a part is sealed, and no container."""
     within(READY_TIMEOUT_S, member.listens, "it listens")
     command("stream", "create", member.url, "orders", "--engine", "raft")
     publish(member.url, "orders", RECORDS)

@@ -132,7 +132,7 @@ def test_items_on_their_way_to_a_full_queue_outlive_kills(tmp_path: Path) -> Non
 
 @contextmanager
 def each_others_dead(folder: Path, options: str) -> Iterator[Member]:
-    """Runs a container with two queues that are each other's dead-letter address."""
+    """Run a container with two queues that are each other's dead-letter address."""
     queues = "".join(
         f'[[queue]]\naddress = "queue/{one}"\ndead_letter = "queue/{other}"\n{options}\n\n'
         for one, other in ("ab", "ba")
@@ -174,7 +174,7 @@ def test_queues_that_retry_by_each_other_go_round_when_both_are_full_of_dead(
 
 
 async def go_round(box: Member) -> None:
-    """Sends to two queues what dies there again and again, and takes it all in the end."""
+    """Send to two queues what dies there again and again, and take it all in the end."""
     bodies = range(ITEMS)
     async with cogwork.connect(box.url) as client, asyncio.TaskGroup() as group:
         for number, address in enumerate(("queue/a", "queue/b")):
@@ -190,7 +190,7 @@ async def go_round(box: Member) -> None:
 
 
 def has_turned(box: Member) -> bool:
-    """Says whether each queue has had far more dead letters than both have room for."""
+    """Return whether each queue has had far more dead letters than both have room for."""
     return all(row(box, address)["expired"] > ITEMS for address in ("queue/a", "queue/b"))
 
 
@@ -200,7 +200,7 @@ def is_empty(box: Member) -> bool:
 
 
 async def put_all(client: cogwork.Client, address: str, bodies: range) -> None:
-    """Sends messages until each of them is taken."""
+    """Send messages until each of them is taken."""
     async with client.publisher(address) as out:
         for body in bodies:
             while True:

@@ -49,13 +49,13 @@ def cluster_at(member: Member) -> dict[str, Any]:
 
 
 def has_streams(member: Member, streams: list[str]) -> None:
-    """Waits until one has these streams."""
+    """Wait until one has these streams."""
     what = f"{member.id} has {streams}"
     within(READY_TIMEOUT_S, lambda: streams_at(member) == streams, what)
 
 
 def all_have(members: dict[str, Member], streams: list[str]) -> None:
-    """Waits until everybody has these streams, and all agree."""
+    """Wait until everybody has these streams, and all agree."""
     for member in members.values():
         has_streams(member, streams)
 

@@ -34,7 +34,7 @@ def members(tmp_path: Path) -> Iterator[dict[str, Member]]:
 
 
 def make(members: dict[str, Member], kind: str) -> str:
-    """Makes one with a message in it; returns its address."""
+    """Make one with a message in it; return its address."""
     _, verb, address, options = MADE[kind]
     done(kind, verb, members["a"].url, address, *options)
     for member in members.values():

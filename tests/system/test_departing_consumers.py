@@ -74,7 +74,7 @@ def leave_with(
     leave: Callable[[BlockingConnection, BlockingReceiver], None],
     send_url: str = "",
 ) -> None:
-    """Sends items, and has a proton consumer take some, accept the first, and leave."""
+    """Send items, and have a proton consumer take some, accept the first, and leave."""
     sending = BlockingConnection(send_url or url, timeout=30, allowed_mechs="ANONYMOUS")
     sender = sending.create_sender(address)
     for number in range(COUNT):
@@ -93,7 +93,7 @@ def leave_with(
 
 
 async def taken(url: str, address: str) -> list[tuple[object, int, bool]]:
-    """Takes what is there: each body, how often it failed, and whether nobody had it before."""
+    """Take what is there: each body, how often it failed, and whether nobody had it before."""
     found: list[tuple[object, int, bool]] = []
     async with (
         cogwork.connect(url) as mesh,
@@ -108,7 +108,7 @@ async def taken(url: str, address: str) -> list[tuple[object, int, bool]]:
 
 
 def expected(found: list[tuple[object, int, bool]]) -> bool:
-    """Tells whether all that was not accepted has come in order, and uncounted."""
+    """Return whether all that was not accepted has come in order, and uncounted."""
     bodies = [(number, 0) for number in range(1, COUNT)]
     is_again = [number < CREDIT for number in range(1, COUNT)]
     return [each[:2] for each in found] == bodies and all(
@@ -203,7 +203,7 @@ async def test_a_client_that_goes_on_by_another_connection_keeps_what_it_has() -
 
 
 def is_led(member: Member) -> bool:
-    """Tells whether the replicated queue has an owner."""
+    """Return whether the replicated queue has an owner."""
     rows = {row["address"]: row for row in member.served.status()["queues"]}
     return bool(rows.get("work/replicated", {}).get("owner"))
 

@@ -46,7 +46,7 @@ durability = "disk"
 
 
 def disturb(member: Member, crew: Workers, chance: random.Random) -> str:
-    """Kills a worker, or the container; whoever was killed is replaced."""
+    """Kill a worker, or the container; whoever was killed is replaced."""
     time.sleep(chance.uniform(0.0, 0.6))
     if chance.random() < 0.6:
         crew.kill_one(chance)
@@ -68,7 +68,7 @@ def is_idle(member: Member) -> bool:
 
 
 def taken_out(member: Member) -> list[str]:
-    """Empties the dead-letter queue; returns the items."""
+    """Empty the dead-letter queue; return the items."""
     count = member.served.address(PARKED)["depth"]
     if count == 0:
         return []

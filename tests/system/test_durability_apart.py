@@ -37,7 +37,7 @@ def members(tmp_path: Path) -> Iterator[dict[str, Member]]:
 
 
 def shown(member: Member) -> tuple[str, str | None]:
-    """Returns a container's durability of the queue, and what it says of others."""
+    """Return a container's durability of the queue, and what it says of others."""
     rows = json.loads(done("queue", "list", member.url, "--json").stdout)
     row = next(each for each in rows if each["address"] == QUEUE)
     return row["durability"], row["problem"]

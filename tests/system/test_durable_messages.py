@@ -23,7 +23,7 @@ TEXTS = [str(number) for number in range(50)]
 
 
 def again(member: Member, *, is_killed: bool) -> None:
-    """Ends a container, by SIGKILL or in order, and starts it again."""
+    """End a container, by SIGKILL or in order, and start it again."""
     if is_killed:
         member.kill()
     else:
@@ -41,7 +41,7 @@ async def publish(url: str, address: str, bodies: list[object]) -> None:
 
 
 def texts_in(member: Member, address: str) -> list[str]:
-    """Takes what is in a queue."""
+    """Take what is in a queue."""
     found = member.served.run(
         "receive", member.url, address, "--count", str(len(TEXTS)), "--timeout", "20"
     )

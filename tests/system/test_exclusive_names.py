@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 
 
 def _is_one(services: Services) -> bool:
-    """Tells whether exactly one service has its name."""
+    """Return whether exactly one service has its name."""
     return sum(map(_holds, services.values())) == 1
 
 
 def _has_lost(service: Service) -> bool:
-    """Tells whether a service has its name no longer."""
+    """Return whether a service has its name no longer."""
     return not _holds(service)
 
 
 def _holds(service: Service) -> bool:
-    """Tells whether a service has its name, as far as it knows."""
+    """Return whether a service has its name, as far as it knows."""
     receiver = service._receivers[1]
     return receiver.failure is None and receiver.link is not None and receiver._attached.done()
 

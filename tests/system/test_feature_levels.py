@@ -25,7 +25,7 @@ levels.HIGHEST_LEVEL = int(os.environ["HIGHEST_LEVEL"])
 
 
 def facts(member: Member) -> dict[str, Any]:
-    """Returns what a container knows of the cluster; nothing where it does not answer."""
+    """Return what a container knows of the cluster; nothing where it does not answer."""
     found = ran("status", member.url, "--json")
     return json.loads(found.stdout)["container"]["cluster"] if found.returncode == 0 else {}
 

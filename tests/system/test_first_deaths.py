@@ -42,7 +42,7 @@ durability = "%(durability)s"
 
 
 async def die(members: dict[str, Member]) -> datetime:
-    """Has an item rejected; returns when it was alive."""
+    """Have an item rejected; return when it was alive."""
     async with cogwork.connect(members["a"].url) as client:
         await client.publish(WORK, "x")
     async with cogwork.connect(members["c"].url) as client, client.consume(WORK) as items:
@@ -97,7 +97,7 @@ def test_a_dead_letter_tells_its_first_death_and_its_last(tmp_path: Path, durabi
 
 
 def waits(members: dict[str, Member]) -> bool:
-    """Tells whether the dead letter is in the queue that it waits in, and nowhere else."""
+    """Return whether the dead letter is in the queue that it waits in, and nowhere else."""
     rows = [row for member in members.values() for row in member.served.status()["queues"]]
     kept = [row["depth"] for row in rows if row["address"] == LATER]
     return sum(kept) == 1 and not any(r["leaving"] for r in rows if r["address"] == WORK)

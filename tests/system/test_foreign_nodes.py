@@ -54,14 +54,14 @@ queue = "local/#"
 
 
 def depth(mesh: Linked, name: str, address: str) -> int:
-    """Counts the items of a container's node."""
+    """Count the items of a container's node."""
     node = mesh.containers[name].vhosts[""].nodes.get(address)
     assert isinstance(node, Storing)
     return node.store.depth
 
 
 async def take(items: cogwork.client.Consumer, count: int) -> set[object]:
-    """Takes and accepts so many items; returns their bodies."""
+    """Take and accept so many items; return their bodies."""
     found: set[object] = set()
     async with asyncio.timeout(20):
         while len(found) < count:

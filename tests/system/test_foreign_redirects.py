@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 async def speaker(
     error: AmqpError | Callable[[], AmqpError],
 ) -> AsyncIterator[tuple[str, list[int]]]:
-    """Runs a server that answers every open with a close; yields its URL and whom it saw."""
+    """Run a server that answers every open with a close; yield its URL and whom it saw."""
     seen: list[int] = []
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -50,7 +50,7 @@ def run(story: Coroutine[object, object, None]) -> None:
 
 @contextlib.contextmanager
 def on(disk: SmallDisk, folder: Path) -> Iterator[Member]:
-    """Runs a container whose data are on a disk."""
+    """Run a container whose data are on a disk."""
     with meshed(folder, ["box"], [], QUEUES, dress=disk.give_to) as members:
         yield members["box"]
 
@@ -70,7 +70,7 @@ def number_of(item: cogwork.Message) -> int:
 
 
 async def fill_up(url: str, address: str = QUEUE, patience_s: float = 2.0) -> set[int]:
-    """Sends large messages one by one until none is accepted any more; returns which were."""
+    """Send large messages one by one until none is accepted any more; return which were."""
     accepted: set[int] = set()
     with contextlib.suppress(TimeoutError, cogwork.Rejected):
         async with cogwork.connect(url) as client, client.publisher(address) as publisher:
@@ -82,7 +82,7 @@ async def fill_up(url: str, address: str = QUEUE, patience_s: float = 2.0) -> se
 
 
 async def take(items: Consumer, count: int) -> set[int]:
-    """Takes items, and has each confirmed."""
+    """Take items, and have each confirmed."""
     taken = set()
     for _ in range(count):
         async with asyncio.timeout(30):
@@ -158,7 +158,7 @@ def test_it_goes_on_when_there_is_space_again(tmp_path: Path) -> None:
 
 
 async def append_all(url: str) -> int:
-    """Appends large records until none is accepted any more; returns how many were."""
+    """Append large records until none is accepted any more; return how many were."""
     count = 0
     with contextlib.suppress(cogwork.Released, cogwork.InDoubt):
         async with cogwork.connect(url) as client, client.publisher(STREAM) as publisher:
@@ -169,7 +169,7 @@ async def append_all(url: str) -> int:
 
 
 async def read_all(url: str, count: int) -> list[int]:
-    """Reads so many records of the stream."""
+    """Read so many records of the stream."""
     async with (
         cogwork.connect(url) as client,
         client.stream(STREAM).read("first") as records,

@@ -49,7 +49,7 @@ def row(member: Member, address: str) -> dict[str, Any]:
 
 
 async def credits_at(client: cogwork.Client, address: str) -> int:
-    """Returns how much credit the publishers of an address have, all together."""
+    """Return how much credit the publishers of an address have, all together."""
     reply = await client.manage("QUERY", {"type": "link"})
     found: Any = reply.body
     rows = [dict(zip(found["attributeNames"], each, strict=True)) for each in found["results"]]
@@ -57,7 +57,7 @@ async def credits_at(client: cogwork.Client, address: str) -> int:
 
 
 async def has_credit(client: cogwork.Client, address: str, least: int, most: int) -> None:
-    """Waits until the publishers of an address have so much credit, and keep it for a while."""
+    """Wait until the publishers of an address have so much credit, and keep it for a while."""
     async with asyncio.timeout(SETTLE_TIMEOUT_S):
         while not least <= await credits_at(client, address) <= most:
             await asyncio.sleep(0.05)
@@ -66,7 +66,7 @@ async def has_credit(client: cogwork.Client, address: str, least: int, most: int
 
 
 async def fill(client: cogwork.Client, address: str, count: int, size: int = 10) -> int:
-    """Sends messages with little time; returns how many were accepted, none being in doubt."""
+    """Send messages with little time; return how many were accepted, none being in doubt."""
     async with client.publisher(address) as out:
         outcomes = await out.send_batch([b"x" * size] * count, timeout_s=2)
     states = [each.state.value for each in outcomes]

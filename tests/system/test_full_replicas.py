@@ -59,7 +59,7 @@ def body(number: int) -> bytes:
 
 
 async def append(url: str, numbers: range) -> int:
-    """Appends records until one is not accepted; returns how many were."""
+    """Append records until one is not accepted; return how many were."""
     count = 0
     with contextlib.suppress(cogwork.Released, cogwork.InDoubt):
         async with cogwork.connect(url) as client, client.publisher(STREAM) as publisher:
@@ -70,7 +70,7 @@ async def append(url: str, numbers: range) -> int:
 
 
 async def read(url: str, count: int) -> list[int]:
-    """Reads so many records from the first one on."""
+    """Read so many records from the first one on."""
     found = []
     async with (
         cogwork.connect(url) as client,

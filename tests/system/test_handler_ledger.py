@@ -116,7 +116,7 @@ def test_only_what_somebody_was_given_is_in_doubt(
 
 
 def taken_out(member: Member) -> list[str]:
-    """Empties the dead-letter queue; returns the items."""
+    """Empty the dead-letter queue; return the items."""
     count = row(member.served, PARKED)["depth"]
     if count == 0:
         return []

@@ -17,7 +17,7 @@ DEATHS = 4
 
 
 def effects(path: Path, seed: int, how: str) -> tuple[list[int], int]:
-    """Lets the consumer die at seeded moments, then finish; returns the effects and their sum."""
+    """Let the consumer die at seeded moments, then finish; return the effects and their sum."""
     database = sqlite3.connect(path)
     with database:
         database.execute("CREATE TABLE effect (number INTEGER, value INTEGER)")

@@ -32,7 +32,7 @@ def inbox() -> Iterator[Inbox]:
 
 
 async def consume(client: cogwork.Client, inbox: Inbox, count: int) -> list[object]:
-    """Processes so many records, and returns their bodies."""
+    """Process so many records, and return their bodies."""
     stream = client.stream(NAME)
     taken: list[object] = []
     async with stream.read(await inbox.resume(stream)) as reader:

@@ -92,7 +92,7 @@ class HeldClient:
         assert is_held, f"the client never got to {state}"
 
     def kill(self) -> None:
-        """Ends it by SIGKILL, so that nothing of it can close anything."""
+        """End it by SIGKILL, so that nothing of it can close anything."""
         self._process.kill()
         self._process.wait()
         assert self._process.stdout is not None
@@ -107,7 +107,7 @@ class Watcher(Handler):
         self.completed = 0
 
     def on_delivery(self, event: Event) -> None:
-        """Counts one, if it is at its end."""
+        """Count one, if it is at its end."""
         delivery, receiver = event.delivery, event.receiver
         if delivery is None or receiver is None or delivery.partial:
             return
@@ -123,7 +123,7 @@ class Watcher(Handler):
 def a_death(
     container: Served, state: str, address: str, count: int = CONNECTIONS, scheme: str = "amqp"
 ) -> Iterator[Holdings]:
-    """Yields what the container holds while clients are in a state; afterwards they are dead.
+    """Yield what the container holds while clients are in a state; afterwards they are dead.
 
     Raises:
         AssertionError: The container does not forget them.
@@ -140,17 +140,17 @@ def a_death(
 
 
 def assert_forgotten(container: Served, before: Holdings) -> None:
-    """Waits until the container holds what it held before."""
+    """Wait until the container holds what it held before."""
     within(SETTLE_TIMEOUT_S, lambda: container.holdings() == before, f"it holds {before} again")
 
 
 def patterns(container: Served) -> list[str]:
-    """Returns the patterns of all subscribers."""
+    """Return the patterns of all subscribers."""
     return [pattern for link in container.status()["links"] for pattern in link["patterns"]]
 
 
 def fill(container: Served, queue: str, bodies: list[str], folder: Path) -> None:
-    """Puts an item into a queue for each body."""
+    """Put an item into a queue for each body."""
     lines = folder / "lines"
     lines.write_text("".join(f"{body}\n" for body in bodies))
     container.run("send", container.url, queue, "--file", str(lines))

@@ -82,21 +82,21 @@ class Handling:
         self.lines = list[str]()
 
     def said(self, what: str) -> list[str]:
-        """Returns what it said of items."""
+        """Return what it said of items."""
         return [line.split()[1] for line in self.lines if line.startswith(what + " ")]
 
     async def listen(self) -> None:
-        """Takes in what it says."""
+        """Take in what it says."""
         assert self._process.stdout is not None
         while line := await self._process.stdout.readline():
             self.lines.append(line.decode().strip())
 
     async def given(self, count: int) -> None:
-        """Waits until its application was given so many items."""
+        """Wait until its application was given so many items."""
         await eventually(lambda: len(self.said("given")) >= count, f"{count} are given")
 
     async def kill(self) -> None:
-        """Ends it by SIGKILL, where it has not ended itself."""
+        """End it by SIGKILL, where it has not ended itself."""
         if self._process.returncode is None:
             self._process.kill()
         await self._process.wait()
@@ -106,7 +106,7 @@ class Handling:
 async def handling(
     url: str, address: str, shape: str, *, quick: int = 0, blocks_s: float = 120, credit: int = 100
 ) -> AsyncIterator[Handling]:
-    """Starts such a process."""
+    """Start such a process."""
     arguments = [url, address, shape, str(quick), str(blocks_s), str(credit)]
     process = await asyncio.create_subprocess_exec(
         sys.executable, str(CLIENT), *arguments, stdout=subprocess.PIPE
@@ -121,21 +121,21 @@ async def handling(
 
 
 async def counts(mesh: cogwork.Client, address: str) -> dict[str, int]:
-    """Asks the container how the items of a queue stand."""
+    """Ask the container how the items of a queue stand."""
     reply = await mesh.manage("READ", {"type": "queue", "name": address})
     assert isinstance(reply.body, dict)
     return reply.body
 
 
 async def has(mesh: cogwork.Client, address: str, name: str, count: int) -> None:
-    """Waits until so many items of a queue stand there."""
+    """Wait until so many items of a queue stand there."""
     async with asyncio.timeout(30):
         while (await counts(mesh, address))[name] != count:
             await asyncio.sleep(0.02)
 
 
 async def worked_off(mesh: cogwork.Client, address: str, count: int) -> list[cogwork.client.Item]:
-    """Takes and accepts so many items."""
+    """Take and accept so many items."""
     taken = list[cogwork.client.Item]()
     async with mesh.consume(address, credit=10) as items, asyncio.timeout(30):
         while len(taken) < count:

@@ -47,7 +47,7 @@ BY_DEFAULT_S = 9.0
 
 @contextlib.contextmanager
 def limited(folder: Path, limits: str, more: str = "") -> Iterator[Served]:
-    """Runs a container with some limits, and asks it at the end whether it is well."""
+    """Run a container with some limits, and ask it at the end whether it is well."""
     with served(folder, f"{more}\n[limits]\n{limits}\n") as running:
         yield running
         with Manager(running.url) as manager:
@@ -72,14 +72,14 @@ class RawPeer:
         self._socket.sendall(struct.pack(">IBBH", len(body) + 8, 2, 0, channel) + body)
 
     def open(self, window: int = 1000) -> None:
-        """Opens, and begins a session with an endless window."""
+        """Open, and begin a session with an endless window."""
         self._socket.sendall(AMQP_HEADER)
         self.send(encode_performative(Open(container_id="raw"), encode))
         begin = Begin(next_outgoing_id=0, incoming_window=window, outgoing_window=window)
         self.send(encode_performative(begin, encode))
 
     def said(self) -> str:
-        """Reads until the container closes; returns the error of its close."""
+        """Read until the container closes; return the error of its close."""
         while True:
             data = self._socket.recv(65536)
             if not data:

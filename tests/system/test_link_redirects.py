@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def redirects_links(container: Container, address: str, error: AmqpError) -> None:
-    """Has a container redirect every link to an address."""
+    """Have a container redirect every link to an address."""
     take = container.attachments.take
 
     def redirect(link: Link, attach: Attach, client: ClientContext) -> None:

@@ -26,24 +26,24 @@ BIG = b"x" * 300_000
 async def consumer(
     mesh: Linked, name: str, address: str, credit: int = 50
 ) -> cogwork.client.Subscription:
-    """Takes messages at a container until the test ends."""
+    """Take messages at a container until the test ends."""
     client = await mesh.client(name)
     return await mesh.enter(client.subscribe(address, credit=credit))
 
 
 def answered(name: str, request: cogwork.Message) -> list[object]:
-    """Replies with a container's name, and what was asked."""
+    """Reply with a container's name, and what was asked."""
     return [name, request.body]
 
 
 def sequences(mesh: Linked) -> list[int]:
-    """Returns how often each container has told what it wants."""
+    """Return how often each container has told what it wants."""
     tables = [each.mesh.mesh.interests.own_table for each in mesh.containers.values()]
     return [0 if table is None else table.sequence for table in tables]
 
 
 async def rest(messages: cogwork.client.Subscription) -> list[object]:
-    """Takes what is there, after all has had its time."""
+    """Take what is there, after all has had its time."""
     await asyncio.sleep(QUIET_S)
     taken: list[object] = []
     while messages.waiting:
@@ -286,7 +286,7 @@ async def test_a_tunnel_that_is_full_harms_nobody_who_has_a_link_in_it(
 
 @asynccontextmanager
 async def reply_source(mesh: Linked, name: str) -> AsyncIterator[str]:
-    """Gives a reply address of a client that goes with it."""
+    """Give a reply address of a client that goes with it."""
     async with cogwork.connect(mesh.containers[name].endpoints[0]) as client:
         replies = Replies(client)
         await replies.open()

@@ -41,7 +41,7 @@ def node(mesh: Linked, name: str, address: str = QUEUE) -> QueueNode:
 
 
 async def leave(mesh: Linked, name: str) -> str | None:
-    """Has a container leave; returns what it says that was wrong."""
+    """Have a container leave; return what it says that was wrong."""
     container = mesh.containers[name]
     container.leave()
     await eventually(lambda: container.has_left, f"{name} has left")
@@ -93,7 +93,7 @@ async def test_what_is_delayed_for_ever_moves_too() -> None:
 
 
 async def fail(mesh: Linked, name: str) -> cogwork.Item:
-    """Has a consumer fail with an item once."""
+    """Have a consumer fail with an item once."""
     client = await mesh.client(name)
     async with client.consume(QUEUE, credit=1) as items:
         item = await anext(items)
@@ -152,7 +152,7 @@ FULL = 10
 
 
 def limited(policy: str, in_doubt: str) -> str:
-    """Configures the queue where there is no room for all."""
+    """Configure the queue where there is no room for all."""
     return f"""
 [[queue]]
 address = "{QUEUE}"

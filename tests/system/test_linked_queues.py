@@ -38,20 +38,20 @@ BIG = b"x" * 300_000
 async def consumer(
     mesh: Linked, name: str, address: str = QUEUE, credit: int = 50, **options: Any
 ) -> cogwork.client.Consumer:
-    """Takes items at a container until the test ends."""
+    """Take items at a container until the test ends."""
     client = await mesh.client(name)
     return await mesh.enter(client.consume(address, credit=credit, **options))
 
 
 def shard(mesh: Linked, name: str, address: str = QUEUE) -> dict[str, object]:
-    """Counts what a container's part of a queue has."""
+    """Count what a container's part of a queue has."""
     node = mesh.containers[name].vhosts[""].nodes.get(address)
     assert isinstance(node, QueueNode)
     return dict(node.store.counts())
 
 
 def advertised(mesh: Linked, at: str, name: str) -> Advertisement:
-    """Returns what a container knows of another one."""
+    """Return what a container knows of another one."""
     return mesh.containers[at].mesh.mesh.database.records[name].advertisement
 
 
@@ -60,12 +60,12 @@ def lending(mesh: Linked, name: str) -> QueueFederation:
 
 
 def numbers(items: Iterable[cogwork.Item]) -> list[int]:
-    """Returns what is in items that are numbers."""
+    """Return what is in items that are numbers."""
     return [cast("int", item.body) for item in items]
 
 
 async def take(items: cogwork.client.Consumer, count: int) -> list[cogwork.Item]:
-    """Takes so many items."""
+    """Take so many items."""
     taken: list[cogwork.Item] = []
     async with asyncio.timeout(30):
         while len(taken) < count:
@@ -391,7 +391,7 @@ async def test_loans_end_when_nothing_comes_by_them(monkeypatch: pytest.MonkeyPa
 
 
 def recall_a_life(mesh: Linked, name: str) -> None:
-    """Has a container hear of an earlier life of its own whose clock was ahead."""
+    """Have a container hear of an earlier life of its own whose clock was ahead."""
     at = mesh.containers[name].mesh
     known = at.mesh.database.records[name].advertisement
     lie = Advertisement(origin=name, incarnation=known.incarnation + 1000, sequence=1)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @asynccontextmanager
 async def line() -> AsyncIterator[tuple[Linked, FaultyProxy]]:
-    """Runs `a` and `b`, which is linked with it through a proxy."""
+    """Run `a` and `b`, which is linked with it through a proxy."""
     async with linked("a-z") as mesh, FaultyProxy(f"amqp://{mesh.address('a')}") as proxy:
         await mesh.start("b", configuration=f'[[link]]\nurl = "{proxy.url}"\n')
         await mesh.settle()
@@ -34,7 +34,7 @@ async def line() -> AsyncIterator[tuple[Linked, FaultyProxy]]:
 
 
 async def taken(messages: Subscription, count: int) -> list[Message]:
-    """Takes messages, however many come together."""
+    """Take messages, however many come together."""
     found: list[Message] = []
     while len(found) < count:
         found += await messages.take(count - len(found))

@@ -26,7 +26,7 @@ QUIET_S = 0.1
 
 
 async def bodies(messages: cogwork.client.Subscription, count: int) -> list[Any]:
-    """Takes so many messages, and sees that no more come."""
+    """Take so many messages, and see that no more come."""
     taken: list[object] = []
     async with asyncio.timeout(30):
         while len(taken) < count:
@@ -36,7 +36,7 @@ async def bodies(messages: cogwork.client.Subscription, count: int) -> list[Any]
 
 
 async def rest(messages: cogwork.client.Subscription) -> list[Any]:
-    """Takes what is there."""
+    """Take what is there."""
     taken: list[object] = []
     while messages.waiting:
         taken += [each.body for each in await messages.take()]
@@ -72,7 +72,7 @@ async def test_every_subscriber_everywhere_gets_one_copy_in_order(
 async def mesh_subscription(
     mesh: Linked, name: str, address: str, **options: Any
 ) -> cogwork.client.Subscription:
-    """Subscribes at a container until the test ends."""
+    """Subscribe at a container until the test ends."""
     client = await mesh.client(name)
     return await mesh.enter(client.subscribe(address, **options))
 
@@ -450,7 +450,7 @@ def _is_longer(had: list[object], count: int) -> bool:
 
 
 async def _drain(messages: cogwork.client.Subscription, had: list[object]) -> None:
-    """Takes all that comes: who took nothing for five seconds would have to go."""
+    """Take all that comes: who took nothing for five seconds would have to go."""
     async for batch in messages.batches():
         had += batch
 
@@ -506,7 +506,7 @@ async def test_where_settlement_is_awaited_the_worst_outcome_comes_from_anywhere
 
 
 async def told_outcome(post: Any) -> str:
-    """Waits for a post's outcome; returns what a consumer did to bring it about."""
+    """Wait for a post's outcome; return what a consumer did to bring it about."""
     doings = {cogwork.Rejected: "reject", cogwork.Released: "release", cogwork.InDoubt: "modify"}
     try:
         async with asyncio.timeout(30):

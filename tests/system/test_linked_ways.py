@@ -40,20 +40,20 @@ def _sweeps_are_frequent(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def carried(mesh: Linked, one: str, other: str) -> int:
-    """Counts the messages that have gone over a link, in either direction."""
+    """Count the messages that have gone over a link, in either direction."""
     peer_links = mesh.containers[one].mesh.peer_links
     return sum(sum(peer_link.data.carried) for peer_link in peer_links if peer_link.peer == other)
 
 
 async def cut(mesh: Linked, one: str, other: str) -> None:
-    """Removes a link, and waits until it has gone."""
+    """Remove a link, and wait until it has gone."""
     mesh.containers[other].mesh.diallers.remove(mesh.address(one))
     await eventually(lambda: not mesh.containers[one].mesh.is_linked(other), "the link has gone")
     await mesh.settle()
 
 
 async def mend(mesh: Linked, one: str, other: str) -> None:
-    """Adds a link again, and waits until it is in use."""
+    """Add a link again, and wait until it is in use."""
     mesh.containers[other].mesh.diallers.add(mesh.address(one))
     await eventually(lambda: mesh.containers[one].mesh.is_linked(other), "the link is there")
     await mesh.settle()
@@ -62,12 +62,12 @@ async def mend(mesh: Linked, one: str, other: str) -> None:
 
 
 def direct(mesh: Linked) -> int:
-    """Counts the containers on the cheap way."""
+    """Count the containers on the cheap way."""
     return 3 if "d" in mesh.containers else 2
 
 
 def neighbours_with_tunnels(mesh: Linked, name: str) -> list[str]:
-    """Lists the neighbours by which a container's own tunnels go."""
+    """List the neighbours by which a container's own tunnels go."""
     return [
         peer_link.peer
         for peer_link in mesh.containers[name].mesh.peer_links
@@ -99,7 +99,7 @@ class Stream:
     reader: asyncio.Task[None] | None = None
 
     async def go_on(self, count: int) -> None:
-        """Sends some more, and waits until they have come."""
+        """Send some more, and wait until they have come."""
         for _ in range(count):
             await self.send(self.sent)
             self.sent += 1
@@ -119,7 +119,7 @@ async def work(items: cogwork.client.Consumer, stream: Stream) -> None:
 
 
 async def streams(mesh: Linked) -> list[Stream]:
-    """Has everything that uses tunnels go from `a` to `b`: copies, deliveries, items, replies."""
+    """Have everything that uses tunnels go from `a` to `b`: copy, deliveries, items, replies."""
     here, there = await mesh.client("a"), await mesh.client("b")
     found: list[Stream] = []
     for address in ("topic/x", "topic/y", "broadcast/x", "anycast/x", "unicast/x"):
@@ -175,7 +175,7 @@ async def test_traffic_goes_back_to_the_cheaper_way(
 
 
 def set_cost(mesh: Linked, one: str, other: str, cost: int) -> None:
-    """Gives a link another cost in both directions."""
+    """Give a link another cost in both directions."""
     for name, peer in ((one, other), (other, one)):
         at = mesh.containers[name].mesh
         for peer_link in at.peer_links:
@@ -233,7 +233,7 @@ async def test_a_tunnel_with_something_in_it_stays_on_the_dearer_way() -> None:
 
 
 def costs_at_a(mesh: Linked, near: str, far: str) -> tuple[int, int]:
-    """Returns what the outlets of an address at `a` cost."""
+    """Return what the outlets of an address at `a` cost."""
     reach = mesh.containers["a"].vhosts[""].reach
     assert reach is not None
     ways = reach._ways["unicast/x"]

@@ -135,7 +135,7 @@ def test_every_entity_has_the_attributes_of_its_type(manager: Manager) -> None:
 
 
 def publish(connection: BlockingConnection, *topics: str) -> None:
-    """Sends without waiting: a topic's message is accepted once its subscribers have settled it."""
+    """Send without waiting: a topic's message is accepted once its subscribers have settled it."""
     for topic in topics:
         connection.create_sender(topic).link.send(Message(body=topic))
 

@@ -49,14 +49,14 @@ def container(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 def most_resident_bytes(container: Served) -> int:
-    """Tells how much memory the process had at worst."""
+    """Return how much memory the process had at worst."""
     status = Path(f"/proc/{container.process.pid}/status").read_text()
     (line,) = (each for each in status.splitlines() if each.startswith("VmHWM"))
     return int(line.split()[1]) * 1024
 
 
 async def begin_delivery(url: str, host: str, address: str) -> Stranger:
-    """Sends most of a delivery, and never its end."""
+    """Send most of a delivery, and never its end."""
     stranger = await Stranger.opened(url, host)
     stranger.publish_to(address)
     for part in range(PARTS):
@@ -67,7 +67,7 @@ async def begin_delivery(url: str, host: str, address: str) -> Stranger:
 
 
 async def errors(found: list[Stranger]) -> list[str]:
-    """Returns what those were told that the container has disconnected."""
+    """Return what those were told that the container has disconnected."""
 
     async def error(stranger: Stranger) -> str | None:
         try:

@@ -18,7 +18,7 @@ MIB = 1 << 20
 
 
 def collected(mesh: Linked, name: str) -> list[tuple[str, bytes]]:
-    """Gathers what comes to a container."""
+    """Gather what comes to a container."""
     taken: list[tuple[str, bytes]] = []
     mesh.containers[name].mesh.datagrams.take = lambda origin, data: taken.append(
         (origin, bytes(data))

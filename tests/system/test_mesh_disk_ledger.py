@@ -47,7 +47,7 @@ def depth(owners: list[Member], key: str = "depth") -> int:
 
 
 def disturb(members: dict[str, Member], crews: dict[str, Workers], chance: random.Random) -> str:
-    """Kills or stops somebody; whoever was killed is replaced."""
+    """Kill or stops somebody; whoever was killed is replaced."""
     kind = chance.random()
     if kind < 0.5:
         crew = crews[chance.choice(list(crews))]

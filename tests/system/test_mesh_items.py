@@ -95,7 +95,7 @@ class Mover:
     mesh: cogwork.Client
 
     async def leave(self) -> None:
-        """Breaks the connection to c; there will be none to b before `arrive`."""
+        """Break the connection to c; there will be none to b before `arrive`."""
         self.after.refuse(refuses=True)
         self.before.refuse(refuses=True)
         self.before.cut()

@@ -19,7 +19,7 @@ QUEUE = "work/leaving"
 
 
 def depth(member: Member) -> int:
-    """Counts the items of a container's shard."""
+    """Count the items of a container's shard."""
     found: int = member.served.address(QUEUE)["depth"]
     return found
 
@@ -42,7 +42,7 @@ def test_items_and_clients_go_to_others(tmp_path: Path) -> None:
 
 
 async def _leave(members: dict[str, Member]) -> None:
-    """Holds one item at b, has b leave, and settles the item meanwhile."""
+    """Hold one item at b, has b leave, and settle the item meanwhile."""
     leaving = members["b"]
     async with cogwork.connect([leaving.url, members["a"].url]) as client:
         async with client.publisher(QUEUE) as work:

@@ -44,14 +44,14 @@ dead_letter = "{PARKED}"
 
 
 def fill(owner: Member, folder: Path, items: list[str]) -> None:
-    """Puts items into the queue by one container."""
+    """Put items into the queue by one container."""
     lines = folder / f"items-{owner.id}"
     lines.write_text("".join(f"{item}\n" for item in items))
     owner.served.run("send", owner.url, QUEUE, "--file", str(lines), "--durable")
 
 
 def left(owners: list[Member]) -> dict[str, int]:
-    """Adds up what the owners' shards say of themselves."""
+    """Add up what the owners' shards say of themselves."""
     total: collections.Counter[str] = collections.Counter()
     for owner in owners:
         total.update({key: value for key, value in row(owner.served, QUEUE).items() if key in KEYS})
@@ -62,7 +62,7 @@ KEYS = ("depth", "ready", "unsettled", "in-doubt", "accepted", "doubts-parked")
 
 
 def disturb(members: dict[str, Member], crews: dict[str, Workers], chance: random.Random) -> str:
-    """Kills or stops somebody; whoever was killed is replaced."""
+    """Kill or stops somebody; whoever was killed is replaced."""
     kind = chance.random()
     pause_s = chance.uniform(0.05, 1.2)
     if kind < 0.7:

@@ -41,7 +41,7 @@ password_hash = "{hash_password(SECRET)}"
 
 @contextlib.contextmanager
 def running(*members: Member) -> Iterator[None]:
-    """Runs containers for the length of a `with` block."""
+    """Run containers for the length of a `with` block."""
     try:
         for member in members:
             member.folder.mkdir(exist_ok=True)

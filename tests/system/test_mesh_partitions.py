@@ -106,7 +106,7 @@ class Host:
         return self.node().store.counts()["in"]
 
     def owned(self, address: str = QUEUE) -> list[bool]:
-        """Says of each partition whether this container has it."""
+        """Say of each partition whether this container has it."""
         node = self.container.vhosts[""].nodes.get(address)
         if not isinstance(node, QueueNode) or node.inlet is None:
             return []
@@ -119,13 +119,13 @@ class Host:
 
 
 def is_shared_out(hosts: list[Host], address: str = QUEUE) -> bool:
-    """Tells whether each partition has exactly one owner among these containers."""
+    """Return whether each partition has exactly one owner among these containers."""
     owned = [host.owned(address) for host in hosts]
     return all(owned) and all(sum(each) == 1 for each in zip(*owned, strict=True))
 
 
 def link(hosts: list[Host]) -> None:
-    """Links the last container with each of the others."""
+    """Link the last container with each of the others."""
     *others, last = hosts
     for other in others:
         last.container.mesh.diallers.add(other.container.endpoints[0].removeprefix("amqp://"))
@@ -133,7 +133,7 @@ def link(hosts: list[Host]) -> None:
 
 @contextlib.asynccontextmanager
 async def linked(*names: str) -> AsyncIterator[list[Host]]:
-    """Runs containers that are all linked with each other, and know of each other."""
+    """Run containers that are all linked with each other, and know of each other."""
     hosts = [Host(name) for name in names]
     async with contextlib.AsyncExitStack() as stack:
         for host in hosts:
@@ -147,7 +147,7 @@ async def linked(*names: str) -> AsyncIterator[list[Host]]:
 
 
 async def consume(consumer: Consumer, got: list[tuple[str, str]]) -> None:
-    """Takes items for ever; notes group and body before it accepts."""
+    """Take items for ever; note group and body before it accepts."""
     async for item in consumer:
         assert item.group_id is not None
         got.append((item.group_id, str(item.body)))
@@ -366,7 +366,7 @@ def test_one_that_joins_gets_what_is_held_only_when_nothing_depends_on_it(
             await until(lambda: is_shared_out(hosts, LATER), "b has the queue, too")
 
             async def publish() -> list[int]:
-                """Sends a message to each group; returns how many each container has then."""
+                """Send a message to each group; return how many each container has then."""
                 for group in GROUPS:
                     await publisher.send("x", group_id=group)
                 return [host.node(LATER).store.depth for host in hosts]
@@ -401,7 +401,7 @@ def test_the_partitions_of_a_killed_owner_go_on_in_order(tmp_path: Path) -> None
 
 
 async def killed_in_the_middle(members: dict[str, Member]) -> None:
-    """Publishes at one container and consumes at another one while a third one is killed."""
+    """Publish at one container and consume at another one while a third one is killed."""
     accepted: dict[str, list[int]] = defaultdict(list)
     got: list[tuple[str, str]] = []
     async with (
@@ -411,7 +411,7 @@ async def killed_in_the_middle(members: dict[str, Member]) -> None:
     ):
 
         async def publish(numbers: range) -> int:
-            """Sends to every group; returns how many were not accepted."""
+            """Send to every group; return how many were not accepted."""
             posts = [
                 (group, number, publisher.post(str(number), group_id=group))
                 for number in numbers

@@ -62,12 +62,12 @@ def mesh_of(tmp_path: Path) -> Iterator[Callable[[float], dict[str, Member]]]:
 
 
 async def figures(members: Iterable[Member], key: str) -> list[int]:
-    """Returns a figure of each container's part of the queue."""
+    """Return a figure of each container's part of the queue."""
     return [(await asyncio.to_thread(row, member.served, QUEUE))[key] for member in members]
 
 
 async def insist(publisher: Publisher, group: str, number: int) -> None:
-    """Sends a message until it is accepted."""
+    """Send a message until it is accepted."""
     name = f"{group}/{number}"
     while True:
         try:
@@ -79,7 +79,7 @@ async def insist(publisher: Publisher, group: str, number: int) -> None:
 
 
 async def publish(publisher: Publisher, numbers: range) -> None:
-    """Sends to each group in order, all groups side by side."""
+    """Send to each group in order, all groups side by side."""
 
     async def to(group: str) -> None:
         for number in numbers:
@@ -96,7 +96,7 @@ async def restarted(member: Member, pause_s: float) -> None:
 
 
 async def consume(member: Member, count: int) -> dict[str, list[int]]:
-    """Takes so many different items; returns each group's numbers as they came."""
+    """Take so many different items; return each group's numbers as they came."""
     seen: dict[str, list[int]] = defaultdict(list)
     async with (
         cogwork.connect(member.url) as client,

@@ -29,7 +29,7 @@ FIGURES_S = 3.0
 
 @pytest.fixture(autouse=True)
 def many_files() -> Iterator[None]:
-    """Lets this process have a socket for each client."""
+    """Let this process have a socket for each client."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 4 * CLIENTS)), hard))
     yield
@@ -37,7 +37,7 @@ def many_files() -> Iterator[None]:
 
 
 async def even(meshes: list[cogwork.Client], ids: set[str]) -> bool:
-    """Tells whether all are connected, and the containers have as many of them as each other."""
+    """Return whether all are connected, and the containers have as many of them as each other."""
     if not all(client.is_connected for client in meshes):
         return False
     where = [client.container.container_id for client in meshes]
@@ -46,7 +46,7 @@ async def even(meshes: list[cogwork.Client], ids: set[str]) -> bool:
 
 
 async def spread(first: Member, members: dict[str, Member]) -> None:
-    """Has a crowd dial the first container, then loses another one."""
+    """Have a crowd dial the first container, then lose another one."""
     turns = asyncio.Semaphore(DIALS_AT_ONCE)
 
     async def dial(client: cogwork.Client) -> None:

@@ -74,7 +74,7 @@ def test_a_link_that_stands_still_is_lost_and_dialled_again(
 
 
 async def until(publisher: cogwork.client.Publisher, *, is_accepted: bool) -> None:
-    """Publishes until a message is accepted, or until one is not."""
+    """Publish until a message is accepted, or until one is not."""
     async with asyncio.timeout(EVER_S):
         while True:
             try:

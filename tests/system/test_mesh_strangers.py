@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 async def is_well(mesh: Linked, *names: str) -> None:
-    """Sees that a topic goes between containers as ever."""
+    """See that a topic goes between containers as ever."""
     there = await mesh.enter((await mesh.client(names[-1])).subscribe("topic/well"))
     await eventually(mesh.is_settled, "what is wanted is known")
     client = await mesh.client(names[0])
@@ -49,7 +49,7 @@ async def is_well(mesh: Linked, *names: str) -> None:
 def odd(
     kind: type[MeshConnection], change: Callable[[dict[Symbol, object]], object], **fields: int
 ) -> type[MeshConnection]:
-    """Makes a kind of connection that opens in an unusual way."""
+    """Make a kind of connection that opens in an unusual way."""
 
     class Odd(kind):  # type: ignore[misc,valid-type]  # a class that is an argument
         def opening(self) -> Open:
@@ -64,7 +64,7 @@ def odd(
 
 
 async def dial(mesh: Linked, name: str, kind: type[MeshConnection]) -> MeshConnection:
-    """Has the stranger dial a container with one connection."""
+    """Have the stranger dial a container with one connection."""
     stranger = mesh.containers["stranger"]
     dialler = LinkDialler(stranger.mesh, Link(url=mesh.address(name)))
     return await asyncio.wait_for(dialler._open(kind, stranger.mesh.diallers.next_number()), 5)
@@ -112,7 +112,7 @@ async def test_a_data_connection_alone_is_closed_in_time(monkeypatch: pytest.Mon
 
 
 async def with_stranger(mesh: Linked) -> None:
-    """Adds a container next to `a` that knows the way into everything."""
+    """Add a container next to `a` that knows the way into everything."""
     await mesh.start("stranger", ["a"])
     await mesh.settle()
 
@@ -199,7 +199,7 @@ def is_taken(session: SessionEndpoint) -> bool:
 
 
 def tunnel(mesh: Linked, **changes: object) -> SessionEndpoint:
-    """Begins a session from the stranger, by way of `a`, to `b` unless changes say otherwise."""
+    """Begin a session from the stranger, by way of `a`, to `b` unless changes say otherwise."""
     (peer_link,) = mesh.containers["stranger"].mesh.peer_links
     says: dict[Symbol, object] = {
         FROM: "stranger",
@@ -218,7 +218,7 @@ def tunnel(mesh: Linked, **changes: object) -> SessionEndpoint:
 
 
 async def refusal_of(mesh: Linked, begin: Callable[[], SessionEndpoint]) -> AmqpError:
-    """Returns with what a session is ended."""
+    """Return with what a session is ended."""
     ended: list[AmqpError | None] = []
     (peer_link,) = mesh.containers["stranger"].mesh.peer_links
     peer_link.data.on_session_ended = lambda _, error: ended.append(error)  # type: ignore[method-assign,assignment]  # a stranger does as it likes
@@ -334,7 +334,7 @@ def is_refused(watch: Watch) -> bool:
 
 
 def attach(session: SessionEndpoint, role: Role, vhost: object = "", **fields: Any) -> Watch:
-    """Attaches a link that carries nothing."""
+    """Attach a link that carries nothing."""
     link = session.open_link(f"odd {len(session.links)}", role)
     link.context = watch = Watch()
     usual: dict[str, Any] = {"source": Source(), "target": Target(), "properties": {VHOST: vhost}}

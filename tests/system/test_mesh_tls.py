@@ -27,7 +27,7 @@ class Certificates:
     authority: trustme.CA
 
     def issue(self, name: str) -> str:
-        """Returns the file of a container's certificate."""
+        """Return the file of a container's certificate."""
         path = self.folder / f"{name}.pem"
         made = self.authority.issue_cert("127.0.0.1", common_name=name)
         made.private_key_and_cert_chain_pem.write_to_path(path)

@@ -72,7 +72,7 @@ class Story:
         self._starting: set[str] = set()
 
     async def run(self) -> None:
-        """Runs all cycles."""
+        """Run all cycles."""
         tasks = [asyncio.create_task(each.run()) for each in self.publishers]
         try:
             for _ in range(CYCLES):
@@ -87,7 +87,7 @@ class Story:
             await asyncio.gather(*tasks, *self.present.values(), return_exceptions=True)
 
     async def _come_and_go(self) -> None:
-        """Lets some subscribers leave, others come, and waits until they are known."""
+        """Let some subscribers leave, others come, and wait until they are known."""
         for subscriber, task in list(self.present.items()):
             leaves = self.chance.random() < 0.3
             if leaves or task.done():
@@ -113,7 +113,7 @@ class Story:
         await asyncio.sleep(0.3)
 
     async def _disturb(self) -> None:
-        """Does all kinds of things to containers, links and subscribers; all stand at the end."""
+        """Do all kinds of things to containers, links and subscribers; all stand at the end."""
         until_s = time.monotonic() + DISTURBED_S
         # Each has a chance of its own: how long one takes changes nothing for the others.
         chances = [random.Random(self.chance.random()) for _ in range(3)]
@@ -125,7 +125,7 @@ class Story:
         await self._restore_links()
 
     async def _disturb_containers(self, chance: random.Random, until_s: float) -> None:
-        """Kills and stops containers, one after the other."""
+        """Kill and stops containers, one after the other."""
         while time.monotonic() < until_s:
             member = chance.choice(list(self.members.values()))
             pause_s = chance.uniform(0.1, 1.5)
@@ -142,7 +142,7 @@ class Story:
             await asyncio.sleep(chance.uniform(0.0, 0.8))
 
     async def _start(self, member: Member) -> None:
-        """Starts a container with its links whole.
+        """Start a container with its links whole.
 
         One that starts and reaches nobody takes messages for itself alone: that is promised only
         for the subscribers that the container knows.
@@ -159,7 +159,7 @@ class Story:
         self._starting.discard(member.id)
 
     async def _disturb_links(self, chance: random.Random, until_s: float) -> None:
-        """Cuts, refuses, stalls and removes links, several at a time."""
+        """Cut, refuses, stalls and removes links, several at a time."""
         async with asyncio.TaskGroup() as group:
             while time.monotonic() < until_s:
                 one, other = chance.choice(RING + CHORDS)
@@ -173,7 +173,7 @@ class Story:
                 await asyncio.sleep(chance.uniform(0.1, 0.9))
 
     async def _cut(self, edge: Edge, chance: random.Random) -> None:
-        """Breaks one of a link's connections, or both; it may be dialled again at once."""
+        """Break one of a link's connections, or both; it may be dialled again at once."""
         roles = chance.choice(((DATA,), (CONTROL,), BOTH))
         is_reset = chance.random() < 0.5
         self._note("cut", f"{_named(edge)} {roles}, {'reset' if is_reset else 'closed'}")
@@ -181,13 +181,13 @@ class Story:
             cable.cut(roles, is_reset=is_reset)
 
     async def _refuse(self, edge: Edge, chance: random.Random) -> None:
-        """Breaks a link, and lets it not be dialled again for a while."""
+        """Break a link, and let it not be dialled again for a while."""
         pause_s = chance.uniform(0.1, REFUSED_S)
         self._note("refuse", f"{_named(edge)} for {pause_s:.2f} s")
         await self._break(self.cables.between(*edge), pause_s)
 
     async def _isolate(self, edge: Edge, chance: random.Random) -> None:
-        """Breaks all links of a container for a while, or lets nothing pass on them."""
+        """Break all links of a container for a while, or let nothing pass on them."""
         container, is_silent = edge[0], chance.random() < 0.5
         pause_s = chance.uniform(0.1, STALLED_S if is_silent else REFUSED_S)
         how = "stalled" if is_silent else "refused"
@@ -211,7 +211,7 @@ class Story:
             cable.heal()
 
     async def _stall(self, edge: Edge, chance: random.Random) -> None:
-        """Lets nothing pass on a link for a while, without a word, perhaps one way only."""
+        """Let nothing pass on a link for a while, without a word, perhaps one way only."""
         roles = chance.choice(((DATA,), (CONTROL,), BOTH, BOTH))
         ways = chance.choice(((True,), (False,), (True, False), (True, False)))
         pause_s = chance.uniform(0.1, STALLED_S)
@@ -224,7 +224,7 @@ class Story:
             cable.heal()
 
     async def _remove(self, edge: Edge, chance: random.Random) -> None:
-        """Removes a link at both ends, as people do, and adds it again after a while."""
+        """Remove a link at both ends, as people do, and add it again after a while."""
         pause_s = chance.uniform(0.1, REFUSED_S)
         self._note("remove", f"{_named(edge)} for {pause_s:.2f} s")
         both = (edge, edge[::-1])
@@ -233,7 +233,7 @@ class Story:
         await asyncio.gather(*(self._change_link("CREATE", *each) for each in both))
 
     async def _change_link(self, operation: str, near: str, far: str) -> None:
-        """Adds or removes a link where the container runs."""
+        """Add or remove a link where the container runs."""
         name = f"127.0.0.1:{self.cables.ports[near, far]}"
         retry = Retry(give_up_after_s=0.0)
         with contextlib.suppress(ClientError, OSError):
@@ -242,13 +242,13 @@ class Story:
                 self.counts[f"link {operation}"] += 1
 
     async def _restore_links(self) -> None:
-        """Adds what could not be added while its container was dead or stopped."""
+        """Add what could not be added while its container was dead or stopped."""
         for one, other in RING + CHORDS:
             await self._change_link("CREATE", one, other)
             await self._change_link("CREATE", other, one)
 
     async def _disturb_subscribers(self, chance: random.Random, until_s: float) -> None:
-        """Binds and unbinds patterns on the way."""
+        """Bind and unbinds patterns on the way."""
         async with asyncio.TaskGroup() as group:
             while time.monotonic() < until_s:
                 subscriber = chance.choice(list(self.present))
@@ -284,7 +284,7 @@ def test_a_topic_survives_what_happens_to_containers(tmp_path: Path) -> None:
 
 
 def _tell(story: Story) -> None:
-    """Says what happened, for whoever looks at a failure or at a long run."""
+    """Say what happened, for whoever looks at a failure or at a long run."""
     problems = Counter(each.problem for each in story.subscribers if each.problem)
     for problem, count in problems.items():
         sys.stdout.write(f"{count} subscribers: {problem}\n")

@@ -44,7 +44,7 @@ def has_files(made: Trio, name: str) -> bool:
 
 
 async def gone_but_at(made: Trio, names: str) -> None:
-    """Waits until only these have files of the stream."""
+    """Wait until only these have files of the stream."""
     while {name for name in made.nodes if has_files(made, name)} != set(names):
         await asyncio.sleep(0.01)
 
@@ -56,7 +56,7 @@ def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def append(engine: RaftEngine, count: int) -> list[bytes]:
-    """Appends records in batches; returns them."""
+    """Append records in batches; return them."""
     sent = [b"%06d" % number * 20 for number in range(count)]
     for start in range(0, count, 50):
         await engine.append(Batch.of(sent[start : start + 50]))
@@ -280,7 +280,7 @@ def test_who_is_still_to_give_a_replica_up_does_not_join_with_that(tmp_path: Pat
 
 
 def lead(made: Trio, name: str) -> None:
-    """Has a container lead."""
+    """Have a container lead."""
     if leader := leader_of(made):
         service = made.nodes[leader].service
         service._host.transfer(17, name, service.now_s())

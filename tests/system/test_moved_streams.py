@@ -161,7 +161,7 @@ class Story:
         assert {await each for each in reading} == {digest_of_all(self.total)}
 
     async def append(self, moves: asyncio.Future[None]) -> None:
-        """Appends numbers at the container without replicas, until the last move is done."""
+        """Append numbers at the container without replicas, until the last move is done."""
         sent = 0
         async with cogwork.connect(self.cluster.url("f")) as client:
             stream = client.stream("moved")
@@ -174,11 +174,11 @@ class Story:
         self.total = sent
 
     async def read(self, name: str) -> str:
-        """Reads everything at one container, whatever becomes of that; returns the digest."""
+        """Read everything at one container, whatever becomes of that; return the digest."""
         return await digest_read(self.cluster.url(name), "moved", lambda: self.total)
 
     async def move(self) -> None:
-        """Moves the stream, and kills one whom that concerns while it goes on."""
+        """Move the stream, and kill one whom that concerns while it goes on."""
         cluster, chance = self.cluster, self.chance
         for number in range(MOVES):
             before, self.holders = self.holders or [*"abc"], chance.sample("abcde", 3)
@@ -244,7 +244,7 @@ class QueueStory:
                 await each
 
     async def settle(self) -> None:
-        """Waits until all that was accepted is done with, as long as there is less and less."""
+        """Wait until all that was accepted is done with, as long as there is less and less."""
         least, until_s = len(self.accepted) + 1, 0.0
         while left := self.accepted - self.book.confirmed.keys() - self.again():
             if len(left) < least:
@@ -254,7 +254,7 @@ class QueueStory:
             await asyncio.sleep(0.05)
 
     def described(self, left: set[str]) -> str:
-        """Says what is known of items that are not done with."""
+        """Return what is known of items that are not done with."""
         owner = owner_of(self.cluster)
         rows = {
             name: dict(row(member.served, QUEUE)) for name, member in self.cluster.members.items()
@@ -267,7 +267,7 @@ class QueueStory:
         return {item for item, counts in self.book.taken.items() if len(counts) > 1}
 
     async def publish(self, moves: asyncio.Future[None]) -> None:
-        """Publishes at the container without a replica, until the last move is done.
+        """Publish at the container without a replica, until the last move is done.
 
         Each consumer waits for what it says of an item: publishers are faster.
         """
@@ -286,7 +286,7 @@ class QueueStory:
                 await asyncio.sleep(0.01)
 
     async def post(self, publisher: Publisher, item: str) -> None:
-        """Publishes one; what was released certainly did not arrive: again."""
+        """Publish one; what was released certainly did not arrive: again."""
         while True:
             try:
                 await publisher.post(item, durable=True)
@@ -298,7 +298,7 @@ class QueueStory:
                 return self.accepted.add(item)
 
     async def consume(self, name: str) -> None:
-        """Takes items at a container, and accepts them."""
+        """Take items at a container, and accept them."""
         async with (
             cogwork.connect(self.cluster.url(name)) as client,
             client.consume(QUEUE, credit=20) as items,
@@ -310,7 +310,7 @@ class QueueStory:
                     self.book.enter("confirmed", str(item.body))
 
     def move(self) -> None:
-        """Moves it, and kills who owns it in the middle of each move but the last."""
+        """Move it, and kill who owns it in the middle of each move but the last."""
         for number in range(MOVES):
             self.holders = self.chance.sample("abcde", 3)
             if number < MOVES - 1:
@@ -337,13 +337,13 @@ def owner_of(cluster: Cluster) -> str | None:
 
 
 def move(cluster: Cluster, holders: list[str]) -> None:
-    """Moves it, and looks on until that is done."""
+    """Move it, and look on until that is done."""
     relocate = ("queue", "relocate", cluster.url("f"), QUEUE, "--replicas", ",".join(holders))
     assert command(*relocate) == f"{QUEUE} is held by {', '.join(holders)}\n"
 
 
 def move_and_kill(cluster: Cluster, holders: list[str], chance: random.Random) -> None:
-    """Moves it, and kills who owns it in the middle of that."""
+    """Move it, and kill who owns it in the middle of that."""
     relocate = ("queue", "relocate", cluster.url("f"), QUEUE, "--replicas", ",".join(holders))
     outcome = json.loads(command(*relocate, "--no-wait", "--json"))
     assert outcome["wanted"] == holders

@@ -25,7 +25,7 @@ SOURCE_QUEUES = "source '127.0.0.2' has 3 queues, which is the limit (limits.que
 
 
 def has(container: Container, kind: str, *makers: Holder) -> list[int]:
-    """Tells how many each has."""
+    """Return how many each has."""
     return [container.node_shares.count_of(kind, each) for each in makers or (ALL,)]
 
 

@@ -294,7 +294,7 @@ async def test_a_foreign_client_is_told_as_the_rfc_has_it(issuer: Issuer) -> Non
 
 
 async def exchange(container: Container, token: str) -> list[SaslFrame]:
-    """Logs in frame by frame; returns what the container says to it."""
+    """Log in frame by frame; return what the container says to it."""
     host, _, port = container.endpoints[0].removeprefix("amqp://").rpartition(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     frames, heard = FrameReader(1 << 16), list[Any]()

@@ -24,7 +24,7 @@ EDGES = (("a", "b"), ("b", "c"), ("c", "a"), ("n", "a"))
 
 @pytest.fixture
 def apart(tmp_path: Path) -> Iterator[dict[str, Member]]:
-    """Runs containers that are linked, each a cluster of its own; the last one has no disk."""
+    """Run containers that are linked, each a cluster of its own; the last one has no disk."""
 
     def head(name: str) -> str:
         return "" if name == "n" else f'data_dir = "{tmp_path / name}"\n'

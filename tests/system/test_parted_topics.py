@@ -33,7 +33,7 @@ def sees(mesh: Linked, name: str, other: str) -> bool:
 
 
 async def parted(mesh: Linked, name: str, *others: str) -> None:
-    """Cuts a container off, until all others know that."""
+    """Cut a container off, until all others know that."""
     mesh.cut_off(name)
     await eventually(
         lambda: not any(sees(mesh, other, name) for other in others), f"{name} is seen by none"
@@ -41,7 +41,7 @@ async def parted(mesh: Linked, name: str, *others: str) -> None:
 
 
 async def given_up(publisher: cogwork.client.Publisher, body: object, **to: Any) -> None:
-    """Publishes until nobody waits for those who cannot be reached any more."""
+    """Publish until nobody waits for those who cannot be reached any more."""
     async with asyncio.timeout(30):
         while True:
             try:
@@ -53,7 +53,7 @@ async def given_up(publisher: cogwork.client.Publisher, body: object, **to: Any)
 
 
 async def told(messages: cogwork.client.Subscription) -> cogwork.LinkDetached:
-    """Waits until a subscription has ended; returns why."""
+    """Wait until a subscription has ended; return why."""
     async with asyncio.timeout(30):
         with pytest.raises(cogwork.LinkDetached) as caught:
             async for _ in messages:
@@ -62,7 +62,7 @@ async def told(messages: cogwork.client.Subscription) -> cogwork.LinkDetached:
 
 
 async def got(messages: cogwork.client.Subscription) -> object:
-    """Returns the next message's body."""
+    """Return the next message's body."""
     async with asyncio.timeout(30):
         return (await messages.__anext__()).body
 

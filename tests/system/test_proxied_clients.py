@@ -97,7 +97,7 @@ def received(sock: socket.socket, size: int) -> bytes:
 
 
 def is_answered(sock: socket.socket) -> bool:
-    """Tells whether the container answers SASL's header: it does so to whom it lets in."""
+    """Return whether the container answers SASL's header: it does so to whom it lets in."""
     try:
         sock.sendall(SASL)
         return received(sock, len(SASL)) == SASL

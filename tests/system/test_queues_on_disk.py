@@ -15,7 +15,7 @@ ITEMS = [str(number) for number in range(500)]
 
 
 def kill(member: Member) -> None:
-    """Kills the container, and starts it again."""
+    """Kill the container, and start it again."""
     member.kill()
     member.start()
     within(30.0, member.listens, "the container listens")

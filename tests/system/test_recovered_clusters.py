@@ -32,7 +32,7 @@ def trio(tmp_path: Path) -> Iterator[Trio]:
 
 
 def recover(trio: Trio) -> dict[str, object]:
-    """Makes a cluster of a, which is stopped; the others are lost for good."""
+    """Make a cluster of a, which is stopped; the others are lost for good."""
     trio.wipe("b", "c")
     words = ("cluster", "recover", "--data", str(trio.folder / "a"), "--only", "a", "--json")
     facts: dict[str, object] = json.loads(done(*words).stdout)
@@ -43,7 +43,7 @@ def recover(trio: Trio) -> dict[str, object]:
 
 
 def grown(trio: Trio, *names: str) -> None:
-    """Has fresh containers of the old names be primaries again."""
+    """Have fresh containers of the old names be primaries again."""
     trio.start("b", "c")
     move = ("cluster", "move", trio.url("a"), "--primaries", ",".join(names))
     within(READY_TIMEOUT_S, lambda: ran(*move).returncode == 0, "the cluster has grown")
@@ -55,7 +55,7 @@ def depth(url: str, address: str) -> int:
 
 
 def has_all(folder: Path, address: str) -> bool:
-    """Tells whether a data directory has all items of a queue, whoever owns that."""
+    """Return whether a data directory has all items of a queue, whoever owns that."""
     replayed = Replayed()
     for each in kept_replicas(folder).values():
         if isinstance(each, KeptReplica) and each.declared.stream == f"queue {address}":
@@ -75,7 +75,7 @@ def test_what_the_lost_ones_may_have_settled_is_parked_or_marked(trio: Trio) -> 
 
 
 async def _recovers_under(trio: Trio) -> None:
-    """Settles some items and keeps one open where it is lost; looks what a makes of them."""
+    """Settle some items and keep one open where it is lost; look what a makes of them."""
     urls = [trio.url("b"), trio.url("a")]
     async with cogwork.connect(urls) as client:
         consumers = [client.consume(address, credit=1) for address in ("work/jobs", "queue/jobs")]

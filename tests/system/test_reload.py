@@ -21,7 +21,7 @@ HEAD = 'id = "a"\n[[listen]]\nport = 0\n'
 
 
 async def running(mesh: Linked, configuration: str = "") -> tuple[Container, cogwork.Client]:
-    """Starts a container, and a client of it."""
+    """Start a container, and a client of it."""
     await mesh.start("a", configuration=configuration)
     return mesh.containers["a"], await mesh.client("a")
 
@@ -31,7 +31,7 @@ def reconfigure(container: Container, configuration: str) -> None:
 
 
 async def is_sent_to(container: Container, urls: list[str]) -> bool:
-    """Tells whether a newcomer comes to a container that has no other client."""
+    """Return whether a newcomer comes to a container that has no other client."""
     async with cogwork.connect(urls):
         return container.peers.clients == 1
 

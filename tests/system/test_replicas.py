@@ -173,7 +173,7 @@ def test_the_leader_has_what_is_too_much_given_up_everywhere(
 
 
 async def leader_of_one(made: Trio, engine: RaftEngine) -> str:
-    """Appends a record; returns who leads, and knows that it does."""
+    """Append a record; return who leads, and know that it does."""
     await engine.append(Batch.of([b"1"]))
     leader = await leader_of(engine)
     while not made.nodes[leader].service.leads_any:

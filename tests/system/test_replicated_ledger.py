@@ -99,7 +99,7 @@ class Story:
         self.events["owner killed for good"] += 1
 
     def disturb(self) -> None:
-        """Kills a worker, or stops whoever owns the queue for a while."""
+        """Kill a worker, or stops whoever owns the queue for a while."""
         time.sleep(self._chance.uniform(0.0, 0.4))
         owner = self.owner()
         if owner is None or self._chance.random() < 0.6:
@@ -114,7 +114,7 @@ class Story:
         self.events["owner stopped"] += 1
 
     def work_off(self) -> None:
-        """Waits until every item is done with, as long as they get fewer."""
+        """Wait until every item is done with, as long as they get fewer."""
         fewest, until_s = math.inf, time.monotonic() + SETTLE_TIMEOUT_S
         while fewest:
             depth = self.depth()
@@ -138,7 +138,7 @@ def depth_at(owner: Member, queue: str) -> int | None:
 
 
 def keeper_of(member: Member) -> str:
-    """Returns who owns what is parked: the last kill may have been of its owner, too."""
+    """Return who owns what is parked: the last kill may have been of its owner, too."""
     within(SETTLE_TIMEOUT_S, lambda: row(member.served, PARKED)["owner"] is not None, "an owner")
     return str(row(member.served, PARKED)["owner"])
 

@@ -92,7 +92,7 @@ class Story:
         assert {await each for each in reading} == {digest_of_all(self.total)}
 
     async def append(self, kills: asyncio.Future[None]) -> None:
-        """Appends numbers at the container without replicas, until the last leader is back."""
+        """Append numbers at the container without replicas, until the last leader is back."""
         sent = 0
         async with cogwork.connect(self.members["d"].url) as client:
             stream = client.stream("orders")
@@ -104,7 +104,7 @@ class Story:
         self.total = sent
 
     async def read(self, name: str) -> str:
-        """Reads everything at one container, whatever becomes of that; returns the digest."""
+        """Read everything at one container, whatever becomes of that; return the digest."""
         while True:
             with contextlib.suppress(ConnectError):  # it is just being started anew
                 return await digest_read(self.members[name].url, "orders", lambda: self.total)

@@ -56,7 +56,7 @@ MessageId = int | bytes | str
 
 
 def url_of(url: str, user: str) -> str:
-    """Returns a container's URL for a user."""
+    """Return a container's URL for a user."""
     return url.replace("://", f"://{user}:{PASSWORD}@")
 
 
@@ -68,7 +68,7 @@ def guarded() -> Iterator[str]:
 
 
 def echoing(mesh: cogwork.Client, seen: list[cogwork.Message]) -> Service:
-    """Makes a service that notes the requests that it takes."""
+    """Make a service that notes the requests that it takes."""
     service = server_of(mesh.service("echo", server="1"))
 
     @service.method
@@ -87,7 +87,7 @@ def echoing(mesh: cogwork.Client, seen: list[cogwork.Message]) -> Service:
 
 
 async def forging(mesh: cogwork.Client, addresses: list[str]) -> AsyncIterator[int]:
-    """Sends replies with ids that somebody might guess, again and again."""
+    """Send replies with ids that somebody might guess, again and again."""
     ids: list[MessageId] = [*map(ULong, range(1, CALLS)), b"\0" * 16, "1", "A" * 24]
     async with mesh.publisher() as out:
         while True:

@@ -46,7 +46,7 @@ class Flow:
         self.failures: dict[int, str] = {}
 
     async def send(self, urls: list[str], address: str) -> None:
-        """Sends numbers until it is cancelled."""
+        """Send numbers until it is cancelled."""
         async with (
             cogwork.connect(urls, retry=QUICKLY) as client,
             client.publisher(address) as publisher,
@@ -59,25 +59,25 @@ class Flow:
                 self.sent = number + 1
 
     async def read(self, urls: list[str], stream: str) -> None:
-        """Reads a stream until it is cancelled."""
+        """Read a stream until it is cancelled."""
         async with cogwork.connect(urls, retry=QUICKLY) as client:
             async for message in client.stream(stream).read("first"):
                 self.got.append(message.body)
 
     async def work(self, urls: list[str], queue: str) -> None:
-        """Takes items until it is cancelled."""
+        """Take items until it is cancelled."""
         async with cogwork.connect(urls, retry=QUICKLY) as client, client.consume(queue) as items:
             async for item in items:
                 await item.accept()
                 self.got.append(item.body)
 
     def has_all(self) -> bool:
-        """Tells whether all has come that was accepted."""
+        """Return whether all has come that was accepted."""
         return set(range(self.sent)) - self.failures.keys() <= set(self.got)
 
 
 async def restarted(member: Member) -> None:
-    """Stops a container in order, and starts it again."""
+    """Stop a container in order, and start it again."""
     assert member.process is not None
     member.signal(signal.SIGTERM)
     assert await asyncio.to_thread(member.process.wait, 30) == 0

@@ -31,18 +31,18 @@ class Ends:
         self.far = far
 
     def relay(self, address: str, body: str) -> None:
-        """Sends from the far end, settled, by the anonymous relay; and writes it."""
+        """Send from the far end, settled, by the anonymous relay; and write it."""
         sender = self.far.create_sender(None, options=AtMostOnce())
         sender.send(Message(address=address, body=body))
         _work(self.far, 0.2)
 
     def reply_address(self) -> BlockingReceiver:
-        """Asks for a dynamic address at the near end."""
+        """Ask for a dynamic address at the near end."""
         return self.near.create_receiver(None, dynamic=True, credit=10)
 
 
 def _work(connection: BlockingConnection, for_s: float) -> None:
-    """Has a connection read and write for a while."""
+    """Have a connection read and write for a while."""
     end_s = time.monotonic() + for_s
     with suppress(Timeout):
         connection.wait(lambda: time.monotonic() > end_s, timeout=2 * for_s)

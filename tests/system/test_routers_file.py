@@ -32,7 +32,7 @@ fixed-address { prefix: /broadcast fanout: multiple }
 
 @contextlib.contextmanager
 def running(folder: Path, port: int, *options: str) -> Iterator[Served]:
-    """Runs a container with these options for the length of a `with` block."""
+    """Run a container with these options for the length of a `with` block."""
     log = folder / "log"
     with log.open("wb") as output:
         process = forked("serve", *options, stdout=output, stderr=output)
@@ -45,12 +45,12 @@ def running(folder: Path, port: int, *options: str) -> Iterator[Served]:
 
 
 def receiver(bus: BlockingConnection, address: str, name: str) -> BlockingReceiver:
-    """Attaches under a name of its own; else it would be named for the address."""
+    """Attach under a name of its own; else it would be named for the address."""
     return bus.create_receiver(address, name=name, credit=5)
 
 
 def send(bus: BlockingConnection, address: str, body: str) -> None:
-    """Sends settled: a consumer that reads on the same connection cannot accept meanwhile."""
+    """Send settled: a consumer that reads on the same connection cannot accept meanwhile."""
     bus.create_sender(address, options=AtMostOnce()).send(Message(body=body))
 
 

@@ -36,12 +36,12 @@ def url() -> Iterator[str]:
 
 
 def huge() -> list[str]:
-    """Returns what takes little memory, and much where it is written."""
+    """Return what takes little memory, and much where it is written."""
     return ["x" * 1_000_000] * CHUNKS
 
 
 def sizes(client: cogwork.Client, topic: str) -> cogwork.rpc.Service:
-    """Makes a service whose results and parts are as large as those of `huge`."""
+    """Make a service whose results and parts are as large as those of `huge`."""
     service = server_of(client.service(topic))
 
     @service.method

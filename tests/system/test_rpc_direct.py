@@ -35,24 +35,24 @@ def directory_of(client: cogwork.Client) -> Directory:
 
 
 async def knows(client: cogwork.Client, count: int) -> None:
-    """Waits until a caller knows so many servers."""
+    """Wait until a caller knows so many servers."""
     await eventually(lambda: len(directory_of(client)) == count, f"{count} servers are known")
 
 
 def is_direct(client: cogwork.Client, service: Service) -> bool:
-    """Tells whether a call to the service would go directly."""
+    """Return whether a call to the service would go directly."""
     return directory_of(client).at_hand(service.address) is not None
 
 
 def routed_requests(client: cogwork.Client) -> int:
-    """Counts the links on which a caller has sent through the mesh."""
+    """Count the links on which a caller has sent through the mesh."""
     return len(caller_of(client).routed.targets)
 
 
 def served(
     client: cogwork.Client, topic: str, server: str, direct: Direct | bool | None = None
 ) -> Service:
-    """Makes a service with methods of all sorts."""
+    """Make a service with methods of all sorts."""
     service = server_of(client.service(topic, server=server, grace_s=0.1, direct=direct))
 
     @service.method

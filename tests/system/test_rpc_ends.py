@@ -34,7 +34,7 @@ class Evasive(Exception):
 
 
 def reporting(client: cogwork.Client) -> Service:
-    """Makes a service whose methods fail with what cannot be sent as it is."""
+    """Make a service whose methods fail with what cannot be sent as it is."""
     service = server_of(client.service("reports", server="one", concurrency=2))
 
     @service.method
@@ -121,7 +121,7 @@ async def test_a_call_that_was_left_before_it_came_is_not_begun(
 
 
 def under_way(callers: list[cogwork.Client]) -> int:
-    """Counts the requests that have left their callers."""
+    """Count the requests that have left their callers."""
     routes = [caller_of(caller).routed for caller in callers]
     calls: list[Any] = [
         call for each in routes if each.replies for call in each.replies.calls.values()
@@ -137,7 +137,7 @@ async def test_a_key_outlives_a_direct_connection_that_breaks(url: str) -> None:
 
         @service.method
         def hello() -> None:
-            """Tells that there is a direct way."""
+            """Tell that there is a direct way."""
 
         @service.method
         async def pay() -> str:
@@ -164,7 +164,7 @@ async def test_a_key_outlives_a_direct_connection_that_breaks(url: str) -> None:
 
 
 def break_connections(port: int) -> None:
-    """Breaks this process's connections to a port of this machine."""
+    """Break this process's connections to a port of this machine."""
     for name in os.listdir("/proc/self/fd"):
         try:
             sock = socket.socket(fileno=os.dup(int(name)))

@@ -52,7 +52,7 @@ class Stage:
                 yield part
 
     async def ask(self, caller: cogwork.Client, n: int) -> None:
-        """Makes one call, and notes how it ended."""
+        """Make one call, and note how it ended."""
         chance = self.chance
         name = chance.choice(["at_once", "later", "later", "fail", "none"])
         server = chance.choice([None, "one"])
@@ -71,7 +71,7 @@ class Stage:
             self.ends["answered"] += 1
 
     async def read(self, caller: cogwork.Client, n: int) -> None:
-        """Reads a stream, all of it or some."""
+        """Read a stream, all of it or some."""
         stop = self.chance.randrange(1, 300)
         came: list[int] = []
         try:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 async def serve(mesh: Linked, at: str, seen: Counter[str]) -> cogwork.rpc.Service:
-    """Serves the same topic at a container."""
+    """Serve the same topic at a container."""
     service = server_of((await mesh.client(at)).service("line", server=f"host-{at}", grace_s=0.1))
 
     @service.method

@@ -19,7 +19,7 @@ ADDRESS = "unicast/rpc/moody"
 
 
 async def moody(client: cogwork.Client, *moods: Callable[[cogwork.Item], object]) -> list[object]:
-    """Settles requests as it is told, one after the other; returns the bodies that came."""
+    """Settle requests as it is told, one after the other; return the bodies that came."""
     came: list[object] = []
     async with client.consume(ADDRESS, confirms=False) as items:
         for mood in moods:

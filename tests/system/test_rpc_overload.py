@@ -55,7 +55,7 @@ class Tally:
 
 
 def serve(client: cogwork.Client, kind: str, work_s: float, tally: Tally) -> Service:
-    """Makes a service that is at work for so long with each call."""
+    """Make a service that is at work for so long with each call."""
     make = client.threaded_service if kind == "threads" else client.service
     service = server_of(make("busy", server=client.name, concurrency=tally.slots))
 
@@ -80,7 +80,7 @@ def serve(client: cogwork.Client, kind: str, work_s: float, tally: Tally) -> Ser
 
 
 async def flood(meshes: list[cogwork.Client], tally: Tally, rate: float, calls: int) -> None:
-    """Calls at a rate, whatever becomes of the calls before."""
+    """Call at a rate, whatever becomes of the calls before."""
     tasks: list[asyncio.Task[None]] = []
     began_s = time.monotonic()
     while len(tasks) < calls:

@@ -95,7 +95,7 @@ def test_what_happened_is_told_and_no_secret(tmp_path: Path) -> None:
 
 
 def as_root(url: str) -> Any:
-    """Returns what runs a command that names the container after its own words."""
+    """Return what runs a command that names the container after its own words."""
 
     def run(*words: str) -> str:
         count = 1 if words[0] == "status" else 2
@@ -107,7 +107,7 @@ def as_root(url: str) -> Any:
 
 
 def checks_rotation(folder: Path, at: Served) -> None:
-    """Moves the file away, and takes a user out of the configuration."""
+    """Move the file away, and take a user out of the configuration."""
     path = folder / "security.log"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     path.rename(folder / "security.log.1")
@@ -123,7 +123,7 @@ def checks_rotation(folder: Path, at: Served) -> None:
 
 
 async def first_event(mesh: cogwork.Client, kind: str) -> dict[str, Any]:
-    """Reads the stream until there is an event of a kind."""
+    """Read the stream until there is an event of a kind."""
     async with mesh.stream("$security").read(start="first") as reader:
         async for record in reader:
             event: dict[str, Any] = json.loads(record.body)

@@ -51,7 +51,7 @@ class Process:
         return found[0]
 
     def signal(self, number: signal.Signals, says: str) -> str:
-        """Sends a signal and waits for a line on stderr; returns all of stderr."""
+        """Send a signal and wait for a line on stderr; return all of stderr."""
         self.process.send_signal(number)
         within(30, lambda: says in self.err.read_text(), f"{says!r} after {number.name}")
         return self.err.read_text()
@@ -72,7 +72,7 @@ def serving(folder: Path, *arguments: str, wrapper: Sequence[str] = ()) -> Itera
 
 
 def failing(*arguments: str) -> tuple[int, str]:
-    """Runs a `cogwork serve` that cannot start; returns its exit code and what it said."""
+    """Run a `cogwork serve` that cannot start; return its exit code and what it said."""
     done = subprocess.run(
         [*COGWORK, "serve", *arguments], capture_output=True, text=True, timeout=30, check=False
     )
@@ -394,7 +394,7 @@ def test_what_needs_a_restart_says_so(tmp_path: Path, port: int) -> None:
 
 
 def holds(process_id: int, path: str) -> bool:
-    """Tells whether a process has a file open."""
+    """Return whether a process has a file open."""
     for link in Path(f"/proc/{process_id}/fd").iterdir():
         with contextlib.suppress(FileNotFoundError):  # closed meanwhile
             if os.readlink(link) == path:
@@ -435,7 +435,7 @@ def test_a_broken_file_changes_nothing(tmp_path: Path, port: int) -> None:
 
 
 def presented(port: int, authority: trustme.CA) -> bytes:
-    """Returns the certificate that a listener shows."""
+    """Return the certificate that a listener shows."""
     context = ssl.create_default_context()
     authority.configure_trust(context)
     with (

@@ -56,13 +56,13 @@ def has_begun_anew(member: Member) -> None:
 
 
 def knows_all(member: Member) -> None:
-    """Waits until one knows of 64 records, and how large they are."""
+    """Wait until one knows of 64 records, and how large they are."""
     within(READY_TIMEOUT_S, lambda: shown(member)["next"] == 64, "all know it")
     within(READY_TIMEOUT_S, lambda: shown(member)["size_bytes"] > 0, "its size")
 
 
 def has_streams(member: Member, streams: list[str]) -> None:
-    """Waits until one has these streams."""
+    """Wait until one has these streams."""
     what = f"{member.id} has {streams}"
     within(READY_TIMEOUT_S, lambda: addresses(member) == streams, what)
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 @contextlib.asynccontextmanager
 async def limited(limits: str, more: str = "", top: str = "") -> AsyncIterator[Container]:
-    """Runs a container with some limits."""
+    """Run a container with some limits."""
     text = f'id = "north"\n{top}\n[[listen]]\nport = 0\n{more}\n[limits]\n{limits}\n'
     container = Container(parse(text, "test"))
     await container.start()
@@ -57,12 +57,12 @@ async def strangers(container: Container, host: str, count: int) -> list[Strange
 
 
 async def left(found: list[Stranger]) -> int:
-    """Counts those that the container has not hung up on."""
+    """Count those that the container has not hung up on."""
     return sum(not gone for gone in await asyncio.gather(*(each.is_hung_up() for each in found)))
 
 
 def told_users(monkeypatch: pytest.MonkeyPatch) -> str:
-    """Configures ann and bob, whose passwords take a fifth of the time to check."""
+    """Configure ann and bob, whose passwords take a fifth of the time to check."""
     monkeypatch.setattr(password_hash, "PARALLELISM_P", 1)
     may = 'permissions = [{ address = "#", rights = ["send", "receive"] }]'
     hashed = password_hash.hash_password("pw")
@@ -260,6 +260,6 @@ def is_of(link: Link, host: str) -> bool:
 
 
 def count_of(container: Container, host: str) -> int:
-    """Counts the connections from an address."""
+    """Count the connections from an address."""
     clients = container.peers.connections.values()
     return sum(client.peer.host == host for client in clients)

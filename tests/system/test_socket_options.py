@@ -21,7 +21,7 @@ WEB = '[[listen]]\nport = 0\ntransport = "ws"\n[limits]\nidle_timeout_s = 30.0\n
 
 @contextmanager
 def tcp_sockets(ports: Set[int]) -> Iterator[list[socket.socket]]:
-    """Copies this process's TCP sockets that are bound to such ports, or connected to them."""
+    """Copy this process's TCP sockets that are bound to such ports, or connected to them."""
     with ExitStack() as stack:
         found = []
         for number in map(int, os.listdir("/proc/self/fd")):
@@ -34,7 +34,7 @@ def tcp_sockets(ports: Set[int]) -> Iterator[list[socket.socket]]:
 
 
 def ports_of(sock: socket.socket) -> set[int]:
-    """Returns the ports of both ends; a socket that listens has one."""
+    """Return the ports of both ends; a socket that listens has one."""
     ports = {sock.getsockname()[1]}
     with suppress(OSError):
         ports.add(sock.getpeername()[1])

@@ -140,7 +140,7 @@ def test_a_server_that_stands_still_is_away(url: str, redis: RedisServer) -> Non
 
 
 async def released_after(url: str) -> float:
-    """Publishes a message as any client would; says how long it took to be given back."""
+    """Publish a message as any client would; say how long it took to be given back."""
     async with cogwork.connect(url) as mesh:
         began_s = time.monotonic()
         with pytest.raises(cogwork.Released):
@@ -161,7 +161,7 @@ def test_what_a_server_that_is_away_never_got_is_given_back_in_ten_seconds(
 
 
 def forget_everything(redis: RedisServer) -> None:
-    """Has a server lose all that it keeps."""
+    """Have a server lose all that it keeps."""
     client = importlib.import_module("redis").Redis.from_url(redis.url)
     client.flushall()
     client.close()
@@ -198,7 +198,7 @@ def test_who_reads_a_stream_that_its_server_has_lost_is_told(url: str, redis: Re
 
 
 def keys_of(redis: RedisServer) -> dict[bytes, bytes]:
-    """Returns all that a server keeps."""
+    """Return all that a server keeps."""
     client = importlib.import_module("redis").Redis.from_url(redis.url)
     found = {key: client.dump(key) for key in client.scan_iter()}
     client.close()
@@ -206,7 +206,7 @@ def keys_of(redis: RedisServer) -> dict[bytes, bytes]:
 
 
 def take_back(redis: RedisServer, keys: dict[bytes, bytes]) -> None:
-    """Has a server keep what it did, as one that takes over and had not heard of the newest."""
+    """Have a server keep what it did, as one that takes over and had not heard of the newest."""
     client = importlib.import_module("redis").Redis.from_url(redis.url)
     for key, value in keys.items():
         client.restore(key, 0, value, replace=True)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def slow_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Has the engine need a moment to say where a stream ends, as a majority does."""
+    """Have the engine need a moment to say where a stream ends, as a majority does."""
     prompt = OrbEngine.bounds
 
     async def bounds(engine: OrbEngine) -> Bounds:

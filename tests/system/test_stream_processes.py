@@ -50,12 +50,12 @@ def running(tmp_path: Path) -> Iterator[Served]:
 
 
 def from_(start: Any, name: str = "cogwork:stream-start") -> Filter:
-    """Makes the filter that says where to start."""
+    """Make the filter that says where to start."""
     return Filter({symbol("start"): Described(symbol(name), start)})
 
 
 def received(receiver: BlockingReceiver, count: int) -> list[Any]:
-    """Takes and accepts so many messages."""
+    """Take and accept so many messages."""
     found = []
     for _ in range(count):
         found.append(receiver.receive(timeout=TIMEOUT_S))

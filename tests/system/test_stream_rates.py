@@ -20,7 +20,7 @@ LOOKS = 30
 
 
 async def rates(client: cogwork.Client, until: int) -> int:
-    """Looks at the rate for a while, or until it is so high; returns the highest one."""
+    """Look at the rate for a while, or until it is so high; return the highest one."""
     seen = 0
     for _ in range(LOOKS):
         seen = max(seen, int((await row_of(client, "kept"))["records_per_s"]))

@@ -353,13 +353,13 @@ class Refusing:
     """The host of an engine that takes no stream."""
 
     def __init__(self, context: EngineContext) -> None:
-        """Has no options."""
+        """Start with no options."""
 
     async def open(self, stream: str, _options: object) -> Engine:
         raise ValueError(f"{stream} is none of mine")
 
     async def close(self) -> None:
-        """Has nothing open."""
+        """Have nothing open."""
 
 
 @story

@@ -23,7 +23,7 @@ SHORT = ("--seconds", "0.2", "--size", "250", "--queues", "2")
 
 
 def bench(*words: str, code: int = 0) -> list[dict[str, Any]]:
-    """Runs the command; returns what it prints with `--json`."""
+    """Run the command; return what it prints with `--json`."""
     with contextlib.redirect_stdout(io.StringIO()) as output:
         assert run(("bench", *words, *SHORT, "--json")) == code
     return [json.loads(line) for line in output.getvalue().splitlines()]

@@ -21,7 +21,7 @@ TIMEOUT_S = 30
 
 
 def written(name: str, url: str) -> Any:
-    """Runs a program, which is to be quiet, and returns what it writes."""
+    """Run a program, which is to be quiet, and return what it writes."""
     done = subprocess.run(
         [sys.executable, str(PROGRAM), name, url],
         capture_output=True,

@@ -44,7 +44,7 @@ def message(number: int) -> cogwork.Message:
 
 
 async def credits_at(mesh: cogwork.Client, address: str) -> int:
-    """Returns how much credit the publishers of an address have, all together."""
+    """Return how much credit the publishers of an address have, all together."""
     reply = await mesh.manage("QUERY", {"type": "link"})
     found: Any = reply.body
     rows = [dict(zip(found["attributeNames"], each, strict=True)) for each in found["results"]]
@@ -52,7 +52,7 @@ async def credits_at(mesh: cogwork.Client, address: str) -> int:
 
 
 async def taken(mesh: cogwork.Client, address: str, count: int) -> AsyncIterator[int]:
-    """Takes so many items."""
+    """Take so many items."""
     async with mesh.consume(address) as items:
         for _ in range(count):
             item = await anext(items)
@@ -62,7 +62,7 @@ async def taken(mesh: cogwork.Client, address: str, count: int) -> AsyncIterator
 
 
 async def filled(mesh: cogwork.Client, address: str) -> list[int]:
-    """Fills a queue by the relay; returns what was accepted, all else having been released."""
+    """Fill a queue by the relay; return what was accepted, all else having been released."""
     sent = [
         mesh.publish(address, message(number), timeout_s=1 + number / MANY)
         for number in range(MANY)

@@ -26,7 +26,7 @@ PASSED = 20
 async def heartbeats(
     client: Client, is_last: Callable[[dict[str, Any]], object]
 ) -> list[dict[str, Any]]:
-    """Reads heartbeats from the first on, up to one that is as expected."""
+    """Read heartbeats from the first on, up to one that is as expected."""
     found: list[dict[str, Any]] = []
     async with asyncio.timeout(TIMEOUT_S), client.stream("$telemetry") as stream:
         async for record in stream.read("first"):
@@ -46,13 +46,13 @@ def row(beat: dict[str, Any], address: str) -> dict[str, Any]:
 
 
 def has_done(beat: dict[str, Any], address: str, count: int) -> bool:
-    """Tells whether so many items went out of a queue, and none is left."""
+    """Return whether so many items went out of a queue, and none is left."""
     found = row(beat, address)
     return bool(found["out"] == count and found["depth"] == 0)
 
 
 def has_passed_all(beat: dict[str, Any]) -> bool:
-    """Tells whether all went out of the addresses that pass messages between containers."""
+    """Return whether all went out of the addresses that pass messages between containers."""
     return all(row(beat, each)["out"] >= PASSED for each in ("unicast/x", "topic/t.x"))
 
 
@@ -123,7 +123,7 @@ class TestOneContainer:
 
 
 async def exchange(here: Client, there: Client) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Has messages go to receivers at another container; returns the heartbeats of both then."""
+    """Have messages go to receivers at another container; return the heartbeats of both then."""
     async with (
         here.consume("unicast/x") as items,
         here.subscribe("topic/t.#") as news,

@@ -48,7 +48,7 @@ queue = "{QUEUE}"
 
 
 def read(url: str, stream: str, is_enough: Callable[[list[Record]], bool]) -> list[Record]:
-    """Reads a stream from its beginning until that is enough."""
+    """Read a stream from its beginning until that is enough."""
     found: list[Record] = []
 
     async def records() -> None:
@@ -67,7 +67,7 @@ def read(url: str, stream: str, is_enough: Callable[[list[Record]], bool]) -> li
 
 
 async def exchange(members: dict[str, Member], count: int) -> None:
-    """Publishes at the container without replicas, and subscribes elsewhere."""
+    """Publish at the container without replicas, and subscribes elsewhere."""
     async with (
         cogwork.connect(members["a"].url) as here,
         cogwork.connect(members[OUTSIDE].url) as there,
@@ -131,12 +131,12 @@ def test_what_a_cluster_tells_of_itself(tmp_path: Path) -> None:
 
 
 def is_end(event: Record) -> bool:
-    """Tells whether an event says that an item is gone, and not only given back."""
+    """Return whether an event says that an item is gone, and not only given back."""
     return event["event"] == "settled" and event["outcome"] not in {"released", "modified"}
 
 
 def kept_by_a_new_owner(members: dict[str, Member]) -> None:
-    """Kills the owner of an audited queue: the next one names what is there."""
+    """Kill the owner of an audited queue: the next one names what is there."""
 
     def owner() -> str | None:
         found = row(members[OUTSIDE].served, QUEUE)["owner"]

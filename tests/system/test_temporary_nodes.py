@@ -86,7 +86,7 @@ class Client:
 
 @pytest.fixture
 def connect(url: str) -> Iterator[Callable[[], Client]]:
-    """Makes clients, and closes them."""
+    """Make clients, and close them."""
     made: list[Client] = []
 
     def new() -> Client:

@@ -36,7 +36,7 @@ name = "shop"
 
 
 def passed_on(sender: str, receiver: str) -> object:
-    """Sends an item to one URL, and takes it at another."""
+    """Send an item to one URL, and take it at another."""
 
     async def passing() -> object:
         async with cogwork.connect(sender) as one, cogwork.connect(receiver) as other:

@@ -57,7 +57,7 @@ class Up:
         return text in self.err.read_text()
 
     def mesh(self, name: str) -> dict[str, dict[str, Any]]:
-        """Returns the containers, as one of them sees the mesh."""
+        """Return the containers, as one of them sees the mesh."""
         found = json.loads(command("mesh", self.url(name), "--json"))
         return {row["id"]: row for row in found["containers"]}
 

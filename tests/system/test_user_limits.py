@@ -19,7 +19,7 @@ OWN = "limits = { connections = 2, queues = 2 }\n"
 
 
 def told_with(monkeypatch: pytest.MonkeyPatch, own: str) -> str:
-    """Configures ann, who has limits of her own, and bob, who has none."""
+    """Configure ann, who has limits of her own, and bob, who has none."""
     told = told_users(monkeypatch)
     return told.replace('name = "ann"\n', f'name = "ann"\n{own}')
 

@@ -47,13 +47,13 @@ dead_letter = "{PARKED}"
 
 @contextlib.contextmanager
 def working(container: Served, folder: Path) -> Iterator[Workers]:
-    """Employs workers for the length of a `with` block."""
+    """Employ workers for the length of a `with` block."""
     with Workers(container, folder, QUEUE) as workers:
         yield workers
 
 
 def work_under_fire(container: Served, workers: Workers, chance: random.Random) -> int:
-    """Kills and replaces workers until no work is left; returns how many died."""
+    """Kill and replaces workers until no work is left; return how many died."""
     deaths = 0
     for _ in range(WORKERS):
         workers.hire()
@@ -69,12 +69,12 @@ def work_under_fire(container: Served, workers: Workers, chance: random.Random) 
 
 
 def is_idle(queue: dict[str, int]) -> bool:
-    """Tells whether the queue is done with every item."""
+    """Return whether the queue is done with every item."""
     return queue["depth"] == 0 and queue["unsettled"] == 0 and queue["in-doubt"] == 0
 
 
 def fill(container: Served, folder: Path) -> set[str]:
-    """Puts all items into the queue; returns their ids."""
+    """Put all items into the queue; return their ids."""
     items = [str(number) for number in range(ITEMS)]
     lines = folder / "items"
     lines.write_text("".join(f"{item}\n" for item in items))
@@ -84,7 +84,7 @@ def fill(container: Served, folder: Path) -> set[str]:
 
 
 def parked(container: Served) -> list[str]:
-    """Takes all parked items; returns their ids, once each has said why it is there."""
+    """Take all parked items; return their ids, once each has said why it is there."""
     count = container.address(PARKED)["depth"]
     if count == 0:
         return []

@@ -49,7 +49,7 @@ def workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workers]:
 
 
 def put(url: str, address: str, bodies: Mapping[str, list[str]]) -> None:
-    """Sends bodies to each worker; what one has accepted stays with it."""
+    """Send bodies to each worker; what one has accepted stays with it."""
 
     async def story() -> None:
         for worker, texts in bodies.items():
@@ -61,7 +61,7 @@ def put(url: str, address: str, bodies: Mapping[str, list[str]]) -> None:
 
 
 def at_each(url: str, address: str) -> dict[str, dict[str, Any] | None]:
-    """Returns what each worker has of a queue, by the worker's id."""
+    """Return what each worker has of a queue, by the worker's id."""
     status = json.loads(done("status", url, "--json").stdout)
     return {
         each["container"]["name"]: next(

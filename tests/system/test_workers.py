@@ -63,7 +63,7 @@ class Workers:
         return Served(self.url, self.process)
 
     def process_id(self, name: str) -> int:
-        """Returns the process of a worker, as its children are now."""
+        """Return the process of a worker, as its children are now."""
         return next(
             each
             for each in children_of(self.process.pid)
@@ -75,7 +75,7 @@ class Workers:
         return sorted(path for path in (self.folder / "tmp").glob("*/*") if path.is_socket())
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
-        """Ends all; returns the exit code. Checks that nothing is left."""
+        """End all; return the exit code. Checks that nothing is left."""
         workers = children_of(self.process.pid)
         self.process.send_signal(number)
         code = self.process.wait(TIMEOUT_S)
@@ -95,7 +95,7 @@ def is_alive(process_id: int) -> bool:
 
 
 def start(folder: Path, *options: str) -> tuple[subprocess.Popen[bytes], Path]:
-    """Starts a container with workers; returns its process and what it says on stdout."""
+    """Start a container with workers; return its process and what it says on stdout."""
     (folder / "tmp").mkdir(parents=True, exist_ok=True)
     out = folder / "out"
     words = (*COGWORK, "serve", "--id", "north", "--json", *options)
@@ -108,7 +108,7 @@ def start(folder: Path, *options: str) -> tuple[subprocess.Popen[bytes], Path]:
 
 @contextlib.contextmanager
 def working(folder: Path, *options: str) -> Iterator[Workers]:
-    """Runs two workers on any free port for the length of a `with` block."""
+    """Run two workers on any free port for the length of a `with` block."""
     process, out = start(folder, "--workers", "2", "--listen", "127.0.0.1:0", *options)
     log = folder / "log"
     try:
@@ -122,7 +122,7 @@ def working(folder: Path, *options: str) -> Iterator[Workers]:
 
 @contextlib.asynccontextmanager
 async def landed(url: str, worker: str) -> AsyncIterator[cogwork.Client]:
-    """Connects again and again, until it is this worker that answers: it may be just starting."""
+    """Connect again and again, until it is this worker that answers: it may be just starting."""
     until_s = time.monotonic() + READY_TIMEOUT_S
     while time.monotonic() < until_s:
         async with cogwork.connect(url) as mesh:

@@ -42,7 +42,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
 
 @contextlib.contextmanager
 def in_background(work: Callable[[], object]) -> Iterator[list[object]]:
-    """Does something in a thread; its result, or its failure, is in the list at the end."""
+    """Do something in a thread; its result, or its failure, is in the list at the end."""
     found: list[object] = []
 
     def run() -> None:

@@ -38,12 +38,12 @@ def running(tmp_path: Path) -> Iterator[Gateway]:
 
 
 def threaded(work: Callable[[], T]) -> Awaitable[T]:
-    """Does something that blocks, while the event loop goes on."""
+    """Do something that blocks, while the event loop goes on."""
     return asyncio.get_running_loop().run_in_executor(None, work)
 
 
 def served(client: Client, most: int | None = None) -> int:
-    """Answers so many requests, or until nothing comes any more; returns how many there were."""
+    """Answer so many requests, or until nothing comes any more; return how many there were."""
     patience_ms = 1000 if most is None else 10_000
     count = 0
     while count != most and client.socket.poll(patience_ms):
@@ -53,7 +53,7 @@ def served(client: Client, most: int | None = None) -> int:
 
 
 def asked(mesh: cogwork.Client, count: int) -> asyncio.Future[Any]:
-    """Has requests sent to `svc` whose answers go to the queue that is full."""
+    """Have requests sent to `svc` whose answers go to the queue that is full."""
     messages = [cogwork.Message({"n": n}) for n in range(count)]
     for message in messages:
         message.reply_to = "queue/full"
@@ -61,7 +61,7 @@ def asked(mesh: cogwork.Client, count: int) -> asyncio.Future[Any]:
 
 
 async def taken(mesh: cogwork.Client, count: int) -> None:
-    """Takes what waits for room in the queue."""
+    """Take what waits for room in the queue."""
     async with mesh.consume("queue/full") as items:
         for _ in range(count):
             await (await anext(items)).accept()
@@ -142,7 +142,7 @@ async def test_more_is_said_as_soon_as_there_is_credit(running: Gateway) -> None
 
 
 def next_part(client: Client, timeout_s: float = 10.0) -> object:
-    """Returns the body of the next part; signs of life are passed over."""
+    """Return the body of the next part; sign of life are passed over."""
     while (frames := client.receive(timeout_s)).verb == "BEAT":
         pass
     assert frames.verb == "PART", frames

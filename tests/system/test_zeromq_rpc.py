@@ -37,7 +37,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
 
 
 def threaded(work: Callable[[], T]) -> Awaitable[T]:
-    """Does something that blocks, while the event loop goes on."""
+    """Do something that blocks, while the event loop goes on."""
     return asyncio.get_running_loop().run_in_executor(None, work)
 
 

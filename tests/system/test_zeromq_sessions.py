@@ -243,7 +243,7 @@ FULL = '[[queue]]\naddress = "queue/full"\nmaximum_length = 5\n'
 
 
 def fill(found: Gateway) -> None:
-    """Casts more than a queue, and then the gateway's connection, has room for."""
+    """Cast more than a queue, and then the gateway's connection, has room for."""
     publisher = found.client("pubsub")
     for number in range(6_000):
         publisher.send("CAST", {"address": "queue/full", "timeout_s": 3600}, number)

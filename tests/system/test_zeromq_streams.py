@@ -27,17 +27,17 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
 
 
 def threaded(work: Callable[[], T]) -> Awaitable[T]:
-    """Does something that blocks, while the event loop goes on."""
+    """Do something that blocks, while the event loop goes on."""
     return asyncio.get_running_loop().run_in_executor(None, work)
 
 
 async def becomes(running: Gateway, **figures: int) -> None:
-    """Waits until figures of the gateway are as given."""
+    """Wait until figures of the gateway are as given."""
     await threaded(lambda: running.becomes(**figures))
 
 
 async def said(client: Client, verb: str) -> Any:  # frames
-    """Returns the next message, which is of this verb; signs of life are passed over."""
+    """Return the next message, which is of this verb; sign of life are passed over."""
     while (frames := await threaded(client.receive)).verb == "BEAT" != verb:
         pass
     assert frames.verb == verb, frames
@@ -78,7 +78,7 @@ class Numbers:
 
 
 def stream(client: Client, name: int | str, topic: str, subject: str, **header: object) -> None:
-    """Asks for a reply in parts."""
+    """Ask for a reply in parts."""
     body = header.pop("body", {})
     sent = {"id": name, "to": f"rpc/{topic}", "subject": subject, "timeout_s": 5, **header}
     client.send("STREAM", sent, body)
@@ -164,7 +164,7 @@ async def test_streams_end_with_an_error_or_as_a_whole(running: Gateway) -> None
 
 
 async def said_error(client: Client) -> Any:  # frames
-    """Returns the next ERROR, whatever comes before."""
+    """Return the next ERROR, whatever comes before."""
     while (frames := await threaded(client.receive)).verb != "ERROR":
         pass
     return frames

@@ -71,26 +71,26 @@ class World:
         self.server, _ = zmq.auth.load_certificate(folder / "gateway.key")
 
     def keys(self, name: str) -> tuple[bytes, bytes, bytes]:
-        """Returns the keys of a user, or of whom keys were made for."""
+        """Return the keys of a user, or of whom keys were made for."""
         found = zmq.auth.load_certificate(self.folder / "secrets" / f"{name}.key_secret")
         made: tuple[bytes, bytes, bytes] = session.Keys(self.server, *found)
         return made
 
     def client(self, name: str, kind: str = "roundrobin", **options: object) -> Client:
-        """Connects a client with somebody's keys."""
+        """Connect a client with somebody's keys."""
         return self.running.client(kind, keys=self.keys(name), **options)
 
     def security_log(self) -> str:
-        """Returns what the security log tells."""
+        """Return what the security log tells."""
         return (self.folder / "security.log").read_text()
 
     def log(self) -> str:
-        """Returns what the container has said."""
+        """Return what the container has said."""
         return (self.folder / "cogwork.log").read_text()
 
 
 def make_keys(folder: Path, *known: str, strangers: tuple[str, ...] = ()) -> None:
-    """Makes the gateway's keys, and clients' keys, of whom the gateway knows some."""
+    """Make the gateway's keys, and clients' keys, of whom the gateway knows some."""
     (folder / "clients").mkdir(parents=True)
     (folder / "secrets").mkdir()
     zmq.auth.create_certificates(folder, "gateway")
@@ -113,7 +113,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 
 def undisturbed(world: World) -> AbstractContextManager[None]:
-    """Has an honest client go on beside a block, which must not notice."""
+    """Have an honest client go on beside a block, which must not notice."""
     return beside(gateway_url(world.running.kinds["roundrobin"], world.keys("alice")), "gateway")
 
 
@@ -152,7 +152,7 @@ def test_a_key_file_that_is_no_users_is_told(world: World) -> None:
 
 
 def manage(client: Client, operation: str, kind: str, name: str) -> Any:
-    """Asks `$management` for something, as a client of the gateway can."""
+    """Ask `$management` for something, as a client of the gateway can."""
     client.send(
         "CALL",
         {

@@ -37,7 +37,7 @@ WARM_UP = 3
 
 @pytest.fixture(autouse=True)
 def _many_descriptors() -> Iterator[None]:
-    """Lets the clients of one wave, and the container's ends, have their descriptors."""
+    """Let the clients of one wave, and the container's ends, have their descriptors."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 16_384), hard))
     yield
@@ -64,7 +64,7 @@ def test_clients_in_waves_leave_nothing_behind(tmp_path: Path) -> None:
 
 
 def wave(running: Gateway, service: Client) -> None:
-    """Has many clients at once call once each; a tenth of them leave without a word."""
+    """Have many clients at once call once each; a tenth of them leave without a word."""
     context = zmq.Context(io_threads=1)
     context.max_sockets = 2 * WAVE
     sockets = [context.socket(zmq.DEALER) for _ in range(WAVE)]
@@ -88,7 +88,7 @@ def wave(running: Gateway, service: Client) -> None:
 
 
 def settle(running: Gateway, service: Client) -> None:
-    """Waits until all that have gone are forgotten; the service says that it has not."""
+    """Wait until all that have gone are forgotten; the service says that it has not."""
 
     def is_alone() -> bool:
         service.ask("PING", {})
@@ -100,7 +100,7 @@ def settle(running: Gateway, service: Client) -> None:
 
 
 def remains_small(running: Gateway, limit_kib: int) -> None:
-    """Waits until the container has given back what the last wave has left.
+    """Wait until the container has given back what the last wave has left.
 
     It asks its allocator as it grows, which may be while sessions are there, and 20 s later again.
     """
@@ -112,7 +112,7 @@ def remains_small(running: Gateway, limit_kib: int) -> None:
 
 
 def settled_descriptors(running: Gateway) -> int:
-    """Counts descriptors once their number does not fall any more."""
+    """Count descriptors once their number does not fall any more."""
     deadline_s = time.monotonic() + 20
     last = running.descriptors()
     while time.monotonic() < deadline_s:

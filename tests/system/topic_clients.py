@@ -29,12 +29,12 @@ GRACE_S = 0.5
 
 
 def address_of(subject: str) -> str:
-    """Returns the address of a subject or a pattern."""
+    """Return the address of a subject or a pattern."""
     return f"broadcast/{NEWS}" if subject == NEWS else f"topic/{subject}"
 
 
 def matches(pattern: str, subject: str) -> bool:
-    """Says what a pattern takes, in the simplest way."""
+    """Return what a pattern takes, in the simplest way."""
     if NEWS in (pattern, subject):
         return pattern == subject
     return _takes(pattern.split("."), subject.split("."))
@@ -74,7 +74,7 @@ class Publisher:
     sent: list[Sent] = field(default_factory=list)
 
     async def run(self) -> None:
-        """Publishes until it is cancelled."""
+        """Publish until it is cancelled."""
         while True:
             with contextlib.suppress(ClientError, OSError):
                 await self._publish()
@@ -142,7 +142,7 @@ class Subscriber:
         return self.messages is None and self.gone_s == float("inf")
 
     async def run(self) -> None:
-        """Subscribes until it is cancelled or its connection is lost."""
+        """Subscribe until it is cancelled or its connection is lost."""
         try:
             async with (
                 cogwork.connect(self.member.url, retry=Retry(give_up_after_s=0.0)) as client,
@@ -159,7 +159,7 @@ class Subscriber:
             self.messages = None
 
     async def rebind(self, pattern: str) -> None:
-        """Binds a pattern that is not bound, or unbinds one that is; perhaps in vain."""
+        """Bind a pattern that is not bound, or unbinds one that is; perhaps in vain."""
         async with self.turn:
             if self.messages is not None and self.pattern != NEWS:
                 await self._rebind(self.messages, pattern)
@@ -178,7 +178,7 @@ class Subscriber:
             self.bindings.append(Binding(pattern))
 
     def is_to_have(self, message: Sent) -> bool:
-        """Tells whether a message that was accepted must have come."""
+        """Return whether a message that was accepted must have come."""
         return message.answered_s <= self.gone_s - GRACE_S and any(
             message.sent_s >= each.known_s
             and message.answered_s <= each.ended_s
@@ -187,5 +187,5 @@ class Subscriber:
         )
 
     def may_have(self, subject: str) -> bool:
-        """Tells whether it has ever wanted such a message."""
+        """Return whether it has ever wanted such a message."""
         return any(matches(each.pattern, subject) for each in self.bindings)

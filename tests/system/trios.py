@@ -63,7 +63,7 @@ class Trio:
 
 @contextlib.contextmanager
 def trios(folder: Path, configuration: str = "") -> Iterator[Trio]:
-    """Runs three for the length of a `with` block.
+    """Run three for the length of a `with` block.
 
     Args:
         folder: Takes their data directories, configurations and logs.
@@ -80,6 +80,6 @@ def trios(folder: Path, configuration: str = "") -> Iterator[Trio]:
 
 
 def holds(trio: Trio, name: str) -> Callable[[], bool]:
-    """Tells whether a container's own directory has all records."""
+    """Return whether a container's own directory has all records."""
     dump = ("log", "dump", "orders", "--data", str(trio.folder / name))
     return lambda: ran(*dump).stdout.splitlines() == LINES

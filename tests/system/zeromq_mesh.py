@@ -29,7 +29,7 @@ OPEN = "".join(f'{kind} = "tcp://127.0.0.1:0"\n' for kind in ("peer2peer", "roun
 
 
 def _session() -> ModuleType:
-    """Loads a module of the examples."""
+    """Load a module of the examples."""
     name = "session"
     spec = importlib.util.spec_from_file_location(f"zeromq_example_{name}", EXAMPLES / f"{name}.py")
     assert spec is not None
@@ -70,22 +70,22 @@ class Gateway:
         self.kinds: dict[str, str] = self.status()["kinds"]
 
     def status(self) -> dict[str, Any]:
-        """Returns what `cogwork status` says of the gateway."""
+        """Return what `cogwork status` says of the gateway."""
         found: dict[str, Any] = self.container.status()["container"]["gateways"]["zeromq"]
         return found
 
     def addresses(self) -> set[str]:
-        """Returns the addresses that there are."""
+        """Return the addresses that there are."""
         return {row["address"] for row in self.container.status()["addresses"]}
 
     def client(self, kind: str = "roundrobin", **options: object) -> Client:
-        """Connects a client; it is closed with the container."""
+        """Connect a client; it is closed with the container."""
         made: Client = session.Session(self.kinds[kind], **options)
         self._stack.callback(made.socket.close, 0)
         return made
 
     def socket(self, kind: str = "roundrobin") -> zmq.Socket[bytes]:
-        """Connects a bare DEALER."""
+        """Connect a bare DEALER."""
         socket: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.DEALER)
         socket.linger = 0
         socket.rcvtimeo = 5000
@@ -94,7 +94,7 @@ class Gateway:
         return socket
 
     def becomes(self, timeout_s: float = 10.0, **figures: int) -> None:
-        """Waits until figures of the gateway are as given."""
+        """Wait until figures of the gateway are as given."""
 
         def is_so() -> bool:
             status = self.status()
@@ -106,13 +106,13 @@ class Gateway:
             raise AssertionError(f"{error}: {self.status()}") from None
 
     def descriptors(self) -> int:
-        """Counts what the container has open."""
+        """Count what the container has open."""
         return len(os.listdir(f"/proc/{self.container.process.pid}/fd"))
 
 
 @contextmanager
 def gateway(folder: Path, options: str = "", configuration: str = "") -> Iterator[Gateway]:
-    """Runs a container with a gateway.
+    """Run a container with a gateway.
 
     Args:
         folder: Takes its files.
@@ -147,7 +147,7 @@ def gateway(folder: Path, options: str = "", configuration: str = "") -> Iterato
 
 @contextmanager
 def linked(folder: Path) -> Iterator[tuple[Gateway, Gateway]]:
-    """Runs two containers that are linked, each with a gateway."""
+    """Run two containers that are linked, each with a gateway."""
     mesh = "[mesh]\nheartbeat_s = 0.2\n"
     with gateway(folder / "north", configuration=f'id = "north"\n{mesh}') as north:
         link = f'id = "south"\n[[link]]\nurl = "{north.url.removeprefix("amqp://")}"\n'

@@ -54,7 +54,7 @@ def of(*languages: str) -> list[Snippet]:
 
 
 def tree_of(snippet: Snippet) -> ast.Module:
-    """Reads Python; `await` may stand outside of functions, as in a shell of asyncio."""
+    """Read Python; `await` may stand outside of functions, as in a shell of asyncio."""
     flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT | ast.PyCF_ONLY_AST
     tree = compile(snippet.text, snippet.place, "exec", flags)
     assert isinstance(tree, ast.Module)
@@ -62,7 +62,7 @@ def tree_of(snippet: Snippet) -> ast.Module:
 
 
 def is_there(module: str, name: str) -> bool:
-    """Says whether a module has something, or a package has such a module."""
+    """Return whether a module has something, or a package has such a module."""
     if hasattr(importlib.import_module(module), name):
         return True
     return importlib.util.find_spec(f"{module}.{name}") is not None
@@ -74,7 +74,7 @@ def test_pages_have_snippets() -> None:
 
 
 def missing_in(snippet: Snippet) -> list[tuple[str, str]]:
-    """Lists what a snippet takes from Cogwork's modules, and is not there."""
+    """List what a snippet takes from Cogwork's modules, and is not there."""
     named = set()
     for node in ast.walk(tree_of(snippet)):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("cogwork"):

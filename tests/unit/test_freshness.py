@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Stands for an installed package with one compiled module."""
+    """Stand for an installed package with one compiled module."""
     monkeypatch.setattr(freshness, "PACKAGE_ROOT", tmp_path)
     (tmp_path / "fast.py").write_text("code")
     (tmp_path / "fast.pxd").write_text("declarations")

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Has each old name imported for the first time."""
+    """Have each old name imported for the first time."""
     for name in [each for each in sys.modules if new_name(each)]:
         monkeypatch.delitem(sys.modules, name)
 
 
 def imported(name: str) -> tuple[ModuleType, list[str]]:
-    """Returns a module and what importing it warned of."""
+    """Return a module and what importing it warned of."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")  # the caller looks at each of them
         module = importlib.import_module(name)

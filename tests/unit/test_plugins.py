@@ -30,7 +30,7 @@ bent = abacus_bent:Host
 
 @pytest.fixture(autouse=True)
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Has another package's engines installed."""
+    """Have another package's engines installed."""
     information = tmp_path / "abacus-1.0.dist-info"
     information.mkdir()
     (information / "METADATA").write_text(METADATA)

@@ -81,27 +81,27 @@ class Broker:
         return None if address.startswith(b"nowhere") else self.entry(address.decode())
 
     def peer(self, **settings: Any) -> Peer:
-        """Connects a peer; it has opened and begun a session."""
+        """Connect a peer; it has opened and begun a session."""
         peer = Peer(self, **settings)
         peer.greet()
         return peer
 
     def connect(self, **settings: Any) -> Connection:
-        """Makes this side of a connection; `fd` is a socket's, all else is a setting."""
+        """Make this side of a connection; `fd` is a socket's, all else is a setting."""
         fd = settings.pop("fd", -1)
         return Connection(
             self.core, self, ConnectionSettings(**{"max_frame_size_bytes": 65536, **settings}), fd
         )
 
     def settle_down(self) -> None:
-        """Lets every peer hear what there is to hear."""
+        """Let every peer hear what there is to hear."""
         self.core.flush()
         while sum(peer.hear() for peer in self.peers):
             self.core.flush()
         assert not self.faults, self.faults
 
     def assert_clean(self) -> None:
-        """Asserts that nothing is left of what was held or unsettled."""
+        """Assert that nothing is left of what was held or unsettled."""
         self.core.flush()
         assert self.core.held_bytes == 0
         assert self.core.held_deliveries == 0
@@ -164,7 +164,7 @@ class Broker:
     def publisher_end(
         self, link: Link, _address: str | None, entry: AddressEntry | None
     ) -> IncomingLink:
-        """Makes the compiled end of a link on which a peer sends."""
+        """Make the compiled end of a link on which a peer sends."""
         return IncomingLink(
             link.session.end, link.handle, entry, self.space, self.window, self.max_message_size
         )

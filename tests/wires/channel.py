@@ -105,7 +105,7 @@ class Channel:
         self.say(End())
 
     def flow(self, **fields: Any) -> None:
-        """Says the session's state."""
+        """Say the session's state."""
         values: dict[str, Any] = {
             "next_incoming_id": self.next_incoming_id,
             "incoming_window": self.peer.incoming_window,

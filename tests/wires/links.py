@@ -67,7 +67,7 @@ class Publisher:
     def send(
         self, body: bytes = b"message", *, settled: bool = False, pieces: int = 1, **fields: Any
     ) -> int:
-        """Sends a message, in several transfers where asked; returns its delivery-id."""
+        """Send a message, in several transfers where asked; return its delivery-id."""
         size = -(-len(body) // pieces) if body else 0
         delivery_id = self.start(body[:size], settled=settled, more=pieces > 1, **fields)
         for number in range(1, pieces):
@@ -76,7 +76,7 @@ class Publisher:
         return delivery_id
 
     def send_at_once(self, bodies: list[bytes], *, settled: bool = False) -> list[int]:
-        """Sends messages in a single batch of bytes; returns their delivery-ids."""
+        """Send messages in a single batch of bytes; return their delivery-ids."""
         said: list[bytes] = []
         peer = self.channel.peer
 

@@ -35,10 +35,10 @@ class Host(Protocol):
     links: dict[str, Any]
 
     def settle_down(self) -> None:
-        """Lets every peer hear what there is to hear."""
+        """Let every peer hear what there is to hear."""
 
     def connect(self, **settings: Any) -> Connection:
-        """Makes the other side of a connection."""
+        """Make the other side of a connection."""
 
 
 class Peer:
@@ -115,7 +115,7 @@ class Peer:
         self.feed(frame(performative, payload, channel))
 
     def vanish(self) -> None:
-        """Loses the connection without a word."""
+        """Lose the connection without a word."""
         self.connection.on_lost(104)
         self.broker.settle_down()
 
@@ -123,7 +123,7 @@ class Peer:
         self.say(Close())
 
     def hear(self) -> bool:
-        """Reads what there is; returns whether there was anything."""
+        """Read what there is; return whether there was anything."""
         if self.is_deaf:
             return False
         data = self.take()
@@ -149,7 +149,7 @@ class Peer:
             self.channels[heard.channel].note(performative, heard.body[at:])
 
     def of(self, kind: type[Said]) -> list[Said]:
-        """Lists what was heard of one kind of performative."""
+        """List what was heard of one kind of performative."""
         return [each for _, each in self.heard if type(each) is kind]
 
     @property

@@ -45,7 +45,7 @@ class SocketBroker(Broker):
         return connection
 
     def close(self) -> None:
-        """Closes all sockets."""
+        """Close all sockets."""
         for peer in self.peers:
             if isinstance(peer, SocketPeer):
                 peer.near.close()

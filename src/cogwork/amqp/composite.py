@@ -49,13 +49,13 @@ class Field:
 
 
 def field(kind: Kind, *, default: Any = dataclasses.MISSING) -> Any:  # noqa: ANN401  # of any type
-    """Declares a field; without `default` it is mandatory."""
+    """Declare a field; without `default` it is mandatory."""
     return dataclasses.field(default=default, metadata={"kind": kind})
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(field,))
 def composite(descriptor: int, name: str) -> Callable[[type[T]], type[T]]:
-    """Makes a slotted class with keyword constructor, table and registry entry of a declaration.
+    """Make a slotted class with keyword constructor, table and registry entry of a declaration.
 
     Args:
         descriptor: The numeric descriptor in the domain 0 (`amqp`).
@@ -86,7 +86,7 @@ class Composite:
     __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
 
     def __repr__(self) -> str:
-        """Shows the fields that differ from their defaults."""
+        """Show the fields that differ from their defaults."""
         shown = (
             f"{row.attribute}={getattr(self, row.attribute)!r}"
             for row in self.TABLE
@@ -95,7 +95,7 @@ class Composite:
         return f"{type(self).__name__}({', '.join(shown)})"
 
     def to_described(self) -> Described:
-        """Returns the described list to encode.
+        """Return the described list to encode.
 
         Raises:
             EncodeError: A field is missing, out of range or of the wrong type.
@@ -126,7 +126,7 @@ class Composite:
 
     @classmethod
     def from_fields(cls, values: object) -> Self:
-        """Builds one from the decoded list; fields that the list leaves out are null.
+        """Build one from the decoded list; fields that the list leaves out are null.
 
         Raises:
             ProtocolError: A field is missing or wrong, or there are too many; it is named.

@@ -49,7 +49,7 @@ _SIGNALLING_NAN = 0b111111
 
 
 def to_bytes(layout: Layout, value: Decimal) -> bytes:
-    """Encodes `value` exactly.
+    """Encode `value` exactly.
 
     Raises:
         EncodeError: It has more digits or a larger exponent than `layout` holds.
@@ -66,7 +66,7 @@ def to_bytes(layout: Layout, value: Decimal) -> bytes:
 
 
 def from_bytes(layout: Layout, data: bytes) -> Decimal:
-    """Decodes `layout.width_bytes` bytes, any of which mean something."""
+    """Decode `layout.width_bytes` bytes, any of which mean something."""
     bits = layout.width_bytes * 8
     number = int.from_bytes(data, "big")
     sign, number = number >> (bits - 1), number & ((1 << (bits - 1)) - 1)
@@ -81,7 +81,7 @@ def from_bytes(layout: Layout, data: bytes) -> Decimal:
 
 
 def _fit(layout: Layout, value: Decimal) -> tuple[int, int]:
-    """Brings coefficient and exponent into range by moving zeros between them."""
+    """Bring coefficient and exponent into range by moving zeros between them."""
     _, digits, exponent = value.as_tuple()
     assert isinstance(exponent, int)
     coefficient = int("".join(map(str, digits)))

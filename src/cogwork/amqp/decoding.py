@@ -42,7 +42,7 @@ _Body = Callable[[memoryview, int, int, int], tuple[object, int]]
 def decode(
     data: bytes | bytearray | memoryview, offset: int = 0, end: int | None = None
 ) -> tuple[object, int]:
-    """Decodes one value.
+    """Decode one value.
 
     Args:
         data: The bytes that hold it.
@@ -96,7 +96,7 @@ def _fail(at: int, what: str) -> NoReturn:
 
 
 def _need(name: str, at: int, width: int, end: int) -> int:
-    """Returns where `width` bytes from `at` end, if they lie before `end`."""
+    """Return where `width` bytes from `at` end, if they lie before `end`."""
     if width > end - at:
         _fail(at, f"{name} takes {width} bytes, {max(end - at, 0)} are left")
     return at + width
@@ -158,7 +158,7 @@ def _read_empty_list(_view: memoryview, at: int, _end: int, _depth: int) -> tupl
 
 
 def _read_span(name: str, view: memoryview, at: int, end: int, width: int) -> tuple[int, int, int]:
-    """Reads size and count; returns count, the first item's position and the compound's end."""
+    """Read size and count; return count, the first item's position and the compound's end."""
     size, at = _read_length(name, view, at, end, width)
     stop = _need(name, at, size, end)
     count, first = _read_length(name + "'s count", view, at, stop, width)
@@ -237,7 +237,7 @@ def _read_array(width: int) -> _Body:
 def _read_array_constructor(
     view: memoryview, at: int, stop: int, depth: int
 ) -> tuple[object, _Constructor, int]:
-    """Reads what all items share: the descriptor, or None, and the format code."""
+    """Read what all items share: the descriptor, or None, and the format code."""
     descriptor: object = None
     if at < stop and view[at] == 0x00:
         descriptor, at = _decode(view, at + 1, stop, depth)
@@ -249,7 +249,7 @@ def _read_array_constructor(
 
 
 def _trusted(integer_type: type[int]) -> Callable[[int], int]:
-    """Returns a maker of `integer_type` for numbers that fit by their encoding."""
+    """Return a maker of `integer_type` for numbers that fit by their encoding."""
     return lambda number: int.__new__(integer_type, number)
 
 

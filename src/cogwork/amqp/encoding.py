@@ -57,7 +57,7 @@ class _Form(NamedTuple):
 
 
 def encode(value: object) -> bytes:
-    """Encodes one value in its smallest form.
+    """Encode one value in its smallest form.
 
     Raises:
         EncodeError: AMQP has no encoding for it, with the reason.
@@ -68,7 +68,7 @@ def encode(value: object) -> bytes:
 
 
 def encode_into(out: bytearray, value: object, depth: int = 0) -> None:
-    """Appends the encoding of `value`, nested `depth` levels deep already, to `out`.
+    """Append the encoding of `value`, nested `depth` levels deep already, to `out`.
 
     Raises:
         EncodeError: AMQP has no encoding for it; `out` is spoilt then.
@@ -98,7 +98,7 @@ def _encode(out: bytearray, value: object, depth: int) -> None:
 
 
 def _kind(python_type: type) -> type:
-    """Returns the type that is encoded: `python_type` or the nearest base that AMQP knows."""
+    """Return the type that is encoded: `python_type` or the nearest base that AMQP knows."""
     if python_type in _FORMS or python_type in _COMPOUNDS:
         return python_type
     for base in python_type.__mro__:
@@ -140,7 +140,7 @@ def _encode_array(out: bytearray, value: object, depth: int) -> None:
 
 
 def _append_compound(out: bytearray, small_code: int, count: int, body: bytearray) -> None:
-    """Appends code, size, count and body; the wide form's code is 0x10 above the small one's."""
+    """Append code, size, count and body; the wide form's code is 0x10 above the small one's."""
     if len(body) < _MAX_SMALL and count <= _MAX_SMALL:
         out += bytes((small_code, len(body) + 1, count))
     else:
@@ -163,7 +163,7 @@ def _pairs(mapping: dict[object, object]) -> Iterable[object]:
 
 
 def _array_body(array: Array, depth: int) -> bytearray:
-    """Returns the shared constructor, then each item's body (§1.6.24)."""
+    """Return the shared constructor, then each item's body (§1.6.24)."""
     out = bytearray()
     if depth > MAX_DEPTH:
         raise EncodeError(f"a value nests deeper than {MAX_DEPTH} levels")
@@ -231,7 +231,7 @@ def _nothing(_out: bytearray, _value: object) -> None:
 
 
 def _fixed(code: int, layout: str, low: int | None = None, high: int | None = None) -> _Form:
-    """Describes a form of fixed width that holds `low` to `high`, or anything."""
+    """Describe a form of fixed width that holds `low` to `high`, or anything."""
     pack = struct.Struct(layout).pack
 
     def write(out: bytearray, value: object) -> None:
@@ -243,7 +243,7 @@ def _fixed(code: int, layout: str, low: int | None = None, high: int | None = No
 
 
 def _variable(code: int, raw: Callable[[object], bytes]) -> tuple[_Form, _Form]:
-    """Describes the forms with one and with four bytes of length."""
+    """Describe the forms with one and with four bytes of length."""
 
     def write_small(out: bytearray, value: object) -> None:
         data = raw(value)
@@ -261,7 +261,7 @@ def _variable(code: int, raw: Callable[[object], bytes]) -> tuple[_Form, _Form]:
 
 
 def _empty(code: int, meaning: object) -> _Form:
-    """Describes a form in which the code says all."""
+    """Describe a form in which the code says all."""
     return _Form(code, lambda value: value == meaning, _nothing, scalar_only=True)
 
 

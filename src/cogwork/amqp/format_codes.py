@@ -34,7 +34,7 @@ OUT_OF_RANGE: Final = 0x01
 
 
 def type_of(code: int) -> str:
-    """Returns the name of the type that a format code belongs to."""
+    """Return the name of the type that a format code belongs to."""
     return _TYPES.get(code, f"value of the unknown type 0x{code:02x}")
 
 

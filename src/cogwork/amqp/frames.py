@@ -72,7 +72,7 @@ class Frame(NamedTuple):
 
 
 def encode_frame(channel: int, body: bytes, frame_type: int = FrameType.AMQP) -> bytes:
-    """Puts a header before `body`."""
+    """Put a header before `body`."""
     size = FRAME_HEADER_BYTES + len(body)
     return _HEADER.pack(size, _MIN_DATA_OFFSET, frame_type, channel) + body
 
@@ -80,7 +80,7 @@ def encode_frame(channel: int, body: bytes, frame_type: int = FrameType.AMQP) ->
 def parse_frame_header(
     data: bytes | bytearray | memoryview, offset: int = 0, max_frame_size: int = MIN_MAX_FRAME_SIZE
 ) -> FrameHeader:
-    """Reads the header at `offset`, where eight bytes must be.
+    """Read the header at `offset`, where eight bytes must be.
 
     Raises:
         ProtocolError: The sizes contradict each other or the limit.
@@ -102,7 +102,7 @@ class FrameReader:
     """Cuts a stream of bytes into frames: for tests and tools, the data plane has its own."""
 
     def __init__(self, max_frame_size: int = MIN_MAX_FRAME_SIZE) -> None:
-        """Starts with an empty buffer.
+        """Start with an empty buffer.
 
         Args:
             max_frame_size: The largest frame taken, in bytes.
@@ -111,7 +111,7 @@ class FrameReader:
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> Iterator[Frame]:
-        """Takes bytes in and yields the frames that are whole now.
+        """Take bytes in and yield the frames that are whole now.
 
         Raises:
             ProtocolError: A header is wrong; the stream cannot be read on.

@@ -84,11 +84,11 @@ class Nested(Protocol):
     """What the registry holds: a composite class."""
 
     def to_described(self) -> Described:
-        """Returns the value to encode."""
+        """Return the value to encode."""
 
     @classmethod
     def from_fields(cls, values: object) -> Self:
-        """Builds one from the described list."""
+        """Build one from the described list."""
 
 
 COMPOSITES: dict[object, type[Nested]] = {}
@@ -96,7 +96,7 @@ COMPOSITES: dict[object, type[Nested]] = {}
 
 
 def composite_from(value: Described) -> Nested:
-    """Returns the composite that `value` is on the wire.
+    """Return the composite that `value` is on the wire.
 
     Raises:
         ProtocolError: No composite has this descriptor, or a field is wrong.
@@ -112,7 +112,7 @@ def composite_from(value: Described) -> Nested:
 
 
 def _of(expected: type) -> Callable[[object], object]:
-    """Returns a check that the attribute is of the type that is encoded."""
+    """Return a check that the attribute is of the type that is encoded."""
 
     def check(value: object) -> object:
         if not isinstance(value, expected):
@@ -142,14 +142,14 @@ def _symbol_to_wire(value: object) -> object:
 
 
 def _symbols_to_wire(value: object) -> object:
-    """Returns an array always: what every peer understands, also for one symbol."""
+    """Return an array always: what every peer understands, also for one symbol."""
     if not isinstance(value, tuple | list):
         raise TypeError(f"a tuple of symbols is expected, not {value!r:.80}")
     return Array(map(Symbol, value), Symbol) if value else None
 
 
 def _symbols_from_wire(value: object) -> object:
-    """Takes one symbol, or an array of them (AMQP 1.0 §1.4, the attribute `multiple`)."""
+    """Take one symbol, or an array of them (AMQP 1.0 §1.4, the attribute `multiple`)."""
     if isinstance(value, Symbol):
         return (value,)
     assert isinstance(value, Array)
@@ -173,7 +173,7 @@ def _fields_from_wire(value: object) -> object:
 
 
 def _text_to_wire(value: object) -> object:
-    """Returns a plain str: a Symbol would be encoded as a symbol."""
+    """Return a plain str: a Symbol would be encoded as a symbol."""
     if not isinstance(value, str):
         raise TypeError(f"str is expected, not {value!r:.80}")
     return str(value)
@@ -213,7 +213,7 @@ def _unsettled_to_wire(value: object) -> object:
 
 
 def _unsettled_from_wire(value: object) -> object:
-    """Takes delivery-tags to delivery states; null stands for no state yet (AMQP 1.0 §2.7.3)."""
+    """Take delivery-tags to delivery states; null stands for no state yet (AMQP 1.0 §2.7.3)."""
     assert isinstance(value, dict)
     result: dict[bytes, Nested | None] = {}
     for tag, state in value.items():
@@ -224,7 +224,7 @@ def _unsettled_from_wire(value: object) -> object:
 
 
 def choice(name: str, wire_type: type, members: type[enum.Enum]) -> Kind:
-    """Returns the kind of a field that takes only the values of an enumeration."""
+    """Return the kind of a field that takes only the values of an enumeration."""
     to_wire = {key: wire_type(member.value) for member in members for key in (member, member.value)}
     from_wire = {wire_type(member.value): member for member in members}
     expected = ", ".join(str(member.value) for member in members)
@@ -245,7 +245,7 @@ def choice(name: str, wire_type: type, members: type[enum.Enum]) -> Kind:
 
 
 def nested(name: str, *class_names: str) -> Kind:
-    """Returns the kind of a field that holds one of the composites with these wire names."""
+    """Return the kind of a field that holds one of the composites with these wire names."""
 
     def encode(value: object) -> object:
         if getattr(type(value), "NAME", None) not in class_names:

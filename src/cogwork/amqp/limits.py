@@ -30,7 +30,7 @@ class KeyGuard:
         self._clashes = 0
 
     def admits(self, key: object) -> bool:
-        """Counts a key; returns whether the clashes are still within the limit.
+        """Count a key; return whether the clashes are still within the limit.
 
         Raises:
             TypeError: The key cannot be hashed.

@@ -146,7 +146,7 @@ _RANK = {attribute: rank for rank, attribute in enumerate(dict.fromkeys(_ORDER.v
 
 
 def encode_sections(sections: Sections) -> bytes:
-    """Encodes a message; absent sections are left out.
+    """Encode a message; absent sections are left out.
 
     Raises:
         EncodeError: A value has no encoding, or a map a key that its section forbids.
@@ -175,7 +175,7 @@ def _map(code: int, entries: Mapping[Any, object], key: Callable[[object], objec
 
 
 def _annotation_key(key: object) -> object:
-    """Takes symbols, and the numbers that the specification reserves (§3.2.10)."""
+    """Take symbols, and the numbers that the specification reserves (§3.2.10)."""
     if isinstance(key, str):
         return Symbol(key)
     if isinstance(key, int) and not isinstance(key, bool):
@@ -199,7 +199,7 @@ def _body_sections(body: Body | None) -> Iterator[Described]:
 
 
 def decode_sections(data: bytes | bytearray | memoryview) -> Sections:
-    """Decodes a whole message.
+    """Decode a whole message.
 
     Raises:
         DecodeError: The bytes are no message.
@@ -266,7 +266,7 @@ def _checked_map(
 
 
 def _extended(body: Body | None, code: int, value: object, at: int) -> Body:
-    """Returns `body` with one more section."""
+    """Return `body` with one more section."""
     if code == _VALUE:
         return Value(value)
     if code == _DATA and isinstance(value, bytes):

@@ -213,7 +213,7 @@ Decode = Callable[[bytes | bytearray | memoryview, int], tuple[object, int]]
 
 
 def encode_performative(performative: Performative, encode: Encode = codec.encode) -> bytes:
-    """Encodes a performative.
+    """Encode a performative.
 
     Args:
         performative: What to encode.
@@ -228,7 +228,7 @@ def encode_performative(performative: Performative, encode: Encode = codec.encod
 def decode_performative(
     data: bytes | bytearray | memoryview, offset: int = 0, decode: Decode = codec.decode
 ) -> tuple[Performative, int]:
-    """Decodes the performative at the start of a frame's body.
+    """Decode the performative at the start of a frame's body.
 
     Args:
         data: The bytes that hold it.
@@ -246,7 +246,7 @@ def decode_performative(
 
 
 def performative_from(value: object) -> Performative:
-    """Returns the performative that a decoded value is.
+    """Return the performative that a decoded value is.
 
     Raises:
         ProtocolError: It is none, or a field of it is wrong.

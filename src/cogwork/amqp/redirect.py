@@ -65,7 +65,7 @@ class Host(NamedTuple):
         return is_loopback(self.name)
 
     def __str__(self) -> str:
-        """Writes HOST:PORT, an IPv6 address in brackets."""
+        """Write HOST:PORT, an IPv6 address in brackets."""
         name = f"[{self.name}]" if ":" in self.name else self.name
         return f"{name}:{self.port}"
 
@@ -88,7 +88,7 @@ class Redirect(NamedTuple):
     address: str | None = None
 
     def __str__(self) -> str:
-        """Names the host."""
+        """Name the host."""
         return str(self.target)
 
     def to_error(
@@ -97,7 +97,7 @@ class Redirect(NamedTuple):
         *,
         frame_size_bytes: int = 1 << 16,
     ) -> AmqpError:
-        """Returns what a close, or a detach, says of it.
+        """Return what a close, or a detach, says of it.
 
         Args:
             condition: That of a connection, or that of a link.
@@ -118,7 +118,7 @@ class Redirect(NamedTuple):
 
     @classmethod
     def from_error(cls, error: AmqpError) -> Redirect:
-        """Reads what a close, or a detach, said.
+        """Read what a close, or a detach, said.
 
         Raises:
             ProtocolError: It names no host, or something in it is of the wrong type.
@@ -138,7 +138,7 @@ class Redirect(NamedTuple):
 
 
 def host_of(text: str) -> Host:
-    """Reads HOST:PORT, an IPv6 address in brackets.
+    """Read HOST:PORT, an IPv6 address in brackets.
 
     Raises:
         ValueError: It is none; the message says what was expected.
@@ -152,7 +152,7 @@ def host_of(text: str) -> Host:
 
 
 def _fitting(texts: Iterable[str], size_bytes: int) -> list[str]:
-    """Returns as many of the first as can be encoded in so much."""
+    """Return as many of the first as can be encoded in so much."""
     found = []
     for text in texts:
         size_bytes -= len(text.encode()) + STRING_BYTES
@@ -163,7 +163,7 @@ def _fitting(texts: Iterable[str], size_bytes: int) -> list[str]:
 
 
 def _is_name(name: str) -> bool:
-    """Says whether it can be a host's, and cannot be taken for anything else."""
+    """Return whether it can be a host's, and cannot be taken for anything else."""
     return len(name) <= HOST_MAX and bool(_NAME.fullmatch(name) or _IPV6.fullmatch(name))
 
 
@@ -174,7 +174,7 @@ def _checked_name(key: str, name: str) -> str:
 
 
 def _text(info: Mapping[Symbol, object], key: str) -> str | None:
-    """Returns an entry that is text; an empty one says as much as none."""
+    """Return an entry that is text; an empty one says as much as none."""
     value = info.get(Symbol(key))
     if value is None:
         return None
@@ -184,7 +184,7 @@ def _text(info: Mapping[Symbol, object], key: str) -> str | None:
 
 
 def _port(info: Mapping[Symbol, object]) -> int:
-    """Returns the port, of whatever integer type: the specification names none."""
+    """Return the port, of whatever integer type: the specification names none."""
     port = info.get(Symbol("port"))
     if not isinstance(port, int) or isinstance(port, bool) or not 0 < port <= PORT_MAX:
         found = "nothing" if port is None else repr(port)[:80]

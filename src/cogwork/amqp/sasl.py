@@ -100,14 +100,14 @@ class Plain(NamedTuple):
 
 
 def encode_sasl(frame: SaslFrame, encode: Encode = codec.encode) -> bytes:
-    """Encodes the body of a SASL frame, with the codec's `encode`."""
+    """Encode the body of a SASL frame, with the codec's `encode`."""
     return encode(frame.to_described())
 
 
 def decode_sasl(
     data: bytes | bytearray | memoryview, offset: int = 0, decode: Decode = codec.decode
 ) -> SaslFrame:
-    """Decodes the body of a SASL frame, with the codec's `decode`.
+    """Decode the body of a SASL frame, with the codec's `decode`.
 
     Raises:
         ProtocolError: The bytes are no SASL frame's body, or a field of it is wrong.
@@ -124,7 +124,7 @@ def decode_sasl(
 
 
 def build_plain(user: str, password: str, authorization_id: str = "") -> bytes:
-    """Returns the initial response of PLAIN.
+    """Return the initial response of PLAIN.
 
     Raises:
         ValueError: A part holds a NUL, which separates the parts.
@@ -136,7 +136,7 @@ def build_plain(user: str, password: str, authorization_id: str = "") -> bytes:
 
 
 def parse_plain(response: bytes) -> Plain:
-    """Splits the initial response of PLAIN.
+    """Split the initial response of PLAIN.
 
     Raises:
         ProtocolError: It is not three UTF-8 strings separated by NULs, the user's not empty.
@@ -154,7 +154,7 @@ def parse_plain(response: bytes) -> Plain:
 
 
 def refusal_of(init: SaslInit, code: SaslCode) -> str:
-    """Says what a server's refusal may be due to; which it is, the server does not tell.
+    """Return what a server's refusal may be due to; which it is, the server does not tell.
 
     Args:
         init: What the client has said; its password is not shown.

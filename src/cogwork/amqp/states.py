@@ -179,7 +179,7 @@ LINK: Mapping[tuple[LinkState, Event], LinkState] = {
 
 
 def connection_step(state: ConnectionState, event: Event) -> ConnectionState:
-    """Returns the connection's next state.
+    """Return the connection's next state.
 
     Raises:
         ProtocolError: The peer may not do this now.
@@ -189,12 +189,12 @@ def connection_step(state: ConnectionState, event: Event) -> ConnectionState:
 
 
 def session_step(state: SessionState, event: Event) -> SessionState:
-    """Returns the session's next state; raises as `connection_step` does."""
+    """Return the session's next state; raise as `connection_step` does."""
     return SESSION.get((state, event)) or _refuse("session", state, event, Scope.CONNECTION)
 
 
 def link_step(state: LinkState, event: Event) -> LinkState:
-    """Returns the link's next state; raises as `connection_step` does, for the session."""
+    """Return the link's next state; raise as `connection_step` does, for the session."""
     return LINK.get((state, event)) or _refuse("link", state, event, Scope.SESSION)
 
 

@@ -219,7 +219,7 @@ class Array:
 
 
 def datetime_from_ms(ms: int) -> datetime | Timestamp:
-    """Returns the time that lies `ms` milliseconds after 1970 in UTC."""
+    """Return the time that lies `ms` milliseconds after 1970 in UTC."""
     try:
         return EPOCH + timedelta(milliseconds=ms)
     except OverflowError:
@@ -227,7 +227,7 @@ def datetime_from_ms(ms: int) -> datetime | Timestamp:
 
 
 def ms_from_datetime(value: datetime) -> int:
-    """Returns the whole milliseconds from 1970 to `value`, which must know its time zone.
+    """Return the whole milliseconds from 1970 to `value`, which must know its time zone.
 
     Raises:
         ValueError: `value` is naive, so it names no point in time.

@@ -75,14 +75,14 @@ class _Answers:
         self._buffer = b""
 
     def header(self, wanted: bytes) -> None:
-        """Waits for a protocol header."""
+        """Wait for a protocol header."""
         self._fill(PROTOCOL_HEADER_BYTES)
         found, self._buffer = self._buffer[:PROTOCOL_HEADER_BYTES], self._buffer[8:]
         if found != wanted:
             raise PeerError(f"the protocol header is {found!r}, not {wanted!r}")
 
     def wait(self, code: int, count: int = 1) -> None:
-        """Waits for `count` frames with this code; other harmless ones are passed over."""
+        """Wait for `count` frames with this code; other harmless ones are passed over."""
         while count:
             self._fill(FRAME_HEADER_BYTES)
             size = int.from_bytes(self._buffer[:4], "big")
@@ -106,7 +106,7 @@ class _Answers:
 
 
 def _has_error(frame: bytes, found: int, wanted: int) -> bool:
-    """Returns whether an ending was not asked for, or says why it came."""
+    """Return whether an ending was not asked for, or say why it came."""
     return found != wanted or b"amqp:" in frame
 
 
@@ -139,7 +139,7 @@ class _ConnectionRounds:
         self._close = _encode(Close())
 
     def turn(self) -> int:
-        """Does one round; returns how many connections came and went."""
+        """Do one round; return how many connections came and went."""
         peers = [self._connect() for _ in range(self._width)]
         self._exchange(peers, SASL_HEADER, self._read_mechanisms)
         self._exchange(peers, self._init, lambda answers: answers.wait(_SASL_OUTCOME))
@@ -148,7 +148,7 @@ class _ConnectionRounds:
         return self._width
 
     def close(self) -> None:
-        """Does nothing: no connection outlives its round."""
+        """Do nothing: no connection outlives its round."""
 
     def _connect(self) -> _Answers:
         try:
@@ -194,7 +194,7 @@ class _LinkRounds:
         self._detaches = _encode(*detaches)
 
     def turn(self) -> int:
-        """Does one round; returns how many links came and went."""
+        """Do one round; return how many links came and went."""
         first = self._turns * self._width
         self._turns += 1
         self._peer.write(
@@ -209,7 +209,7 @@ class _LinkRounds:
         return self._width
 
     def close(self) -> None:
-        """Closes the connection."""
+        """Close the connection."""
         self._peer.close()
 
 
@@ -225,16 +225,16 @@ class ChurnRole:
         self._first_ns = self._last_ns = 0
 
     def prepare(self) -> None:
-        """Connects, where one connection is enough."""
+        """Connect, where one connection is enough."""
         is_connection = self._job.what == "connection"
         self._rounds = _ConnectionRounds(self._job) if is_connection else _LinkRounds(self._job)
 
     def start(self) -> None:
-        """Takes the time that the rate counts from."""
+        """Take the time that the rate counts from."""
         self._first_ns = time.monotonic_ns()
 
     def run(self, slice_s: float) -> bool:
-        """Does rounds until the slice is over."""
+        """Do rounds until the slice is over."""
         until_ns = time.monotonic_ns() + int(slice_s * 1e9)
         while (now_ns := time.monotonic_ns()) < until_ns and not self._is_over():
             due_ns = self._due_ns()
@@ -245,15 +245,15 @@ class ChurnRole:
         return self._is_over()
 
     def finish(self) -> None:
-        """Ends after the round under way."""
+        """End after the round under way."""
         self._target = max(self._count, 1)
 
     def progress(self) -> tuple[int, int]:
-        """Returns how many came and went."""
+        """Return how many came and went."""
         return self._count, 0
 
     def report(self) -> Report:
-        """Returns the count, and how long a round took for each of its members."""
+        """Return the count, and how long a round took for each of its members."""
         return Report(
             sent=self._count,
             first_ns=self._first_ns,
@@ -262,7 +262,7 @@ class ChurnRole:
         )
 
     def close(self) -> None:
-        """Closes what is open."""
+        """Close what is open."""
         if self._rounds is not None:
             self._rounds.close()
 
@@ -291,10 +291,10 @@ class IdleRole:
         self._beat_s = 0.0
 
     def prepare(self) -> None:
-        """Does nothing: memory is measured from the start."""
+        """Do nothing: memory is measured from the start."""
 
     def start(self) -> None:
-        """Opens all connections."""
+        """Open all connections."""
         url = Url.parse(self._job.url)
         for index in range(self._job.connections):
             peer = dial(url, f"{self._job.name}-{index}", self._job.ca_file)
@@ -303,7 +303,7 @@ class IdleRole:
             peer.send([self._credit(link.handle, link.delivery_count)])
 
     def run(self, slice_s: float) -> bool:
-        """Waits, with heartbeats where the peer wants them (AMQP 1.0 §2.4.5)."""
+        """Wait, with heartbeats where the peer wants them (AMQP 1.0 §2.4.5)."""
         select.select([], [], [], slice_s)
         timeout_s = min((peer.idle_timeout_s for peer in self._peers), default=0.0)
         if timeout_s and time.monotonic() - self._beat_s > timeout_s / 2:
@@ -313,19 +313,19 @@ class IdleRole:
         return self._is_finishing
 
     def finish(self) -> None:
-        """Ends with the slice under way."""
+        """End with the slice under way."""
         self._is_finishing = True
 
     def progress(self) -> tuple[int, int]:
-        """Returns how many connections are held."""
+        """Return how many connections are held."""
         return len(self._peers), 0
 
     def report(self) -> Report:
-        """Returns how many connections are held."""
+        """Return how many connections are held."""
         return Report(sent=len(self._peers))
 
     def close(self) -> None:
-        """Closes all connections."""
+        """Close all connections."""
         for peer in self._peers:
             peer.close()
 

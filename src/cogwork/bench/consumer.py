@@ -39,7 +39,7 @@ class Consumer(Wire):
     def __init__(
         self, peer: object, links: list, producers: int, credit: int, *, is_timed: bool = False
     ) -> None:
-        """Prepares the links; their credit goes out with the first step.
+        """Prepare the links; their credit goes out with the first step.
 
         Args:
             peer: The connection beyond its handshake, a `Peer`.
@@ -82,21 +82,21 @@ class Consumer(Wire):
         free(self._expected)
 
     def aim(self, target: int) -> None:
-        """Ends after `target` deliveries over all links; 0: never."""
+        """End after `target` deliveries over all links; 0: never."""
         self.target = target
 
     def _is_over(self) -> cython.bint:
         return self.target > 0 and self.delivered >= self.target
 
     def _compose(self) -> cython.bint:
-        """Grants the first credit, a buffer full at a time."""
+        """Grant the first credit, a buffer full at a time."""
         while self._granted < self._inlets_count and self._has_room():
             self._grant(cython.address(self._inlets[self._granted]))
             self._granted += 1
         return self._granted < self._inlets_count
 
     def _grant(self, inlet: cython.pointer(Inlet)) -> cython.void:
-        """Restores the link's full window."""
+        """Restore the link's full window."""
         inlet.delivery_count += inlet.used
         inlet.used = 0
         self._send_flow(inlet.handle, inlet.delivery_count, self._credit)
@@ -123,7 +123,7 @@ class Consumer(Wire):
     def _begin(
         self, inlet: cython.pointer(Inlet), transfer: cython.pointer(Transfer)
     ) -> cython.void:
-        """Takes in a delivery's first frame, which holds the stamp."""
+        """Take in a delivery's first frame, which holds the stamp."""
         stamp = find_stamp(transfer.payload, transfer.payload + transfer.payload_size)
         if transfer.delivery_id < 0:
             self._fail(b"the peer began a delivery without a delivery-id")
@@ -136,7 +136,7 @@ class Consumer(Wire):
             self._fail(b"a message arrived whose body is not one of this load generator")
 
     def _check(self, inlet: cython.pointer(Inlet), stamp: cython.pointer(octet)) -> cython.void:
-        """Compares the sequence number with the one expected of its producer."""
+        """Compare the sequence number with the one expected of its producer."""
         word: uint64_t = read_u64(stamp)
         producer: cython.Py_ssize_t = word >> 48
         number: uint64_t = word & ((cython.cast(uint64_t, 1) << 48) - 1)
@@ -164,7 +164,7 @@ class Consumer(Wire):
             self._grant(inlet)
 
     def _settle(self, delivery_id: uint32_t) -> cython.void:
-        """Adds a delivery to the range to be accepted, which must not skip any."""
+        """Add a delivery to the range to be accepted, which must not skip any."""
         if self._has_range and delivery_id == self._range_last + 1:
             self._range_last = delivery_id
             return
@@ -186,4 +186,4 @@ class Consumer(Wire):
         self._settle_range()
 
     def _on_delivery(self, transfer: cython.pointer(Transfer)) -> cython.void:
-        """Takes a delivery's first frame in, checked; the replying role answers it."""
+        """Take a delivery's first frame in, checked; the replying role answers it."""

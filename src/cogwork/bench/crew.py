@@ -36,7 +36,7 @@ class Worker:
     """
 
     def __init__(self, job: Job) -> None:
-        """Starts the process."""
+        """Start the process."""
         self.port = 0
         self.sent = 0
         self.delivered = 0
@@ -53,16 +53,16 @@ class Worker:
         self._write(msgspec.json.encode(job))
 
     def fileno(self) -> int:
-        """Returns the descriptor on which its events arrive."""
+        """Return the descriptor on which its events arrive."""
         assert self._process.stdout is not None
         return self._process.stdout.fileno()
 
     def tell(self, word: Told) -> None:
-        """Gives it a word."""
+        """Give it a word."""
         self._write(word.encode())
 
     def read(self) -> None:
-        """Takes in the events that have arrived.
+        """Take in the events that have arrived.
 
         Raises:
             PeerError: The worker failed.
@@ -76,7 +76,7 @@ class Worker:
             self._take(msgspec.json.decode(line, type=Event))
 
     def close(self) -> None:
-        """Lets it close its connections and end."""
+        """Let it close its connections and end."""
         with contextlib.suppress(OSError):
             self.tell("close")
         assert self._process.stdin is not None
@@ -109,7 +109,7 @@ class Crew:
     """Workers that do a job together; leaving the context ends them."""
 
     def __init__(self) -> None:
-        """Starts with none."""
+        """Start with none."""
         self._workers: list[Worker] = []
 
     def __enter__(self) -> Self:
@@ -120,7 +120,7 @@ class Crew:
             worker.close()
 
     def hire(self, job: Job) -> Worker:
-        """Starts a worker and waits until it is ready."""
+        """Start a worker and wait until it is ready."""
         with interrupted_later():
             worker = Worker(job)
             self._workers.append(worker)
@@ -132,7 +132,7 @@ class Crew:
         return worker
 
     def listen(self, timeout_s: float) -> None:
-        """Takes in what the workers say, waiting up to `timeout_s` for the first word."""
+        """Take in what the workers say, waiting up to `timeout_s` for the first word."""
         heard = [worker for worker in self._workers if worker.report is None]
         for worker in select.select(heard, [], [], timeout_s)[0]:
             worker.read()

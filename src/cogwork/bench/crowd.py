@@ -32,7 +32,7 @@ class Crowd:
     """Some wires and their sockets."""
 
     def __init__(self, pairs: Sequence[tuple[Peer, Wire]]) -> None:
-        """Takes over the peers' sockets.
+        """Take over the peers' sockets.
 
         Args:
             pairs: Each connection and the role that works on it.
@@ -45,7 +45,7 @@ class Crowd:
             self._prepare(peer)
 
     def run(self, slice_s: float) -> bool:
-        """Works for about `slice_s` seconds; returns whether all wires are over.
+        """Work for about `slice_s` seconds; return whether all wires are over.
 
         Raises:
             PeerError: A wire failed.
@@ -76,7 +76,7 @@ class Crowd:
             self._busy.add(fd)
 
     def _note(self, fd: int, wire: Wire, status: int) -> bool:
-        """Decides when the wire is served next; returns whether it is over."""
+        """Decide when the wire is served next; return whether it is over."""
         if status == FAILED:
             raise _fault_of(wire)
         if self._is_lone:
@@ -103,7 +103,7 @@ def _step_tls(peer: Peer, wire: Wire) -> int:
 
 
 def _push(tls: socket.socket, wire: Wire) -> bool:
-    """Sends one block; returns whether the socket took all of it."""
+    """Send one block; return whether the socket took all of it."""
     output = wire.output()
     try:
         while output:
@@ -118,7 +118,7 @@ def _push(tls: socket.socket, wire: Wire) -> bool:
 
 
 def _pull(tls: socket.socket, wire: Wire) -> bool:
-    """Reads once; returns whether anything came."""
+    """Read once; return whether anything came."""
     room = wire.room()
     if not room:
         wire.note_received(0)

@@ -43,7 +43,7 @@ for _code in range(256):
 
 
 def read_u32(at: cython.pointer(octet)) -> uint32_t:
-    """Returns four octets in network order."""
+    """Return four octets in network order."""
     return (
         (cython.cast(uint32_t, at[0]) << 24)
         | (cython.cast(uint32_t, at[1]) << 16)
@@ -53,12 +53,12 @@ def read_u32(at: cython.pointer(octet)) -> uint32_t:
 
 
 def read_u64(at: cython.pointer(octet)) -> uint64_t:
-    """Returns eight octets in network order."""
+    """Return eight octets in network order."""
     return (cython.cast(uint64_t, read_u32(at)) << 32) | read_u32(at + 4)
 
 
 def write_u32(at: cython.pointer(octet), value: uint32_t) -> cython.void:
-    """Writes four octets in network order."""
+    """Write four octets in network order."""
     at[0] = (value >> 24) & 0xFF
     at[1] = (value >> 16) & 0xFF
     at[2] = (value >> 8) & 0xFF
@@ -66,19 +66,19 @@ def write_u32(at: cython.pointer(octet), value: uint32_t) -> cython.void:
 
 
 def write_u64(at: cython.pointer(octet), value: uint64_t) -> cython.void:
-    """Writes eight octets in network order."""
+    """Write eight octets in network order."""
     write_u32(at, cython.cast(uint32_t, value >> 32))
     write_u32(at + 4, cython.cast(uint32_t, value))
 
 
 def mix(word: uint64_t) -> uint64_t:
-    """Scrambles a sequence number: the sum over many, in any order, tells if each came once."""
+    """Scramble a sequence number: the sum over many, in any order, tells if each came once."""
     word = (word ^ (word >> 31)) * cython.cast(uint64_t, 0x9E3779B97F4A7C15)
     return word ^ (word >> 29)
 
 
 def _plain_size(at: cython.pointer(octet), end: cython.pointer(octet)) -> cython.Py_ssize_t:
-    """Returns the size of the undescribed value at `at`, or MALFORMED."""
+    """Return the size of the undescribed value at `at`, or MALFORMED."""
     size: cython.Py_ssize_t = MALFORMED
     nibble: cython.int
     if at >= end:
@@ -94,7 +94,7 @@ def _plain_size(at: cython.pointer(octet), end: cython.pointer(octet)) -> cython
 
 
 def value_size(at: cython.pointer(octet), end: cython.pointer(octet)) -> cython.Py_ssize_t:
-    """Returns the size of the value at `at`, described or not, or MALFORMED.
+    """Return the size of the value at `at`, described or not, or MALFORMED.
 
     A described value that is itself described is refused, which bounds the work.
     """
@@ -114,7 +114,7 @@ def value_size(at: cython.pointer(octet), end: cython.pointer(octet)) -> cython.
 def read_list(
     at: cython.pointer(octet), end: cython.pointer(octet), fields: cython.pointer(Fields)
 ) -> cython.Py_ssize_t:
-    """Splits the list at `at`; returns its whole size, or MALFORMED."""
+    """Split the list at `at`; return its whole size, or MALFORMED."""
     size: cython.Py_ssize_t = _plain_size(at, end)
     field: cython.Py_ssize_t
     fields.count = 0
@@ -147,7 +147,7 @@ def read_list(
 def read_frame(
     at: cython.pointer(octet), end: cython.pointer(octet), frame: cython.pointer(Frame)
 ) -> cython.Py_ssize_t:
-    """Reads the frame at `at`.
+    """Read the frame at `at`.
 
     Returns its size, 0 where it is not complete yet, or MALFORMED. An empty frame (a heartbeat,
     AMQP 1.0 §2.4.5) has the code CODE_EMPTY.
@@ -190,7 +190,7 @@ def _is_absent(fields: cython.pointer(Fields), index: cython.Py_ssize_t) -> cyth
 
 
 def _uint(fields: cython.pointer(Fields), index: cython.Py_ssize_t) -> int64_t:
-    """Returns an unsigned field, ABSENT or MALFORMED; the list has checked the sizes."""
+    """Return an unsigned field, ABSENT or MALFORMED; the list has checked the sizes."""
     if _is_absent(fields, index):
         return ABSENT
     at = fields.at[index]
@@ -202,7 +202,7 @@ def _uint(fields: cython.pointer(Fields), index: cython.Py_ssize_t) -> int64_t:
 
 
 def _is_true(fields: cython.pointer(Fields), index: cython.Py_ssize_t) -> cython.bint:
-    """Returns whether a boolean field is there and true; any other type counts as false."""
+    """Return whether a boolean field is there and true; any other type counts as false."""
     if _is_absent(fields, index):
         return False
     at = fields.at[index]
@@ -210,7 +210,7 @@ def _is_true(fields: cython.pointer(Fields), index: cython.Py_ssize_t) -> cython
 
 
 def _outcome(fields: cython.pointer(Fields), index: cython.Py_ssize_t) -> cython.int:
-    """Returns the code of the delivery state in a field, 0 where there is none."""
+    """Return the code of the delivery state in a field, 0 where there is none."""
     if _is_absent(fields, index):
         return 0
     at = fields.at[index]
@@ -220,7 +220,7 @@ def _outcome(fields: cython.pointer(Fields), index: cython.Py_ssize_t) -> cython
 
 
 def read_transfer(frame: cython.pointer(Frame), transfer: cython.pointer(Transfer)) -> cython.bint:
-    """Reads a transfer's fields (AMQP 1.0 §2.7.5); returns false where one is malformed."""
+    """Read a transfer's fields (AMQP 1.0 §2.7.5); return false where one is malformed."""
     fields: cython.pointer(Fields) = cython.address(frame.fields)
     transfer.handle = _uint(fields, 0)
     transfer.delivery_id = _uint(fields, 1)
@@ -233,7 +233,7 @@ def read_transfer(frame: cython.pointer(Frame), transfer: cython.pointer(Transfe
 
 
 def read_flow(frame: cython.pointer(Frame), flow: cython.pointer(Flow)) -> cython.bint:
-    """Reads a flow's fields (AMQP 1.0 §2.7.4); returns false where one is malformed."""
+    """Read a flow's fields (AMQP 1.0 §2.7.4); return false where one is malformed."""
     fields: cython.pointer(Fields) = cython.address(frame.fields)
     flow.next_incoming_id = _uint(fields, 0)
     flow.incoming_window = _uint(fields, 1)
@@ -255,7 +255,7 @@ def read_flow(frame: cython.pointer(Frame), flow: cython.pointer(Flow)) -> cytho
 def read_disposition(
     frame: cython.pointer(Frame), disposition: cython.pointer(Disposition)
 ) -> cython.bint:
-    """Reads a disposition's fields (AMQP 1.0 §2.7.6); returns false where one is malformed."""
+    """Read a disposition's fields (AMQP 1.0 §2.7.6); return false where one is malformed."""
     fields: cython.pointer(Fields) = cython.address(frame.fields)
     disposition.receiver = _is_true(fields, 0)
     disposition.first = _uint(fields, 1)
@@ -270,7 +270,7 @@ def read_disposition(
 def find_section(
     at: cython.pointer(octet), end: cython.pointer(octet), code: cython.int
 ) -> cython.pointer(octet):
-    """Returns where the value of the message section `code` starts, NULL where it is missing."""
+    """Return where the value of the message section `code` starts, NULL where it is missing."""
     size: cython.Py_ssize_t
     while end - at >= 4 and at[0] == 0 and at[1] == 0x53:
         if at[2] == code:
@@ -283,7 +283,7 @@ def find_section(
 
 
 def find_stamp(at: cython.pointer(octet), end: cython.pointer(octet)) -> cython.pointer(octet):
-    """Returns where the body's first STAMP_SIZE octets stand, NULL where it has none."""
+    """Return where the body's first STAMP_SIZE octets stand, NULL where it has none."""
     value: cython.pointer(octet) = find_section(at, end, SECTION_DATA)
     if value == cython.NULL:
         value = find_section(at, end, SECTION_VALUE)
@@ -311,7 +311,7 @@ def _put_head(
     code: cython.int,
     count: cython.int,
 ) -> cython.pointer(octet):
-    """Writes the frame header, the descriptor and the head of a list8 that fills the frame."""
+    """Write the frame header, the descriptor and the head of a list8 that fills the frame."""
     write_u32(at, size)
     at[4] = 2
     at[5] = 0
@@ -329,7 +329,7 @@ def _put_head(
 def write_flow(
     at: cython.pointer(octet), channel: cython.int, flow: cython.pointer(Flow)
 ) -> cython.Py_ssize_t:
-    """Writes FLOW_SIZE octets: the session's windows and a link's credit."""
+    """Write FLOW_SIZE octets: the session's windows and a link's credit."""
     at = _put_head(at, FLOW_SIZE, channel, CODE_FLOW, 7)
     at = _put_uint(at, flow.next_incoming_id)
     at = _put_uint(at, flow.incoming_window)
@@ -344,7 +344,7 @@ def write_flow(
 def write_accepted(
     at: cython.pointer(octet), channel: cython.int, first: uint32_t, last: uint32_t
 ) -> cython.Py_ssize_t:
-    """Writes DISPOSITION_SIZE octets: the receiver settles `first` to `last` as accepted."""
+    """Write DISPOSITION_SIZE octets: the receiver settles `first` to `last` as accepted."""
     at = _put_head(at, DISPOSITION_SIZE, channel, CODE_DISPOSITION, 5)
     at[0] = 0x41
     at = _put_uint(at + 1, first)

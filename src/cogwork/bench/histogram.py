@@ -21,7 +21,7 @@ def _bucket(value: uint64_t) -> cython.int:
 
 
 def _middle(bucket: int) -> float:
-    """Returns the middle of a bucket's range."""
+    """Return the middle of a bucket's range."""
     if bucket < 2 << SUB_BITS:
         return float(bucket)
     exponent = (bucket >> SUB_BITS) - 1
@@ -32,16 +32,16 @@ class Histogram:
     """How often each duration was seen."""
 
     def add(self, value: uint64_t) -> cython.void:
-        """Counts one value."""
+        """Count one value."""
         self._counts[_bucket(value)] += 1
         self.count += 1
 
     def record(self, value: int) -> None:
-        """Counts one value, for callers in Python."""
+        """Count one value, for callers in Python."""
         self.add(value)
 
     def percentile(self, percent: float) -> float:
-        """Returns the value that `percent` of the values do not exceed; 0.0 where there is none."""
+        """Return the value that `percent` of the values do not exceed; 0.0 where there is none."""
         wanted: float = self.count * percent / 100
         seen: int = 0
         for bucket in range(BUCKETS):
@@ -51,7 +51,7 @@ class Histogram:
         return 0.0
 
     def summary_us(self) -> dict:
-        """Returns the usual percentiles of nanoseconds, in microseconds; empty without values."""
+        """Return the usual percentiles of nanoseconds, in microseconds; empty without values."""
         if self.count == 0:
             return {}
         return {f"p{percent:g}": self.percentile(percent) / 1000 for percent in _PERCENTILES}

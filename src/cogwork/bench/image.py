@@ -39,7 +39,7 @@ class Subject:
     words: tuple[tuple[int, int, int], ...]
 
     def address(self, index: int) -> str:
-        """Returns the address of message `index`."""
+        """Return the address of message `index`."""
         values = ((index * by + index // carry) % modulus for modulus, by, carry in self.words)
         return self.prefix + ".".join(f"{value:0{_DIGITS}}" for value in values)
 
@@ -78,7 +78,7 @@ def delivery(
     to: str | Subject | None = None,
     reply_to: str | None = None,
 ) -> Image:
-    """Encodes a delivery whose body is a data section.
+    """Encode a delivery whose body is a data section.
 
     Args:
         handle: Our handle of the link.
@@ -108,7 +108,7 @@ def delivery(
 
 
 def reply_head(handle: int, *, settled: bool) -> Image:
-    """Encodes a transfer's frame up to where its message starts."""
+    """Encode a transfer's frame up to where its message starts."""
     octets = encode_frame(0, _transfer(handle, settled=settled, more=False))
     return Image(
         octets=octets,
@@ -145,7 +145,7 @@ def _transfer(handle: int, *, settled: bool, more: bool) -> bytes:
 
 
 def _frames(handle: int, message: bytes, max_frame_size: int, *, settled: bool) -> list[bytes]:
-    """Cuts the message; frames behind the first carry no delivery-id (AMQP 1.0 §2.7.5)."""
+    """Cut the message; frame behind the first carry no delivery-id (AMQP 1.0 §2.7.5)."""
     frames: list[bytes] = []
     while message or not frames:
         if frames:

@@ -24,7 +24,7 @@ class AcceptedPeer(Peer):
     """A connection that the other end opened."""
 
     def accept_anyone(self) -> None:
-        """Passes the SASL layer."""
+        """Pass the SASL layer."""
         self.read_header(SASL_HEADER)
         self.write(SASL_HEADER)
         self.send_sasl(SaslMechanisms(sasl_server_mechanisms=(ANONYMOUS,)))
@@ -32,7 +32,7 @@ class AcceptedPeer(Peer):
         self.send_sasl(SaslOutcome(code=SaslCode.OK))
 
     def accept_session(self) -> None:
-        """Opens connection and session."""
+        """Open connection and session."""
         self.read_header(AMQP_HEADER)
         self.write(AMQP_HEADER)
         self.take_open(self.expect(Open))
@@ -50,7 +50,7 @@ class AcceptedPeer(Peer):
         )
 
     def accept_link(self) -> tuple[Role, Link]:
-        """Answers an attach; returns our role and the link."""
+        """Answer an attach; return our role and the link."""
         attach = self.expect(Attach)
         role = Role.RECEIVER if attach.role is Role.SENDER else Role.SENDER
         source = attach.source or Source()
@@ -70,12 +70,12 @@ class AcceptedPeer(Peer):
 
 
 def listen(port: int = 0) -> socket.socket:
-    """Returns a listening socket on the loopback interface; 0 takes a free port."""
+    """Return a listening socket on the loopback interface; 0 takes a free port."""
     return socket.create_server(("127.0.0.1", port))
 
 
 def accept(server: socket.socket, certificate_file: str | None = None) -> AcceptedPeer:
-    """Takes one connection and opens its session.
+    """Take one connection and open its session.
 
     Args:
         server: The listening socket.

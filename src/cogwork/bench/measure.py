@@ -41,7 +41,7 @@ class Route(Protocol):
         """Where receivers connect to; empty: they listen."""
 
     def sender_url(self, port: int) -> str:
-        """Returns where senders connect to, when the receivers listen on `port`."""
+        """Return where senders connect to, when the receivers listen on `port`."""
 
     @property
     def usage(self) -> ProcessUsage | None:
@@ -63,7 +63,7 @@ class Broker:
     ingress_url: str = ""
 
     def sender_url(self, _port: int) -> str:
-        """Returns where senders connect to."""
+        """Return where senders connect to."""
         return self.ingress_url or self.receiver_url
 
 
@@ -134,7 +134,7 @@ class Transit:
 
 
 def measure(route: Route, transit: Transit) -> Result:
-    """Runs a measurement.
+    """Run a measurement.
 
     Raises:
         PeerError: A worker failed, or nothing moved any more before all was sent.
@@ -143,7 +143,7 @@ def measure(route: Route, transit: Transit) -> Result:
 
 
 def measure_each(route: Route, transit: Transit) -> tuple[Result, list[Report], list[Report]]:
-    """Runs a measurement; also returns what each sender and each receiver reported, in order.
+    """Run a measurement; also return what each sender and each receiver reported, in order.
 
     Raises:
         PeerError: A worker failed, or nothing moved any more before all was sent.
@@ -191,7 +191,7 @@ class _Run:
     moved_s: float = 0.0
 
     def hire(self) -> None:
-        """Starts the workers, the receivers first: they give the credit."""
+        """Start the workers, the receivers first: they give the credit."""
         for job in self.transit.receivers:
             worker = self.crew.hire(_with_url(job, self.route.receiver_url))
             worker.tell("go")
@@ -219,7 +219,7 @@ class _Run:
         return result
 
     def _drive(self) -> bool:
-        """Waits until all was sent and received; returns whether it was."""
+        """Wait until all was sent and received; return whether it was."""
         started_s = self.moved_s = time.monotonic()
         is_finishing = self.transit.seconds <= 0
         while not self._is_complete():
@@ -234,7 +234,7 @@ class _Run:
         return True
 
     def _note_progress(self, now_s: float) -> float:
-        """Returns for how long nothing has moved."""
+        """Return for how long nothing has moved."""
         moved = (
             sum(worker.sent for worker in self.senders),
             sum(worker.delivered for worker in self.receivers or self.senders),
@@ -270,7 +270,7 @@ class _Run:
                 raise PeerError("a worker did not finish")
 
     def reports(self, workers: list[Worker]) -> list[Report]:
-        """Returns what workers reported, in their order."""
+        """Return what workers reported, in their order."""
         return [worker.report for worker in workers if worker.report is not None]
 
     def _sum_up(self, result: Result) -> None:
@@ -299,14 +299,14 @@ def _with_url(job: Job, url: str) -> Job:
 
 
 def _passed(report: Report) -> int:
-    """Returns how many deliveries should arrive somewhere."""
+    """Return how many deliveries should arrive somewhere."""
     return report.sent - report.released - report.rejected - report.modified
 
 
 def _judge(
     result: Result, senders: list[Report], receivers: list[Report], transit: Transit
 ) -> None:
-    """Adds a line for each thing that is wrong."""
+    """Add a line for each thing that is wrong."""
     problems = result.problems
     if any(each.digest_in and each.digest_in != each.digest_out for each in senders):
         problems.append("the replies are not those to the requests")

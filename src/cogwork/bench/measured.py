@@ -15,13 +15,13 @@ __all__ = ("default_path", "load", "prepare", "save")
 
 
 def default_path() -> Path:
-    """Returns where figures are kept: `$XDG_STATE_HOME/cogwork/engines.json`."""
+    """Return where figures are kept: `$XDG_STATE_HOME/cogwork/engines.json`."""
     state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(state) / "cogwork" / "engines.json"
 
 
 def load(path: Path) -> dict[str, Figures]:
-    """Returns the figures of each engine; none where nothing was measured.
+    """Return the figures of each engine; none where nothing was measured.
 
     Raises:
         click.ClickException: The file is not one of ours.
@@ -40,7 +40,7 @@ def load(path: Path) -> dict[str, Figures]:
 
 
 def prepare(path: Path) -> None:
-    """Sees that figures can be kept, before any are measured, which takes minutes.
+    """See that figures can be kept, before any are measured, which takes minutes.
 
     Raises:
         click.ClickException: The file is not one of ours.
@@ -54,7 +54,7 @@ def prepare(path: Path) -> None:
 
 
 def save(path: Path, figures: dict[str, Figures]) -> None:
-    """Writes the figures down, in place of earlier ones of the same engines."""
+    """Write the figures down, in place of earlier ones of the same engines."""
     kept = {**load(path), **figures}
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(msgspec.json.format(msgspec.json.encode(list(kept.values()))) + b"\n")

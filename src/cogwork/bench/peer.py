@@ -99,7 +99,7 @@ class Peer(Stream):
         return self.early
 
     def close(self) -> None:
-        """Says goodbye and closes the socket; the peer may be gone already."""
+        """Say goodbye and close the socket; the peer may be gone already."""
         with contextlib.suppress(OSError, PeerError):
             self.socket.settimeout(TIMEOUT_S)
             self.send([Close()])
@@ -107,7 +107,7 @@ class Peer(Stream):
         self.socket.close()
 
     def authenticate(self, url: Url) -> None:
-        """Passes the SASL layer (AMQP 1.0 §5.3.2)."""
+        """Pass the SASL layer (AMQP 1.0 §5.3.2)."""
         self.write(SASL_HEADER)
         self.read_header(SASL_HEADER)
         offered = self.receive_sasl()
@@ -121,7 +121,7 @@ class Peer(Stream):
             raise PeerError(f"the server refused SASL {chosen}", Condition.UNAUTHORIZED_ACCESS)
 
     def open_session(self, container_id: str, hostname: str) -> None:
-        """Opens connection and session (AMQP 1.0 §2.4.1, §2.5.1)."""
+        """Open connection and session (AMQP 1.0 §2.4.1, §2.5.1)."""
         self.write(AMQP_HEADER)
         self.send(
             [
@@ -140,12 +140,12 @@ class Peer(Stream):
         self.window = self.expect(Begin).incoming_window
 
     def take_open(self, opened: Open) -> None:
-        """Notes what the peer takes."""
+        """Note what the peer takes."""
         self.max_frame_size = min(opened.max_frame_size, MAX_FRAME_SIZE)
         self.idle_timeout_s = (opened.idle_time_out or 0) / 1000
 
     def attach_sender(self, address: str | None, *, settled: bool, name: str = "out") -> Link:
-        """Attaches a sending link; None is the anonymous relay."""
+        """Attach a sending link; None is the anonymous relay."""
         handle = self.take_handle()
         attach = Attach(
             name=f"{name}-{handle}",
@@ -159,7 +159,7 @@ class Peer(Stream):
         return self._attach([attach])[0]
 
     def attach_receivers(self, addresses: Sequence[str], name: str = "in") -> list[Link]:
-        """Attaches a receiving link for each address."""
+        """Attach a receiving link for each address."""
         links: list[Link] = []
         for start in range(0, len(addresses), _ATTACH_BATCH):
             attaches = [
@@ -170,17 +170,17 @@ class Peer(Stream):
         return links
 
     def attach_dynamic(self, name: str = "reply") -> Link:
-        """Attaches a receiving link with an address of the peer's choice."""
+        """Attach a receiving link with an address of the peer's choice."""
         return self._attach([self._receiver(Source(dynamic=True), name)])[0]
 
     def detach(self, links: Sequence[Link]) -> None:
-        """Closes links and waits for the answers."""
+        """Close links and wait for the answers."""
         self.send([Detach(handle=link.handle, closed=True) for link in links])
         for _ in links:
             self.expect(Detach)
 
     def take_handle(self) -> int:
-        """Returns the next free handle."""
+        """Return the next free handle."""
         handle, self._next_handle = self._next_handle, self._next_handle + 1
         return handle
 
@@ -188,7 +188,7 @@ class Peer(Stream):
         return receiver_attach(self.take_handle(), source, name)
 
     def _attach(self, attaches: list[Attach]) -> list[Link]:
-        """Sends attaches and pairs the answers by name (AMQP 1.0 §2.6.1)."""
+        """Send attaches and pairs the answers by name (AMQP 1.0 §2.6.1)."""
         self.send(attaches)
         handles = {attach.name: attach.handle for attach in attaches}
         links = [self._linked(handles, self.expect(Attach)) for _ in attaches]
@@ -206,12 +206,12 @@ class Peer(Stream):
         )
 
     def _explain_refusal(self) -> NoReturn:
-        """Raises what the detach behind an attach without terminus says (AMQP 1.0 §2.6.3)."""
+        """Raise what the detach behind an attach without terminus says (AMQP 1.0 §2.6.3)."""
         raise farewell(self.expect(Detach))
 
 
 def receiver_attach(handle: int, source: Source, name: str) -> Attach:
-    """Describes a receiving link."""
+    """Describe a receiving link."""
     return Attach(
         name=f"{name}-{handle}",
         handle=handle,
@@ -222,7 +222,7 @@ def receiver_attach(handle: int, source: Source, name: str) -> Attach:
 
 
 def dial(url: Url, container_id: str, ca_file: str | None = None) -> Peer:
-    """Connects, authenticates and opens a session.
+    """Connect, authenticates and open a session.
 
     Args:
         url: Where to.

@@ -34,7 +34,7 @@ class Producer(Wire):
     """A connection with one sending link."""
 
     def __init__(self, peer: object, link: object, image: object, number: int) -> None:
-        """Prepares the block.
+        """Prepare the block.
 
         Args:
             peer: The connection beyond its handshake, a `Peer`.
@@ -89,7 +89,7 @@ class Producer(Wire):
         return self.accepted + self.released + self.rejected + self.modified
 
     def aim(self, target: int) -> None:
-        """Ends after `target` deliveries, or as soon as possible where more were begun."""
+        """End after `target` deliveries, or as soon as possible where more were begun."""
         self.target = max(target, self.sent + (1 if self._frame else 0), 1)
 
     def _is_over(self) -> cython.bint:
@@ -99,7 +99,7 @@ class Producer(Wire):
         return self._presettled or known >= self.sent
 
     def _allowance(self) -> uint64_t:
-        """Returns how many deliveries may begin now."""
+        """Return how many deliveries may begin now."""
         if self._credit <= 0:
             return 0
         if self.target == 0:
@@ -129,7 +129,7 @@ class Producer(Wire):
         return allowance > 0
 
     def _emit(self) -> cython.bint:
-        """Lets the send reach over the current delivery's frames; returns whether all had room."""
+        """Let the send reach over the current delivery's frames; return whether all had room."""
         while self._window > 0:
             self._bulk_end += self._frame_sizes[self._frame]
             self._window -= 1
@@ -143,7 +143,7 @@ class Producer(Wire):
         return False
 
     def _patch(self, stamp_ns: uint64_t) -> cython.void:
-        """Makes the current image the next delivery, which takes its credit."""
+        """Make the current image the next delivery, which takes its credit."""
         at: cython.pointer(octet) = self._block + self._image * self._image_size
         word: uint64_t = self._number + self.sent
         write_u32(at + self._id_at, self._delivery_count)
@@ -159,7 +159,7 @@ class Producer(Wire):
         self._credit -= 1
 
     def _patch_digits(self, at: cython.pointer(octet)) -> cython.void:
-        """Writes the address's counters, four decimal digits each."""
+        """Write the address's counters, four decimal digits each."""
         digits: cython.pointer(Digits)
         value: uint64_t
         index: cython.Py_ssize_t
@@ -172,7 +172,7 @@ class Producer(Wire):
                 value //= 10
 
     def _on_flow(self, flow: cython.pointer(Flow)) -> cython.void:
-        """Takes new credit (AMQP 1.0 §2.6.7); an absent delivery-count means our first, 0."""
+        """Take new credit (AMQP 1.0 §2.6.7); an absent delivery-count means our first, 0."""
         seen: uint32_t = 0
         ahead: int32_t
         if flow.handle == self._peer_handle:
@@ -184,7 +184,7 @@ class Producer(Wire):
             self._send_flow(self._handle, self._delivery_count, max(self._credit, 0))
 
     def _on_disposition(self, disposition: cython.pointer(Disposition)) -> cython.void:
-        """Counts outcomes; what the receiver has not settled is not final."""
+        """Count outcomes; what the receiver has not settled is not final."""
         count: uint32_t = cython.cast(uint32_t, disposition.last - disposition.first + 1)
         if not disposition.receiver or not disposition.settled:
             return

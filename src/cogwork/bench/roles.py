@@ -40,29 +40,29 @@ class Role(Protocol):
     """What the worker does with a job, from outside."""
 
     def prepare(self) -> None:
-        """Connects and attaches; the worker is then ready."""
+        """Connect and attach; the worker is then ready."""
 
     def start(self) -> None:
         """Called when all workers are ready."""
 
     def run(self, slice_s: float) -> bool:
-        """Works for about `slice_s` seconds; returns whether everything is done."""
+        """Work for about `slice_s` seconds; return whether everything is done."""
 
     def finish(self) -> None:
-        """Ends as soon as what was begun is complete."""
+        """End as soon as what was begun is complete."""
 
     def progress(self) -> tuple[int, int]:
-        """Returns how much was sent and received so far."""
+        """Return how much was sent and received so far."""
 
     def report(self) -> Report:
-        """Returns what was done."""
+        """Return what was done."""
 
     def close(self) -> None:
-        """Closes all connections."""
+        """Close all connections."""
 
 
 def role_for(job: Job, server: socket.socket | None) -> Role:
-    """Returns the role for a job.
+    """Return the role for a job.
 
     Args:
         job: What to do.
@@ -84,7 +84,7 @@ def role_for(job: Job, server: socket.socket | None) -> Role:
 
 
 def _wrap_digest(digest: int) -> int:
-    """Keeps a sum of digests in 64 bits, as the compiled roles do."""
+    """Keep a sum of digests in 64 bits, as the compiled roles do."""
     return digest % (1 << _DIGEST_BITS)
 
 

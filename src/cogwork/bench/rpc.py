@@ -44,7 +44,7 @@ class Requester(Producer):
     def __init__(  # noqa: PLR0917 -- the producer's arguments and three more
         self, peer: object, link: object, image: object, number: int, replies: object, depth: int
     ) -> None:
-        """Prepares both links.
+        """Prepare both links.
 
         Args:
             peer: See `Producer`.
@@ -98,7 +98,7 @@ class Replier(Consumer):
     def __init__(
         self, peer: object, link: object, image: object, replies: object, credit: int
     ) -> None:
-        """Prepares both links.
+        """Prepare both links.
 
         Args:
             peer: See `Consumer`.
@@ -132,7 +132,7 @@ class Replier(Consumer):
             self._send_flow(self._reply_handle, self.replied, max(self._reply_credit, 0))
 
     def _compose(self) -> cython.bint:
-        """Lets the send reach over the held replies that credit and window allow."""
+        """Let the send reach over the held replies that credit and window allow."""
         left: cython.Py_ssize_t = self._held_end - self._bulk_end
         Consumer._compose(self)
         memmove(self._held, self._held + self._bulk_end, left)
@@ -147,7 +147,7 @@ class Replier(Consumer):
         return False
 
     def _on_delivery(self, transfer: cython.pointer(Transfer)) -> cython.void:
-        """Adds the reply to those held."""
+        """Add the reply to those held."""
         fields = cython.declare(Fields)
         end: cython.pointer(octet) = transfer.payload + transfer.payload_size
         properties = find_section(transfer.payload, end, SECTION_PROPERTIES)
@@ -173,7 +173,7 @@ class Replier(Consumer):
     def _put_properties(
         self, at: cython.pointer(octet), request: cython.pointer(Fields)
     ) -> cython.pointer(octet):
-        """Writes properties with `to` and correlation-id (AMQP 1.0 §3.2.4); returns their end."""
+        """Write properties with `to` and correlation-id (AMQP 1.0 §3.2.4); return their end."""
         to_size: cython.Py_ssize_t
         id_size: cython.Py_ssize_t
         if request.count < 6:

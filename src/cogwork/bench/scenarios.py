@@ -62,11 +62,11 @@ class Load:
     progress: Callable[[int, int], None] | None = None
 
     def width_or(self, default: int) -> int:
-        """Returns the width, or the scenario's own."""
+        """Return the width, or the scenario's own."""
         return self.width or default
 
     def share(self, parts: int) -> int:
-        """Returns each part's count; 0 stays "until told"."""
+        """Return each part's count; 0 stays "until told"."""
         return max(1, self.count // parts) if self.count else 0
 
     @property
@@ -76,7 +76,7 @@ class Load:
 
 
 def run_scenario(name: str, route: Route, load: Load) -> Result:
-    """Runs the scenario `name`, one of SCENARIOS.
+    """Run the scenario `name`, one of SCENARIOS.
 
     Raises:
         KeyError: There is none of that name.
@@ -101,7 +101,7 @@ class _Scenario:
 
 
 def _token() -> str:
-    """Returns a word that no other run uses in its addresses: nothing old is left in a queue."""
+    """Return a word that no other run uses in its addresses: nothing old is left in a queue."""
     return f"{os.getpid():x}{time.monotonic_ns() & 0xFFFFFFF:x}"
 
 

@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 
 def farewell(performative: object) -> PeerError:
-    """Returns the error that a Close, End or Detach is."""
+    """Return the error that a Close, End or Detach is."""
     error = getattr(performative, "error", None)
     name = type(performative).__name__.lower()
     if error is None:
@@ -57,7 +57,7 @@ class Stream:
     """
 
     def __init__(self, connected: socket.socket) -> None:
-        """Takes a socket over."""
+        """Take a socket over."""
         self.socket = connected
         self.early = b""
 
@@ -67,35 +67,35 @@ class Stream:
         return isinstance(self.socket, ssl.SSLSocket)
 
     def write(self, octets: bytes) -> None:
-        """Sends bytes."""
+        """Send bytes."""
         try:
             self.socket.sendall(octets)
         except OSError as error:
             raise PeerError(f"the connection was lost: {error}") from None
 
     def send(self, performatives: Iterable[Performative]) -> None:
-        """Sends performatives on channel 0."""
+        """Send performatives on channel 0."""
         self.write(b"".join(encode_frame(0, encode_performative(each)) for each in performatives))
 
     def send_sasl(self, frame: SaslFrame) -> None:
-        """Sends a SASL frame."""
+        """Send a SASL frame."""
         self.write(encode_frame(0, encode_sasl(frame), FrameType.SASL))
 
     def read_header(self, wanted: bytes) -> None:
-        """Reads a protocol header, which must be `wanted`."""
+        """Read a protocol header, which must be `wanted`."""
         header = self._read(PROTOCOL_HEADER_BYTES)
         if header != wanted:
             raise PeerError(f"the protocol header is {header!r}, not {wanted!r}")
 
     def receive_sasl(self) -> SaslFrame:
-        """Reads a SASL frame."""
+        """Read a SASL frame."""
         try:
             return decode_sasl(self._read_frame(FrameType.SASL)[1])
         except ProtocolError as error:
             raise PeerError(f"the peer broke the protocol: {error}") from None
 
     def expect(self, kind: type[T]) -> T:
-        """Reads up to a performative of `kind`; flows and transfers on the way are kept.
+        """Read up to a performative of `kind`; flows and transfers on the way are kept.
 
         Raises:
             PeerError: The peer ended something, or sent another performative.
@@ -123,7 +123,7 @@ class Stream:
             raise PeerError(f"the peer broke the protocol: {error}") from None
 
     def _read_frame(self, frame_type: FrameType) -> tuple[bytes, bytes]:
-        """Returns header (an extended one included) and body."""
+        """Return header (an extended one included) and body."""
         start = self._read(FRAME_HEADER_BYTES)
         try:
             header = parse_frame_header(start, max_frame_size=MAX_FRAME_SIZE)

@@ -61,7 +61,7 @@ class Figures(msgspec.Struct, kw_only=True, omit_defaults=False):
 async def measure(
     engine: str, host: EngineHost, servers: int, options: Mapping[str, object], seconds: float
 ) -> Figures:
-    """Measures an engine on a stream of its own, which it deletes."""
+    """Measure an engine on a stream of its own, which it deletes."""
     name = f"bench-{time.time_ns()}"
     stream = await host.open(name, options)
     try:
@@ -87,7 +87,7 @@ async def measure(
 async def measure_failover(
     host: EngineHost, options: Mapping[str, object], kill: Callable[[str | None], None]
 ) -> float:
-    """Returns the longest gap between records that a subscriber sees when a leader is killed.
+    """Return the longest gap between records that a subscriber sees when a leader is killed.
 
     Args:
         host: The engine.
@@ -114,7 +114,7 @@ async def measure_failover(
 
 
 async def _throughput(stream: Engine, count: int, seconds: float) -> float:
-    """Appends with many under way; returns records a second."""
+    """Append with many under way; return records a second."""
     batch = Batch.of([bytes(RECORD_BYTES)] * count)
     began_s = time.monotonic()
     end_s = began_s + seconds
@@ -123,7 +123,7 @@ async def _throughput(stream: Engine, count: int, seconds: float) -> float:
 
 
 async def _append(stream: Engine, batch: Batch, end_s: float) -> int:
-    """Appends until the time is over, however short it is at least once; returns how many."""
+    """Append until the time is over, however short it is at least once; return how many."""
     records = 0
     while not records or time.monotonic() < end_s:
         try:
@@ -171,7 +171,7 @@ async def _watch(stream: Engine, arrivals_s: list[float]) -> None:
 
 
 async def _trickle(stream: Engine) -> None:
-    """Appends a record every few milliseconds, each until it is there."""
+    """Append a record every few milliseconds, each until it is there."""
     sequence = 0
     while True:
         try:

@@ -107,7 +107,7 @@ class Switched(msgspec.Struct, kw_only=True):
 def measure_isr(
     urls: Sequence[str], shape: Shape, size_bytes: int, seconds: float, ca_file: str | None = None
 ) -> Switched:
-    """Measures what faucets get into sinks, at one broker and then at all of them at once.
+    """Measure what faucets get into sinks, at one broker and then at all of them at once.
 
     Args:
         urls: The brokers'; as many are used as the shape says.
@@ -146,7 +146,7 @@ def measure_isr(
 def measure_xsr(
     urls: Sequence[str], shape: Shape, size_bytes: int, seconds: float, ca_file: str | None = None
 ) -> Switched:
-    """Measures what one faucet at the first broker gets to clients of the others.
+    """Measure what one faucet at the first broker gets to clients of the others.
 
     Args:
         urls: The brokers', linked with each other; one alone is faucet's and clients' broker.
@@ -205,7 +205,7 @@ def _switched(
     size_bytes: int,
     runs: tuple[_Run, _Run],
 ) -> Switched:
-    """Sums up two runs: at one broker, and at all of them."""
+    """Sum up two runs: at one broker, and at all of them."""
     single, run = runs
     messages = sum(run.counts)
     rate = messages / run.seconds
@@ -235,11 +235,11 @@ def _switched(
 
 
 def _public(url: str) -> str:
-    """Leaves name and password out."""
+    """Leave name and password out."""
     scheme, separator, rest = url.rpartition("://")
     return scheme + separator + rest.rpartition("@")[2]
 
 
 def _token() -> str:
-    """Returns a word that no other run uses in its addresses."""
+    """Return a word that no other run uses in its addresses."""
     return f"{os.getpid():x}{time.monotonic_ns() & 0xFFFFFFF:x}"

@@ -68,7 +68,7 @@ class Url:
         return self.path or f"{self.host}:{self.port}"
 
     def connect(self, timeout_s: float) -> socket.socket:
-        """Opens a socket.
+        """Open a socket.
 
         Raises:
             OSError: Nobody listens there.
@@ -94,7 +94,7 @@ class Url:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Reads `amqp[s]://[USER:PASSWORD@]HOST[:PORT][/VIRTUALHOST]`; the scheme may be missing.
+        """Read `amqp[s]://[USER:PASSWORD@]HOST[:PORT][/VIRTUALHOST]`; the scheme may be missing.
 
         Or the URL of a Unix-domain socket, as clients take it.
 

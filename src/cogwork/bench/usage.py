@@ -18,7 +18,7 @@ class ProcessUsage:
     """One process that is measured, or several whose figures are added up."""
 
     def __init__(self, *pids: int) -> None:
-        """Looks the processes up.
+        """Look the processes up.
 
         Raises:
             PeerError: One is not there, or this machine has no /proc.
@@ -29,19 +29,19 @@ class ProcessUsage:
                 raise PeerError(f"there is no process {root.name} to measure")
 
     def cpu_s(self) -> float:
-        """Returns the CPU seconds that they have used, in user and kernel mode."""
+        """Return the CPU seconds that they have used, in user and kernel mode."""
         return sum(_cpu_s(root) for root in self._roots)
 
     def rss_bytes(self) -> int:
-        """Returns their resident memory."""
+        """Return their resident memory."""
         return sum(_status_bytes(root, "VmRSS") for root in self._roots)
 
     def peak_rss_bytes(self) -> int:
-        """Returns the sum of each one's largest resident memory since `reset_peak`."""
+        """Return the sum of each one's largest resident memory since `reset_peak`."""
         return sum(_status_bytes(root, "VmHWM") for root in self._roots)
 
     def reset_peak(self) -> None:
-        """Starts the peak again from what is resident now."""
+        """Start the peak again from what is resident now."""
         for root in self._roots:
             (root / "clear_refs").write_text(_RESET_PEAK)
 

@@ -70,7 +70,7 @@ _INCOMING_WINDOW = cython.declare(int64_t, (1 << 31) - 1)
 
 
 def now_ns() -> uint64_t:
-    """Returns the monotonic clock, which all processes of a machine share."""
+    """Return the monotonic clock, which all processes of a machine share."""
     now = cython.declare(timespec)
     clock_gettime(CLOCK_MONOTONIC, cython.address(now))
     return cython.cast(uint64_t, now.tv_sec) * 1_000_000_000 + cython.cast(uint64_t, now.tv_nsec)
@@ -87,7 +87,7 @@ class Wire:
         self._fault = cython.NULL
 
     def __init__(self, peer: object) -> None:
-        """Takes over a connection whose session is open.
+        """Take over a connection whose session is open.
 
         Args:
             peer: The connection beyond its handshake, a `Peer`. Its socket stays the caller's, and
@@ -124,20 +124,20 @@ class Wire:
         return self._farewell[: self._farewell_size]
 
     def step(self) -> int:
-        """Does what can be done without waiting; returns the status."""
+        """Do what can be done without waiting; return the status."""
         with cython.nogil:
             self._step(False)
         return self._status
 
     def run(self, slice_s: float) -> int:
-        """Works for up to `slice_s`; the socket needs a receive time-out. Returns the status."""
+        """Work for up to `slice_s`; the socket needs a receive time-out. Returns the status."""
         until_ns: uint64_t = now_ns() + cython.cast(uint64_t, slice_s * 1e9)
         with cython.nogil:
             self._run(until_ns)
         return self._status
 
     def output(self) -> memoryview:
-        """Returns what is to be sent next; empty where there is nothing."""
+        """Return what is to be sent next; empty where there is nothing."""
         size: cython.Py_ssize_t = 0
         at = self._pending(cython.address(size))
         if size == 0:
@@ -146,19 +146,19 @@ class Wire:
         return PyMemoryView_FromMemory(cython.cast(cython.p_char, at), size, PyBUF_READ)
 
     def note_sent(self, size: cython.Py_ssize_t) -> int:
-        """Takes note that `size` bytes of `output()` were sent; returns the status."""
+        """Take note that `size` bytes of `output()` were sent; return the status."""
         self._advance(size)
         return self._settle_status(STATUS_BUSY)
 
     def room(self) -> memoryview:
-        """Returns where to read into; empty where `note_received(0)` must come first."""
+        """Return where to read into; empty where `note_received(0)` must come first."""
         size: cython.Py_ssize_t = 0 if self._stalled else READ_SIZE
         return PyMemoryView_FromMemory(
             cython.cast(cython.p_char, self._incoming + self._in_end), size, PyBUF_WRITE
         )
 
     def note_received(self, size: cython.Py_ssize_t) -> int:
-        """Takes in `size` bytes that were read into `room()`; returns the status."""
+        """Take in `size` bytes that were read into `room()`; return the status."""
         self._in_end += size
         self._consume()
         return self._settle_status(STATUS_BUSY)
@@ -180,7 +180,7 @@ class Wire:
                 poll(cython.address(waiting), 1, _POLL_MS)
 
     def _step(self, wait: cython.bint) -> cython.int:
-        """Sends, composes, sends, reads; with `wait` the read may block, if nothing else is due."""
+        """Send, composes, sends, reads; with `wait` the read may block, if nothing else is due."""
         more: cython.bint = False
         moved: cython.bint
         flushed: cython.bint = self._flush()
@@ -206,7 +206,7 @@ class Wire:
         return self._status
 
     def _pending(self, size: cython.pointer(cython.Py_ssize_t)) -> cython.pointer(octet):
-        """Returns the segment to send from, and its size."""
+        """Return the segment to send from, and its size."""
         if self._bulk_end > self._bulk_start and self._control_start == 0:
             size[0] = self._bulk_end - self._bulk_start
             return self._bulk + self._bulk_start
@@ -222,7 +222,7 @@ class Wire:
             self._control_start = self._control_end = 0
 
     def _flush(self) -> cython.bint:
-        """Sends what is pending; returns whether nothing is left."""
+        """Send what is pending; return whether nothing is left."""
         size: cython.Py_ssize_t = 0
         count: cython.Py_ssize_t
         while True:
@@ -237,7 +237,7 @@ class Wire:
             self._advance(count)
 
     def _receive(self, wait: cython.bint) -> cython.bint:
-        """Reads once and hands the frames on; returns whether anything came."""
+        """Read once and hands the frames on; return whether anything came."""
         count: cython.Py_ssize_t = recv(
             self._fd, self._incoming + self._in_end, READ_SIZE, 0 if wait else MSG_DONTWAIT
         )
@@ -252,7 +252,7 @@ class Wire:
         return False
 
     def _consume(self) -> cython.void:
-        """Hands on every whole frame that was read, while the role has room for its answers."""
+        """Hand on every whole frame that was read, while the role has room for its answers."""
         frame = cython.declare(Frame)
         size: cython.Py_ssize_t = 1
         self.last_ns = now_ns()
@@ -274,7 +274,7 @@ class Wire:
         self._tidy()
 
     def _tidy(self) -> cython.void:
-        """Moves the partial tail to the front."""
+        """Move the partial tail to the front."""
         left: cython.Py_ssize_t = self._in_end - self._in_start
         if self._in_start > 0 and left > 0:
             memmove(self._incoming, self._incoming + self._in_start, left)
@@ -306,7 +306,7 @@ class Wire:
         return True
 
     def _update_window(self, flow: cython.pointer(Flow)) -> cython.void:
-        """Computes what the peer still takes (AMQP 1.0 §2.5.6); an absent id means our first, 0."""
+        """Compute what the peer still takes (AMQP 1.0 §2.5.6); an absent id means our first, 0."""
         taken: uint32_t = 0
         if flow.next_incoming_id >= 0:
             taken = cython.cast(uint32_t, flow.next_incoming_id)
@@ -314,13 +314,13 @@ class Wire:
         self._window = flow.incoming_window - in_flight
 
     def _part(self, frame: cython.pointer(Frame)) -> cython.void:
-        """Keeps the frame with which the peer ends something, for the report."""
+        """Keep the frame with which the peer ends something, for the report."""
         self._farewell_size = min(frame.size, FAREWELL_SIZE)
         memcpy(self._farewell, frame.end - frame.size, self._farewell_size)
         self._fail(b"the peer ended the link, session or connection")
 
     def _send_flow(self, handle: int64_t, delivery_count: int64_t, credit: int64_t) -> cython.void:
-        """Adds a flow to control; `_has_room` has seen to its place."""
+        """Add a flow to control; `_has_room` has seen to its place."""
         flow = cython.declare(Flow)
         flow.next_incoming_id = self._next_incoming_id
         flow.incoming_window = _INCOMING_WINDOW
@@ -334,26 +334,26 @@ class Wire:
         )
 
     def _has_room(self) -> cython.bint:
-        """Returns whether the answers to one more frame have room."""
+        """Return whether the answers to one more frame have room."""
         return CONTROL_SIZE - self._control_end >= 4 * FLOW_SIZE
 
     def _compose(self) -> cython.bint:
-        """Fills bulk, called when nothing is pending; returns whether more could follow at once."""
+        """Fill bulk, called when nothing is pending; return whether more could follow at once."""
         return False
 
     def _after_batch(self) -> cython.void:
-        """Closes what the role gathered over the frames of one read."""
+        """Close what the role gathered over the frames of one read."""
 
     def _is_over(self) -> cython.bint:
-        """Returns whether the role has done all that it was asked for."""
+        """Return whether the role has done all that it was asked for."""
         return False
 
     def _on_transfer(self, transfer: cython.pointer(Transfer)) -> cython.void:  # noqa: ARG002 -- virtual
-        """Takes a transfer in; a role without receiving links calls it a fault."""
+        """Take a transfer in; a role without receiving links calls it a fault."""
         self._fail(b"the peer sent a transfer without credit")
 
     def _on_flow(self, flow: cython.pointer(Flow)) -> cython.void:
-        """Takes a flow in; the session's window is up to date."""
+        """Take a flow in; the session's window is up to date."""
 
     def _on_disposition(self, disposition: cython.pointer(Disposition)) -> cython.void:
-        """Takes a disposition in."""
+        """Take a disposition in."""

@@ -27,7 +27,7 @@ _SLICE_S: Final = 0.05
 
 
 def main() -> None:
-    """Does the job that the first line of the input describes."""
+    """Do the job that the first line of the input describes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's: it ends us in order
     try:
         job: Job = msgspec.json.decode(sys.stdin.buffer.readline(), type=Job)
@@ -87,7 +87,7 @@ class _Words:
         self._rest = b""
 
     def poll(self) -> str | None:
-        """Returns the next word if one has come, "" at the end of the input."""
+        """Return the next word if one has come, "" at the end of the input."""
         if b"\n" not in self._rest and select.select([self._fd], [], [], 0)[0]:
             octets = os.read(self._fd, 4096)
             if not octets:
@@ -100,7 +100,7 @@ class _Words:
         return line.decode()
 
     def wait(self) -> str:
-        """Waits for the next word."""
+        """Wait for the next word."""
         while (word := self.poll()) is None:
             select.select([self._fd], [], [])
         return word

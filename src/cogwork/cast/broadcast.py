@@ -65,7 +65,7 @@ class Broadcast(Cast):
     # -- messages
 
     def send(self, *bodies: bytes) -> None:
-        """Sends messages, in this order; returns before they have their places."""
+        """Send messages, in this order; return before they have their places."""
         if not bodies:
             return
         if self._broken is not None:
@@ -83,7 +83,7 @@ class Broadcast(Cast):
             self._sender = self._begin(self._append_all())
 
     async def _append_all(self) -> None:
-        """Appends what waits, until nothing does."""
+        """Append what waits, until nothing does."""
         try:
             while self._waiting:
                 # Whoever sends in this turn of the loop is in the same batch.
@@ -105,7 +105,7 @@ class Broadcast(Cast):
         return task
 
     def _take(self) -> tuple[list[bytes], int]:
-        """Takes as much as is appended at once; what was sent together stays together."""
+        """Take as much as is appended at once; what was sent together stays together."""
         limit = min(BATCH_BYTES, self._line.batch_bytes_max)
         bodies = list(self._waiting.popleft())
         size_bytes = _size(bodies)
@@ -115,7 +115,7 @@ class Broadcast(Cast):
         return bodies, size_bytes
 
     async def sync(self) -> None:
-        """Waits until what was sent here, and what cogs sent in answer, has reached all cogs."""
+        """Wait until what was sent here, and what cogs sent in answer, has reached all cogs."""
         while self._broken is None and (self._is_behind() or not self._is_end_known):
             if not self._under_way_bytes and not self._is_end_known:
                 self._is_end_known = True
@@ -141,7 +141,7 @@ class Broadcast(Cast):
     # -- cogs
 
     def add(self, cog: Cog, start: Start = Origin.FIRST) -> None:
-        """Adds a cog, which is pushed to from its start on.
+        """Add a cog, which is pushed to from its start on.
 
         Args:
             cog: Which is in no cast yet.
@@ -159,7 +159,7 @@ class Broadcast(Cast):
         return any(each is cog for feed in self._feeds for each in feed.cogs)
 
     def _on_progress(self, feed: Feed) -> None:
-        """Joins feeds that are at the same place: the one that is older goes on."""
+        """Join feeds that are at the same place: the one that is older goes on."""
         self._tell_progress()
         if not feed.has_caught_up or len(self._feeds) == 1:
             return
@@ -175,7 +175,7 @@ class Broadcast(Cast):
             task.cancel()
 
     def remove(self, cog: Cog) -> None:
-        """Takes a cog out; it is given nothing more."""
+        """Take a cog out; it is given nothing more."""
         for feed in list(self._feeds):
             if any(each is cog for each in feed.cogs):
                 feed.cogs = tuple(each for each in feed.cogs if each is not cog)
@@ -184,11 +184,11 @@ class Broadcast(Cast):
         self._tell_progress()
 
     async def save_snapshot(self, snapshot: Snapshot) -> None:
-        """Keeps a state that cogs may begin with instead of all that led to it."""
+        """Keep a state that cogs may begin with instead of all that led to it."""
         await self._line.save_snapshot(snapshot)
 
     async def close(self) -> None:
-        """Ends it; what is under way may still get its place."""
+        """End it; what is under way may still get its place."""
         self._is_closed = True
         self._feeds.clear()
         tasks = list(self._tasks)

@@ -58,7 +58,7 @@ class CanonicalBatch:
 
     @classmethod
     def of(cls, chunk: Chunk) -> CanonicalBatch:
-        """Unpacks a chunk."""
+        """Unpack a chunk."""
         batch = chunk.batch
         return cls(tuple(batch.records()), chunk.offset, chunk.time_ms, batch.producer)
 
@@ -81,7 +81,7 @@ class CanonicalBatch:
         return iter(self._messages)
 
     def since(self, offset: int) -> CanonicalBatch:
-        """Returns the part of it from `offset` on, which it holds."""
+        """Return the part of it from `offset` on, which it holds."""
         if offset <= self.offset:
             return self
         bodies = self.bodies[offset - self.offset :]

@@ -50,7 +50,7 @@ class Cast(ABC):
 
     @abstractmethod
     def add(self, cog: Cog, start: Start = Origin.FIRST) -> None:
-        """Adds a cog.
+        """Add a cog.
 
         Args:
             cog: Which is in no cast yet.
@@ -63,7 +63,7 @@ class Cast(ABC):
 
     @abstractmethod
     def remove(self, cog: Cog) -> None:
-        """Takes a cog out; it is given nothing more."""
+        """Take a cog out; it is given nothing more."""
 
     @abstractmethod
     def __contains__(self, cog: object) -> bool:
@@ -71,7 +71,7 @@ class Cast(ABC):
 
     @abstractmethod
     def send(self, *bodies: bytes) -> None:
-        """Sends messages, in this order; returns before they have their places.
+        """Send messages, in this order; return before they have their places.
 
         All that is sent through one cast keeps its order.
 
@@ -83,7 +83,7 @@ class Cast(ABC):
 
     @abstractmethod
     async def sync(self) -> None:
-        """Waits until what was sent here, and what cogs sent in answer, has reached all cogs here.
+        """Wait until what was sent here, and what cogs sent in answer, has reached all cogs here.
 
         Raises:
             CogFailed: A cog has failed since this was last asked.
@@ -91,11 +91,11 @@ class Cast(ABC):
 
     @abstractmethod
     async def save_snapshot(self, snapshot: Snapshot) -> None:
-        """Keeps a state that cogs may begin with instead of all that led to it."""
+        """Keep a state that cogs may begin with instead of all that led to it."""
 
     @abstractmethod
     async def close(self) -> None:
-        """Ends it; what is under way may still get its place."""
+        """End it; what is under way may still get its place."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -113,7 +113,7 @@ class Cast(ABC):
             await self.close()
 
     def _take_in(self, cog: Cog) -> None:
-        """Makes a cog one of this cast's.
+        """Make a cog one of this cast's.
 
         Raises:
             ValueError: It is in a cast already.
@@ -125,20 +125,20 @@ class Cast(ABC):
         cog.cast = self
 
     def _fail(self, cog: Cog, error: BaseException) -> None:
-        """Takes a cog out that has failed."""
+        """Take a cog out that has failed."""
         failed = CogFailed(cog, error)
         log.error("%s", failed, exc_info=error)
         self._failures.append(failed)
         self.remove(cog)
 
     def _raise_failure(self) -> None:
-        """Raises the oldest failure that nobody was told of."""
+        """Raise the oldest failure that nobody was told of."""
         if self._failures:
             raise self._failures.pop(0)
 
 
 def octets_in(bodies: tuple[bytes, ...]) -> int:
-    """Counts the octets of messages.
+    """Count the octets of messages.
 
     Raises:
         TypeError: One is no octets.

@@ -26,7 +26,7 @@ class Cog:
     cast: Cast
 
     def send(self, *bodies: bytes) -> None:
-        """Sends messages, in this order; returns before they have their places.
+        """Send messages, in this order; return before they have their places.
 
         Raises:
             Busy: Too much is under way.
@@ -36,15 +36,15 @@ class Cog:
         self.cast.send(*bodies)
 
     def on_message(self, message: CanonicalMessage) -> None:
-        """Takes a message."""
+        """Take a message."""
 
     def on_batch(self, batch: CanonicalBatch) -> None:
-        """Takes messages that got their places together; instead of `on_message`, for speed."""
+        """Take messages that got their places together; instead of `on_message`, for speed."""
         for message in batch:
             self.on_message(message)
 
     def on_snapshot(self, snapshot: Snapshot) -> None:
-        """Takes up the state it begins with, where it was added with `Origin.SNAPSHOT`."""
+        """Take up the state it begins with, where it was added with `Origin.SNAPSHOT`."""
 
     def on_caught_up(self) -> None:
         """Is told once that it has been given all that was there when it was added."""

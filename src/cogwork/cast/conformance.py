@@ -49,19 +49,19 @@ class Listener(Cog):
         return [each.body for each in self.messages]
 
     def on_message(self, message: CanonicalMessage) -> None:
-        """Keeps it, if it is the next one."""
+        """Keep it, if it is the next one."""
         if self.messages:
             assert message.offset == self.messages[-1].offset + 1
             assert message.time_ms >= self.messages[-1].time_ms
         self.messages.append(message)
 
     def on_snapshot(self, snapshot: Snapshot) -> None:
-        """Keeps it."""
+        """Keep it."""
         assert not self.messages
         self.snapshots.append(snapshot)
 
     def on_caught_up(self) -> None:
-        """Keeps how many there were."""
+        """Keep how many there were."""
         self.caught_up.append(len(self.messages))
 
 
@@ -74,7 +74,7 @@ class Echo(Listener):
         self.times = times
 
     def on_message(self, message: CanonicalMessage) -> None:
-        """Answers what does not come from itself."""
+        """Answer what does not come from itself."""
         super().on_message(message)
         if self.times and not message.body.startswith(self.name):
             self.times -= 1
@@ -93,7 +93,7 @@ class Broken(Cog):
         self.error = error
 
     def on_message(self, message: CanonicalMessage) -> None:
-        """Raises."""
+        """Raise."""
         if message.body == b"bad":
             raise self.error
 
@@ -106,7 +106,7 @@ class Mother(Listener):
         self.children: list[Listener] = []
 
     def on_message(self, message: CanonicalMessage) -> None:
-        """Adds a cog for a message, and says so."""
+        """Add a cog for a message, and say so."""
         super().on_message(message)
         if message.body.startswith(b"birth"):
             for start in (Origin.FIRST, Origin.NEXT, FromOffset(message.offset)):
@@ -121,7 +121,7 @@ class Counter(Cog):
     count = 0
 
     def on_batch(self, batch: CanonicalBatch) -> None:
-        """Counts."""
+        """Count."""
         self.count += len(batch)
 
 
@@ -131,11 +131,11 @@ class CastConformance:
     timeout_s: ClassVar[float] = 30.0
 
     def cast(self) -> AbstractAsyncContextManager[Cast]:
-        """Makes an empty cast."""
+        """Make an empty cast."""
         raise NotImplementedError
 
     def run(self, test: Callable[[Cast], Awaitable[None]]) -> None:
-        """Runs a test on an event loop of its own."""
+        """Run a test on an event loop of its own."""
 
         async def limited() -> None:
             async with asyncio.timeout(self.timeout_s), self.cast() as cast:

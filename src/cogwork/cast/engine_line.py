@@ -49,10 +49,10 @@ class EngineLine:
         """Is open already."""
 
     async def close(self) -> None:
-        """Leaves the engine to whom it belongs."""
+        """Leave the engine to whom it belongs."""
 
     async def append(self, bodies: Sequence[bytes]) -> int | None:
-        """Appends messages, each once; returns the offset after the last one."""
+        """Append messages, each once; return the offset after the last one."""
         batch = Batch.of(bodies, self.producer, self._sequence)
         self._sequence += batch.count
         pause_s = RETRY_MIN_S
@@ -68,17 +68,17 @@ class EngineLine:
         return None if answer.first_offset is None else answer.first_offset + batch.count
 
     async def end(self) -> int:
-        """Returns the offset after the newest message."""
+        """Return the offset after the newest message."""
         return (await self._engine.bounds()).next
 
     async def read(
         self, start: Start
     ) -> AsyncGenerator[CanonicalBatch | CaughtUp | Snapshot, None]:
-        """Yields messages from a place on, without an end."""
+        """Yield messages from a place on, without an end."""
         async with aclosing(self._engine.subscribe(start)) as subscription:
             async for found in subscription:
                 yield CanonicalBatch.of(found) if isinstance(found, Chunk) else found
 
     async def save_snapshot(self, snapshot: Snapshot) -> None:
-        """Keeps a snapshot in the stream."""
+        """Keep a snapshot in the stream."""
         await self._engine.save_snapshot(snapshot)

@@ -50,7 +50,7 @@ class Feed:
         self._on_progress = on_progress
 
     async def run(self, line: Line) -> None:
-        """Pushes until it is cancelled or nobody is left, over losses of the stream."""
+        """Push until it is cancelled or nobody is left, over losses of the stream."""
         while self.cogs:
             try:
                 await self._read(line)

@@ -25,13 +25,13 @@ class Line(Protocol):
         """How much can be appended at once."""
 
     async def open(self) -> None:
-        """Connects."""
+        """Connect."""
 
     async def close(self) -> None:
-        """Lets go of what `open` has made."""
+        """Let go of what `open` has made."""
 
     async def append(self, bodies: Sequence[bytes]) -> int | None:
-        """Appends messages, each once, however often that has to be tried.
+        """Append messages, each once, however often that has to be tried.
 
         Returns:
             The offset after the last one, where it is known.
@@ -41,10 +41,10 @@ class Line(Protocol):
         """
 
     async def end(self) -> int:
-        """Returns the offset after the newest message."""
+        """Return the offset after the newest message."""
 
     def read(self, start: Start) -> AsyncGenerator[CanonicalBatch | CaughtUp | Snapshot, None]:
-        """Yields messages from a place on, without an end.
+        """Yield messages from a place on, without an end.
 
         Raises:
             Unavailable: Not now; reading may be begun again.
@@ -52,4 +52,4 @@ class Line(Protocol):
         """
 
     async def save_snapshot(self, snapshot: Snapshot) -> None:
-        """Keeps a snapshot in the stream."""
+        """Keep a snapshot in the stream."""

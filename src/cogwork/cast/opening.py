@@ -18,7 +18,7 @@ __all__ = ("broadcast", "nearcast")
 
 
 def nearcast(retention: Retention = RETENTION) -> Orb:
-    """Makes a cast within this thread; use it in `async with`.
+    """Make a cast within this thread; use it in `async with`.
 
     Args:
         retention: How much cogs that are added late are given.
@@ -35,7 +35,7 @@ def broadcast(where: Engine) -> Broadcast: ...
 
 
 def broadcast(where: Urls | Engine, stream: str = "", **options: Any) -> Broadcast:
-    """Makes a cast over a stream; use it in `async with`.
+    """Make a cast over a stream; use it in `async with`.
 
     Args:
         where: A container's URL, or a list of URLs, of which the first that answers is taken, now

@@ -50,7 +50,7 @@ class Orb(Cast):
     def __init__(
         self, retention: Retention = RETENTION, now_ms: Callable[[], int] = _now_ms
     ) -> None:
-        """Has no cogs yet.
+        """Start with no cogs yet.
 
         Args:
             retention: How much is kept for cogs that are added later.
@@ -88,7 +88,7 @@ class Orb(Cast):
     # -- messages
 
     def send(self, *bodies: bytes) -> None:
-        """Sends messages; unless a cog is being pushed to, they have reached all on return."""
+        """Send messages; unless a cog is being pushed to, they have reached all on return."""
         if not bodies:
             return
         size_bytes = octets_in(bodies) + CHUNK_OVERHEAD_BYTES
@@ -109,7 +109,7 @@ class Orb(Cast):
             self._push()
 
     def _push(self) -> None:
-        """Pushes what has a place, in its order; on an event loop, no more than a turn's worth."""
+        """Push what has a place, in its order; on an event loop, no more than a turn's worth."""
         log = self._log
         self._is_pushing = True
         end = self._pushed + TURN_BATCHES
@@ -144,7 +144,7 @@ class Orb(Cast):
         self._retain()
 
     def _retain(self) -> None:
-        """Gives up what is too old, of that which has been pushed."""
+        """Give up what is too old, of that which has been pushed."""
         log, limits = self._log, self._retention
         oldest_ms = self._now_ms() - int(limits.age_s * 1000) if limits.age_s is not None else 0
         while log.first < self._pushed:
@@ -159,7 +159,7 @@ class Orb(Cast):
             self._first_offset = log.drop_first().next_offset
 
     async def sync(self) -> None:
-        """Waits until all that was sent has reached all cogs."""
+        """Wait until all that was sent has reached all cogs."""
         while self._pushed < self._log.next:
             if self._drained is None:
                 self._drained = asyncio.get_running_loop().create_future()
@@ -169,7 +169,7 @@ class Orb(Cast):
     # -- cogs
 
     def add(self, cog: Cog, start: Start = Origin.FIRST) -> None:
-        """Adds a cog, and gives it what has been pushed since its start before it returns.
+        """Add a cog, and give it what has been pushed since its start before it returns.
 
         Args:
             cog: Which is in no cast yet.
@@ -200,7 +200,7 @@ class Orb(Cast):
         return any(each is cog for each in (*self._cogs, *joining))
 
     def _catch_up(self, cog: Cog, start: Start) -> int:
-        """Gives a cog what has been pushed since its start; returns the offset that follows."""
+        """Give a cog what has been pushed since its start; return the offset that follows."""
         self._retain()
         offset = self._find(start)
         if offset < self._first_offset:
@@ -218,7 +218,7 @@ class Orb(Cast):
         return offset
 
     def _join(self, batch: CanonicalBatch | None) -> None:
-        """Has those take part whose start has come; in the middle of a batch, from there."""
+        """Have those take part whose start has come; in the middle of a batch, from there."""
         for offset, cog in self._joining[:]:
             if offset <= self._pushed_offset:
                 self._joining.remove((offset, cog))
@@ -230,7 +230,7 @@ class Orb(Cast):
                         self._fail(cog, error)
 
     def _tell(self) -> None:
-        """Tells those that have caught up."""
+        """Tell those that have caught up."""
         for end, cog in self._behind[:]:
             if end <= self._pushed_offset:
                 self._behind.remove((end, cog))
@@ -254,13 +254,13 @@ class Orb(Cast):
         return self._first_offset
 
     def remove(self, cog: Cog) -> None:
-        """Takes a cog out; it is given nothing more."""
+        """Take a cog out; it is given nothing more."""
         self._cogs = tuple(each for each in self._cogs if each is not cog)
         self._joining = [each for each in self._joining if each[1] is not cog]
         self._behind = [each for each in self._behind if each[1] is not cog]
 
     async def save_snapshot(self, snapshot: Snapshot) -> None:
-        """Keeps a state that cogs may begin with instead of all that led to it."""
+        """Keep a state that cogs may begin with instead of all that led to it."""
         if snapshot.offset > self._next_offset:
             raise BeyondEnd(snapshot.offset, self._next_offset)
         self._retain()
@@ -270,7 +270,7 @@ class Orb(Cast):
             self._snapshot = snapshot
 
     async def close(self) -> None:
-        """Ends it; no cog is given anything more."""
+        """End it; no cog is given anything more."""
         self._is_closed = True
         self._cogs = ()
         self._joining.clear()

@@ -58,7 +58,7 @@ class StreamLine:
         return BATCH_BYTES_MAX - MESSAGE_OVERHEAD_BYTES
 
     async def open(self) -> None:
-        """Connects."""
+        """Connect."""
         self._client = await self._connect().__aenter__()
         try:
             self._stream = self._client.stream(self._address)
@@ -69,12 +69,12 @@ class StreamLine:
             raise
 
     async def close(self) -> None:
-        """Lets go of the connection."""
+        """Let go of the connection."""
         if self._client is not None:
             await self._client.close()
 
     async def append(self, bodies: Sequence[bytes]) -> int | None:
-        """Appends messages, each once; where they are it does not learn."""
+        """Append messages, each once; where they are it does not learn."""
         for start in range(0, len(bodies), POSTED_MAX):
             await self._publisher.ready()
             posted = self._publisher.post_batch(bodies[start : start + POSTED_MAX])
@@ -84,7 +84,7 @@ class StreamLine:
         return None
 
     async def end(self) -> int:
-        """Returns the offset after the newest message."""
+        """Return the offset after the newest message."""
         async with self._stream.read(Origin.NEXT, credit=1) as reader:
             await reader.caught_up()
             following = reader.next_offset
@@ -95,7 +95,7 @@ class StreamLine:
     async def read(
         self, start: Start
     ) -> AsyncGenerator[CanonicalBatch | CaughtUp | Snapshot, None]:
-        """Yields messages from a place on, without an end.
+        """Yield messages from a place on, without an end.
 
         `CaughtUp` may come some messages later than it could.
         """
@@ -113,7 +113,7 @@ class StreamLine:
             raise
 
     async def save_snapshot(self, snapshot: Snapshot) -> None:
-        """Keeps a snapshot in the stream."""
+        """Keep a snapshot in the stream."""
         await self._stream.save_snapshot(snapshot.data, snapshot.offset)
 
 
@@ -147,7 +147,7 @@ async def _read(reader: StreamReader) -> AsyncGenerator[CanonicalBatch | CaughtU
 
 
 def _batches(records: Records) -> Iterator[CanonicalBatch | Snapshot]:
-    """Puts those together that follow each other, of one producer and one time."""
+    """Put those together that follow each other, of one producer and one time."""
     bodies: list[bytes] = []
     place: tuple[int, int, bytes] = (0, 0, b"")
     for record in records:
@@ -166,5 +166,5 @@ def _batches(records: Records) -> Iterator[CanonicalBatch | Snapshot]:
 
 
 def _body(record: Record) -> bytes:
-    """Returns the body: octets, or whatever another client has sent."""
+    """Return the body: octets, or whatever another client has sent."""
     return record.body  # type: ignore[return-value]  # casts send octets

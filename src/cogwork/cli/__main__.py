@@ -11,7 +11,7 @@ INTERRUPTED = 130
 
 
 def main() -> None:
-    """Runs the command line of this process."""
+    """Run the command line of this process."""
     try:
         from cogwork.cli.main import main as run  # noqa: PLC0415  # it takes a while
     except KeyboardInterrupt:

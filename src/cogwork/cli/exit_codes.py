@@ -74,7 +74,7 @@ OF_TYPE = {
 
 
 def code_of(error: BaseException) -> ExitCode | None:
-    """Classifies an error; None is one that no command expects, so a mistake of ours."""
+    """Classify an error; None is one that no command expects, so a mistake of ours."""
     error = innermost(error)
     condition = str(getattr(error, "condition", ""))
     if condition in OF_CONDITION:
@@ -86,7 +86,7 @@ def code_of(error: BaseException) -> ExitCode | None:
 
 
 def line_of(error: BaseException) -> str:
-    """Says in one line what went wrong."""
+    """Say in one line what went wrong."""
     error = innermost(error)
     text = str(error)
     if isinstance(error, OSError) and error.strerror:
@@ -95,7 +95,7 @@ def line_of(error: BaseException) -> str:
 
 
 def innermost(error: BaseException) -> BaseException:
-    """Finds what went wrong first in a group of tasks; the others were cancelled for it."""
+    """Find what went wrong first in a group of tasks; the others were cancelled for it."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error

@@ -52,7 +52,7 @@ class LazyGroup(HelpfulGroup):
         entries: Mapping[str, Entry] | None = None,
         **attributes: Any,
     ) -> None:
-        """Has its commands, none of them imported.
+        """Start with its commands, none of them imported.
 
         Args:
             *args: As click has them.
@@ -69,21 +69,21 @@ class LazyGroup(HelpfulGroup):
         parent: click.Context | None = None,
         **extra: Any,
     ) -> click.Context:
-        """Reads the command line; `--help` prints here."""
+        """Read the command line; `--help` prints here."""
         with _naming_broken_pipes():
             return super().make_context(info_name, args, parent, **extra)
 
     def invoke(self, ctx: click.Context) -> object:
-        """Runs the command."""
+        """Run the command."""
         with _naming_broken_pipes():
             return super().invoke(ctx)
 
     def list_commands(self, _ctx: click.Context) -> list[str]:
-        """Lists names in the order in which people meet them."""
+        """List names in the order in which people meet them."""
         return list(self._entries)
 
     def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Imports the command; None is an unknown name."""
+        """Import the command; None is an unknown name."""
         entry = self._entries.get(cmd_name)
         if entry is None:
             return None
@@ -91,13 +91,13 @@ class LazyGroup(HelpfulGroup):
         return command
 
     def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Writes the list of commands without importing them."""
+        """Write the list of commands without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, entry.summary) for name, entry in self._entries.items()])
 
 
 def _imported(name: str) -> ModuleType:
-    """Imports a module without looking for garbage, then or ever, in what comes with it.
+    """Import a module without looking for garbage, then or ever, in what comes with it.
 
     Hundreds of modules come, and stay; looking takes a sixth of the time.
     """

@@ -96,7 +96,7 @@ def cogwork(ctx: click.Context) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs a command line and exits with its code; `docs/cli.md` lists the codes.
+    """Run a command line and exits with its code; `docs/cli.md` lists the codes.
 
     Args:
         arguments: Without the program's name; None takes the process's own.
@@ -105,7 +105,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
-    """Runs a command line and returns its exit code.
+    """Run a command line and return its exit code.
 
     Args:
         arguments: Without the program's name; None takes the process's own.
@@ -135,7 +135,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 
 def _refuse_octets(error: Exception, arguments: Sequence[str] | None) -> ExitCode | None:
-    """Names the argument that is no text where something failed for that.
+    """Name the argument that is no text where something failed for that.
 
     As a file's name it would do, so what it is for has to say first that it does not.
     """
@@ -152,14 +152,14 @@ def _refuse_octets(error: Exception, arguments: Sequence[str] | None) -> ExitCod
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """Goes from an error to what has led to it."""
+    """Go from an error to what has led to it."""
     while error is not None:
         yield error
         error = error.__cause__ or error.__context__
 
 
 def _refuse(error: click.ClickException) -> ExitCode:
-    """Says what is wrong with the command line, in one line where click takes four."""
+    """Return what is wrong with the command line, in one line where click takes four."""
     if not isinstance(error, click.UsageError):
         _complain(error.format_message())
         return ExitCode.ERROR
@@ -170,13 +170,13 @@ def _refuse(error: click.ClickException) -> ExitCode:
 
 
 def _complain(message: str) -> None:
-    """Says what is wrong in one line, which shows no user and password of a URL in it."""
+    """Say what is wrong in one line, which shows no user and password of a URL in it."""
     shown = LOGIN.sub("://...@", " ".join(message.split()))
     click.echo(f"cogwork: {visible(shown)}", err=True)
 
 
 def _abandon_stdout() -> None:
-    """Keeps the interpreter from failing once more when it flushes at exit."""
+    """Keep the interpreter from failing once more when it flushes at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -71,7 +71,7 @@ class HelpfulGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Finds the command that the first of the arguments names.
+        """Find the command that the first of the arguments names.
 
         Raises:
             click.UsageError: There is none.

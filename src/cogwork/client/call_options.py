@@ -58,7 +58,7 @@ class RpcOptions:
         demand_seconds("timeout_s", self.timeout_s)
 
     def one_of(self, topic: str, exchange: str | None = None) -> str:
-        """Returns the address at which one server of a topic is reached.
+        """Return the address at which one server of a topic is reached.
 
         Args:
             topic: What the servers serve.
@@ -70,7 +70,7 @@ class RpcOptions:
         return f"{self.unicast}/{self._exchange(exchange)}/{_word('topic', topic)}"
 
     def server(self, topic: str, server: str, exchange: str | None = None) -> str:
-        """Returns the address of a certain server of a topic.
+        """Return the address of a certain server of a topic.
 
         Args:
             topic: What it serves.
@@ -84,7 +84,7 @@ class RpcOptions:
         return f"{prefix}/{_word('topic', topic)}/{_word('server', server)}"
 
     def every(self, topic: str, exchange: str | None = None) -> str:
-        """Returns the address at which all servers of a topic are reached.
+        """Return the address at which all servers of a topic are reached.
 
         Args:
             topic: What they serve.
@@ -123,7 +123,7 @@ class Direct:
     spin_us: int = 250
 
     def __post_init__(self) -> None:
-        """Looks whether the secret stays one.
+        """Look whether the secret stays one.
 
         Raises:
             ValueError: It would travel in clear, or callers would not know where to.
@@ -135,7 +135,7 @@ class Direct:
 
 
 def _word(what: str, name: str) -> str:
-    """Returns a name that is one level of an address.
+    """Return a name that is one level of an address.
 
     Raises:
         ValueError: It is none.

@@ -89,7 +89,7 @@ class ReplyStream(Protocol):
     async def __aexit__(self, *_: object) -> None: ...
 
     async def aclose(self) -> None:
-        """Ends the iteration, and has the work cancelled."""
+        """End the iteration, and have the work cancelled."""
 
 
 class MethodService(Protocol):
@@ -119,10 +119,10 @@ class MethodService(Protocol):
     async def __aexit__(self, *_: object) -> None: ...
 
     async def stop(self) -> None:
-        """Takes no more requests, works off what is there, and cancels what takes too long."""
+        """Take no more requests, works off what is there, and cancel what takes too long."""
 
     async def wait(self) -> None:
-        """Serves until it is cancelled, or one of its addresses is taken away."""
+        """Serve until it is cancelled, or one of its addresses is taken away."""
 
     @property
     def running(self) -> int:
@@ -137,10 +137,10 @@ class Calls(Protocol):
     """The calls and services of one client."""
 
     def open(self) -> None:
-        """Has calls go to servers without a hop, if the client's options say so."""
+        """Have calls go to servers without a hop, if the client's options say so."""
 
     async def close(self) -> None:
-        """Waits for nothing any more."""
+        """Wait for nothing any more."""
 
     def call(
         self,
@@ -149,7 +149,7 @@ class Calls(Protocol):
         arguments: Mapping[str, object],
         **options: Unpack[CallOptions],
     ) -> Coroutine[Any, Any, Any]:
-        """Calls a method of one server, and returns what it returns."""
+        """Call a method of one server, and return what it returns."""
 
     def call_stream(
         self,
@@ -158,7 +158,7 @@ class Calls(Protocol):
         arguments: Mapping[str, object],
         **options: Unpack[StreamOptions],
     ) -> ReplyStream:
-        """Calls a method that yields."""
+        """Call a method that yields."""
 
     def cast(
         self,
@@ -167,7 +167,7 @@ class Calls(Protocol):
         arguments: Mapping[str, object],
         **options: Unpack[CastOptions],
     ) -> Coroutine[Any, Any, None]:
-        """Has a method run by one server."""
+        """Have a method run by one server."""
 
     def fanout(
         self,
@@ -176,21 +176,21 @@ class Calls(Protocol):
         arguments: Mapping[str, object],
         **options: Unpack[FanoutOptions],
     ) -> Coroutine[Any, Any, None]:
-        """Has a method run by every server."""
+        """Have a method run by every server."""
 
     def service(
         self, topic: str, server: str | None, **options: Unpack[ServiceOptions]
     ) -> MethodService:
-        """Serves methods on the event loop."""
+        """Serve methods on the event loop."""
 
     def threaded_service(
         self, topic: str, server: str | None, **options: Unpack[ServiceOptions]
     ) -> MethodService:
-        """Serves methods that may block, in threads."""
+        """Serve methods that may block, in threads."""
 
 
 def calls_of(client: object, options: RpcOptions, direct: Direct | None) -> Calls:
-    """Makes the calls and services of a client.
+    """Make the calls and services of a client.
 
     Args:
         client: The client; what RPC asks of it is `cogwork.rpc.client_context.RpcContext`.
@@ -203,7 +203,7 @@ def calls_of(client: object, options: RpcOptions, direct: Direct | None) -> Call
 def arguments_of(
     keywords: dict[str, object], further: Mapping[str, object] | None, *options: str
 ) -> dict[str, object]:
-    """Returns a method's arguments.
+    """Return a method's arguments.
 
     Args:
         keywords: Those that were given as keywords.

@@ -9,7 +9,7 @@ __all__ = ("checked_address", "demand_seconds")
 
 
 def checked_address(address: object) -> str:
-    """Returns an address, which is a text; what else it has to be, the container says.
+    """Return an address, which is a text; what else it has to be, the container says.
 
     Raises:
         ValueError: It is none.
@@ -20,7 +20,7 @@ def checked_address(address: object) -> str:
 
 
 def demand_seconds(name: str, seconds: float | None) -> None:
-    """Sees that a time is one that can be over; None stands for no time.
+    """See that a time is one that can be over; None stands for no time.
 
     Raises:
         ValueError: It is no number, or NaN, which no clock ever reaches.

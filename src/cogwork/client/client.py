@@ -151,7 +151,7 @@ class Client:
         await self.close()
 
     async def close(self) -> None:
-        """Closes the connection and ends all that was opened on it."""
+        """Close the connection and end all that was opened on it."""
         if self._keeper is None:
             return
         if self._calls is not None:
@@ -170,7 +170,7 @@ class Client:
             self._give_up(Disconnected("the client was closed"))
 
     async def _keep_connected(self, handler: ConnectionHandler) -> None:
-        """Connects again whenever the connection is lost, until that is hopeless."""
+        """Connect again whenever the connection is lost, until that is hopeless."""
         while True:
             # Whoever closes the client ends this task first, and then waits for the same.
             error = await asyncio.shield(handler.closed)
@@ -191,7 +191,7 @@ class Client:
             self.core.flush()
 
     def _note_loss(self, handler: ConnectionHandler, error: AmqpError | None) -> None:
-        """Tells why the connection was lost, and goes where it was redirected to."""
+        """Tell why the connection was lost, and go where it was redirected to."""
         if error is not None and error.condition == Condition.CONNECTION_REDIRECT:
             try:
                 self._connector.follow(handler.endpoint, redirection_of(handler.endpoint, error))
@@ -264,7 +264,7 @@ class Client:
         return self._options.direct.spin_us if self._options.direct is not None else 0
 
     def beside(self, endpoint: Endpoint, options: Options) -> Client:
-        """Makes another connection of this client's, to somewhere else; it is not opened yet.
+        """Make another connection of this client's, to somewhere else; it is not opened yet.
 
         Args:
             endpoint: Where to.
@@ -280,12 +280,12 @@ class Client:
     # -- for link ends
 
     def next_link_name(self, address: str) -> str:
-        """Returns a name that no other link of this client has."""
+        """Return a name that no other link of this client has."""
         self._link_count += 1
         return f"{self._options.name}/{self._link_count}/{address}"
 
     def register(self, end: LinkEnd) -> None:
-        """Keeps a link end attached from now on.
+        """Keep a link end attached from now on.
 
         Raises:
             Disconnected: The client is closed.
@@ -299,11 +299,11 @@ class Client:
             self.flush()
 
     def forget(self, end: LinkEnd) -> None:
-        """Does not attach a link end again."""
+        """Do not attach a link end again."""
         self._ends.pop(end, None)
 
     def follow(self, redirect: AmqpError) -> dict[Endpoint, str]:
-        """Takes the connection where a link of it is redirected to; its links come along.
+        """Take the connection where a link of it is redirected to; its links come along.
 
         Args:
             redirect: What the link was detached with.
@@ -327,11 +327,11 @@ class Client:
         return dict.fromkeys(redirection.endpoints, redirection.address)
 
     def flush(self) -> None:
-        """Has everything sent that was written in this turn of the loop."""
+        """Have everything sent that was written in this turn of the loop."""
         self.flusher.request()
 
     def spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        """Runs something beside the application; it ends with the client."""
+        """Run something beside the application; it ends with the client."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -348,7 +348,7 @@ class Client:
         timeout_s: float | None = None,
         **fields: Unpack[MessageFields],
     ) -> None:
-        """Sends one message and waits until it is accepted; left before it was sent, it is not.
+        """Send one message and wait until it is accepted; left before it was sent, it is not.
 
         Args:
             address: Where to.
@@ -382,7 +382,7 @@ class Client:
             raise meant_for(address, error) from None
 
     def publisher(self, address: str | None = None, *, on_doubt: OnDoubt = "raise") -> Publisher:
-        """Opens a link to send many messages; use it in `async with`.
+        """Open a link to send many messages; use it in `async with`.
 
         Args:
             address: Where to; None where each message names its own in `to`.
@@ -402,7 +402,7 @@ class Client:
         no_local: bool = False,
         settled: bool = False,
     ) -> Subscription:
-        """Receives copies of the messages of a topic; use it in `async with`, then `async for`.
+        """Receive copies of the messages of a topic; use it in `async with`, then `async for`.
 
         Args:
             address: A topic; may hold wildcards, `topic/flights.JFK.#`.
@@ -422,7 +422,7 @@ class Client:
         confirms: bool = True,
         mark_ahead: int = MARK_AHEAD_MAX,
     ) -> Consumer:
-        """Takes items off a queue; use it in `async with`, then `async for`.
+        """Take items off a queue; use it in `async with`, then `async for`.
 
         Args:
             address: A queue, `work/...` or `queue/...`.
@@ -438,7 +438,7 @@ class Client:
     def browse(
         self, address: str, *, credit: int = CONSUMER_CREDIT, selector: str | None = None
     ) -> Browser:
-        """Looks at a queue's items and leaves them there; use it in `async with`.
+        """Look at a queue's items and leave them there; use it in `async with`.
 
         Args:
             address: A queue.
@@ -448,7 +448,7 @@ class Client:
         return Browser(self, address, credit, selector)
 
     def stream(self, name: str) -> Stream:
-        """Appends to a stream, and reads it.
+        """Append to a stream, and read it.
 
         Args:
             name: Its name, `orders`, or its address, `stream/orders`.
@@ -465,7 +465,7 @@ class Client:
         timeout_s: float = REQUEST_TIMEOUT_S,
         **fields: Unpack[MessageFields],
     ) -> Message:
-        """Sends a request and waits for its reply.
+        """Send a request and wait for its reply.
 
         Args:
             address: Whom to ask.
@@ -486,7 +486,7 @@ class Client:
     def serve(
         self, address: str, handler: Callable[[Message], object], *, concurrency: int = 16
     ) -> Service:
-        """Answers requests for as long as an `async with` lasts.
+        """Answer requests for as long as an `async with` lasts.
 
         Args:
             address: Where requests come.
@@ -499,7 +499,7 @@ class Client:
     async def manage(
         self, operation: str, properties: Mapping[str, object], body: object = None
     ) -> Message:
-        """Asks the container's `$management` node.
+        """Ask the container's `$management` node.
 
         Args:
             operation: Such as `READ` or `QUERY`.
@@ -531,7 +531,7 @@ class Client:
         arguments: Mapping[str, object] | None = None,
         **keywords: object,
     ) -> Coroutine[Any, Any, Any]:
-        """Calls a method of one server of a topic, and returns what it returns.
+        """Call a method of one server of a topic, and return what it returns.
 
         Args:
             topic: What is asked.
@@ -590,7 +590,7 @@ class Client:
         arguments: Mapping[str, object] | None = None,
         **keywords: object,
     ) -> None:
-        """Has a method run by one server of a topic, and does not wait for it.
+        """Have a method run by one server of a topic, and does not wait for it.
 
         Args:
             topic: What is asked.
@@ -638,7 +638,7 @@ class Client:
         arguments: Mapping[str, object] | None = None,
         **keywords: object,
     ) -> None:
-        """Has a method run by every server of a topic that there is, and does not wait for it.
+        """Have a method run by every server of a topic that there is, and does not wait for it.
 
         Args:
             topic: What is asked.
@@ -682,7 +682,7 @@ class Client:
         arguments: Mapping[str, object] | None = None,
         **keywords: object,
     ) -> ReplyStream:
-        """Calls a method that yields, and iterates what it yields; leaving cancels the work.
+        """Call a method that yields, and iterate what it yields; leaving cancels the work.
 
         Args:
             topic: What is asked.
@@ -723,7 +723,7 @@ class Client:
         grace_s: float = GRACE_S,
         direct: Direct | bool | None = None,
     ) -> MethodService:
-        """Serves methods; use it in `async with`.
+        """Serve methods; use it in `async with`.
 
         Args:
             topic: What callers name.
@@ -752,7 +752,7 @@ class Client:
         grace_s: float = GRACE_S,
         direct: Direct | bool | None = None,
     ) -> MethodService:
-        """Serves methods that may block, in threads; see `service`.
+        """Serve methods that may block, in threads; see `service`.
 
         Args:
             topic: What callers name.
@@ -789,7 +789,7 @@ def connect(  # the keyword options are those of Options
     rpc: RpcOptions | None = None,
     direct: Direct | bool = False,
 ) -> Client:
-    """Connects to the mesh; use it in `async with`.
+    """Connect to the mesh; use it in `async with`.
 
     Args:
         urls: `amqp://`, `amqps://`, `ws://` or `wss://` `[user:password@]host[:port][/vhost]`; of

@@ -56,22 +56,22 @@ class LinkContext(Protocol):
         """Whether the container passes on messages that name their address themselves."""
 
     def next_link_name(self, address: str) -> str:
-        """Returns a name that no other link of this client has."""
+        """Return a name that no other link of this client has."""
 
     def register(self, end: LinkEnd) -> None:
-        """Keeps a link end attached from now on."""
+        """Keep a link end attached from now on."""
 
     def forget(self, end: LinkEnd) -> None:
-        """Does not attach a link end again."""
+        """Do not attach a link end again."""
 
     def follow(self, redirect: AmqpError) -> dict[Endpoint, str]:
-        """Takes the connection where a link of it is redirected to; its links come along."""
+        """Take the connection where a link of it is redirected to; its links come along."""
 
     def flush(self) -> None:
-        """Has everything sent that was written in this turn of the loop."""
+        """Have everything sent that was written in this turn of the loop."""
 
     def spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        """Runs something beside the application; it ends with the client."""
+        """Run something beside the application; it ends with the client."""
 
 
 class ClientContext(LinkContext, Protocol):
@@ -86,9 +86,9 @@ class ClientContext(LinkContext, Protocol):
         timeout_s: float | None = None,
         **fields: Unpack[MessageFields],
     ) -> None:
-        """Sends one message and waits until it is accepted."""
+        """Send one message and wait until it is accepted."""
 
     async def manage(
         self, operation: str, properties: Mapping[str, object], body: object = None
     ) -> Message:
-        """Asks the container's `$management` node."""
+        """Ask the container's `$management` node."""

@@ -88,7 +88,7 @@ class ClientError(CogworkError):
         self.description = description
 
     def __str__(self) -> str:
-        """Names the address, what happened, and the condition."""
+        """Name the address, what happened, and the condition."""
         where = f"{self.address}: " if self.address else ""
         condition = f" ({self.condition})" if self.condition else ""
         return f"{where}{self.description}{condition}"
@@ -207,7 +207,7 @@ _REFUSALS: dict[Symbol, type[LinkRefused]] = {
 
 
 def refusal(address: str, error: AmqpError | None) -> LinkRefused:
-    """Returns the exception for a link that was refused with `error`."""
+    """Return the exception for a link that was refused with `error`."""
     if error is None:
         return LinkRefused(address, None, "the link was refused without a reason")
     kind = _REFUSALS.get(error.condition, LinkRefused)
@@ -222,7 +222,7 @@ _DETACHMENTS: dict[Symbol, tuple[type[StreamTruncated | RecordsLost], Symbol]] =
 
 
 def detachment(address: str, error: AmqpError | None) -> LinkDetached:
-    """Returns the exception for a link that stood and was ended with `error`."""
+    """Return the exception for a link that stood and was ended with `error`."""
     if error is None:
         return LinkDetached(address, None, "the link was ended by the container")
     description = error.description or "the link was ended"
@@ -236,7 +236,7 @@ def detachment(address: str, error: AmqpError | None) -> LinkDetached:
 
 
 def connection_error(where: str, error: AmqpError | None, hint: str = "") -> ConnectError:
-    """Returns the exception for a connection to `where` that did not come to be."""
+    """Return the exception for a connection to `where` that did not come to be."""
     description = error.description if error is not None else None
     condition = error.condition if error is not None else None
     kind = AuthenticationError if condition == Condition.UNAUTHORIZED_ACCESS else ConnectError

@@ -56,7 +56,7 @@ def message_of(
     /,
     **fields: Unpack[MessageFields],
 ) -> Message:
-    """Returns the message to send.
+    """Return the message to send.
 
     Args:
         body: A `Message`, or the body of one.
@@ -80,7 +80,7 @@ def message_of(
 
 
 def _check_names(fields: Iterable[str], sending: Callable[..., object] | None) -> None:
-    """Sees that keywords are names of fields.
+    """See that keywords are names of fields.
 
     Raises:
         TypeError: One is not, and is no option of what was called either.
@@ -101,7 +101,7 @@ def _check_names(fields: Iterable[str], sending: Callable[..., object] | None) -
 
 
 def batch_of(bodies: _Bodies) -> _Bodies:
-    """Returns the bodies of a batch as they are.
+    """Return the bodies of a batch as they are.
 
     Raises:
         TypeError: They are a single body: its characters, octets or keys are no messages.

@@ -14,7 +14,7 @@ __all__ = ("check_loop", "reopening_error")
 
 
 def check_loop(client: LinkContext) -> None:
-    """Keeps somebody from waiting for good: what comes for him would wake up another loop.
+    """Keep somebody from waiting for good: what comes for him would wake up another loop.
 
     Raises:
         NotOpened: The client is not connected yet.
@@ -29,7 +29,7 @@ def check_loop(client: LinkContext) -> None:
 
 
 def reopening_error(failure: Exception | None) -> Exception:
-    """Makes the error of who opens a client that is open, or was closed.
+    """Make the error of who opens a client that is open, or was closed.
 
     Args:
         failure: Why it was closed; None while it is open.

@@ -52,7 +52,7 @@ class Schemas:
     """Made by `Client.schemas`."""
 
     def __init__(self, client: ClientContext) -> None:
-        """Reads nothing yet.
+        """Read nothing yet.
 
         Args:
             client: The connection.
@@ -70,7 +70,7 @@ class Schemas:
     # -- what is registered
 
     async def registry(self) -> Registry:
-        """Returns all that is registered; from now on it is kept up to date.
+        """Return all that is registered; from now on it is kept up to date.
 
         Raises:
             CogworkError: The stream of schemas cannot be read.
@@ -90,7 +90,7 @@ class Schemas:
         message: str = "",
         must_fit: bool = True,
     ) -> int:
-        """Gives an address a schema, or a new version of the one it has; returns the version.
+        """Give an address a schema, or a new version of the one it has; return the version.
 
         What is registered already is left as it is.
 
@@ -117,7 +117,7 @@ class Schemas:
         return await self._append(name, event)
 
     async def unregister(self, address: str) -> None:
-        """Takes an address its schema, with all versions.
+        """Take an address its schema, with all versions.
 
         Raises:
             NotRegistered: It has none; a kind of `InvalidSchema`.
@@ -128,7 +128,7 @@ class Schemas:
         await self._append(name, registry.unregister(address, id=name))
 
     async def find(self, address: str, version: int | None = None) -> Registered | None:
-        """Returns what is registered for the messages at an address; None where nothing is.
+        """Return what is registered for the messages at an address; None where nothing is.
 
         Args:
             address: Where they are sent to.
@@ -137,17 +137,17 @@ class Schemas:
         return (await self.registry()).find(address, version)
 
     async def versions(self, address: str) -> Sequence[Registered]:
-        """Lists what is registered under an address or a pattern, the oldest version first."""
+        """List what is registered under an address or a pattern, the oldest version first."""
         return (await self.registry()).versions(address)
 
     async def all(self) -> list[Registered]:
-        """Lists what is registered: the newest version of each address, in their order."""
+        """List what is registered: the newest version of each address, in their order."""
         return sorted(await self.registry(), key=lambda it: it.address)
 
     # -- messages
 
     async def encode(self, address: str, value: object, **fields: Unpack[MessageFields]) -> Message:
-        """Makes a message of a value, as the schema of an address says.
+        """Make a message of a value, as the schema of an address says.
 
         Args:
             address: Where it will be sent to.
@@ -168,7 +168,7 @@ class Schemas:
         return message_of(body, self.encode, **fields)
 
     async def decode(self, message: Message, address: str | None = None) -> object:
-        """Reads what is in a message; its body as it is where the address has no schema.
+        """Read what is in a message; its body as it is where the address has no schema.
 
         Args:
             message: As it was received.
@@ -189,7 +189,7 @@ class Schemas:
         return registry.decode(where, content_type, body, version, name)
 
     async def check(self, message: Message, address: str | None = None) -> str | None:
-        """Says what is wrong with a message by the newest schema; None where nothing is.
+        """Return what is wrong with a message by the newest schema; None where nothing is.
 
         Args:
             message: Sent, received, or still to be sent.
@@ -210,7 +210,7 @@ class Schemas:
     async def _heard(
         self, registry: Registry, address: str, version: int, name: str | None
     ) -> None:
-        """Waits a little for a version that is newer than what has been heard of.
+        """Wait a little for a version that is newer than what has been heard of.
 
         Who waited in vain, as for a number that somebody has made up, does so once until there is
         something new.
@@ -234,7 +234,7 @@ class Schemas:
             self._waiting.pop(name, None)
 
     async def _follow(self, current: asyncio.Future[Registry]) -> None:
-        """Reads the stream for as long as it can be read."""
+        """Read the stream for as long as it can be read."""
         failure: Exception = SchemaError(f"{SCHEMAS} is not read any more")
         try:
             try:
@@ -272,7 +272,7 @@ class Schemas:
             self._look(current)
 
     def _look(self, current: asyncio.Future[Registry]) -> None:
-        """Lets those go on who wait until all is known that there was."""
+        """Let those go on who wait until all is known that there was."""
         if self._target is not None and self._next >= self._target and not current.done():
             current.set_result(self._registry)
 

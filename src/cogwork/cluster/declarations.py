@@ -315,7 +315,7 @@ class Declarations:
     """
 
     def __init__(self, check: Check | None = None) -> None:
-        """Knows nothing yet.
+        """Initialize it; it knows nothing yet.
 
         Args:
             check: Says what is wrong with what is set; None finds nothing.
@@ -334,23 +334,23 @@ class Declarations:
         return len(self._by_name)
 
     def find(self, kind: Kind, vhost: str, name: str) -> Declaration | None:
-        """Returns a declaration; None where there is none."""
+        """Return a declaration; None where there is none."""
         return self._by_name.get((kind, vhost, name))
 
     def numbered(self, number: int) -> Declaration | None:
-        """Returns the declaration of a number; None where there is none."""
+        """Return the declaration of a number; None where there is none."""
         return self._by_number.get(number)
 
     def all(self, kind: Kind) -> list[Declaration]:
-        """Lists the declarations of a kind, by virtual host and name."""
+        """List the declarations of a kind, by virtual host and name."""
         return [self._by_name[key] for key in sorted(self._by_name) if key[0] == kind]
 
     def placement(self, declaration: Declaration) -> Placement | None:
-        """Returns where something is; None where it was never moved."""
+        """Return where something is; None where it was never moved."""
         return self._placements.get(declaration.number)
 
     def apply(self, command: Command) -> Outcome:
-        """Does what a command says.
+        """Do what a command says.
 
         Raises:
             NotUnderstood: It raises the level beyond what this version knows; nothing is changed.
@@ -558,7 +558,7 @@ class Declarations:
         return Outcome(found, True)
 
     def to_bytes(self) -> bytes:
-        """Writes the state down; equal states are equal octets."""
+        """Write the state down; equal states are equal octets."""
         declared = [self._by_name[key] for key in sorted(self._by_name)]
         state = (self.level, self._next_number, declared)
         placements = sorted(self._placements.items())
@@ -572,7 +572,7 @@ class Declarations:
 
     @classmethod
     def from_bytes(cls, data: bytes, check: Check | None = None) -> Declarations:
-        """Reads the state back.
+        """Read the state back.
 
         Args:
             data: As `to_bytes` wrote it.
@@ -616,12 +616,12 @@ class Declarations:
 
 
 def encode(command: Command) -> bytes:
-    """Writes a command."""
+    """Write a command."""
     return _encoder.encode(command)
 
 
 def decode(data: bytes) -> Command:
-    """Reads a command.
+    """Read a command.
 
     Raises:
         Malformed: It is none, which every version says of it.
@@ -673,7 +673,7 @@ def _problem_with_members(voters: list[str], learners: list[str], present: list[
 
 
 def _difference(found: Declaration, command: Declare, placement: Placement | None) -> str:
-    """Says what is declared otherwise; empty where nothing is.
+    """Return what is declared otherwise; empty where nothing is.
 
     Something that was moved may be declared as it was at first, or as it is.
     """

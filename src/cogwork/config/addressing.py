@@ -36,7 +36,7 @@ class AddressingError(CogworkError):
 
 
 def table_of(vhost: Configuration | Vhost, schema_engine: str = "orb") -> AddressTable:
-    """Builds a virtual host's address table.
+    """Build a virtual host's address table.
 
     Args:
         vhost: One of `[[vhost]]`, or the configuration for the default one.
@@ -63,12 +63,12 @@ def table_of(vhost: Configuration | Vhost, schema_engine: str = "orb") -> Addres
 
 
 def told_streams(tables: Configuration | Vhost) -> list[str]:
-    """Lists the addresses of the streams that the container appends its own records to."""
+    """List the addresses of the streams that the container appends its own records to."""
     return list(_told(tables))
 
 
 def _told(tables: Configuration | Vhost) -> dict[str, dict[str, float]]:
-    """Lists those streams, which are the default virtual host's, and how long they keep records."""
+    """List those streams, which are the default virtual host's, and how long they keep records."""
     if isinstance(tables, Vhost):
         return {}
     found: dict[str, dict[str, float]] = {}
@@ -80,7 +80,7 @@ def _told(tables: Configuration | Vhost) -> dict[str, dict[str, float]]:
 
 
 def schema_engine_of(configuration: Configuration) -> str:
-    """Returns what keeps the streams of schemas and records: replicas in a cluster, else memory."""
+    """Return what keeps the streams of schemas and records: replicas in a cluster, else memory."""
     has_cluster = configuration.cluster.primaries is not None
     return "raft" if has_cluster or configuration.data_dir is not None else "orb"
 

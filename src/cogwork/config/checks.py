@@ -59,7 +59,7 @@ _MODE = re.compile(r"0?[0-7]{3}")
 
 
 def find_problem(configuration: Configuration) -> Problem | None:
-    """Finds the first contradiction in a configuration; None is a good one."""
+    """Find the first contradiction in a configuration; None is a good one."""
     return next(_configuration(configuration), None)
 
 
@@ -132,7 +132,7 @@ def _configuration(configuration: Configuration) -> Iterator[Problem]:
 
 
 def _id(configuration: Configuration) -> Iterator[Problem]:
-    """Checks the id: what it is made of, and its length, to which a worker adds its number."""
+    """Check the id: what it is made of, and its length, to which a worker adds its number."""
     if configuration.id is None:
         return
     yield from _visible("id", configuration.id)  # no other container would take it
@@ -144,7 +144,7 @@ def _id(configuration: Configuration) -> Iterator[Problem]:
 
 
 def _virtual_hosts(vhosts: Sequence[Vhost]) -> Iterator[Problem]:
-    """Checks names and their number: linked containers tell each other all of them."""
+    """Check names and their number: linked containers tell each other all of them."""
     count_max = VIRTUAL_HOSTS_MAX - 1  # the default one is among them
     if len(vhosts) > count_max:
         yield Problem(("vhost",), f"an array of {len(vhosts)}", f"at most {count_max} items")
@@ -208,7 +208,7 @@ def _listen(listen: Listen, can_log_in: set[str]) -> Iterator[Problem]:
 
 
 def _tls(listen: Listen) -> Iterator[Problem]:
-    """Checks that there are certificates where TLS is spoken, and only there."""
+    """Check that there are certificates where TLS is spoken, and only there."""
     is_tls = listen.transport in ("amqps", "wss")
     transport = f'transport = "{listen.transport}"'
     if is_tls and listen.tls is None:
@@ -222,7 +222,7 @@ def _tls(listen: Listen) -> Iterator[Problem]:
 
 
 def _networks(listen: Listen) -> Iterator[Problem]:
-    """Checks who may connect, and who may say for whom."""
+    """Check who may connect, and who may say for whom."""
     is_at_path = listen.path is not None
     if listen.proxy_protocol and not listen.proxy_from and not is_at_path:
         expected = 'the networks of the load balancers, such as ["10.0.0.0/8"]'
@@ -244,7 +244,7 @@ def _networks(listen: Listen) -> Iterator[Problem]:
 
 
 def _place(listen: Listen) -> Iterator[Problem]:
-    """Checks that a listener is at a port or at a path, and that what it says is of that."""
+    """Check that a listener is at a port or at a path, and that what it says is of that."""
     if listen.path is None:
         if listen.port is None:
             yield Problem(("port",), "nothing", "an integer from 0 to 65535, or a path")
@@ -305,7 +305,7 @@ def _link(link: Link, listeners: Sequence[Listen]) -> Iterator[Problem]:
 
 
 def _link_password(link: Link, target: LinkUrl) -> Iterator[Problem]:
-    """Checks that a password beside the URL has a user there, and is the only one."""
+    """Check that a password beside the URL has a user there, and is the only one."""
     if link.password is None:
         return
     key = "password" if link.password_file is None else "password_file"
@@ -381,7 +381,7 @@ def _permissions(key: str, permissions: Sequence[Permission]) -> Iterator[Proble
 
 
 def _virtual_host(vhost: Configuration | Vhost) -> Iterator[Problem]:
-    """Checks what the default virtual host and every other one have alike."""
+    """Check what the default virtual host and every other one have alike."""
     yield from each("address", vhost.addresses, _address)
     yield from twice("address", "prefix", [_same(each.prefix) for each in vhost.addresses])
     yield from twice("address", "pattern", [_bare(each.pattern) for each in vhost.addresses])
@@ -495,16 +495,16 @@ def _begun(key: str, address: str) -> Iterator[Problem]:
 
 
 def _visible(key: str, address: str) -> Iterator[Problem]:
-    """Finds what would do something to a terminal, or to who reads a log."""
+    """Find what would do something to a terminal, or to who reads a log."""
     if not address.isprintable():
         yield Problem((key,), ascii(address)[:80], "characters that can be seen")
 
 
 def _bare(address: str | None) -> str | None:
-    """Writes an address in one way: a `/` before it means nothing."""
+    """Write an address in one way: a `/` before it means nothing."""
     return None if address is None else address.removeprefix("/")
 
 
 def _same(prefix: str | None) -> str | None:
-    """Writes a prefix in one way: separators at its ends mean nothing."""
+    """Write a prefix in one way: separators at its ends mean nothing."""
     return None if prefix is None else prefix.removeprefix("/").rstrip("/.")

@@ -18,7 +18,7 @@ __all__ = ("check_options", "takes")
 def check_options(
     kind: str, options: Mapping[str, object], known_ones: type[msgspec.Struct]
 ) -> dict[str, Any]:
-    """Checks options as the configuration does.
+    """Check options as the configuration does.
 
     Args:
         kind: What is declared, for errors.
@@ -44,7 +44,7 @@ def check_options(
 
 
 def takes(known_ones: type[msgspec.Struct], key: str, value: object) -> bool:
-    """Tells whether a value is one that an option can have.
+    """Return whether a value is one that an option can have.
 
     Args:
         known_ones: Has the option.

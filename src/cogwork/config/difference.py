@@ -78,7 +78,7 @@ class Change(NamedTuple):
 
 
 def difference(old: Configuration, new: Configuration) -> list[Change]:
-    """Lists what is not the same in two configurations.
+    """List what is not the same in two configurations.
 
     Args:
         old: The one in force.
@@ -116,7 +116,7 @@ def _compare_entries(path: _Path, old: Sequence[Struct], new: Sequence[Struct]) 
 
 
 def _by_identity(key: str, entries: Sequence[Struct]) -> dict[str, Struct]:
-    """Names the entries; those that share a name (listeners on any free port) are numbered."""
+    """Name the entries; those that share a name (listeners on any free port) are numbered."""
     named: dict[str, Struct] = {}
     for entry in entries:
         name = identity = _IDENTITIES[key](entry)
@@ -156,7 +156,7 @@ def _describe_change(key: str, before: object, after: object) -> str:
 
 
 def _describe_free(before: dict[str, object], after: dict[str, object]) -> str:
-    """Names the keys of a table of which only its owner knows what is secret."""
+    """Name the keys of a table of which only its owner knows what is secret."""
     missing = object()
     names = [
         name
@@ -167,7 +167,7 @@ def _describe_free(before: dict[str, object], after: dict[str, object]) -> str:
 
 
 def _inline(value: object) -> str:
-    """Writes a value in the manner of TOML; what a table leaves to its default is left out."""
+    """Write a value in the manner of TOML; what a table leaves to its default is left out."""
     match value:
         case None:
             return "unset"

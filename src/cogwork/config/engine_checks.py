@@ -42,7 +42,7 @@ _PORTS = {"http": 80, "https": 443, "nats": 4222, "tls": 4222, "redis": 6379, "r
 
 
 def check_engine(engine: Engine) -> Iterator[Problem]:
-    """Finds what is wrong with an `[[engine]]`: its name, or its options."""
+    """Find what is wrong with an `[[engine]]`: its name, or its options."""
     yield from _unknown("name", engine.name)
     factory = _factory_of(engine.name) if engine.options else None
     if factory is not None:
@@ -53,7 +53,7 @@ def check_engine(engine: Engine) -> Iterator[Problem]:
 
 
 def places_of(engine: Engine) -> Iterator[tuple[str, str, int]]:
-    """Yields where an engine is told to dial: the option, a host (or a path), and a port.
+    """Yield where an engine is told to dial: the option, a host (or a path), and a port.
 
     What stands there cannot be read as a place where the host is empty. What servers tell of
     further members is not known here, nor what the options of engines from elsewhere mean.
@@ -78,7 +78,7 @@ def _place_of(url: str) -> tuple[str, int]:
 
 
 def check_engine_of(stream: Stream) -> Iterator[Problem]:
-    """Finds what is wrong with a stream's engine: its name, or options that it cannot have."""
+    """Find what is wrong with a stream's engine: its name, or options that it cannot have."""
     yield from _unknown("engine", stream.engine)
     given = {name: ("options", name) for name in stream.options}
     replicas = {} if stream.replicas is None else {"replicas": ("replicas",)}
@@ -109,14 +109,14 @@ def _unknown(key: str, name: str) -> Iterator[Problem]:
 
 
 def _factory_of(name: str) -> EngineFactory | None:
-    """Returns what makes an engine's hosts; None where that cannot be known before the start."""
+    """Return what makes an engine's hosts; None where that cannot be known before the start."""
     with suppress(PluginError):
         return factory_of(name)
     return None
 
 
 def demand_installed(kinds: Sequence[str], options: Mapping[str, object]) -> None:
-    """Refuses a stream whose engine would first have to be loaded by its import path.
+    """Refuse a stream whose engine would first have to be loaded by its import path.
 
     To import a module is to run it: that is for the configuration to ask, and for no peer.
 
@@ -135,7 +135,7 @@ def demand_installed(kinds: Sequence[str], options: Mapping[str, object]) -> Non
 
 
 def find_without_disk(configuration: Configuration) -> Problem | None:
-    """Finds the first queue, rule, or stream that needs a disk or a cluster that is not there."""
+    """Find the first queue, rule, or stream that needs a disk or a cluster that is not there."""
     has_disk = configuration.data_dir is not None
     has_cluster = has_disk or configuration.cluster.primaries is not None
 
@@ -160,7 +160,7 @@ def find_without_disk(configuration: Configuration) -> Problem | None:
 
 
 def find_unloadable_engine(configuration: Configuration) -> Problem | None:
-    """Finds the first engine that is to be used and cannot be loaded here; None where all can."""
+    """Find the first engine that is to be used and cannot be loaded here; None where all can."""
 
     def of_vhost(vhost: Configuration | Vhost) -> Iterator[Problem]:
         yield from each("stream", vhost.streams, lambda it: _loaded("engine", it.engine))

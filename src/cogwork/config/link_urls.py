@@ -79,7 +79,7 @@ class LinkUrl:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Reads `HOST:PORT`, `amqp[s]://[USER:PASSWORD@]HOST[:PORT]` or `unix://PATH`.
+        """Read `HOST:PORT`, `amqp[s]://[USER:PASSWORD@]HOST[:PORT]` or `unix://PATH`.
 
         Args:
             text: Percent-encoded where user or password need it, but for a path, which stands as
@@ -119,7 +119,7 @@ class LinkUrl:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     def leads_to(self, host: str, port: int, machine: str | None = None) -> bool:
-        """Tells whether who listens there is the one that this leads to, as far as names say so.
+        """Return whether who listens there is the one that this leads to, as far as names say so.
 
         Args:
             host: A name or an address, also of all interfaces; for a Unix-domain socket the path.
@@ -139,7 +139,7 @@ class LinkUrl:
         return self._is_any_of(here, own, is_named=is_named)
 
     def _is_any_of(self, here: frozenset[str], own: frozenset[str], *, is_named: bool) -> bool:
-        """Tells whether it leads to this machine by an interface of all that are listened at."""
+        """Return whether it leads to this machine by an interface of all that are listened at."""
         there = _addresses(self.host)
         is_near = any(is_loopback(each) and ":" not in each for each in there)
         is_ipv4 = is_near or any("." in each for each in own)
@@ -164,13 +164,13 @@ class LinkUrl:
         return self.certificate is not None
 
     def __str__(self) -> str:
-        """Writes it without the password."""
+        """Write it without the password."""
         user = "" if self.user is None else f"{self.user}@"
         return f"{self.scheme}://{user}{self.endpoint}"
 
 
 def _addresses(host: str) -> frozenset[str]:
-    """Returns a host's addresses, where it needs nobody to tell them."""
+    """Return a host's addresses, where it needs nobody to tell them."""
     if host == "localhost":
         return frozenset(("127.0.0.1", "::1"))
     with suppress(OSError):  # no address of IPv4, which may be as short as 127.1
@@ -179,7 +179,7 @@ def _addresses(host: str) -> frozenset[str]:
 
 
 def _is_own(host: str) -> bool:
-    """Tells whether this is an address of this machine: no other can be bound to."""
+    """Return whether this is an address of this machine: no other can be bound to."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         socket.inet_pton(family, host)  # a name would have to be asked for
@@ -198,7 +198,7 @@ def _socket_path(text: str) -> str:
 
 
 def link_url(link: Link) -> LinkUrl:
-    """Reads the URL of a link, and adds its files.
+    """Read the URL of a link, and add its files.
 
     Raises:
         BadLinkUrl: It is malformed; the message says what would be right.
@@ -219,7 +219,7 @@ def link_url(link: Link) -> LinkUrl:
 
 
 def without_password(text: str) -> str:
-    """Writes what may be a URL without what may be its user and password."""
+    """Write what may be a URL without what may be its user and password."""
     scheme, mark, rest = text.rpartition("://")
     return f"{scheme}{mark}...@{rest.rpartition('@')[2]}" if "@" in rest else text
 

@@ -84,7 +84,7 @@ class Link(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return False
 
     def __repr__(self) -> str:
-        """Shows where to, never the secret: reprs end in logs."""
+        """Show where to, never the secret: reprs end in logs."""
         return f"Link(url={without_password(self.url)!r}, cost={self.cost})"
 
 

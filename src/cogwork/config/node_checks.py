@@ -24,7 +24,7 @@ _PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 
 
 def check_kind(kind: str) -> Iterator[Problem]:
-    """Finds what is wrong with the name of a kind."""
+    """Find what is wrong with the name of a kind."""
     if _PATH.fullmatch(kind):
         return
     known = (DIRECT, UNAVAILABLE, *kinds())
@@ -34,7 +34,7 @@ def check_kind(kind: str) -> Iterator[Problem]:
 
 
 def find_unloadable_node(configuration: Configuration) -> Problem | None:
-    """Finds the first kind of nodes that cannot be loaded here; None where all can."""
+    """Find the first kind of nodes that cannot be loaded here; None where all can."""
 
     def of_vhost(vhost: Configuration | Vhost) -> Iterator[Problem]:
         yield from each("address", vhost.addresses, lambda it: _loaded(it.kind))

@@ -72,7 +72,7 @@ class Hash(NamedTuple):
 
 
 def hash_password(password: str) -> str:
-    """Hashes a password with a new salt.
+    """Hash a password with a new salt.
 
     Args:
         password: As the user types it.
@@ -86,7 +86,7 @@ def hash_password(password: str) -> str:
 
 
 def verify(encoded: str, password: str) -> bool:
-    """Tells whether a password is the hashed one, in a time that does not depend on the answer.
+    """Return whether a password is the hashed one, in a time that does not depend on the answer.
 
     Args:
         encoded: What `hash_password` returned.
@@ -99,7 +99,7 @@ def verify(encoded: str, password: str) -> bool:
 
 
 def check_hash(encoded: str) -> None:
-    """Looks whether a hash can be used.
+    """Look whether a hash can be used.
 
     Args:
         encoded: What `hash_password` returned.

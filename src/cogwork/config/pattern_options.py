@@ -24,7 +24,7 @@ SEPARATORS = "/."
 def with_patterns(
     addresses: Iterable[Address], queue_patterns: Sequence[str], topic_patterns: Sequence[str]
 ) -> list[Address]:
-    """Adds rules for these names; they replace those that a file has for the very same.
+    """Add rules for these names; they replace those that a file has for the very same.
 
     Args:
         addresses: What the file says.
@@ -57,7 +57,7 @@ def _rule(kind: str, name: str) -> Address:
 
 
 def _place(address: Address) -> str:
-    """Writes what a rule is for in one way."""
+    """Write what a rule is for in one way."""
     if address.prefix is not None:
         return address.prefix.removeprefix("/").rstrip(SEPARATORS)
     return (address.pattern or "").removeprefix("/")

@@ -30,7 +30,7 @@ _OTHER_KINDS = {rule.kind for rule in DEFAULT_RULES} - {QUEUE, DIRECT}
 
 
 def find_misplaced(vhost: Configuration | Vhost) -> Iterator[Problem]:
-    """Finds queues and streams of a virtual host at addresses that are for something else."""
+    """Find queues and streams of a virtual host at addresses that are for something else."""
     try:
         table = table_of(structs.replace(vhost, queues=[], streams=[]))
     except AddressingError:
@@ -61,7 +61,7 @@ def _stream(stream: Stream, table: AddressTable) -> Iterator[Problem]:
 
 
 def _words_of(pattern: str, table: AddressTable) -> int:
-    """Counts the words of a topic pattern: what stands behind the prefix of all topics."""
+    """Count the words of a topic pattern: what stands behind the prefix of all topics."""
     rule = _rule_at(pattern, table)
     prefix = (rule.prefix if rule is not None else None) or ""
     return len(topic_words(normalize(pattern)[len(prefix) + 1 :]))
@@ -74,7 +74,7 @@ def _is_below(kind: str, address: str, table: AddressTable) -> bool:
 
 
 def _rule_at(address: str, table: AddressTable) -> AddressRule | None:
-    """Returns the rule that holds for an address; None where it is no address."""
+    """Return the rule that holds for an address; None where it is no address."""
     try:
         return table.resolve(normalize(address))
     except InvalidAddressError:

@@ -22,14 +22,14 @@ class Problem(NamedTuple):
     expected: str
 
     def below(self, *path: str | int) -> Problem:
-        """The same, seen from a table further out."""
+        """Return the same, seen from a table further out."""
         return self._replace(path=(*path, *self.path))
 
 
 def each(
     table: str, entries: Iterable[T], check: Callable[[T], Iterator[Problem]]
 ) -> Iterator[Problem]:
-    """Checks each of several tables.
+    """Check each of several tables.
 
     Args:
         table: Their name.
@@ -42,7 +42,7 @@ def each(
 
 
 def twice(table: str, key: str, values: Sequence[Hashable]) -> Iterator[Problem]:
-    """Finds the second of two tables that name the same thing; None names nothing."""
+    """Find the second of two tables that name the same thing; None names nothing."""
     seen: dict[Hashable, int] = {}
     for at, value in enumerate(values):
         if value is not None and seen.setdefault(value, at) != at:
@@ -51,7 +51,7 @@ def twice(table: str, key: str, values: Sequence[Hashable]) -> Iterator[Problem]
 
 
 def named_twice(key: str, names: Sequence[str] | None) -> Iterator[Problem]:
-    """Finds a name that stands in one array twice; None is no array."""
+    """Find a name that stands in one array twice; None is no array."""
     for at, name in enumerate(names or ()):
         if name in (names or ())[:at]:
             yield Problem((key, at), f'"{name}" twice', "each name once")

@@ -83,12 +83,12 @@ _ENDPOINT = re.compile(r"(?:\[([^\]]+)\]|([^:]*)):(\d+)")
 
 
 def defaults() -> Configuration:
-    """Returns the configuration of a container that was given none: open, and on loopback only."""
+    """Return the configuration of a container that was given none: open, and on loopback only."""
     return Configuration()
 
 
 def load(path: str | FilePath, *, warn: Warn = log.warning) -> Configuration:
-    """Reads a configuration file; the files it names are looked for in its directory.
+    """Read a configuration file; the files it names are looked for in its directory.
 
     Args:
         path: The file.
@@ -127,7 +127,7 @@ def parse(
     warn: Warn = log.warning,
     directory: FilePath = HERE,
 ) -> Configuration:
-    """Reads a configuration from text.
+    """Read a configuration from text.
 
     Args:
         text: A TOML document, or the blocks of a router.
@@ -166,7 +166,7 @@ def _document_of(text: str, source_name: str) -> dict[str, Any]:
 
 
 def _parse_router(text: str, source_name: str, directory: FilePath, *, warn: Warn) -> Configuration:
-    """Reads a router's file; what is wrong is told in the names that stand there."""
+    """Read a router's file; what is wrong is told in the names that stand there."""
     translation = translate(text, source_name)
     for note in translation.notes:
         warn(f"{source_name}:{note.line}: {note.key}: {note.text}")
@@ -180,7 +180,7 @@ def _parse_router(text: str, source_name: str, directory: FilePath, *, warn: War
 def _find(
     document: dict[str, Any], directory: FilePath, warn: Warn
 ) -> tuple[Problem | None, Configuration]:
-    """Makes a configuration of a document, and finds what is wrong with either."""
+    """Make a configuration of a document, and find what is wrong with either."""
     problem = _find_unfit(document)
     if problem is not None:
         return problem, defaults()
@@ -193,7 +193,7 @@ def _find(
 
 
 def check(configuration: Configuration, source_name: str = "options") -> None:
-    """Checks a configuration that was put together by a program.
+    """Check a configuration that was put together by a program.
 
     Args:
         configuration: The one to check.
@@ -223,7 +223,7 @@ def with_options(
     primaries: str | None = None,
     file: FilePath | None = None,
 ) -> Configuration:
-    """Lets the options of the command line win over the file.
+    """Let the options of the command line win over the file.
 
     Args:
         configuration: What the file says.
@@ -269,7 +269,7 @@ def with_options(
 
 
 def _check_start(configuration: Configuration, file: FilePath | None) -> None:
-    """Refuses what needs a disk where nothing names one, and plug-ins that cannot be loaded."""
+    """Refuse what needs a disk where nothing names one, and plug-ins that cannot be loaded."""
     problem = (
         find_without_disk(configuration)
         or find_unloadable_engine(configuration)
@@ -283,7 +283,7 @@ def _check_start(configuration: Configuration, file: FilePath | None) -> None:
 
 
 def _named(option: str, name: str, expected: str) -> str:
-    """Refuses an option without a value, as of a script's variable that is not set."""
+    """Refuse an option without a value, as of a script's variable that is not set."""
     if not name:
         raise OptionError(option, _show(name), expected)
     return name
@@ -334,7 +334,7 @@ def _link_option(url: str) -> Link:
 
 
 def _split_endpoint(endpoint: str) -> dict[str, Any] | None:
-    """Takes HOST:PORT, [ADDRESS]:PORT or unix://PATH apart.
+    """Take HOST:PORT, [ADDRESS]:PORT or unix://PATH apart.
 
     No host is loopback, never every interface.
     """
@@ -348,7 +348,7 @@ def _split_endpoint(endpoint: str) -> dict[str, Any] | None:
 
 
 def _expand_endpoints(document: dict[str, Any]) -> None:
-    """Turns the strings of `listen = ["HOST:PORT"]` and `link = ["HOST:PORT"]` into tables."""
+    """Turn the strings of `listen = ["HOST:PORT"]` and `link = ["HOST:PORT"]` into tables."""
     link = document.get("link")
     if isinstance(link, list):
         document["link"] = [{"url": item} if isinstance(item, str) else item for item in link]
@@ -360,7 +360,7 @@ def _expand_endpoints(document: dict[str, Any]) -> None:
 
 
 def _find_unfit(value: object, path: Path = ()) -> Problem | None:
-    """Finds a key that no table has, or a number that is none, as TOML's nan and inf."""
+    """Find a key that no table has, or a number that is none, as TOML's nan and inf."""
     if isinstance(value, float) and not math.isfinite(value):
         return Problem(path, _show(value), "a finite number")
     known = keys_at(Configuration, path) if isinstance(value, dict) else []
@@ -387,7 +387,7 @@ def _convert(document: dict[str, Any]) -> tuple[Problem | None, Configuration]:
 
 
 def _problem_of(message: str, document: dict[str, Any]) -> Problem:
-    """Reads the path out of the library's message, and says the rest in the file's own terms."""
+    """Read the path out of the library's message, and say the rest in the file's own terms."""
     what, _, place = message.partition(" - at `$")
     path: Path = tuple(key or int(position) for key, position in _PATH_PART.findall(place))
     missing = _MISSING_KEY.search(what)
@@ -406,7 +406,7 @@ def _problem_of(message: str, document: dict[str, Any]) -> Problem:
 
 
 def _tables(path: Path) -> str:
-    """Says how an array of tables is written."""
+    """Return how an array of tables is written."""
     name = ".".join(part for part in path if isinstance(part, str))
     strings = f', or {name} = ["HOST:PORT"]' if name in _OF_ENDPOINTS else ""
     return f": [[{name}]] and its keys below that line{strings}"
@@ -454,13 +454,13 @@ def _error(problem: Problem, source_name: str, line: int) -> ConfigurationError:
 
 
 def key_of(path: Path) -> str:
-    """Writes a path as a person would: `listen[0].port`."""
+    """Write a path as a person would: `listen[0].port`."""
     parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
     return "".join(parts).removeprefix(".")
 
 
 def _relative_to(configuration: Configuration, directory: FilePath) -> Configuration:
-    """Makes the file names in a configuration those that its own directory gives them."""
+    """Make the file names in a configuration those that its own directory gives them."""
 
     def anchored(name: str | None) -> str | None:
         return None if name is None else str(directory / name)
@@ -502,6 +502,6 @@ def _relative_to(configuration: Configuration, directory: FilePath) -> Configura
 
 
 def _anchored(directory: FilePath, key: str, value: object) -> object:
-    """Makes an option of a gateway that names a file the one that its directory gives it."""
+    """Make an option of a gateway that names a file the one that its directory gives it."""
     is_file = key.endswith(("_file", "_dir")) and isinstance(value, str)
     return str(directory / str(value)) if is_file else value

@@ -72,14 +72,14 @@ class Translation:
     notes: list[Note] = field(default_factory=list)
 
     def place_of(self, path: Path) -> tuple[int, str]:
-        """Finds the line and the name for a path, or for what is nearest around it."""
+        """Find the line and the name for a path, or for what is nearest around it."""
         while path and path not in self.places:
             path = path[:-1]
         return self.places.get(path, (0, ""))
 
 
 def translate(text: str, source_name: str) -> Translation:
-    """Reads a router's configuration file.
+    """Read a router's configuration file.
 
     Args:
         text: What stands in it.
@@ -121,7 +121,7 @@ def _words(value: str) -> list[str]:
 
 
 def _only(*values: str) -> Convert:
-    """Takes these values and no other, which have no meaning of their own here."""
+    """Take these values and no other, which have no meaning of their own here."""
 
     def convert(value: str) -> str:
         if value.lower() not in values:
@@ -228,7 +228,7 @@ LOOPBACK, LOOPBACK_6 = "127.0.0.1", "::1"
 
 
 def _plain(name: str) -> str:
-    """Writes a name of a block or key in one way."""
+    """Write a name of a block or key in one way."""
     return name.replace("-", "").lower()
 
 
@@ -261,34 +261,34 @@ class _Read:
             return self.fail(written, f'"{value.text}"', str(unfit), value.line)
 
     def get(self, *names: str) -> Any:  # noqa: ANN401  # what the key takes
-        """Returns the value of the first of these keys that is there, or None."""
+        """Return the value of the first of these keys that is there, or None."""
         return next((self._values[name] for name in names if name in self._values), None)
 
     def has(self, name: str) -> bool:
-        """Tells whether a key is there."""
+        """Return whether a key is there."""
         return name in self._values
 
     def need(self, *names: str) -> Any:  # noqa: ANN401  # what the key takes
-        """Returns the value of the first of these keys, one of which must be there."""
+        """Return the value of the first of these keys, one of which must be there."""
         value = self.get(*names)
         return (
             self.fail(names[0], "nothing", "a value", self.block.line) if value is None else value
         )
 
     def drop(self, name: str) -> None:
-        """Forgets a key."""
+        """Forget a key."""
         self._values.pop(name, None)
         self.lines.pop(name, None)
 
     def note(self, key: str, text: str) -> None:
-        """Notes what becomes of a key, or of the whole block where the key is empty or missing."""
+        """Note what becomes of a key, or of the whole block where the key is empty or missing."""
         self._note(self.lines.get(key, self.block.line), key if key in self.lines else "", text)
 
     def _note(self, line: int, key: str, text: str) -> None:
         self._notes.append(Note(line, f"{self.block.name}.{key}".removesuffix("."), text))
 
     def fail(self, key: str, found: str, expected: str, line: int | None = None) -> NoReturn:
-        """Refuses the block for one of its keys."""
+        """Refuse the block for one of its keys."""
         at = self.lines.get(key, self.block.line) if line is None else line
         place = f"{self.block.name}.{key}" if key else self.block.name
         raise ConfigurationError(self._source_name, at, place, found, expected)
@@ -305,7 +305,7 @@ class _Translator:
         self._closed: _Read | None = None
 
     def translate(self, blocks: list[Block]) -> Translation:
-        """Translates all blocks; those that others name come first."""
+        """Translate all blocks; those that others name come first."""
         reads = [read for block in blocks if (read := self._read(block)) is not None]
         for read in reads:
             if _plain(read.block.name) == "sslprofile":
@@ -442,7 +442,7 @@ class _Translator:
     # -- their parts
 
     def _profile(self, read: _Read) -> _Read | None:
-        """Finds the certificates that a block names."""
+        """Find the certificates that a block names."""
         name = read.get("sslProfile")
         if name is None:
             return None
@@ -452,7 +452,7 @@ class _Translator:
         return self._profiles[name]
 
     def _mechanisms(self, read: _Read, profile: _Read | None) -> list[str] | None:
-        """Says which mechanisms a listener offers; None leaves it to the container."""
+        """Return which mechanisms a listener offers; None leaves it to the container."""
         given: list[str] | None = read.get("saslMechanisms")
         has_ca = profile is not None and profile.get("caCertFile", "certDb") is not None
         if given is None:
@@ -468,7 +468,7 @@ class _Translator:
         return known
 
     def _closes(self, read: _Read, entry: dict[str, Any]) -> bool:
-        """Tells whether a listener lets nobody in; keeps others from letting strangers in.
+        """Return whether a listener lets nobody in; keep others from letting strangers in.
 
         Nobody is anonymous who comes from another machine: with users, the mechanism is left out,
         and without any, the listener moves to the loopback interface.
@@ -503,7 +503,7 @@ class _Translator:
         entry: dict[str, Any],
         names: dict[str, str] | None = None,
     ) -> None:
-        """Adds an entry to an array of tables; `names` are keys that are called otherwise there."""
+        """Add an entry to an array of tables; `names` are keys that are called otherwise there."""
         entries = self._result.document.setdefault(table, [])
         path: Path = (table, len(entries))
         entries.append({key: value for key, value in entry.items() if value is not None})
@@ -516,7 +516,7 @@ class _Translator:
     def _stands_already(
         self, table: str, read: _Read, entry: dict[str, Any], keys: tuple[str, ...]
     ) -> bool:
-        """Tells whether an entry for the same is there already, which holds as in a router."""
+        """Return whether an entry for the same is there already, which holds as in a router."""
         place = [_bare(entry.get(key)) for key in keys]
         for at, known in enumerate(self._result.document.get(table, ())):
             if any(place) and [_bare(known.get(key)) for key in keys] == place:
@@ -526,7 +526,7 @@ class _Translator:
         return False
 
     def _set_limit(self, read: _Read, name: str, limit: _Limit) -> None:
-        """Sets a bound of the container's: the widest of those of its listeners."""
+        """Set a bound of the container's: the widest of those of its listeners."""
         limits = self._result.document.setdefault("limits", {})
         wanted = read.get(name)
         value = min(max(wanted, limit.least), limit.most)
@@ -543,7 +543,7 @@ class _Translator:
         self._result.places.setdefault(("limits", limit.name), place)
 
     def _set(self, table: str, key: str, read: _Read, name: str) -> None:
-        """Sets what there is only one of; another block may say the same, and nothing else."""
+        """Set what there is only one of; another block may say the same, and nothing else."""
         document = self._result.document
         into = document.setdefault(table, {}) if table else document
         value = read.get(name)
@@ -554,19 +554,19 @@ class _Translator:
 
 
 def _bare(name: str | None) -> str | None:
-    """Writes a prefix or a pattern without what means nothing at its ends."""
+    """Write a prefix or a pattern without what means nothing at its ends."""
     return None if name is None else name.removeprefix("/").rstrip("/.")
 
 
 def _distributed(distribution: str) -> dict[str, str]:
-    """Writes a distribution as keys of `[[address]]`."""
+    """Write a distribution as keys of `[[address]]`."""
     if distribution == UNAVAILABLE:
         return {"kind": UNAVAILABLE}
     return {"distribution": distribution}
 
 
 def _tls_of(profile: _Read) -> dict[str, str]:
-    """Writes an sslProfile as the files of `[listen.tls]`."""
+    """Write an sslProfile as the files of `[listen.tls]`."""
     files = {
         "certificate": profile.get("certFile"),
         "key": profile.get("privateKeyFile", "keyFile"),

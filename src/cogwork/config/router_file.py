@@ -57,13 +57,13 @@ class Block:
 
 
 def is_router_file(text: str) -> bool:
-    """Tells whether a text begins with a block, which no TOML document does."""
+    """Return whether a text begins with a block, which no TOML document does."""
     start = _BLANK.match(text)
     return _OPENING.match(text, 0 if start is None else start.end()) is not None
 
 
 def read_blocks(text: str, source_name: str) -> list[Block]:
-    """Reads all blocks of a file.
+    """Read all blocks of a file.
 
     Args:
         text: What stands in it.
@@ -84,7 +84,7 @@ class _Reader:
         self._at = 0
 
     def read(self) -> list[Block]:
-        """Reads to the end."""
+        """Read to the end."""
         blocks = []
         while self._skip_blank():
             opening = _OPENING.match(self._text, self._at)
@@ -97,7 +97,7 @@ class _Reader:
         return blocks
 
     def _fill(self, block: Block) -> None:
-        """Reads the keys of a block, and its closing brace."""
+        """Read the keys of a block, and its closing brace."""
         while self._skip_blank():
             if self._text[self._at] == "}":
                 self._at += 1
@@ -113,7 +113,7 @@ class _Reader:
         self._fail("the end of the file", f"the }} of {block.name} in line {block.line}")
 
     def _value(self, key: str) -> str:
-        """Reads what stands behind a key."""
+        """Read what stands behind a key."""
         if self._text.startswith("{", self._at):
             return self._map(key)
         value = _VALUE.match(self._text, self._at)
@@ -123,7 +123,7 @@ class _Reader:
         return value[0].strip("\"'")
 
     def _map(self, key: str) -> str:
-        """Reads a map, whose braces may hold others; those in strings and comments do not count."""
+        """Read a map, whose braces may hold others; those in strings and comments do not count."""
         start, line, depth = self._at, self._line(), 0
         for part in _MAP_PART.finditer(self._text, start):
             depth += {"{": 1, "}": -1}.get(part[0], 0)
@@ -134,7 +134,7 @@ class _Reader:
         return self._fail("the end of the file", f"the }} of {key} in line {line}")
 
     def _skip_blank(self) -> bool:
-        """Goes on to what is neither space nor comment; tells whether there is anything."""
+        """Go on to what is neither space nor comment; tell whether there is anything."""
         blank = _BLANK.match(self._text, self._at)
         self._at = self._at if blank is None else blank.end()
         return self._at < len(self._text)

@@ -25,7 +25,7 @@ _OF_ROUTER = ("ttl_s", "dead_letter")
 
 
 def rule_of(address: Address) -> AddressRule:
-    """Translates one `[[address]]`.
+    """Translate one `[[address]]`.
 
     Args:
         address: As configured, checked.
@@ -50,7 +50,7 @@ def rule_of(address: Address) -> AddressRule:
 
 
 def queue_options(options: QueueOptions) -> dict[str, object]:
-    """Lists what a queue's node is told.
+    """List what a queue's node is told.
 
     Args:
         options: Of a `[[queue]]`, or of an `[[address]]` for the queues below it.
@@ -66,7 +66,7 @@ def queue_options(options: QueueOptions) -> dict[str, object]:
 
 
 def stream_options(options: StreamOptions) -> dict[str, object]:
-    """Lists what a stream's node is told: every option that has a value, under its own name."""
+    """List what a stream's node is told: every option that has a value, under its own name."""
     values = {each.name: getattr(options, each.name) for each in structs.fields(StreamOptions)}
     own = {key: value for key, value in values.items() if key != "options" and value is not None}
     return {**options.options, **own}

@@ -103,7 +103,7 @@ class Tls(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     users: dict[str, str] = {}
 
     def __repr__(self) -> str:
-        """Shows the files, never the secret: reprs end in logs."""
+        """Show the files, never the secret: reprs end in logs."""
         return f"Tls(certificate={self.certificate!r}, key={self.key!r}, ca={self.client_ca!r})"
 
 
@@ -233,7 +233,7 @@ class User(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     limits: UserLimits | None = None
 
     def __repr__(self) -> str:
-        """Shows who, never the secret: reprs end in logs."""
+        """Show who, never the secret: reprs end in logs."""
         secret = None if self.password_hash is None else "..."
         return (
             f"User(name={self.name!r}, password_hash={secret}, permissions={self.permissions}, "
@@ -385,7 +385,7 @@ class Engine(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     options: dict[str, Any] = {}
 
     def __repr__(self) -> str:
-        """Shows the names of the options, never their values: one may be a password."""
+        """Show the names of the options, never their values: one may be a password."""
         return f"Engine(name={self.name!r}, options={list(self.options)})"
 
 

@@ -24,7 +24,7 @@ _BARE_VALUE = re.compile(r"[^,\]}#\n]+")
 
 
 def find_lines(text: str) -> dict[Path, int]:
-    """Maps the path of every table, key and array item to its line, counted from 1.
+    """Map the path of every table, key and array item to its line, counted from 1.
 
     Args:
         text: A valid TOML document.
@@ -36,7 +36,7 @@ def find_lines(text: str) -> dict[Path, int]:
 
 
 def line_of(lines: dict[Path, int], path: Path) -> int:
-    """Finds the line of a path, or of the nearest table around it that is there.
+    """Find the line of a path, or of the nearest table around it that is there.
 
     Args:
         lines: What `find_lines` returned.
@@ -89,7 +89,7 @@ class _Walker:
         return path
 
     def _latest(self, path: Path) -> Path:
-        """Follows the rule that a header below an array of tables means its latest table."""
+        """Follow the rule that a header below an array of tables means its latest table."""
         length = self._array_lengths.get(path, 0)
         return (*path, length - 1) if length else path
 
@@ -138,7 +138,7 @@ class _Walker:
             self._pair(path)
 
     def _enter_item(self, closing: str) -> bool:
-        """Steps over the bracket or comma before an item; False steps over the closing bracket."""
+        """Step over the bracket or comma before an item; False steps over the closing bracket."""
         self._skip_blank()
         if self._text[self._at] in "[{,":
             self._at += 1

@@ -118,7 +118,7 @@ class Container:
     """
 
     def __init__(self, configuration: Configuration, worker: Worker | None = None) -> None:
-        """Makes a container that does not listen yet.
+        """Make a container that does not listen yet.
 
         Args:
             configuration: Checked.
@@ -189,7 +189,7 @@ class Container:
             raise
 
     def _complete(self, worker: Worker | None) -> None:
-        """Makes what needs the data directory to be open, which nobody else can use now."""
+        """Make what needs the data directory to be open, which nobody else can use now."""
         configuration = self.configuration
         self.peers.mesh = self.mesh
         self._queue_memory = QueueMemory()
@@ -240,7 +240,7 @@ class Container:
     # -- life cycle
 
     async def start(self) -> None:
-        """Recovers what is on the disk, then listens; where that fails nothing stays open.
+        """Recover what is on the disk, then listen; where that fails nothing stays open.
 
         Raises:
             ListenError: A port or a path is taken.
@@ -277,7 +277,7 @@ class Container:
         self.gateways.start(self.mesh.readiness)
 
     def reconfigure(self, configuration: Configuration) -> list[str]:
-        """Takes over what a running container can; the rest stays as it was.
+        """Take over what a running container can; the rest stays as it was.
 
         Args:
             configuration: Checked.
@@ -325,7 +325,7 @@ class Container:
         return problems
 
     def _take_users(self, configuration: Configuration) -> None:
-        """Has users and permissions hold from now on, and ends what they do not allow any more."""
+        """Have users and permissions hold from now on, and end what they do not allow any more."""
         revoked = self._access.replace(configuration)
         self.peers.permit_anew(revoked)
 
@@ -338,12 +338,12 @@ class Container:
         self._limit_core()
 
     def uses(self) -> dict[str, Use]:
-        """Tells who has most of what is limited, by the limit."""
+        """Return who has most of what is limited, by the limit."""
         found = (*self.peers.uses(), *self.attachments.dynamic.uses(), *self.node_shares.uses())
         return {each.key: each for each in found}
 
     def _take_declared(self, configuration: Configuration) -> None:
-        """Has what the cluster has set hold from now on, and what it has taken back no longer."""
+        """Have what the cluster has set hold from now on, and what it has taken back no longer."""
         self._take_users(configuration)
         if (configuration.limits, _own_limits(configuration)) != (self._limits, self._own_limits):
             self._take_limits(configuration)
@@ -354,7 +354,7 @@ class Container:
         self.core.flush()
 
     def _take_declared_vhosts(self, configuration: Configuration) -> list[str]:
-        """Makes the virtual hosts of the cluster that are new, and ends those that are gone.
+        """Make the virtual hosts of the cluster that are new, and end those that are gone.
 
         Returns:
             The names of the new ones.
@@ -367,7 +367,7 @@ class Container:
         return self._add_vhosts(plans_of(configuration))
 
     def _add_vhosts(self, plans: Mapping[str, Plan]) -> list[str]:
-        """Makes the virtual hosts that are new, for linked containers, too; returns their names."""
+        """Make the virtual hosts that are new, for linked containers, too; return their names."""
         fresh = self._virtual_hosts.take(plans)
         for name in fresh:
             self.mesh.add_vhost(self.vhosts[name])
@@ -375,7 +375,7 @@ class Container:
         return fresh
 
     def _end_vhost(self, name: str) -> None:
-        """Gives up a virtual host with all that is in it, and closes the connections of clients."""
+        """Give up a virtual host with all that is in it, and close the connections of clients."""
         log.warning("virtual host %r was removed, with all that was in it", name)
         text = f"virtual host {name!r:.200} was removed"
         error = AmqpError(condition=Condition.RESOURCE_DELETED, description=text)
@@ -418,7 +418,7 @@ class Container:
         return self._listeners.advertised
 
     def leave(self) -> None:
-        """Sends clients, items and replicas to others, says good-bye, and has itself stopped."""
+        """Send clients, items and replicas to others, says good-bye, and has itself stopped."""
         if self.leaving is None:
             departure = Departure(self.replication, self.mesh)
             self.leaving = Leaving(
@@ -437,7 +437,7 @@ class Container:
         self.on_leave()
 
     async def stop(self, drain_timeout_s: float | None = None) -> None:
-        """Accepts no more, lets unsettled deliveries settle, then closes every connection.
+        """Accept no more, lets unsettled deliveries settle, then close every connection.
 
         Args:
             drain_timeout_s: How long they may take; None for the configured limit.
@@ -482,7 +482,7 @@ class Container:
         self.security.close()
 
     async def _end_credit(self, under_way_s: float, *, has_all_end: bool) -> None:
-        """Has others send no more, and waits for what was under way."""
+        """Have others send no more, and wait for what was under way."""
         could_send = self.attachments.end_credit(has_all_end=has_all_end), self.mesh.end_credit()
         if any(could_send):
             self.core.flush()
@@ -536,7 +536,7 @@ class Container:
             detach_dear(end, error)
 
     def _go_on_soon(self) -> None:
-        """Has selectors go on in the next turn of the event loop, after whatever else is due."""
+        """Have selectors go on in the next turn of the event loop, after whatever else is due."""
         asyncio.get_running_loop().call_soon(self.core.go_on)
 
     def _sweep(self, now_s: float) -> None:
@@ -552,7 +552,7 @@ class Container:
         self._virtual_hosts.sweep(now_s, self.peers.connections.values())
 
     def on_node_fault(self, port: object, error: Exception) -> None:
-        """Logs a fault of a node; all others go on."""
+        """Log a fault of a node; all others go on."""
         if isinstance(error, DearSelectorError) and isinstance(port, OutgoingLink):
             self._dear.append((port, error))  # its address goes through its links now
             return
@@ -560,7 +560,7 @@ class Container:
 
 
 def _places_of(configuration: Configuration) -> Places | None:
-    """Returns where the container may dial; None for everywhere."""
+    """Return where the container may dial; None for everywhere."""
     return None if configuration.dial is None else Places(configuration.dial.allow)
 
 
@@ -573,7 +573,7 @@ def _number_of(worker: str) -> int:
 
 
 async def _wait_while(holds: Callable[[], object], limit_s: float) -> None:
-    """Waits until something does not hold any more, or for a time."""
+    """Wait until something does not hold any more, or for a time."""
     deadline_s = time.monotonic() + limit_s
     while holds() and time.monotonic() < deadline_s:
         await asyncio.sleep(0.01)
@@ -594,5 +594,5 @@ def _secrets_directory(configuration: Configuration, worker: Worker | None) -> P
 
 
 def _own_limits(configuration: Configuration) -> OwnLimits:
-    """Returns the limits of single users, by their names."""
+    """Return the limits of single users, by their names."""
     return {each.name: each.limits for each in configuration.users if each.limits is not None}

@@ -66,7 +66,7 @@ class Leaving:
         data_dir: str | None,
         on_left: Callable[[], None],
     ) -> None:
-        """Does nothing yet.
+        """Initialize it; it does nothing yet.
 
         Args:
             mesh: The other containers.
@@ -88,7 +88,7 @@ class Leaving:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begins; without effect where it has begun."""
+        """Begin; without effect where it has begun."""
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._leave())
 
@@ -147,7 +147,7 @@ class Leaving:
 
     @contextmanager
     def _noted(self, what: str) -> Iterator[None]:
-        """Goes on where a stage fails; what went wrong is told."""
+        """Go on where a stage fails; what went wrong is told."""
         try:
             yield
         except Exception as error:  # whatever it is, the next stage comes
@@ -169,12 +169,12 @@ class Leaving:
         await asyncio.gather(*(self._move_all(mover, vhost, deadline_s) for mover, vhost in both))
 
     async def _move_all(self, mover: Mover, vhost: VirtualHost, deadline_s: float) -> None:
-        """Moves one virtual host's; where that fails the others' move on."""
+        """Move one virtual host's; where that fails the others' move on."""
         with self._noted(f"moving the items of virtual host {vhost.name!r}"):
             await mover.move_all(vhost, deadline_s)
 
     async def _move_late(self) -> None:
-        """Moves what clients that stay have sent meanwhile, and has them send no more."""
+        """Move what clients that stay have sent meanwhile, and have them send no more."""
         could_send = [node.end_credit() for node in self._queues()]
         if any(could_send):
             self._mesh.core.flush()

@@ -35,7 +35,7 @@ class Service:
     """Runs one container until a signal stops it. Owned by its event loop."""
 
     def __init__(self, container: Container, load: Callable[[], Configuration]) -> None:
-        """Does not run yet.
+        """Initialize it; it does not run yet.
 
         Args:
             container: Not started.
@@ -50,7 +50,7 @@ class Service:
         self._looking: asyncio.TimerHandle | None = None
 
     async def run(self, announce: Callable[[], None]) -> None:
-        """Listens, and returns once the container has stopped.
+        """Listen, and returns once the container has stopped.
 
         Args:
             announce: Called when it listens.
@@ -83,11 +83,11 @@ class Service:
         loop.add_signal_handler(signal.SIGUSR2, self._say)
 
     def stop(self) -> None:
-        """Does what SIGTERM does: lets deliveries settle and stops, the second time at once."""
+        """Do what SIGTERM does: lets deliveries settle and stops, the second time at once."""
         (self._at_once if self._stopping.is_set() else self._stopping).set()
 
     async def _stop(self) -> None:
-        """Drains; a second signal cuts that short."""
+        """Drain; a second signal cuts that short."""
         drained = asyncio.create_task(self._container.stop())
         await asyncio.sleep(0)  # whoever reads the next line finds nobody listening any more
         log.info("stopping: %d deliveries are unsettled", self._container.unsettled)
@@ -104,7 +104,7 @@ class Service:
     # -- processors that wait awake
 
     def _keep_awake(self, *, is_wanted: bool) -> None:
-        """Begins to keep processors awake while there is work, or ends it."""
+        """Begin to keep processors awake while there is work, or end it."""
         if is_wanted and self._wakefulness is None:
             try:
                 self._wakefulness = Wakefulness()
@@ -134,7 +134,7 @@ class Service:
     # -- what the other signals do
 
     def _reload(self) -> None:
-        """Takes over what the configuration says now, and reports the difference."""
+        """Take over what the configuration says now, and report the difference."""
         self._container.security.reopen()
         try:
             configuration = self._load()

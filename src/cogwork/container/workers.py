@@ -91,7 +91,7 @@ class Worker(Struct, frozen=True):
         return f"{self.directory}/{number}"
 
     def configured(self, whole: Configuration) -> Configuration:
-        """Returns the configuration of this worker.
+        """Return the configuration of this worker.
 
         Args:
             whole: What the file and the options say; links to other containers, and gateways, are
@@ -115,14 +115,14 @@ class Worker(Struct, frozen=True):
         )
 
     def _on_port(self, at: int, listen: Listen) -> Listen:
-        """Returns a listener that is on the same port in all workers, whichever it was to be."""
+        """Return a listener that is on the same port in all workers, whichever it was to be."""
         if listen.port != 0 or at >= len(self.ports):
             return listen
         return structs.replace(listen, port=self.ports[at])
 
 
 def worker_id(whole: Configuration, number: int) -> str:
-    """Returns the container id of a worker.
+    """Return the container id of a worker.
 
     Args:
         whole: The configuration of all.
@@ -132,7 +132,7 @@ def worker_id(whole: Configuration, number: int) -> str:
 
 
 def siblings(container: str, count: int) -> list[str]:
-    """Lists the container ids of all workers, by that of one of them.
+    """List the container ids of all workers, by that of one of them.
 
     Args:
         container: The id of one.

@@ -141,7 +141,7 @@ class Connection:
         self.wire.allow_frames(settings.max_frame_size_bytes)
 
     def write(self, channel: int, performative: Performative) -> None:
-        """Sends a performative.
+        """Send a performative.
 
         Raises:
             FrameTooLarge: The peer takes no frame of that size; nothing was sent.
@@ -150,7 +150,7 @@ class Connection:
             self.wire.write_frame(channel, fitting(performative, self.wire.max_frame_out))
 
     def flush(self) -> None:
-        """Sends what was written, where that is not done by a batch that ends anyway."""
+        """Send what was written, where that is not done by a batch that ends anyway."""
         self.wire.core.flush()
 
     @property
@@ -179,7 +179,7 @@ class Connection:
         return self._sessions.passed
 
     def open(self, opening: Open) -> None:
-        """Sends this side's open, first or in answer."""
+        """Send this side's open, first or in answer."""
         self.state = connection_step(self.state, Event.SEND_START)
         is_answer = self.remote is not None  # until then the peer's limit is not known
         self.wire.write_frame(
@@ -188,17 +188,17 @@ class Connection:
         self.wire.note_open()
 
     def begin_session(self, properties: dict[Symbol, object] | None = None) -> SessionEndpoint:
-        """Begins a session from this side; `properties` say what for."""
+        """Begin a session from this side; `properties` say what for."""
         session = self._sessions.make()
         session.begin(properties)
         return session
 
     def relay_session(self) -> RelayedSession:
-        """Makes a side of a session that is passed on."""
+        """Make a side of a session that is passed on."""
         return self._sessions.make_relayed()
 
     def close(self, error: AmqpError | None = None) -> None:
-        """Closes from this side; before an open was sent the transport is just ended."""
+        """Close from this side; before an open was sent the transport is just ended."""
         if self.is_over:
             return
         event = Event.SEND_FAIL if error else Event.SEND_STOP
@@ -218,7 +218,7 @@ class Connection:
         self._end(error)
 
     def lose(self, error: AmqpError | None = None) -> None:
-        """Ends at once: the transport has gone, or is to go without another word."""
+        """End at once: the transport has gone, or is to go without another word."""
         self._end(error)
 
     def _end(self, error: AmqpError | None, *, linger: bool = True) -> None:
@@ -239,7 +239,7 @@ class Connection:
             session.end.write_settlements()
 
     def tick(self, now_s: float) -> None:
-        """Lets time pass: sends heartbeats, and gives up a peer that is silent for too long."""
+        """Let time pass: sends heartbeats, and give up a peer that is silent for too long."""
         silent_s = now_s - self.wire.last_sent_s
         if (
             self.peer_idle_timeout_s
@@ -257,7 +257,7 @@ class Connection:
             self._end(None)
 
     def _is_heard(self, since_s: float) -> bool:
-        """Tells whether the peer has spoken after all: this process may have stood still."""
+        """Return whether the peer has spoken after all: this process may have stood still."""
         if self.transport is not None:
             self.transport.read_rest()
         return self._is_ended or self.wire.last_received_s != since_s
@@ -284,7 +284,7 @@ class Connection:
     # -- what the wire hands over
 
     def on_header(self, header: bytes) -> None:
-        """Takes in a protocol header (§2.2)."""
+        """Take in a protocol header (§2.2)."""
         if header == SASL_HEADER and not self.authenticated:
             self.wire.start_framing()
             if not self.is_client:
@@ -306,7 +306,7 @@ class Connection:
         return self.authenticated
 
     def _refuse_header(self, header: bytes) -> None:
-        """Says the header that would be right, and ends (§2.2)."""
+        """Say the header that would be right, and ends (§2.2)."""
         if not self.is_client:
             self.wire.write(AMQP_HEADER if self.authenticated else SASL_HEADER)
         found = f"the peer's protocol header {header!r} is not AMQP 1.0's"
@@ -315,7 +315,7 @@ class Connection:
         self._end(AmqpError(condition=Condition.CONNECTION_FRAMING_ERROR, description=found))
 
     def on_frame(self, frame_type: int, channel: int, body: bytes) -> None:
-        """Takes in a frame that is not hot."""
+        """Take in a frame that is not hot."""
         try:
             if frame_type == _SASL and not self.authenticated:
                 self._on_sasl(decode_sasl(body, 0, decode))
@@ -369,7 +369,7 @@ class Connection:
             self._fail(error.condition, error.description)
 
     def _fail(self, condition: Symbol, description: str) -> None:
-        """Closes with an error; what still arrives is thrown away unread."""
+        """Close with an error; what still arrives is thrown away unread."""
         error = AmqpError(condition=condition, description=description)
         self.close(error)
         self._end(error)
@@ -409,7 +409,7 @@ class Connection:
         self._start_amqp()
 
     def _refusal(self, code: SaslCode) -> str:
-        """Says why the server may not have let this client in."""
+        """Return why the server may not have let this client in."""
         if self._sasl_init is None:
             return f"the server refused the authentication before it was asked ({code.name})"
         return refusal_of(self._sasl_init, code)
@@ -524,7 +524,7 @@ class Connection:
         return None if session is None else cast("SessionEndpoint | RelayedSession", session.owner)
 
     def forget_session(self, session: SessionEndpoint | RelayedSession) -> None:
-        """Frees a session's channels once both sides have ended it."""
+        """Free a session's channels once both sides have ended it."""
         self._sessions.forget(session)
         if session.remote_channel is not None:
             self.wire.map_session(session.remote_channel, None)

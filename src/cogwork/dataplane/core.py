@@ -82,7 +82,7 @@ class Core:
         return taken > self.deliveries.held_bytes_most
 
     def window_frames(self, frames, frame_bytes):
-        """Says how many frames a session may send ahead: all it asks for, while there is plenty."""
+        """Tell how many frames a session may send ahead: all it asks for, while there is plenty."""
         left: int64_t = self.deliveries.held_bytes_max - self.deliveries.held_bytes
         if left > self.deliveries.held_bytes:
             return frames
@@ -91,7 +91,7 @@ class Core:
         return cython.cast(uint32_t, max(least, min(share, cython.cast(int64_t, frames))))
 
     def unfinished(self, limit_s: float) -> list:
-        """Lists the links on which one delivery has been coming for longer than a time.
+        """List the links on which one delivery has been coming for longer than a time.
 
         It counts from when this is asked for the first time.
         """
@@ -113,7 +113,7 @@ class Core:
         return self.fanouts.size - self.fanouts.free_count
 
     def blocked_links(self):
-        """Lists the outgoing links for which something has been waiting."""
+        """List the outgoing links for which something has been waiting."""
         found = []
         totals: Totals
         terminus: Terminus
@@ -127,7 +127,7 @@ class Core:
         return found
 
     def totals(self) -> dict:
-        """Adds up what all links and wires hold, in one pass without a Python object for each."""
+        """Add up what all links and wires hold, in one pass without a Python object for each."""
         totals: Totals
         each: Due
         memset(cython.address(totals), 0, cython.sizeof(Totals))
@@ -172,7 +172,7 @@ class Core:
         return self.open_barrier - 1
 
     def release(self, barrier: int) -> None:
-        """Sends what was held for a barrier, and for those before it.
+        """Send what was held for a barrier, and for those before it.
 
         Args:
             barrier: A closed one; what happened up to it is durable.
@@ -189,7 +189,7 @@ class Core:
         self.flush_all()
 
     def break_off(self, condition: str, description: str) -> None:
-        """Closes the connections whose output is held; what is held is never sent.
+        """Close the connections whose output is held; what is held is never sent.
 
         Args:
             condition: Why, for programs.
@@ -207,13 +207,13 @@ class Core:
         return len(self.held_wires)
 
     def tick(self):
-        """Reads the clock, so that `now` is true even where nothing arrives."""
+        """Read the clock, so that `now` is true even where nothing arrives."""
         self.now = clock_s()
 
     # -- what takes long, and goes on in a later turn
 
     def note_scan(self, took_s):
-        """Counts what a selector took; above the turn's share the others wait for the next turn."""
+        """Count what a selector took; above the turn's share the others wait for the next turn."""
         self.scanned_s += took_s
         if self.scanned_s > SCAN_TIME_MAX_S and self.on_unscanned is not None:
             self.is_share_used = True
@@ -227,7 +227,7 @@ class Core:
         return 0
 
     def postpone(self, due):
-        """Has `scan_on` called in a later turn, where somebody calls it; once.
+        """Have `scan_on` called in a later turn, where somebody calls it; once.
 
         Sources take turns, so that nobody waits for all that another one has brought; what is of
         one source goes in the order asked.
@@ -246,7 +246,7 @@ class Core:
         return self._await_turn()
 
     def _next_unscanned(self):
-        """Takes out who is the next to go on; the source that it is of is the last from now on."""
+        """Take out who is the next to go on; the source that it is of is the last from now on."""
         source: object = next(iter(self.unscanned))
         waiting: object = self.unscanned.pop(source)
         due: Due = waiting.popleft()
@@ -256,7 +256,7 @@ class Core:
         return due
 
     def go_on(self) -> None:
-        """Goes on with what was postponed; called once a turn after `on_unscanned` was.
+        """Go on with what was postponed; called once a turn after `on_unscanned` was.
 
         Who does not get its turn this time is the first the next time.
         """
@@ -271,7 +271,7 @@ class Core:
         self.flush_all()
 
     def expire_held(self) -> None:
-        """Gives up what addresses hold and what is over by now."""
+        """Give up what addresses hold and what is over by now."""
         entries: list = self.expiring
         self.holding = [entry for entry in self.holding if entry.still_holds()]
         self.expiring = []
@@ -280,12 +280,12 @@ class Core:
                 self.expiring.append(entry)
 
     def list_holding(self, entry):
-        """Lists an entry that holds something; `expire_held` drops those that no longer do."""
+        """List an entry that holds something; `expire_held` drops those that no longer do."""
         self.holding.append(entry)
         return 0
 
     def take_back(self, session, first: uint32_t, last: uint32_t) -> None:
-        """Releases what addresses hold of a session's deliveries, as their sender wants them back.
+        """Release what addresses hold of a session's deliveries, as their sender wants them back.
 
         Args:
             session: Where they came.
@@ -296,7 +296,7 @@ class Core:
             entry.give_back(session, first, last)
 
     def flush(self):
-        """Ends a batch: lets the ports work, writes what is due, sends each dirty wire."""
+        """End a batch: let the ports work, writes what is due, sends each dirty wire."""
         self.flush_all()
 
     def flush_all(self):
@@ -321,7 +321,7 @@ class Core:
         return 0
 
     def _look_for_room(self):
-        """Has room made where too much is held: between batches, when nothing is half routed."""
+        """Have room made where too much is held: between batches, when nothing is half routed."""
         self.unchecked_bytes = 0
         if self.on_no_room is None or self.is_making_room or self.now < self.no_room_until_s:
             return 0
@@ -336,7 +336,7 @@ class Core:
         return 0
 
     def tell_fault(self, who, error):
-        """Tells of a fault in what somebody's handler did; raises it where nobody is told."""
+        """Tell of a fault in what somebody's handler did; raise it where nobody is told."""
         if self.on_error is None:
             raise error
         self.on_error(who, error)
@@ -364,7 +364,7 @@ class Core:
         return 0
 
     def _report_lost(self):
-        """Tells owners that their sockets failed: only now, when nothing is half routed."""
+        """Tell owners that their sockets failed: only now, when nothing is half routed."""
         wires: list = self.lost_wires
         if wires:
             self.lost_wires = []
@@ -376,7 +376,7 @@ class Core:
 @cython.cfunc
 @cython.exceptval(-1)
 def _end_batches(dues: list) -> cython.int:
-    """Ends the batch of each; a fault of one, whom nobody else blames, costs the others nothing."""
+    """End the batch of each; a fault of one, whom nobody else blames, costs the others nothing."""
     due: Due
     fault: object = None
     for due in dues:

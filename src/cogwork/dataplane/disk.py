@@ -72,7 +72,7 @@ def serve(desk):
 
 
 def perform(first):
-    """Writes a group of jobs, then synchronises each file once that one of them asks for."""
+    """Write a group of jobs, then synchronise each file once that one of them asks for."""
     job: cython.pointer(Job) = first
     while job != cython.NULL:
         job.step = STEP_WRITE
@@ -92,7 +92,7 @@ def perform(first):
 
 
 def sync_file(job):
-    """Synchronises the file of a job, for it and for all later ones of the group that ask."""
+    """Synchronise the file of a job, for it and for all later ones of the group that ask."""
     fd: cython.int = job.fd
     error: cython.int = sync_data(fd)
     while job != cython.NULL:
@@ -103,7 +103,7 @@ def sync_file(job):
 
 
 def put(to, job):
-    """Appends a job to a list."""
+    """Append a job to a list."""
     if to.first == cython.NULL:
         to.first = job
     else:
@@ -128,7 +128,7 @@ class Disk:
         self.desk.event_fd = -1
 
     def __init__(self, capacity_bytes: int = 64 << 20):
-        """Starts the thread.
+        """Start the thread.
 
         Args:
             capacity_bytes: How much it holds at most.
@@ -155,11 +155,11 @@ class Disk:
             free(self.desk)
 
     def fileno(self) -> int:
-        """Returns the descriptor that is readable while `completed` has something to tell."""
+        """Return the descriptor that is readable while `completed` has something to tell."""
         return self.desk.event_fd
 
     def submit(self, fd: int, offset: int, data, sync: bool) -> int:
-        """Queues a write.
+        """Queue a write.
 
         Args:
             fd: Where; open for writing until the job id has come back.
@@ -212,7 +212,7 @@ class Disk:
         return self._queue(job)
 
     def allocate(self, fd: int, size_bytes: int, sync: bool) -> int:
-        """Queues the reservation of space for a file, from its beginning.
+        """Queue the reservation of space for a file, from its beginning.
 
         Args:
             fd: Whose.
@@ -256,7 +256,7 @@ class Disk:
         return self.last_job_id
 
     def completed(self) -> list:
-        """Takes what is done, in the order in which it was submitted.
+        """Take what is done, in the order in which it was submitted.
 
         Returns:
             Of each job the job id, its errno (0 is success) and what was done last for it, WRITE or
@@ -287,7 +287,7 @@ class Disk:
         return found
 
     def close(self) -> None:
-        """Does what is queued, and ends the thread; nothing completes any more.
+        """Do what is queued, and end the thread; nothing completes any more.
 
         Call it after the last `completed` that matters: this one waits for the disk.
         """

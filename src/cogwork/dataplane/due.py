@@ -12,22 +12,22 @@ class Due:
     """
 
     def end_batch(self):
-        """Does what was put off until the end of the batch."""
+        """Do what was put off until the end of the batch."""
         self.dirty = False
         return 0
 
     def relieve(self):
-        """Goes on after it was told to wait for room, in memory or in an output."""
+        """Go on after it was told to wait for room, in memory or in an output."""
         return 0
 
     def scan_on(self):
-        """Goes on with a scan that took its share of an earlier turn."""
+        """Go on with a scan that took its share of an earlier turn."""
         return 0
 
     def source_of_work(self):
-        """Returns the name of who causes the work that is put off, and has a share of each turn."""
+        """Return the name of who causes the work that is put off, and have a share of each turn."""
         return
 
     def add_to(self, totals):
-        """Adds what this holds to what others hold."""
+        """Add what this holds to what others hold."""
         return 0

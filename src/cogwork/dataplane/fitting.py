@@ -25,7 +25,7 @@ ELLIPSIS = "..."
 
 
 def fitting(performative: Performative, frame_size_bytes: int) -> bytes:
-    """Encodes a performative for a frame that is no larger than the peer takes.
+    """Encode a performative for a frame that is no larger than the peer takes.
 
     What only explains something, to people or to programs that can do without, is left out where
     there is no room for it: the end of an error's description, its info, an open's properties.
@@ -55,7 +55,7 @@ def fitting(performative: Performative, frame_size_bytes: int) -> bytes:
 
 
 def _shorter(performative: Performative, excess_bytes: int) -> Iterator[Performative]:
-    """Yields what says the same in fewer words, the most telling first."""
+    """Yield what says the same in fewer words, the most telling first."""
     if isinstance(performative, Open):
         yield replace(performative, properties=None)
         yield replace(
@@ -73,7 +73,7 @@ def _shorter(performative: Performative, excess_bytes: int) -> Iterator[Performa
 
 
 def _cut(text: str, excess_bytes: int | None) -> str | None:
-    """Leaves out the end of a text; None where nothing would be left."""
+    """Leave out the end of a text; None where nothing would be left."""
     octets = text.encode()
     left = SHORT_BYTES if excess_bytes is None else len(octets) - excess_bytes - len(ELLIPSIS)
     if left >= len(octets):

@@ -23,13 +23,13 @@ class Transport(Protocol):
     """What carries a connection's bytes."""
 
     def prefer(self) -> None:
-        """Has its input read before that of other connections, as far as that is possible."""
+        """Have its input read before that of other connections, as far as that is possible."""
 
     def read_rest(self) -> None:
-        """Reads what has come of it, before the connection is given up for its silence."""
+        """Read what has come of it, before the connection is given up for its silence."""
 
     def finish(self, *, linger: bool) -> None:
-        """Sends what is left and closes; lingers where the peer may still be sending."""
+        """Send what is left and closes; lingers where the peer may still be sending."""
 
 
 class Host(Protocol):
@@ -96,34 +96,34 @@ class DiallingSide:
     """What is never asked of a side that dials, nor of one that takes over when logins are over."""
 
     def sasl_mechanisms(self, _connection: Connection) -> tuple[Symbol, ...]:
-        """Offers nothing."""
+        """Offer nothing."""
         return ()
 
     def authenticate(self, connection: Connection, frame: SaslInit | SaslResponse) -> None:
-        """Lets nobody in."""
+        """Let nobody in."""
 
     def may_skip_sasl(self, _connection: Connection) -> bool:
-        """Lets nobody in without it, either."""
+        """Let nobody in without it, either."""
         return False
 
     def on_sasl_challenge(self, _connection: Connection, challenge: bytes) -> None:
-        """Has an answer to none: a side whose mechanisms have challenges says so itself."""
+        """Have an answer to none: a side whose mechanisms have challenges says so itself."""
         raise ProtocolError(
             Condition.NOT_ALLOWED, f"a SASL challenge of {len(challenge)} bytes is not expected"
         )
 
     def on_sasl_success(self, _connection: Connection, data: bytes | None) -> None:
-        """Demands no proof of the server."""
+        """Demand no proof of the server."""
 
     def on_begun(self, session: SessionEndpoint) -> None:
-        """Bears as many sessions as its peer begins."""
+        """Bear as many sessions as its peer begins."""
 
 
 class ListeningSide:
     """What is never asked of a side that listens and attaches nothing itself, or leaves it idle."""
 
     def sasl_init(self, _connection: Connection, offered: tuple[Symbol, ...]) -> SaslInit:
-        """Chooses nothing: it is this side that offers."""
+        """Choose nothing: it is this side that offers."""
         raise ProtocolError(Condition.NOT_ALLOWED, f"mechanisms {offered} are the server's to say")
 
     def on_sasl_challenge(self, _connection: Connection, challenge: bytes) -> None:
@@ -133,7 +133,7 @@ class ListeningSide:
         """Never: only a side that dials is let in."""
 
     def on_begun(self, session: SessionEndpoint) -> None:
-        """Bears as many sessions as its peer begins."""
+        """Bear as many sessions as its peer begins."""
 
     def on_attached(self, link: Link) -> None:
         """Never: it attaches no links."""

@@ -114,7 +114,7 @@ class Link:
         offered_capabilities: tuple[Symbol, ...] = (),
         desired_capabilities: tuple[Symbol, ...] = (),
     ) -> None:
-        """Sends this side's attach, first or in answer; arguments are the performative's fields.
+        """Send this side's attach, first or in answer; arguments are the performative's fields.
 
         Raises:
             FrameTooLarge: The peer takes no frame of that size; it would end the connection.
@@ -139,14 +139,14 @@ class Link:
         self.state = state
 
     def carry(self, end: IncomingLink | OutgoingLink) -> None:
-        """Lets transfers and flows of the peer's handle reach `end` from now on."""
+        """Let transfers and flows of the peer's handle reach `end` from now on."""
         self.end = end
         end.owner = self
         if self.remote is not None:
             self._meet(self.remote)
 
     def refuse(self, condition: Symbol, description: str) -> None:
-        """Answers an attach with one that has no terminus, and detaches (AMQP 1.0 §2.6.3).
+        """Answer an attach with one that has no terminus, and detaches (AMQP 1.0 §2.6.3).
 
         Where not even that fits into a frame of the peer's, for a link's name may be as long as the
         frames that this side takes, the session ends.
@@ -160,7 +160,7 @@ class Link:
         self.detach(AmqpError(condition=condition, description=description))
 
     def put_off(self, answer: Callable[[], None]) -> None:
-        """Keeps the answer to the peer's attach until it is known what to say.
+        """Keep the answer to the peer's attach until it is known what to say.
 
         Args:
             answer: Calls `attach`; a detach by either side has it called too.
@@ -173,13 +173,13 @@ class Link:
         return self._answer is not None
 
     def answer(self) -> None:
-        """Gives the answer that was put off, if there is one."""
+        """Give the answer that was put off, if there is one."""
         answer, self._answer = self._answer, None
         if answer is not None:
             answer()
 
     def on_attach(self, attach: Attach) -> None:
-        """Takes in the peer's attach."""
+        """Take in the peer's attach."""
         self.state = link_step(self.state, Event.RECEIVE_START)
         self.remote = attach
         self.remote_handle = attach.handle
@@ -203,7 +203,7 @@ class Link:
         return self.state in _CARRIES
 
     def detach(self, error: AmqpError | None = None, *, closed: bool = True) -> None:
-        """Detaches from this side; without effect on a link that is detached already.
+        """Detach from this side; without effect on a link that is detached already.
 
         Args:
             error: Why, for the peer.
@@ -220,7 +220,7 @@ class Link:
         self.session.write(Detach(handle=self.handle, closed=closed, error=error))
 
     def on_detach(self, detach: Detach) -> None:
-        """Takes in the peer's detach and answers it."""
+        """Take in the peer's detach and answer it."""
         self.was_left = not detach.closed
         self.answer()
         if self.session.is_over:
@@ -243,14 +243,14 @@ class Link:
         self.session.connection.host.on_drained(self)
 
     def lose(self, ending: Ending = Ending.LOST) -> None:
-        """Ends with its session or connection: nothing more is said to the peer."""
+        """End with its session or connection: nothing more is said to the peer."""
         self.ending = ending
         self.state = LinkState.DETACHED
         self._answer = None
         self._stop()
 
     def _stop(self) -> None:
-        """Ends the compiled half, once: the peer's answer to a detach is no second end."""
+        """End the compiled half, once: the peer's answer to a detach is no second end."""
         if self.end is not None and not self.end.detached:
             self.session.connection.host.on_stopping(self)
             self.end.detach()

@@ -81,7 +81,7 @@ class SessionEndpoint:
         )
 
     def write(self, performative: Performative) -> None:
-        """Sends a performative on this session's channel."""
+        """Send a performative on this session's channel."""
         self.connection.write(self.channel, performative)
 
     @property
@@ -92,7 +92,7 @@ class SessionEndpoint:
     # -- begin and end
 
     def begin(self, properties: dict[Symbol, object] | None = None) -> None:
-        """Sends this side's begin, first or in answer."""
+        """Send this side's begin, first or in answer."""
         self.state = session_step(self.state, Event.SEND_START)
         self.write(
             Begin(
@@ -106,7 +106,7 @@ class SessionEndpoint:
         )
 
     def on_begin(self, channel: int, begin: Begin) -> None:
-        """Takes in the peer's begin."""
+        """Take in the peer's begin."""
         self.state = session_step(self.state, Event.RECEIVE_START)
         self.remote_channel = channel
         self.remote = begin
@@ -117,7 +117,7 @@ class SessionEndpoint:
             self.connection.host.on_session_begun(self)
 
     def close(self, error: AmqpError | None = None) -> None:
-        """Ends the session from this side; without effect on one that is over."""
+        """End the session from this side; without effect on one that is over."""
         if self.is_over:
             return
         self.state = session_step(self.state, Event.SEND_FAIL if error else Event.SEND_STOP)
@@ -127,7 +127,7 @@ class SessionEndpoint:
         self.write(End(error=error))
 
     def on_end(self, end: End) -> None:
-        """Takes in the peer's end and answers it."""
+        """Take in the peer's end and answer it."""
         self.state = session_step(self.state, Event.RECEIVE_STOP)
         if self.state is SessionState.END_RCVD and end.error is None:
             self.ending = Ending.SESSION_ENDED
@@ -141,7 +141,7 @@ class SessionEndpoint:
         self.connection.host.on_session_ended(self, end.error)
 
     def lose(self, ending: Ending = Ending.LOST) -> None:
-        """Ends with its connection: nothing more is said to the peer."""
+        """End with its connection: nothing more is said to the peer."""
         self.ending = ending
         self._stop_links(ending)
         self.end.end()
@@ -158,7 +158,7 @@ class SessionEndpoint:
     # -- links
 
     def open_link(self, name: str, role: Role) -> Link:
-        """Makes a link that this side will attach.
+        """Make a link that this side will attach.
 
         Args:
             name: Unique for its direction between the two containers.
@@ -174,7 +174,7 @@ class SessionEndpoint:
         return link
 
     def forget_link(self, link: Link) -> None:
-        """Frees a link's handles once both sides have detached."""
+        """Free a link's handles once both sides have detached."""
         self.links.pop(link.handle, None)
         if self._by_name.get((link.name, link.role)) is link:
             del self._by_name[link.name, link.role]
@@ -183,7 +183,7 @@ class SessionEndpoint:
             self.end.map_link(link.remote_handle, None)
 
     def link_named(self, name: str, role: Role) -> Link | None:
-        """Finds a link by its name and this side's role."""
+        """Find a link by its name and this side's role."""
         return self._by_name.get((name, role))
 
     def _free_handle(self) -> int:
@@ -201,7 +201,7 @@ class SessionEndpoint:
     # -- what the peer sends
 
     def on_performative(self, performative: Performative) -> None:
-        """Takes in what came on the session's channel and is no transfer, disposition or flow."""
+        """Take in what came on the session's channel and is no transfer, disposition or flow."""
         if self.state in (SessionState.END_SENT, SessionState.DISCARDING) and not isinstance(
             performative, End
         ):

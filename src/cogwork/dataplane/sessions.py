@@ -22,7 +22,7 @@ class Sessions:
     __slots__ = ("_by_channel", "_connection", "_passed")
 
     def __init__(self, connection: Connection) -> None:
-        """Has none.
+        """Start with none.
 
         Args:
             connection: Carries them.
@@ -32,7 +32,7 @@ class Sessions:
         self._passed = (0, 0)
 
     def __iter__(self) -> Iterator[SessionEndpoint | RelayedSession]:
-        """Goes over them as they are now."""
+        """Go over them as they are now."""
         return iter(list(self._by_channel.values()))
 
     @property
@@ -63,27 +63,27 @@ class Sessions:
         return channel
 
     def at(self, channel: int) -> SessionEndpoint | RelayedSession | None:
-        """Returns the session that this side sends on a channel."""
+        """Return the session that this side sends on a channel."""
         return self._by_channel.get(channel)
 
     def make(self) -> SessionEndpoint:
-        """Makes one that ends here."""
+        """Make one that ends here."""
         session = SessionEndpoint(self._connection, self.free_channel)
         self._by_channel[session.channel] = session
         return session
 
     def make_relayed(self) -> RelayedSession:
-        """Makes a side of one that is passed on."""
+        """Make a side of one that is passed on."""
         session = RelayedSession(self._connection, self.free_channel)
         self._by_channel[session.channel] = session
         return session
 
     def forget(self, session: SessionEndpoint | RelayedSession) -> None:
-        """Frees the channel of one that both sides have ended."""
+        """Free the channel of one that both sides have ended."""
         self._keep_counts(self._by_channel.pop(session.channel, None))
 
     def lose(self, ending: Ending = Ending.LOST) -> None:
-        """Ends all at once: there is no connection any more."""
+        """End all at once: there is no connection any more."""
         sessions = list(self)
         self._by_channel.clear()
         for session in sessions:

@@ -10,23 +10,23 @@ class Terminus(Due):
     """Where deliveries go to, or come from: a link's end, a store, a node's port."""
 
     def is_ready(self):
-        """Says whether `take` may be called now."""
+        """Return whether `take` may be called now."""
         return True
 
     def refuses(self, s):
-        """Says whether this terminus does not want the message at all (selector, no-local)."""
+        """Return whether this terminus does not want the message at all (selector, no-local)."""
         return False
 
     def makes_way(self, s):
-        """Says whether this terminus takes the message, while others wait for it to be ready."""
+        """Return whether this terminus takes the message, while others wait for it to be ready."""
         return False
 
     def take(self, s):
-        """Takes a whole message; only called when ready, or where it makes way."""
+        """Take a whole message; only called when ready, or where it makes way."""
         return 0
 
     def take_run(self, s, pieces, count):
-        """Takes the first messages of a run, as many as it is ready for; returns how many."""
+        """Take the first messages of a run, as many as it is ready for; return how many."""
         index: uint32_t
         for index in range(count):
             if not self.is_ready():
@@ -38,37 +38,37 @@ class Terminus(Due):
         return count
 
     def resolve_outcome(self, token, verdict):
-        """Learns what became of a delivery that came from here; returns one of the four answers."""
+        """Learn what became of a delivery that came from here; return one of the four answers."""
         return SETTLE
 
     def resolve_run(self, token, count, verdict):
-        """Learns the same of `count` deliveries with consecutive tokens, settled by the peer."""
+        """Learn the same of `count` deliveries with consecutive tokens, settled by the peer."""
         index: uint32_t
         for index in range(count):
             self.resolve_outcome(token + index, verdict)
         return 0
 
     def on_ready(self, link):
-        """Learns that an outlet which this terminus feeds can take more."""
+        """Learn that an outlet which this terminus feeds can take more."""
         return 0
 
     def outstanding(self):
-        """Counts the deliveries that were taken and not yet settled."""
+        """Count the deliveries that were taken and not yet settled."""
         return 0
 
     def has_waiting(self):
-        """Says whether deliveries wait here for an outlet to take them."""
+        """Return whether deliveries wait here for an outlet to take them."""
         return False
 
     def is_unfinished(self, now_s, limit_s):
-        """Says whether one delivery has been coming from here for longer than it may.
+        """Return whether one delivery has been coming from here for longer than it may.
 
         It counts from when somebody asks for the first time.
         """
         return False
 
     def settle(self, token: int, code: int, state: bytes = None) -> None:
-        """Says the outcome of a delivery that came from here, as a consumer in process does.
+        """Say the outcome of a delivery that came from here, as a consumer in process does.
 
         Args:
             token: The delivery, as it was named when it was taken.

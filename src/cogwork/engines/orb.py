@@ -95,7 +95,7 @@ class OrbHost:
         return CAPABILITIES
 
     async def open(self, stream: str, options: Mapping[str, object]) -> OrbEngine:
-        """Opens a stream; makes it where it is new. Its options are those of the last opening.
+        """Open a stream; make it where it is new. Its options are those of the last opening.
 
         Args:
             stream: Its name.
@@ -116,13 +116,13 @@ class OrbHost:
         return OrbEngine(found)
 
     async def delete(self, stream: str) -> None:
-        """Gives up a stream with all its records."""
+        """Give up a stream with all its records."""
         found = self._streams.pop(stream, None)
         if found is not None:
             found.end("the stream was deleted")
 
     async def close(self) -> None:
-        """Lets go of all streams, which are gone with it."""
+        """Let go of all streams, which are gone with it."""
         for name in list(self._streams):
             await self.delete(name)
 
@@ -148,7 +148,7 @@ class _OrbStream:
         self._waiting: set[Future[None]] = set()
 
     def append(self, batch: Batch, epoch: int | None, answer: Future[Appended]) -> None:
-        """Appends a batch; the answer comes now or in the next turn."""
+        """Append a batch; the answer comes now or in the next turn."""
         if self._turn_bytes > TURN_BYTES_MAX:
             raise Busy(f"{self._turn_bytes} octets were appended without awaiting an answer")
         appended, chunk = self.state.append(batch, epoch, self._now_ms())
@@ -173,14 +173,14 @@ class _OrbStream:
         self.wake()
 
     def wake(self) -> None:
-        """Has every subscriber that waits look again."""
+        """Have every subscriber that waits look again."""
         waiting, self._waiting = self._waiting, set()
         for each in waiting:
             if not each.done():
                 each.set_result(None)
 
     async def wait(self) -> None:
-        """Returns when there may be more."""
+        """Return when there may be more."""
         waiter = asyncio.get_running_loop().create_future()
         self._waiting.add(waiter)
         try:
@@ -189,12 +189,12 @@ class _OrbStream:
             self._waiting.discard(waiter)
 
     def end(self, why: str) -> None:
-        """Ends it for all who have it open."""
+        """End it for all who have it open."""
         self.why_ended = why
         self.wake()
 
     def retain(self) -> None:
-        """Gives up what is beyond the retention; the newest chunk stays, unless it is too old."""
+        """Give up what is beyond the retention; the newest chunk stays, unless it is too old."""
         limits, chunks, state = self.retention, self.chunks, self.state
         if limits.size_bytes is not None:
             while chunks.size_bytes > limits.size_bytes and len(chunks) > 1:
@@ -208,14 +208,14 @@ class _OrbStream:
         chunks.trim(state.first_offset)
 
     def offset_at(self, time_ms: int) -> int:
-        """Returns the offset of the first record of this time or later."""
+        """Return the offset of the first record of this time or later."""
         ordinal = self.chunks.find_time(time_ms)
         if ordinal == self.chunks.next:
             return self.state.next_offset
         return max(self.chunks[ordinal].offset, self.state.first_offset)
 
     def check(self, offset: int) -> None:
-        """Raises `Truncated` or `BeyondEnd` where an offset cannot be read."""
+        """Raise `Truncated` or `BeyondEnd` where an offset cannot be read."""
         if offset < self.state.first_offset:
             raise Truncated(self.state.first_offset)
         if offset > self.state.next_offset:
@@ -235,7 +235,7 @@ class OrbEngine:
         return CAPABILITIES
 
     def append(self, batch: Batch, epoch: int | None = None) -> Awaitable[Appended]:
-        """Appends records, all or none, at one place."""
+        """Append records, all or none, at one place."""
         answer: Future[Appended] = asyncio.get_running_loop().create_future()
         try:
             self.open_stream().append(batch, epoch, answer)
@@ -244,11 +244,11 @@ class OrbEngine:
         return answer
 
     async def fence(self) -> int:
-        """Begins a new epoch and returns it."""
+        """Begin a new epoch and return it."""
         return self.open_stream().state.fence()
 
     async def read(self, offset: int, max_bytes: int = 1 << 20) -> Sequence[Chunk]:
-        """Returns chunks from `offset` on, cut so that the first begins there; none at the end."""
+        """Return chunks from `offset` on, cut so that the first begins there; none at the end."""
         stream = self.retained_stream()
         stream.check(offset)
         found: list[Chunk] = []
@@ -263,34 +263,34 @@ class OrbEngine:
         return found
 
     def subscribe(self, start: Start) -> OrbSubscription:
-        """Yields the chunks from `start` on, which is looked up now."""
+        """Yield the chunks from `start` on, which is looked up now."""
         return OrbSubscription(self, start)
 
     async def bounds(self) -> Bounds:
-        """Returns what the stream holds."""
+        """Return what the stream holds."""
         stream = self.retained_stream()
         return replace(stream.state.bounds, size_bytes=stream.chunks.size_bytes)
 
     async def offset_at(self, time_ms: int) -> int:
-        """Returns the offset of the first record of this time or later; the next one if none is."""
+        """Return the offset of the first record of this time or later; the next one if none is."""
         return self.retained_stream().offset_at(time_ms)
 
     async def trim(self, before: int) -> None:
-        """Gives up records below an offset."""
+        """Give up records below an offset."""
         stream = self.open_stream()
         stream.chunks.trim(stream.state.trim(before))
         stream.wake()
 
     async def save_snapshot(self, snapshot: Snapshot) -> None:
-        """Keeps an application's snapshot instead of an earlier one."""
+        """Keep an application's snapshot instead of an earlier one."""
         self.open_stream().state.keep_snapshot(snapshot)
 
     async def load_snapshot(self) -> Snapshot | None:
-        """Returns the newest snapshot."""
+        """Return the newest snapshot."""
         return self.open_stream().state.snapshot
 
     async def members(self) -> Members:
-        """Tells who holds replicas: this process."""
+        """Return who holds replicas: this process."""
         return Members((MEMBER,), (), MEMBER)
 
     async def change_members(self, voters: Sequence[str], learners: Sequence[str] = ()) -> None:
@@ -298,16 +298,16 @@ class OrbEngine:
         raise Unsupported(f"have {[*voters, *learners]} hold replicas")
 
     async def close(self) -> None:
-        """Lets the stream go; it stays in the host."""
+        """Let the stream go; it stays in the host."""
         self._is_closed = True
         self.wake()
 
     def wake(self) -> None:
-        """Has the subscribers look again whether they are to go on."""
+        """Have the subscribers look again whether they are to go on."""
         self._stream.wake()
 
     def open_stream(self) -> _OrbStream:
-        """Returns the stream, while there is one."""
+        """Return the stream, while there is one."""
         if self._is_closed:
             raise Unavailable("the stream was closed here")
         if self._stream.why_ended:
@@ -315,7 +315,7 @@ class OrbEngine:
         return self._stream
 
     def retained_stream(self) -> _OrbStream:
-        """Returns the stream without what has grown too old by now."""
+        """Return the stream without what has grown too old by now."""
         stream = self.open_stream()
         stream.retain()
         return stream
@@ -392,6 +392,6 @@ class OrbSubscription:
         return chunk
 
     async def aclose(self) -> None:
-        """Ends it."""
+        """End it."""
         self._is_over = True
         self._engine.wake()

@@ -20,7 +20,7 @@ GROUP = "cogwork.engines"
 
 @cache
 def factory_of(engine: str) -> EngineFactory | None:
-    """Returns what makes hosts of an engine; None where no such engine is installed.
+    """Return what makes hosts of an engine; None where no such engine is installed.
 
     Args:
         engine: An entry point's name, or `package.module:Class`.
@@ -32,5 +32,5 @@ def factory_of(engine: str) -> EngineFactory | None:
 
 
 def engines() -> list[str]:
-    """Lists the engines that are installed."""
+    """List the engines that are installed."""
     return names(GROUP)

@@ -26,7 +26,7 @@ HEAD_START_S = 0.25
 
 
 async def connected_socket(host: str, port: int, silence_s: float = 0.0) -> socket.socket:
-    """Connects to the first address of a host that answers.
+    """Connect to the first address of a host that answers.
 
     Args:
         host: A name or an address.
@@ -64,7 +64,7 @@ async def connected_socket(host: str, port: int, silence_s: float = 0.0) -> sock
 
 
 def _give_up(tasks: Iterable[asyncio.Task[socket.socket]]) -> None:
-    """Ends attempts that nobody waits for any more, and what has come of them."""
+    """End attempts that nobody waits for any more, and what has come of them."""
     for task in tasks:
         if not task.cancel() and task.exception() is None:
             task.result().close()
@@ -84,7 +84,7 @@ async def _connected_to(
 
 
 async def connected_path(path: str) -> socket.socket:
-    """Connects to a Unix-domain socket.
+    """Connect to a Unix-domain socket.
 
     Args:
         path: Of its file.
@@ -97,7 +97,7 @@ async def connected_path(path: str) -> socket.socket:
 
 
 async def _connected(sock: socket.socket, address: str | tuple[object, ...]) -> socket.socket:
-    """Connects a new socket, which is closed where that fails."""
+    """Connect a new socket, which is closed where that fails."""
     try:
         sock.setblocking(False)
         await asyncio.get_running_loop().sock_connect(sock, address)
@@ -108,7 +108,7 @@ async def _connected(sock: socket.socket, address: str | tuple[object, ...]) -> 
 
 
 def reason_of(error: Exception) -> str:
-    """Says what the system says; asyncio puts its own words in the place of that."""
+    """Return what the system says; asyncio puts its own words in the place of that."""
     if isinstance(error, OSError):
         if error.errno is not None and error.errno > 0:
             return os.strerror(error.errno)

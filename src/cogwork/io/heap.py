@@ -23,7 +23,7 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 
 
 def keep_freed() -> bool:
-    """Has this process keep what it frees, within limits; says whether the allocator is glibc's."""
+    """Have this process keep what it frees, within limits; say whether the allocator is glibc's."""
     libc = ctypes.CDLL(None)
     if getattr(libc, "malloc_trim", None) is None:
         return False

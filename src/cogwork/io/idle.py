@@ -32,7 +32,7 @@ class IdleClock:
     """Looks at the processors of this machine."""
 
     def __init__(self, path: str = PATH) -> None:
-        """Opens it; where there is no such file, it knows nothing.
+        """Open it; where there is no such file, it knows nothing.
 
         Args:
             path: The kernel's file.
@@ -43,7 +43,7 @@ class IdleClock:
             self._fd = None
 
     def read(self) -> Idleness | None:
-        """Returns what there has been; None where the kernel does not tell."""
+        """Return what there has been; None where the kernel does not tell."""
         if self._fd is None:
             return None
         try:
@@ -53,7 +53,7 @@ class IdleClock:
             return None
 
     def close(self) -> None:
-        """Gives the file back."""
+        """Give the file back."""
         if self._fd is not None:
             os.close(self._fd)
             self._fd = None

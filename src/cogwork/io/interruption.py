@@ -16,7 +16,7 @@ __all__ = ("interrupted_by_sigterm", "interrupted_later")
 
 @contextmanager
 def interrupted_by_sigterm() -> Iterator[None]:
-    """Has SIGTERM do what Ctrl-C does, for the length of a `with`."""
+    """Have SIGTERM do what Ctrl-C does, for the length of a `with`."""
     before = signal.getsignal(signal.SIGTERM)
     is_ours = threading.current_thread() is threading.main_thread()  # others may set no handler
     if not is_ours or before is signal.SIG_IGN:
@@ -31,7 +31,7 @@ def interrupted_by_sigterm() -> Iterator[None]:
 
 @contextmanager
 def interrupted_later() -> Iterator[None]:
-    """Has signals that would interrupt wait until the end of a `with`.
+    """Have signals that would interrupt wait until the end of a `with`.
 
     A process that is started there is known, by then, to whoever ends it.
     """
@@ -53,7 +53,7 @@ def interrupted_later() -> Iterator[None]:
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    """Does what is done at Ctrl-C just now: the event loop has a way of its own.
+    """Do what is done at Ctrl-C just now: the event loop has a way of its own.
 
     Raises:
         KeyboardInterrupt: Nothing is, as in a script's background.

@@ -27,7 +27,7 @@ _lingering: WeakSet[LingeringSocket] = WeakSet()
 
 
 def close_lingering(loop: asyncio.AbstractEventLoop) -> None:
-    """Closes what still lingers on a loop that is about to end."""
+    """Close what still lingers on a loop that is about to end."""
     for each in list(_lingering):
         if each.loop is loop:
             each.close()
@@ -37,7 +37,7 @@ class LingeringSocket:
     """A connected non-blocking socket that is read and written through the event loop."""
 
     def __init__(self, sock: socket.socket) -> None:
-        """Takes the socket over.
+        """Take the socket over.
 
         Args:
             sock: Connected and non-blocking.
@@ -57,7 +57,7 @@ class LingeringSocket:
         return self._socket.fileno() < 0
 
     def read_with(self, reader: Callable[[], object], turn: Turn | None) -> None:
-        """Calls a reader whenever there is input.
+        """Call a reader whenever there is input.
 
         Args:
             reader: It.
@@ -70,13 +70,13 @@ class LingeringSocket:
             self._loop.add_reader(fd, turn.read, reader)
 
     def prefer(self) -> None:
-        """Has its input read before that of others, on a loop that can do so."""
+        """Have its input read before that of others, on a loop that can do so."""
         prefer = getattr(self._loop, "prefer", None)
         if prefer is not None and not self.is_closed:
             prefer(self._socket.fileno())
 
     def want_write(self) -> None:
-        """Calls `on_writable` once the socket takes more."""
+        """Call `on_writable` once the socket takes more."""
         if not self._waits_to_write and not self.is_closed:
             self._waits_to_write = True
             self._loop.add_writer(self._socket.fileno(), self._on_writable)
@@ -87,17 +87,17 @@ class LingeringSocket:
         self.on_writable()
 
     def on_writable(self) -> None:
-        """Goes on writing."""
+        """Go on writing."""
 
     def end(self, *, linger: bool) -> None:
-        """Closes: at once, or after the peer has had its moment."""
+        """Close: at once, or after the peer has had its moment."""
         if linger:
             self.shut()
         else:
             self.close()
 
     def shut(self) -> None:
-        """Shuts the socket for writing and waits for the peer to close."""
+        """Shut the socket for writing and wait for the peer to close."""
         if self.is_closed:
             return
         self.discard_input()
@@ -109,12 +109,12 @@ class LingeringSocket:
         self.close_later()
 
     def discard_input(self) -> None:
-        """Throws away what still arrives; unread it would wake the loop again and again."""
+        """Throw away what still arrives; unread it would wake the loop again and again."""
         if not self.is_closed:
             self._loop.add_reader(self._socket.fileno(), self._discard)
 
     def close_later(self) -> None:
-        """Closes in `LINGER_S` at the latest."""
+        """Close in `LINGER_S` at the latest."""
         _lingering.add(self)
         self._loop.call_later(LINGER_S, self.close)
 
@@ -129,7 +129,7 @@ class LingeringSocket:
         self.close()
 
     def close(self) -> None:
-        """Gives the file descriptor back."""
+        """Give the file descriptor back."""
         if self.is_closed:
             return
         self._loop.remove_reader(self._socket.fileno())

@@ -54,7 +54,7 @@ class Listener:
         is_shared: bool = False,
         descriptors: Descriptors | None = None,
     ) -> None:
-        """Starts to accept.
+        """Start to accept.
 
         Args:
             sock: Listens; this object owns it.
@@ -87,7 +87,7 @@ class Listener:
                 return
 
     def _take_turns(self) -> None:
-        """Takes one, or a share after the others had time to, where the last was taken here."""
+        """Take one, or a share after the others had time to, where the last was taken here."""
         if self._was_last:
             self._share = CROWD
             self._pause(TURN_S)
@@ -98,7 +98,7 @@ class Listener:
         self._share = 1
 
     def _take(self) -> bool:
-        """Accepts one; tells whether one was there."""
+        """Accept one; tell whether one was there."""
         try:
             sock, _address = self._socket.accept()
         except BlockingIOError:
@@ -128,7 +128,7 @@ class Listener:
             self._loop.add_reader(self._socket.fileno(), self._on_readable)
 
     def close(self) -> None:
-        """Accepts no more."""
+        """Accept no more."""
         if self._socket.fileno() >= 0:
             self._loop.remove_reader(self._socket.fileno())
             self._socket.close()
@@ -139,7 +139,7 @@ class Listener:
 def listening_socket(
     host: str, port: int, *, is_shared: bool = False, silence_s: float = 0.0
 ) -> socket.socket:
-    """Listens on a port.
+    """Listen on a port.
 
     Args:
         host: A name or an address.
@@ -155,7 +155,7 @@ def listening_socket(
 
 
 def reserved_socket(host: str, port: int) -> socket.socket:
-    """Takes a port for processes that will share it; listens to nobody.
+    """Take a port for processes that will share it; listen to nobody.
 
     Args:
         host: A name or an address.
@@ -171,7 +171,7 @@ def reserved_socket(host: str, port: int) -> socket.socket:
 
 
 def listening_path(path: str, mode: int = OWN_MODE) -> socket.socket:
-    """Listens on a Unix-domain socket, in the place of one that a dead process has left.
+    """Listen on a Unix-domain socket, in the place of one that a dead process has left.
 
     Args:
         path: In a directory where nobody else can make files.

@@ -53,7 +53,7 @@ class ClientLogin:
     """
 
     def __init__(self) -> None:
-        """Has chosen nothing yet."""
+        """Initialize it; it has chosen nothing yet."""
         self.mechanism: Symbol | None = None
         self._context: ClientContext | None = None
         self._side: ClientSide | None = None

@@ -39,7 +39,7 @@ class EventLoop(asyncio.SelectorEventLoop):
     """The loop that `cogwork serve` runs on, and that clients may."""
 
     def __init__(self, make_epoll: Callable[[], select.epoll] | None = None) -> None:
-        """Makes it; it does not run yet.
+        """Make it; it does not run yet.
 
         Args:
             make_epoll: Makes the kernel's half; None: `select.epoll`, which a program that was
@@ -51,11 +51,11 @@ class EventLoop(asyncio.SelectorEventLoop):
     def add_reader(
         self, fd: FileDescriptorLike, callback: Callable[..., object], *args: object
     ) -> None:
-        """Calls `callback` whenever there is input, in place of the one before it."""
+        """Call `callback` whenever there is input, in place of the one before it."""
         self._direct.add_reader(_fd_of(fd), partial(callback, *args) if args else callback)
 
     def remove_reader(self, fd: FileDescriptorLike) -> bool:
-        """Calls nothing any more; returns whether there was a reader.
+        """Call nothing any more; return whether there was a reader.
 
         asyncio's own go the same way: `sock_recv` adds one inside of it, and takes it away by this.
         """
@@ -63,11 +63,11 @@ class EventLoop(asyncio.SelectorEventLoop):
         return super().remove_reader(fd) or was_direct
 
     def prefer(self, fd: FileDescriptorLike) -> None:
-        """Calls a descriptor's reader before those of others, until it is removed."""
+        """Call a descriptor's reader before those of others, until it is removed."""
         self._direct.prefer(_fd_of(fd))
 
     def call_after_readers(self, callback: Callable[[], object]) -> None:
-        """Calls something once, when the readers have been called that have input by then.
+        """Call something once, when the readers have been called that have input by then.
 
         It takes no pass of the loop: there is no handle, and nothing to cancel.
         """
@@ -79,7 +79,7 @@ class EventLoop(asyncio.SelectorEventLoop):
         *args: *_Ts,
         context: Context | None = None,
     ) -> asyncio.Handle:
-        """Schedules a callback, as asyncio does; the selector returns for it."""
+        """Schedule a callback, as asyncio does; the selector returns for it."""
         self._direct.poller.is_wanted = True
         return super().call_soon(callback, *args, context=context)
 
@@ -90,19 +90,19 @@ class EventLoop(asyncio.SelectorEventLoop):
         *args: *_Ts,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
-        """Schedules a timer, as asyncio does; the selector returns for it."""
+        """Schedule a timer, as asyncio does; the selector returns for it."""
         self._direct.poller.is_wanted = True
         return super().call_at(when, callback, *args, context=context)
 
     def close_in_child(self) -> None:
-        """Gives back a fork's copies of all descriptors; the parent's own loop goes on as it was.
+        """Give back a fork's copies of all descriptors; the parent's own loop goes on as it was.
 
         What else belongs to them, sockets above all, must never be used nor freed in the child.
         """
         self._direct.close_in_child()
 
     def stop(self) -> None:
-        """Stops, as asyncio does, once what is ready has run."""
+        """Stop, as asyncio does, once what is ready has run."""
         self._direct.poller.is_wanted = True
         super().stop()
 
@@ -155,7 +155,7 @@ class _DirectSelector(selectors.BaseSelector):
         self._watch(fd)
 
     def _watch(self, fd: int) -> None:
-        """Has the kernel watch a file descriptor for what is wanted of it now."""
+        """Have the kernel watch a file descriptor for what is wanted of it now."""
         key = self._keys.get(fd)
         events = key.events if key is not None else 0
         mask = select.EPOLLIN if events & EVENT_READ or fd in self._readers else 0
@@ -183,7 +183,7 @@ class _DirectSelector(selectors.BaseSelector):
         return self.register(fileobj, events, data)
 
     def select(self, timeout: float | None = None) -> list[tuple[SelectorKey, int]]:
-        """Calls the readers that have input until asyncio has something to do; lists its part."""
+        """Call the readers that have input until asyncio has something to do; list its part."""
         ready: list[tuple[SelectorKey, int]] = []
         for fd, mask in self.poller.poll(timeout):
             key = self._keys.get(fd)
@@ -192,7 +192,7 @@ class _DirectSelector(selectors.BaseSelector):
         return ready
 
     def _report(self, reader: Callable[[], object], error: Exception) -> None:
-        """Does as asyncio does: one socket's fault is not the others'."""
+        """Do as asyncio does: one socket's fault is not the others'."""
         self._on_fault({"message": f"a fault while {reader!r} read", "exception": error})
 
     def get_key(self, fileobj: FileDescriptorLike) -> SelectorKey:
@@ -202,7 +202,7 @@ class _DirectSelector(selectors.BaseSelector):
         return self._keys
 
     def close_in_child(self) -> None:
-        """Closes without a word to the epoll sets, which parent and child share."""
+        """Close without a word to the epoll sets, which parent and child share."""
         self._all.epoll.close()
         self._urgent.epoll.close()
         for fd in self._all.masks:
@@ -222,6 +222,6 @@ def _fd_of(fileobj: FileDescriptorLike) -> int:
 
 
 def _events_of(mask: int) -> int:
-    """Says what epoll names in the words of `selectors`: an error is either."""
+    """Return what epoll names in the words of `selectors`: an error is either."""
     readable = EVENT_READ if mask & ~select.EPOLLOUT else 0
     return readable | (EVENT_WRITE if mask & ~select.EPOLLIN else 0)

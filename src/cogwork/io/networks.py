@@ -50,7 +50,7 @@ class PeerName(NamedTuple):
         return str(ip_network((int(address), SOURCE_BITS), strict=False))
 
     def __str__(self) -> str:
-        """Writes host and port, or the path."""
+        """Write host and port, or the path."""
         return str(Host(self.host, self.port)) if self.port else self.host or "a local process"
 
 

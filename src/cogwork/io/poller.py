@@ -36,7 +36,7 @@ class Poller:
     """
 
     def __init__(self, epoll_fd: int, urgent_fd: int, on_fault):
-        """Makes a poller.
+        """Make a poller.
 
         Args:
             epoll_fd: Where the descriptors are registered; the caller owns it.
@@ -51,7 +51,7 @@ class Poller:
         self.after = []
 
     def poll(self, timeout_s=None):
-        """Calls readers, and what is due after them, until there is something else to do.
+        """Call readers, and what is due after them, until there is something else to do.
 
         Args:
             timeout_s: None waits for as long as it takes.
@@ -85,7 +85,7 @@ class Poller:
                     return others
 
     def wait(self, timeout_s):
-        """Waits at least `timeout_s`, below 0 for ever; returns 0 where time or a signal ended it."""
+        """Wait at least `timeout_s`, below 0 for ever; return 0 where time or a signal ended it."""
         timeout_ms: cython.int = -1
         count: cython.int
         if timeout_s >= 0:
@@ -98,7 +98,7 @@ class Poller:
         return count
 
     def serve_urgent(self, others):
-        """Calls the urgent readers of those named just now; says whether the loop gets its turn."""
+        """Call the urgent readers of those named just now; say whether the loop gets its turn."""
         found: epoll_event[URGENT_MAX]
         count: cython.int = 0
         kept: cython.int = 0
@@ -117,7 +117,7 @@ class Poller:
         return count > 0 and self.serve_first(found, count, others)
 
     def serve(self, others):
-        """Calls the readers that have input, until something urgent wants the event loop."""
+        """Call the readers that have input, until something urgent wants the event loop."""
         fd: cython.int
         mask: uint32_t
         while self.at < self.count:
@@ -130,13 +130,13 @@ class Poller:
         return 0
 
     def look(self, others):
-        """Calls the urgent readers that have input by now; says whether the loop gets its turn."""
+        """Call the urgent readers that have input by now; say whether the loop gets its turn."""
         events: epoll_event[URGENT_MAX]
         count: cython.int = epoll_wait(self.urgent_fd, events, URGENT_MAX, 0)
         return self.serve_first(events, count, others)
 
     def serve_first(self, events, count, others):
-        """Calls urgent readers; says whether that gave the event loop something to do."""
+        """Call urgent readers; say whether that gave the event loop something to do."""
         index: cython.int
         before: cython.bint = self.is_wanted
         is_wanted: cython.bint
@@ -151,7 +151,7 @@ class Poller:
         return is_wanted
 
     def serve_one(self, fd, mask, others):
-        """Calls the reader of a descriptor that is ready; notes what may be the event loop's."""
+        """Call the reader of a descriptor that is ready; note what may be the event loop's."""
         reader = self.readers.get(fd)
         if reader is not None and mask & ~cython.cast(cython.uint, EPOLLOUT):
             self.call(reader)
@@ -160,7 +160,7 @@ class Poller:
         return 0
 
     def end_round(self):
-        """Calls what was to be called after the readers; what it asks for comes in the next round."""
+        """Call what was to be called after the readers; what it asks for comes in the next round."""
         after: list = self.after
         self.after = []
         for each in after:

@@ -107,7 +107,7 @@ class ProxyHeader:
         on_peer: Callable[[socket.socket, PeerName | None], None],
         on_fault: Callable[[socket.socket, str], None],
     ) -> None:
-        """Starts to read.
+        """Start to read.
 
         Args:
             sock: Connected and non-blocking; goes to whichever of the two is called.
@@ -157,6 +157,6 @@ class ProxyHeader:
         self._loop.remove_reader(self._sock.fileno())
 
     def close(self) -> None:
-        """Gives the socket up, with the container."""
+        """Give the socket up, with the container."""
         self._release()
         self._sock.close()

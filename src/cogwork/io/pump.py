@@ -48,7 +48,7 @@ class SocketPump(LingeringSocket):
     def __init__(
         self, connection: Connection, sock: socket.socket, turn: Turn | None = None
     ) -> None:
-        """Starts to read.
+        """Start to read.
 
         Args:
             connection: Made with this socket's file descriptor.
@@ -63,17 +63,17 @@ class SocketPump(LingeringSocket):
         self.read_with(self._wire.on_readable, turn)
 
     def on_writable(self) -> None:
-        """Sends what the wire still has."""
+        """Send what the wire still has."""
         self._wire.on_writable()
         if self._is_finishing and not self._wire.unsent_bytes:
             self.shut()
 
     def read_rest(self) -> None:
-        """Reads what has come of it."""
+        """Read what has come of it."""
         self._wire.read_rest()
 
     def finish(self, *, linger: bool) -> None:
-        """Sends what is left and closes; lingers where the peer may still be sending."""
+        """Send what is left and closes; lingers where the peer may still be sending."""
         if self._is_finishing:
             return
         self._is_finishing = True
@@ -85,7 +85,7 @@ class SocketPump(LingeringSocket):
             self.end(linger=linger)
 
     def close(self) -> None:
-        """Gives the file descriptor back; what was held until now is never sent."""
+        """Give the file descriptor back; what was held until now is never sent."""
         self._wire.let_go()
         super().close()
 
@@ -101,7 +101,7 @@ class StreamPump(LingeringSocket):
         scratch: bytearray,
         turn: Turn | None = None,
     ) -> None:
-        """Starts to read.
+        """Start to read.
 
         Args:
             connection: Made without a file descriptor.
@@ -152,14 +152,14 @@ class StreamPump(LingeringSocket):
             self._loop.remove_reader(self._socket.fileno())
 
     def read_rest(self) -> None:
-        """Reads what has come of it."""
+        """Read what has come of it."""
         before = -1
         while self._reads > before and not self._is_finishing and not self.is_closed:
             before = self._reads
             self._on_readable()
 
     def _read_on(self) -> None:
-        """Reads again after a pause, once what was to be sent is."""
+        """Read again after a pause, once what was to be sent is."""
         if self._is_paused and not self._output:
             self._is_paused = False
             if not self._is_finishing:
@@ -209,7 +209,7 @@ class StreamPump(LingeringSocket):
             self.want_write()
 
     def on_writable(self) -> None:
-        """Sends what is encrypted already, then what the wire still has."""
+        """Send what is encrypted already, then what the wire still has."""
         self._send()
         if not self._waits_to_write:
             self._on_output()
@@ -219,12 +219,12 @@ class StreamPump(LingeringSocket):
             self.shut()
 
     def close(self) -> None:
-        """Gives the file descriptor back; what was held until now is never sent."""
+        """Give the file descriptor back; what was held until now is never sent."""
         self._wire.let_go()
         super().close()
 
     def _close_stream(self) -> None:
-        """Says at every layer that nothing more will come."""
+        """Say at every layer that nothing more will come."""
         self._is_stream_closed = True
         self._stream.close()
         self._send()
@@ -232,7 +232,7 @@ class StreamPump(LingeringSocket):
             self.shut()
 
     def finish(self, *, linger: bool) -> None:
-        """Sends what is left and closes; lingers where the peer may still be sending.
+        """Send what is left and closes; lingers where the peer may still be sending.
 
         What is held (see `dataplane.output`) is waited for.
         """

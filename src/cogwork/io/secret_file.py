@@ -45,7 +45,7 @@ class Secret(NamedTuple):
     identity: tuple[int, ...]
 
     def __repr__(self) -> str:
-        """Shows no secret: reprs end in logs."""
+        """Show no secret: reprs end in logs."""
         return "Secret(...)"
 
 

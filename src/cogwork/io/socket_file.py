@@ -19,7 +19,7 @@ class SocketFile:
     """A file that a socket was just bound to."""
 
     def __init__(self, path: str) -> None:
-        """Remembers which file it is.
+        """Initialize it; it remembers which file it is.
 
         Args:
             path: Of the file.
@@ -28,14 +28,14 @@ class SocketFile:
         self._number = self._path.lstat().st_ino
 
     def remove(self) -> None:
-        """Removes the file, unless another one has been put in its place."""
+        """Remove the file, unless another one has been put in its place."""
         with suppress(OSError):
             if self._path.lstat().st_ino == self._number:
                 self._path.unlink()
 
 
 def check_path(path: str) -> None:
-    """Looks whether an address has room for a path; the system's own words name no limit.
+    """Look whether an address has room for a path; the system's own words name no limit.
 
     Raises:
         OSError: It has not.
@@ -46,7 +46,7 @@ def check_path(path: str) -> None:
 
 
 def remove_abandoned(path: str) -> None:
-    """Removes a socket's file that nobody listens at any more; other files stay.
+    """Remove a socket's file that nobody listens at any more; other files stay.
 
     Raises:
         OSError: Somebody listens there; or the file is none of a socket, or cannot be removed.

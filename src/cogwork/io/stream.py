@@ -37,7 +37,7 @@ class ByteStream(Protocol):
         """Whether the peer ended the stream in order: `feed` will return nothing more."""
 
     def feed(self, data: Chunk) -> Chunk:
-        """Takes what the network brought.
+        """Take what the network brought.
 
         Args:
             data: Bytes from the layer below, cut anywhere.
@@ -50,13 +50,13 @@ class ByteStream(Protocol):
         """
 
     def send(self, data: Chunk) -> None:
-        """Takes what the layer above writes; big chunks cost less than many small ones."""
+        """Take what the layer above writes; big chunks cost less than many small ones."""
 
     def take_output(self) -> bytes:
-        """Returns, and forgets, the bytes that the layer below must send."""
+        """Return, and forget, the bytes that the layer below must send."""
 
     def close(self) -> None:
-        """Ends the stream in order; nothing may be sent afterwards."""
+        """End the stream in order; nothing may be sent afterwards."""
 
 
 class StackedStream:
@@ -83,21 +83,21 @@ class StackedStream:
         return self.upper.peer_closed or self.lower.peer_closed
 
     def feed(self, data: Chunk) -> Chunk:
-        """Takes bytes of the network through both layers."""
+        """Take bytes of the network through both layers."""
         opened = self.lower.feed(data)
         return self.upper.feed(opened) if opened else b""
 
     def send(self, data: Chunk) -> None:
-        """Takes bytes of AMQP; they pass the lower layer with `take_output`."""
+        """Take bytes of AMQP; they pass the lower layer with `take_output`."""
         self.upper.send(data)
 
     def take_output(self) -> bytes:
-        """Returns the bytes for the network, through both layers."""
+        """Return the bytes for the network, through both layers."""
         self._hand_down()
         return self.lower.take_output()
 
     def close(self) -> None:
-        """Ends the upper layer, then the lower one."""
+        """End the upper layer, then the lower one."""
         self.upper.close()
         self._hand_down()
         self.lower.close()

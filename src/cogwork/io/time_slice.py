@@ -19,7 +19,7 @@ SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
 
 def set_time_slice(slice_us: int) -> bool:
-    """Sets the slices of this thread, and of those that it starts from now on.
+    """Set the slices of this thread, and of those that it starts from now on.
 
     Threads of another class than the usual one are left as they are.
 

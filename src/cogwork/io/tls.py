@@ -73,7 +73,7 @@ class ServerTls:
         self.end_point = _end_point_of(files)
 
     def reload(self, files: TlsFiles | None = None) -> None:
-        """Reads the files again; new handshakes use what they hold now.
+        """Read the files again; new handshakes use what they hold now.
 
         Args:
             files: Other files than before; None keeps to the same paths.

@@ -97,7 +97,7 @@ class TlsStream:
         return self._object.version()
 
     def feed(self, data: Chunk) -> Chunk:
-        """Takes ciphertext and returns the plaintext in it, a view valid until the next call.
+        """Take ciphertext and return the plaintext in it, a view valid until the next call.
 
         Args:
             data: Bytes from the network, cut anywhere.
@@ -119,7 +119,7 @@ class TlsStream:
         return self._decrypt()
 
     def send(self, data: Chunk) -> None:
-        """Encrypts `data`; before the handshake is complete it waits."""
+        """Encrypt `data`; before the handshake is complete it waits."""
         if not self.ready:
             self._waiting += data
             return
@@ -128,7 +128,7 @@ class TlsStream:
             rest = rest[self._object.write(rest) :]
 
     def take_output(self) -> bytes:
-        """Returns the ciphertext to be sent."""
+        """Return the ciphertext to be sent."""
         return self._outgoing.read()
 
     @property
@@ -137,7 +137,7 @@ class TlsStream:
         return self._is_server and self._first[: len(AMQP)] == AMQP
 
     def close(self) -> None:
-        """Says close_notify (RFC 8446 §6.1), unless the handshake never came so far."""
+        """Say close_notify (RFC 8446 §6.1), unless the handshake never came so far."""
         if self._closed or not self.ready:
             return
         self._closed = True
@@ -184,7 +184,7 @@ class TlsStream:
         return view[:filled]
 
     def _grow(self, view: memoryview) -> memoryview:
-        """Moves to a bigger buffer; one that is shared stays as it is for the next call."""
+        """Move to a bigger buffer; one that is shared stays as it is for the next call."""
         needed = len(view) + self._incoming.pending + RECORD_BYTES
         grown = memoryview(bytearray(needed))
         grown[: len(view)] = view
@@ -194,7 +194,7 @@ class TlsStream:
 
 
 def _explain(error: ssl.SSLError) -> str:
-    """Puts the library's reason into words."""
+    """Put the library's reason into words."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"the peer's certificate is not trusted: {error.verify_message}"
     reason = error.reason or ""

@@ -31,7 +31,7 @@ class Turn:
     """
 
     def __init__(self, loop: object) -> None:
-        """Has nothing to do.
+        """Start with nothing to do.
 
         Args:
             loop: The event loop that calls its readers.
@@ -41,18 +41,18 @@ class Turn:
         self.due = []
 
     def waiter(self) -> object:
-        """Makes something to wait for."""
+        """Make something to wait for."""
         return Waiter(self)
 
     def call_soon(self, callback: object) -> None:
-        """Calls something once when the turn is over, or in the loop's next pass."""
+        """Call something once when the turn is over, or in the loop's next pass."""
         if self.is_reading or self.is_resuming:
             self.due.append(callback)
         else:
             self.loop.call_soon(callback)
 
     def read(self, reader: object) -> None:
-        """Calls a reader, and lets those go on who waited for what it read."""
+        """Call a reader, and let those go on who waited for what it read."""
         if self.is_reading or self.is_resuming:
             reader()
             return
@@ -64,7 +64,7 @@ class Turn:
             self.resume()
 
     def spin(self, wire: Wire, waiter: object, spin_s: cython.double) -> bool:
-        """Reads a connection again and again until a waiter is done, instead of sleeping.
+        """Read a connection again and again until a waiter is done, instead of sleeping.
 
         Args:
             wire: The connection's compiled half.
@@ -88,7 +88,7 @@ class Turn:
         return awaited.is_done
 
     def wake(self, waiter):
-        """Lets the task of a waiter go on: when the batch is over, if one is being read."""
+        """Let the task of a waiter go on: when the batch is over, if one is being read."""
         if self.is_reading:
             self.woken.append(waiter)
         else:
@@ -96,7 +96,7 @@ class Turn:
         return 0
 
     def resume(self):
-        """Lets those go on who were woken, and calls what is due after them."""
+        """Let those go on who were woken, and call what is due after them."""
         if self.is_resuming or not (self.woken or self.due):
             return 0
         self.is_resuming = True
@@ -150,15 +150,15 @@ class Waiter:
         self.turn = turn
 
     def done(self) -> bool:
-        """Tells whether there is nothing to wait for any more."""
+        """Return whether there is nothing to wait for any more."""
         return self.is_done
 
     def cancelled(self) -> bool:
-        """Tells whether nobody waits any more."""
+        """Return whether nobody waits any more."""
         return self.is_cancelled
 
     def result(self) -> object:
-        """Returns what it was set to, or raises that.
+        """Return what it was set to, or raise that.
 
         Raises:
             InvalidStateError: It was not set yet.
@@ -170,17 +170,17 @@ class Waiter:
         return self.value
 
     def set_result(self, value: object) -> None:
-        """Lets its task go on with a value."""
+        """Let its task go on with a value."""
         self.value = value
         self.finish()
 
     def set_exception(self, error: object) -> None:
-        """Lets its task go on with an exception."""
+        """Let its task go on with an exception."""
         self.error = error
         self.finish()
 
     def cancel(self, msg: object = None) -> bool:
-        """Lets its task go on as it is cancelled; returns whether it waited."""
+        """Let its task go on as it is cancelled; return whether it waited."""
         if self.is_done:
             return False
         self.is_cancelled = True
@@ -211,11 +211,11 @@ class Waiter:
     # -- what a task asks of what it awaits
 
     def get_loop(self) -> object:
-        """Returns the event loop."""
+        """Return the event loop."""
         return self.turn.loop
 
     def add_done_callback(self, callback: object, *, context: object = None) -> None:
-        """Calls `callback` once it is set: the first one in the turn, others in the next pass."""
+        """Call `callback` once it is set: the first one in the turn, others in the next pass."""
         if self.is_done:
             self.turn.loop.call_soon(callback, self, context=context)
         elif self.callback is None:

@@ -32,7 +32,7 @@ class Wakefulness:
     """What one process asks of its machine's processors."""
 
     def __init__(self, path: str = DEVICE) -> None:
-        """Lets them sleep as yet.
+        """Let them sleep as yet.
 
         Args:
             path: The kernel's file.
@@ -53,13 +53,13 @@ class Wakefulness:
         return self._fd >= 0
 
     def look(self) -> None:
-        """Keeps processors awake, or lets them sleep, by what this process has used since."""
+        """Keep processors awake, or let them sleep, by what this process has used since."""
         now_s, used_s = time.monotonic(), time.process_time()
         self.decide(now_s - self._seen_s, used_s - self._used_s)
         self._seen_s, self._used_s = now_s, used_s
 
     def decide(self, passed_s: float, used_s: float) -> None:
-        """Does so by figures.
+        """Do so by figures.
 
         Args:
             passed_s: Since the last look.
@@ -82,7 +82,7 @@ class Wakefulness:
         self._fd = fd
 
     def release(self) -> None:
-        """Lets processors sleep again, as far as this process is concerned."""
+        """Let processors sleep again, as far as this process is concerned."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1

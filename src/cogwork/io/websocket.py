@@ -109,7 +109,7 @@ class WebSocketStream:
         return self._state is _State.OPEN
 
     def feed(self, data: Chunk) -> bytes:
-        """Takes bytes of the network and returns the payload in them.
+        """Take bytes of the network and return the payload in them.
 
         Args:
             data: Bytes from the layer below, cut anywhere.
@@ -128,24 +128,24 @@ class WebSocketStream:
         return payload[0] if len(payload) == 1 else b"".join(payload)
 
     def send(self, data: Chunk) -> None:
-        """Wraps `data` into one binary message; before the handshake is complete it waits."""
+        """Wrap `data` into one binary message; before the handshake is complete it waits."""
         if self._state is _State.CONNECTING:
             self._waiting += data
         elif self._state is _State.OPEN and data:
             self._emit(BytesMessage(data=bytes(data)))
 
     def take_output(self) -> bytes:
-        """Returns the bytes to be sent."""
+        """Return the bytes to be sent."""
         output, self._output = self._output, []
         return output[0] if len(output) == 1 else b"".join(output)
 
     def ping(self) -> None:
-        """Asks the peer for a sign of life; keeps proxies from closing an idle connection."""
+        """Ask the peer for a sign of life; keep proxies from closing an idle connection."""
         if self._state is _State.OPEN:
             self._emit(Ping())
 
     def close(self, code: int = CloseReason.NORMAL_CLOSURE, reason: str = "") -> None:
-        """Says close, once, and ends the stream.
+        """Say close, once, and end the stream.
 
         Args:
             code: The status, RFC 6455 §7.4.1.
@@ -171,7 +171,7 @@ class WebSocketStream:
             raise WebSocketError(f"the server refused: HTTP {self._refused_status} {reason}")
 
     def _feed_request(self, data: bytes) -> None:
-        """Gathers the request whole; the library would lose frames that came along with it."""
+        """Gather the request whole; the library would lose frames that came along with it."""
         searched = max(0, len(self._request) - len(_REQUEST_END))
         self._request += data
         if not _REQUEST_START.startswith(self._request[: len(_REQUEST_START)]):
@@ -262,7 +262,7 @@ class WebSocketStream:
         """A sign of life; that bytes came was enough."""
 
     def _on_close(self, event: CloseConnection) -> None:
-        """Answers the peer's close; the library reports bad frames in the same event."""
+        """Answer the peer's close; the library reports bad frames in the same event."""
         failed = self._websocket.state is ConnectionState.OPEN
         self._emit(event.response())
         self._state = _State.CLOSED
@@ -294,7 +294,7 @@ _HANDLERS: dict[type[Event], Callable[[WebSocketStream, Any], None]] = {
 
 
 def _refusal(hint: RejectConnection, reason: str) -> bytes:
-    """Writes the HTTP response that refuses a handshake and says why, in the body."""
+    """Write the HTTP response that refuses a handshake and says why, in the body."""
     status = HTTPStatus(hint.status_code)
     body = f"{reason}\n".encode()
     head = [

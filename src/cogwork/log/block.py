@@ -50,7 +50,7 @@ class Block(msgspec.Struct, gc=False):
 
 
 def encode_block(block: Block) -> tuple[bytes, bytes, bytes]:
-    """Returns a block's form on disk, in pieces to be joined."""
+    """Return a block's form on disk, in pieces to be joined."""
     length = len(block.before) + len(block.data)
     rest = _REST.pack(length, block.offset, block.count, block.time_ms) + block.before
     checksum = extend(value(rest), block.data)
@@ -58,7 +58,7 @@ def encode_block(block: Block) -> tuple[bytes, bytes, bytes]:
 
 
 def block_bytes(data: bytes, at: int) -> int:
-    """Returns how much a block takes that begins here, as it says itself, unchecked.
+    """Return how much a block takes that begins here, as it says itself, unchecked.
 
     At least the size of what stands before its data, also where that is not whole.
     """
@@ -68,7 +68,7 @@ def block_bytes(data: bytes, at: int) -> int:
 
 
 def read_block(data: bytes, at: int) -> Block | None:
-    """Reads a block and checks it.
+    """Read a block and check it.
 
     Args:
         data: A part of a segment.

@@ -35,7 +35,7 @@ class Directory:
     """
 
     def __init__(self, path: str | os.PathLike[str], *, is_to_be_made: bool = True) -> None:
-        """Opens a directory; makes it where it is not there.
+        """Open a directory; make it where it is not there.
 
         Args:
             path: Where.
@@ -58,19 +58,19 @@ class Directory:
         self.close()
 
     def path_of(self, name: str) -> str:
-        """Returns where a file is, for people."""
+        """Return where a file is, for people."""
         return str(Path(self.path) / name)
 
     def names(self) -> list[str]:
-        """Lists the files, sorted."""
+        """List the files, sorted."""
         return sorted(os.listdir(self.fd))
 
     def size_of(self, name: str) -> int:
-        """Returns a file's size in octets."""
+        """Return a file's size in octets."""
         return os.stat(name, dir_fd=self.fd).st_size
 
     def create(self, name: str) -> int:
-        """Makes an empty file, or empties one, and returns its descriptor."""
+        """Make an empty file, or empty one, and return its descriptor."""
         return self._open(name, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
 
     def _open(self, name: str, flags: int) -> int:
@@ -81,15 +81,15 @@ class Directory:
             raise
 
     def open(self, name: str, *, for_writing: bool = False) -> int:
-        """Opens a file that is there, and returns its descriptor."""
+        """Open a file that is there, and return its descriptor."""
         return self._open(name, os.O_RDWR if for_writing else os.O_RDONLY)
 
     def close_file(self, fd: int) -> None:
-        """Closes a descriptor that nothing uses any more."""
+        """Close a descriptor that nothing uses any more."""
         os.close(fd)
 
     def read_at(self, fd: int, position: int, size_bytes: int) -> bytes:
-        """Reads from an open file; less comes only at its end."""
+        """Read from an open file; less comes only at its end."""
         data = os.pread(fd, size_bytes, position)
         while 0 < len(data) < size_bytes:
             more = os.pread(fd, size_bytes - len(data), position + len(data))
@@ -99,7 +99,7 @@ class Directory:
         return data
 
     def read(self, name: str, position: int = 0, size_bytes: int | None = None) -> bytes:
-        """Reads a file, or a part of it."""
+        """Read a file, or a part of it."""
         fd = self.open(name)
         try:
             if size_bytes is None:
@@ -111,20 +111,20 @@ class Directory:
             os.close(fd)
 
     def rename(self, name: str, new_name: str) -> None:
-        """Gives a file another name, in place of any that has it."""
+        """Give a file another name, in place of any that has it."""
         os.rename(name, new_name, src_dir_fd=self.fd, dst_dir_fd=self.fd)
 
     def remove(self, name: str) -> None:
-        """Removes a file, where it is there."""
+        """Remove a file, where it is there."""
         with suppress(FileNotFoundError):
             os.unlink(name, dir_fd=self.fd)
 
     def sync(self) -> None:
-        """Has the present names be there after a power cut, and those that were removed not."""
+        """Have the present names be there after a power cut, and those that were removed not."""
         os.fsync(self.fd)
 
     def clear(self, last: str = "") -> None:
-        """Removes all files, for good.
+        """Remove all files, for good.
 
         Args:
             last: The one that goes when all others have gone for good, if it is there.
@@ -139,7 +139,7 @@ class Directory:
             self.remove(last)
 
     def remove_all(self, last: str = "") -> None:
-        """Removes all files, and the directory itself, and closes it.
+        """Remove all files, and the directory itself, and close it.
 
         Args:
             last: The file that goes when all others have gone for good.
@@ -150,7 +150,7 @@ class Directory:
             os.rmdir(self.path)
 
     def lock(self) -> None:
-        """Keeps other processes out for as long as this object is open.
+        """Keep other processes out for as long as this object is open.
 
         Raises:
             LogLocked: Another one was first.
@@ -171,7 +171,7 @@ class Directory:
         self._lock_fd = fd
 
     def close(self) -> None:
-        """Lets the directory go, and the lock with it."""
+        """Let the directory go, and the lock with it."""
         if self._lock_fd >= 0:
             os.close(self._lock_fd)
             self._lock_fd = -1
@@ -181,7 +181,7 @@ class Directory:
 
 
 def _make(path: Path) -> list[Path]:
-    """Makes a directory and those above it; returns those that got a new name."""
+    """Make a directory and those above it; return those that got a new name."""
     changed = []
     for each in (*reversed(path.parents), path):
         if not each.exists():

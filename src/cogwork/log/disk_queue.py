@@ -39,19 +39,19 @@ class DiskThread(Protocol):
     """What `cogwork.dataplane.disk.Disk` does: a test puts faults here, a simulation its disk."""
 
     def fileno(self) -> int:
-        """Returns the descriptor that is readable while something has completed."""
+        """Return the descriptor that is readable while something has completed."""
 
     def submit(self, fd: int, offset: int, data: Octets, sync: bool) -> int:
-        """Queues a write; returns its job id, or 0 where there is no room."""
+        """Queue a write; return its job id, or 0 where there is no room."""
 
     def allocate(self, fd: int, size_bytes: int, sync: bool) -> int:
-        """Queues the reservation of space; returns its job_id."""
+        """Queue the reservation of space; return its job_id."""
 
     def completed(self) -> list[tuple[int, int, int]]:
-        """Takes what is done: job id, errno, what was done last."""
+        """Take what is done: job id, errno, what was done last."""
 
     def close(self) -> None:
-        """Does what is queued, and ends."""
+        """Do what is queued, and end."""
 
 
 class Operation(NamedTuple):
@@ -73,12 +73,12 @@ class Operation(NamedTuple):
 
     @classmethod
     def sync_of(cls, fd: int) -> Operation:
-        """Synchronises a file, or the names in a directory."""
+        """Synchronise a file, or the names in a directory."""
         return cls(fd, sync=True)
 
     @classmethod
     def allocation(cls, fd: int, size_bytes: int) -> Operation:
-        """Reserves space."""
+        """Reserve space."""
         return cls(fd, data=None, size_bytes=size_bytes, sync=True)
 
 
@@ -90,7 +90,7 @@ class DiskQueue:
     """
 
     def __init__(self, disk: DiskThread) -> None:
-        """Waits for a disk.
+        """Wait for a disk.
 
         Args:
             disk: The thread; it ends with `close`.
@@ -101,7 +101,7 @@ class DiskQueue:
         self._done: deque[tuple[int, int, int]] = deque()
 
     def fileno(self) -> int:
-        """Returns the descriptor that is readable when `dispatch` has something to do."""
+        """Return the descriptor that is readable when `dispatch` has something to do."""
         return self.disk.fileno()
 
     @property
@@ -112,7 +112,7 @@ class DiskQueue:
     def write(
         self, fd: int, offset: int, data: Octets, then: Callable[[OSError | None], None]
     ) -> bool:
-        """Writes and synchronises.
+        """Write and synchronise.
 
         Args:
             fd: Where.
@@ -134,7 +134,7 @@ class DiskQueue:
         done: Callable[[T], None],
         failed: Callable[[Exception], None],
     ) -> None:
-        """Begins work in steps.
+        """Begin work in steps.
 
         Args:
             steps: Yields what it needs next; what fails is raised where it yielded it.
@@ -156,7 +156,7 @@ class DiskQueue:
         go_on(None)
 
     def dispatch(self) -> None:
-        """Tells those who wait what is done.
+        """Tell those who wait what is done.
 
         Raises:
             Exception: What a callback raised, once all have been called; a group where several did.
@@ -178,7 +178,7 @@ class DiskQueue:
             raise errors[0] if len(errors) == 1 else ExceptionGroup("of callbacks", errors)
 
     def run(self, steps: Generator[Operation, None, T]) -> T:
-        """Does work in steps at once: for whoever may wait, at a start or in a tool.
+        """Do work in steps at once: for whoever may wait, at a start or in a tool.
 
         Args:
             steps: As for `start`.
@@ -196,18 +196,18 @@ class DiskQueue:
         return results[0]
 
     def finish(self) -> None:
-        """Waits until nobody waits for anything."""
+        """Wait until nobody waits for anything."""
         while not self.is_idle:
             self.wait()
 
     def wait(self, timeout_s: float | None = None) -> None:
-        """Waits until something is done, and dispatches it."""
+        """Wait until something is done, and dispatches it."""
         if not self._done:
             select.select([self.disk], [], [], timeout_s)
         self.dispatch()
 
     def close(self) -> None:
-        """Finishes, and ends the thread."""
+        """Finish, and end the thread."""
         self.finish()
         self.disk.close()
 

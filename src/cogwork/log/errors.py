@@ -126,7 +126,7 @@ class DiskFull(LogError):
     """There is no space; nothing was appended. It goes on by itself once there is."""
 
     def __init__(self, directory: str, shortage: str = "") -> None:
-        """Says why.
+        """Say why.
 
         Args:
             directory: Of the log.
@@ -143,7 +143,7 @@ class DiskTooSmall(DiskFull):
     """There is no space to begin with."""
 
     def __init__(self, directory: str, free_bytes: int, least_bytes: int) -> None:
-        """Says how much there is, and how much is needed."""
+        """Say how much there is, and how much is needed."""
         super().__init__(directory)
         self.args = (
             f"no space left for {directory}: {free_bytes / MIB:.1f} MiB are free, and a data "

@@ -44,7 +44,7 @@ class FileHeader:
     def __init__(
         self, container_id: str, number: int, size_bytes: int = 0, key: bytes = FIRST_KEY
     ) -> None:
-        """Describes a file.
+        """Describe a file.
 
         Args:
             container_id: Whose.
@@ -63,18 +63,18 @@ class FileHeader:
         self.key = key
 
     def numbered(self, number: int) -> FileHeader:
-        """Returns the same for another file of the log."""
+        """Return the same for another file of the log."""
         return FileHeader(self.container_id, number, self.size_bytes, self.key)
 
     def encode(self) -> bytes:
-        """Returns the header."""
+        """Return the header."""
         name = self.container_id.encode()
         fields = (self.number, len(name), name, self.size_bytes, self.key)
         return _FORMAT.encode(_FIELDS.pack(*fields))
 
     @classmethod
     def decode(cls, data: bytes, file: str) -> FileHeader:
-        """Reads a header.
+        """Read a header.
 
         Args:
             data: A file's first octets.
@@ -90,7 +90,7 @@ class FileHeader:
 
 
 def check_header(data: bytes, file: str, expected: FileHeader) -> FileHeader:
-    """Makes sure that a file is the one that is meant; returns its header.
+    """Make sure that a file is the one that is meant; return its header.
 
     Args:
         data: All that it holds.

@@ -19,17 +19,17 @@ _PATTERN = re.compile(r"(\d{10})\.wal")
 
 
 def file_name(number: int) -> str:
-    """Returns the name of a file."""
+    """Return the name of a file."""
     return f"{number:010d}.wal"
 
 
 def file_number(name: str) -> int | None:
-    """Returns the number of the file of a name; None where it is none of the log's."""
+    """Return the number of the file of a name; None where it is none of the log's."""
     match = _PATTERN.fullmatch(name)
     number = int(match[1]) if match is not None else 0
     return number if 1 <= number <= NUMBER_MAX else None
 
 
 def file_numbers(names: Iterable[str]) -> list[int]:
-    """Returns the numbers of the log's files among these, sorted."""
+    """Return the numbers of the log's files among these, sorted."""
     return sorted(number for name in names if (number := file_number(name)) is not None)

@@ -34,7 +34,7 @@ class Flush:
     def __init__(
         self, fd: int, parts: Sequence[bytes], size_bytes: int, end_lsn: int, oldest_number: int
     ) -> None:
-        """Describes a flush; the arguments are the attributes, but that data come in parts."""
+        """Describe a flush; the arguments are the attributes, but that data come in parts."""
         self.fd = fd
         is_large = size_bytes > JOINED_BYTES_MAX * len(parts)
         self.data: Octets = tuple(parts) if is_large else b"".join(parts)

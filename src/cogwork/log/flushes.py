@@ -36,7 +36,7 @@ class Flushes:
         on_full: Callable[[], None],
         on_failed: Callable[[Flush, OSError], None],
     ) -> None:
-        """Has none yet.
+        """Start with none yet.
 
         Args:
             queue: The way to the disk.
@@ -66,31 +66,31 @@ class Flushes:
         return bool(self._stalled)
 
     def add(self, flush: Flush) -> None:
-        """Takes one, the last of all; it leaves with `send`."""
+        """Take one, the last of all; it leaves with `send`."""
         self._unsent.append(flush)
         self.size_bytes += flush.size_bytes
 
     def send(self) -> None:
-        """Hands them to the disk, as far as it takes them."""
+        """Hand them to the disk, as far as it takes them."""
         while self._unsent and not self._stalled and not self._is_over:
             if not self._write(self._unsent[0]):
                 return
             self._sent.append(self._unsent.popleft())
 
     def retry(self) -> None:
-        """Tries again to write the first one that there was no space for."""
+        """Try again to write the first one that there was no space for."""
         if self._stalled and not self._is_retrying:
             self._is_retrying = self._write(self._stalled[0])
 
     def take_durable(self) -> Iterator[Flush]:
-        """Yields those that have become durable, without a gap."""
+        """Yield those that have become durable, without a gap."""
         while self._sent and self._sent[0].is_done:
             flush = self._sent.popleft()
             self.size_bytes -= flush.size_bytes
             yield flush
 
     def stop(self) -> None:
-        """Writes nothing more: the disk has failed."""
+        """Write nothing more: the disk has failed."""
         self._is_over = True
 
     def _write(self, flush: Flush) -> bool:

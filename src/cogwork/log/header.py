@@ -19,7 +19,7 @@ _FIELDS_AT = _START.size + _CHECKSUM.size
 
 
 def version_of(data: bytes) -> int:
-    """Returns the version of a file's format, which stands in its header."""
+    """Return the version of a file's format, which stands in its header."""
     return int(_START.unpack_from(data)[1])
 
 
@@ -39,13 +39,13 @@ class HeaderFormat(NamedTuple):
     name: str
 
     def encode(self, fields: bytes) -> bytes:
-        """Returns a header that holds such fields."""
+        """Return a header that holds such fields."""
         start = _START.pack(self.magic, self.version, self.size_bytes)
         rest = fields.ljust(self.size_bytes - _FIELDS_AT, b"\0")
         return start + _CHECKSUM.pack(extend(value(start), rest)) + rest
 
     def decode(self, data: bytes, file: str) -> bytes:
-        """Returns the fields of a header, and the zeros behind them.
+        """Return the fields of a header, and the zeros behind them.
 
         Args:
             data: A file's first octets.

@@ -32,7 +32,7 @@ ATTEMPTS = 3
 
 
 def files_below(path: Path) -> list[Path]:
-    """Lists the log files at or below a path, sorted.
+    """List the log files at or below a path, sorted.
 
     Raises:
         OSError: A directory cannot be read: what is in it would be taken for sound.
@@ -48,13 +48,13 @@ def files_below(path: Path) -> list[Path]:
 
 
 def _refuse(error: OSError) -> None:
-    """Has a directory that cannot be read be no empty one; one may have gone since."""
+    """Have a directory that cannot be read be no empty one; one may have gone since."""
     if not isinstance(error, FileNotFoundError):
         raise error
 
 
 def inspect_file(file: Path) -> dict[str, Any]:
-    """Tells what a file holds.
+    """Return what a file holds.
 
     Args:
         file: A segment, or a file of a write-ahead log.
@@ -119,7 +119,7 @@ def _inspect_segment(file: Path) -> dict[str, Any]:
 
 
 def verify(path: Path) -> list[LogError]:
-    """Checks a file, or all log files below a directory and how they fit together.
+    """Check a file, or all log files below a directory and how they fit together.
 
     Args:
         path: Of the file or the directory.
@@ -142,7 +142,7 @@ def verify(path: Path) -> list[LogError]:
 
 
 def _collect(problems: list[LogError], check: Any, *arguments: Any) -> Any:  # noqa: ANN401  # any check
-    """Returns what a check does; a file that has gone since it was listed has no problem."""
+    """Return what a check does; a file that has gone since it was listed has no problem."""
     try:
         return check(*arguments)
     except FileNotFoundError:
@@ -153,7 +153,7 @@ def _collect(problems: list[LogError], check: Any, *arguments: Any) -> Any:  # n
 
 
 def _verify_log(path: Path) -> None:
-    """Checks a log as a start would read it; once more where its files have changed meanwhile."""
+    """Check a log as a start would read it; once more where its files have changed meanwhile."""
     for _ in range(ATTEMPTS):
         files = _logs_in(path)
         try:
@@ -180,7 +180,7 @@ def _read_log(path: Path, files: list[Path]) -> None:
 
 
 def _verify_log_file(file: Path) -> None:
-    """Checks one of a log's files alone."""
+    """Check one of a log's files alone."""
     data = file.read_bytes()
     header = FileHeader.decode(data, str(file))
     number = file_number(file.name)

@@ -40,18 +40,18 @@ class Mark(NamedTuple):
 
     @classmethod
     def of(cls, record: Record, key: bytes) -> Mark | None:
-        """Reads a record that may be one of a log with such a key."""
+        """Read a record that may be one of a log with such a key."""
         if record.group != LOG_GROUP or record.payload != key:
             return None
         return cls(record.index, record.term)
 
     def encode(self, lsn: int, kind: int, key: bytes) -> tuple[bytes, bytes, bytes]:
-        """Returns its form on disk, in pieces to be joined."""
+        """Return its form on disk, in pieces to be joined."""
         return encode_record(lsn, LOG_GROUP, kind, self.durable_lsn, self.oldest_number, key)
 
 
 def find_newest_mark(data: bytes, number: int, key: bytes) -> Mark | None:
-    """Finds the last mark that is whole, behind a place that is not, too.
+    """Find the last mark that is whole, behind a place that is not, too.
 
     Args:
         data: All that the file holds.

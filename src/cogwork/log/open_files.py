@@ -21,7 +21,7 @@ class OpenFiles:
     """The files of one log, by their numbers, the newest of which is appended to."""
 
     def __init__(self, directory: Directory) -> None:
-        """Knows of none yet.
+        """Initialize it; it knows of none yet.
 
         Args:
             directory: Where they are.
@@ -32,19 +32,19 @@ class OpenFiles:
         self._oldest = 1
 
     def begin_at(self, oldest: int) -> None:
-        """Says which is the oldest that was found."""
+        """Say which is the oldest that was found."""
         self._oldest = oldest
 
     def add(self, number: int, fd: int) -> None:
-        """Takes one that is open."""
+        """Take one that is open."""
         self._fds[number] = fd
 
     def fd(self, number: int) -> int:
-        """Returns the descriptor of one that is open."""
+        """Return the descriptor of one that is open."""
         return self._fds[number]
 
     def retire(self, oldest: int) -> bool:
-        """Lets go of those below a number; returns whether one is there to be used again."""
+        """Let go of those below a number; return whether one is there to be used again."""
         if oldest > self._oldest:
             self._let_go(oldest)
             self._oldest = oldest
@@ -61,15 +61,15 @@ class OpenFiles:
                 self._spares.append(number)
 
     def take_spare(self) -> int | None:
-        """Returns one that may be used again, and is nobody's from now on."""
+        """Return one that may be used again, and is nobody's from now on."""
         return self._spares.pop(0) if self._spares else None
 
     def put_back(self, number: int) -> None:
-        """Takes one back that was not used after all."""
+        """Take one back that was not used after all."""
         self._spares.insert(0, number)
 
     def read(self, lsn: int, newest: int) -> Record:
-        """Reads a record that is on the disk.
+        """Read a record that is on the disk.
 
         Args:
             lsn: Its place.
@@ -97,7 +97,7 @@ class OpenFiles:
         return record
 
     def close(self) -> None:
-        """Closes all of them."""
+        """Close all of them."""
         for fd in self._fds.values():
             self._directory.close_file(fd)
         self._fds.clear()

@@ -13,21 +13,21 @@ class Pins:
     """Each group's oldest record that it needs, and how many groups pin each file by theirs."""
 
     def __init__(self) -> None:
-        """Starts without groups."""
+        """Start without groups."""
         self._low: dict[int, int] = {}
         self._last: dict[int, int] = {}
         self._counts: Counter[int] = Counter()
         self._oldest: int | None = None
 
     def note(self, group: int, lsn: int) -> None:
-        """Takes notice of a record, later than all before."""
+        """Take notice of a record, later than all before."""
         self._last[group] = lsn
         if group not in self._low:
             self._low[group] = lsn
             self._pin(number_of(lsn))
 
     def release(self, group: int, lsn: int) -> None:
-        """Lets a group's records below an LSN go, and a group that has none left."""
+        """Let a group's records below an LSN go, and a group that has none left."""
         low = self._low.get(group)
         if low is None or lsn <= low:
             return
@@ -39,7 +39,7 @@ class Pins:
         self._pin(number_of(lsn))
 
     def oldest_number(self, otherwise: int) -> int:
-        """Returns the number of the oldest file that a group needs.
+        """Return the number of the oldest file that a group needs.
 
         Args:
             otherwise: The answer where no group needs any.
@@ -47,11 +47,11 @@ class Pins:
         return otherwise if self._oldest is None else self._oldest
 
     def groups_at(self, number: int) -> list[int]:
-        """Lists the groups that pin a file."""
+        """List the groups that pin a file."""
         return [group for group, low in self._low.items() if number_of(low) == number]
 
     def holds_oldest(self, group: int) -> bool:
-        """Tells whether a group pins the oldest file that any group needs."""
+        """Return whether a group pins the oldest file that any group needs."""
         low = self._low.get(group)
         return low is not None and number_of(low) == self._oldest
 

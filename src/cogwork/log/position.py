@@ -14,15 +14,15 @@ NUMBER_MAX = (1 << 32) - 1
 
 
 def lsn_of(number: int, position: int) -> int:
-    """Returns the LSN of a position in a file."""
+    """Return the LSN of a position in a file."""
     return number << POSITION_BITS | position
 
 
 def number_of(lsn: int) -> int:
-    """Returns the number of the file that an LSN is in."""
+    """Return the number of the file that an LSN is in."""
     return lsn >> POSITION_BITS
 
 
 def position_of(lsn: int) -> int:
-    """Returns the position of an LSN in its file."""
+    """Return the position of an LSN in its file."""
     return lsn & POSITION_MAX

@@ -77,13 +77,13 @@ class Record(msgspec.Struct, gc=False):
 def encode_record(  # noqa: PLR0917  # a record's fields, on the hot path
     lsn: int, group: int, kind: int, index: int, term: int, payload: bytes
 ) -> tuple[bytes, bytes, bytes]:
-    """Returns a record's form on disk, in pieces to be joined."""
+    """Return a record's form on disk, in pieces to be joined."""
     head = _HEAD.pack(lsn, len(payload), group, kind, index, term)
     return _CHECKSUM.pack(extend(value(head), payload)), head[LSN_BYTES:], payload
 
 
 def read_record(data: bytes, position: int, number: int, base: int = 0) -> Record | None:
-    """Reads the record at a place of a file.
+    """Read the record at a place of a file.
 
     Args:
         data: What the file holds, or a part of it.
@@ -107,14 +107,14 @@ def read_record(data: bytes, position: int, number: int, base: int = 0) -> Recor
 
 
 def record_bytes(data: bytes) -> int:
-    """Returns how much a record takes that begins here, as it says itself; 0 at the end of all."""
+    """Return how much a record takes that begins here, as it says itself; 0 at the end of all."""
     if len(data) < OVERHEAD_BYTES:
         return 0
     return OVERHEAD_BYTES + int(_LENGTH.unpack_from(data, CHECKSUM_BYTES)[0])
 
 
 def scan_records(data: bytes, position: int, number: int) -> Iterator[Record]:
-    """Yields the records of a file from a position on, up to the first place where none is whole.
+    """Yield the records of a file from a position on, up to the first place where none is whole.
 
     Args:
         data: All that the file holds.

@@ -39,7 +39,7 @@ class Recovery:
     """
 
     def __init__(self, directory: Directory, container_id: str) -> None:
-        """Finds the newest mark.
+        """Find the newest mark.
 
         Args:
             directory: Where.
@@ -72,7 +72,7 @@ class Recovery:
         return not self.numbers
 
     def records(self) -> Iterator[Record]:
-        """Yields the records of all groups, up to the end.
+        """Yield the records of all groups, up to the end.
 
         Raises:
             LogCorrupt: A record that was durable cannot be read.
@@ -95,7 +95,7 @@ class Recovery:
             )
 
     def _records_of(self, number: int) -> Generator[Record, None, bool]:
-        """Yields a file's records; returns whether the next file goes on."""
+        """Yield a file's records; return whether the next file goes on."""
         self.end_lsn = lsn_of(number, HEADER_BYTES)
         data, _ = self._read(number)
         for record in scan_records(data, HEADER_BYTES, number):
@@ -108,7 +108,7 @@ class Recovery:
         return False
 
     def _read(self, number: int) -> tuple[bytes, bytes]:
-        """Returns what a file holds, and its key."""
+        """Return what a file holds, and its key."""
         name = file_name(number)
         data = self._directory.read(name)
         expected = FileHeader(self._container_id, number)

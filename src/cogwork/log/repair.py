@@ -38,7 +38,7 @@ class Repaired(NamedTuple):
 def repair(
     directory: Directory, recovery: Recovery, reserve: Reserve
 ) -> Generator[Operation, None, Repaired]:
-    """Cuts off what comes after the end of a log, or makes its first file.
+    """Cut off what comes after the end of a log, or make its first file.
 
     Whatever was written behind the end must go: records that are written up to there later could
     run into an old one that fits. And what was read may not be on the disk, where a process was
@@ -97,7 +97,7 @@ def _write_again(
 def _clear(
     directory: Directory, fd: int, position: int, end: int
 ) -> Generator[Operation, None, None]:
-    """Writes zeros over whatever is not zero from a position on."""
+    """Write zeros over whatever is not zero from a position on."""
     while position < end:
         size_bytes = min(len(_ZEROS), end - position)
         if directory.read_at(fd, position, size_bytes) != _ZEROS[:size_bytes]:

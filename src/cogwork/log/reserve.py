@@ -61,7 +61,7 @@ class Reserve:
     """
 
     def __init__(self, directory: Directory, queue: DiskQueue, header: FileHeader) -> None:
-        """Has nothing ready.
+        """Start with nothing ready.
 
         Args:
             directory: Where.
@@ -81,7 +81,7 @@ class Reserve:
         self._is_wanted = False
 
     def prepare(self, number: int, spare: int | None, done: Callable[[], None]) -> None:
-        """Begins to make a file ready, unless that has begun.
+        """Begin to make a file ready, unless that has begun.
 
         Args:
             number: Which one.
@@ -95,7 +95,7 @@ class Reserve:
         self._start(self.making(number, spare), done)
 
     def fill(self, done: Callable[[], None]) -> None:
-        """Begins to write zeros to the file that is ready, which none can take meanwhile.
+        """Begin to write zeros to the file that is ready, which none can take meanwhile.
 
         Args:
             done: Called in the end, also where it failed, or `hurry` has ended it before.
@@ -105,7 +105,7 @@ class Reserve:
         self._start(self._filling(fd), done)
 
     def hurry(self) -> None:
-        """Leaves the file as it is, filled or not, so that it can be taken as soon as may be."""
+        """Leave the file as it is, filled or not, so that it can be taken as soon as may be."""
         self._is_wanted = True
 
     def _start(self, steps: Generator[Operation, None, int], done: Callable[[], None]) -> None:
@@ -135,13 +135,13 @@ class Reserve:
         return self.fd is not None and not self.is_filled and not self._is_wanted
 
     def take(self) -> int:
-        """Gives away the file that is ready."""
+        """Give away the file that is ready."""
         assert self.fd is not None
         fd, self.fd = self.fd, None
         return fd
 
     def making(self, number: int, spare: int | None) -> Generator[Operation, None, int]:
-        """Makes a file step by step, and returns its descriptor."""
+        """Make a file step by step, and return its descriptor."""
         directory = self._directory
         if spare is None:
             fd = directory.create(TEMPORARY_NAME)
@@ -164,7 +164,7 @@ class Reserve:
         return fd
 
     def _filling(self, fd: int) -> Generator[Operation, None, int]:
-        """Fills a file piece by piece while nobody wants it, and returns its descriptor."""
+        """Fill a file piece by piece while nobody wants it, and return its descriptor."""
         position = HEADER_BYTES
         try:
             while position < self._file_bytes and not self._is_wanted:

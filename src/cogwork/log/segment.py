@@ -31,7 +31,7 @@ ENDS_MAX = 64
 
 
 def segment_name(first_offset: int) -> str:
-    """Returns the name of the segment that begins at an offset."""
+    """Return the name of the segment that begins at an offset."""
     return f"{first_offset:020d}{SUFFIX}"
 
 
@@ -46,7 +46,7 @@ class Segment:
     """
 
     def __init__(self, directory: Directory, name: str) -> None:
-        """Opens a segment, and looks at both its ends.
+        """Open a segment, and look at both its ends.
 
         Args:
             directory: Where it is.
@@ -83,7 +83,7 @@ class Segment:
         return self.footer.next_offset
 
     def check_place(self, stream_id: bytes, next_offset: int | None) -> None:
-        """Makes sure that it is where it belongs.
+        """Make sure that it is where it belongs.
 
         Args:
             stream_id: Whose segments these are.
@@ -103,7 +103,7 @@ class Segment:
             raise FileMissing(self._directory.path_of(segment_name(next_offset)))
 
     def load_index(self) -> SegmentIndex:
-        """Returns the index.
+        """Return the index.
 
         Raises:
             LogCorrupt: It is damaged.
@@ -118,12 +118,12 @@ class Segment:
         return self._index
 
     def forget_index(self) -> None:
-        """Gives the index's memory back."""
+        """Give the index's memory back."""
         self._index = None
         self._ends.clear()
 
     def read(self, offset: int, max_bytes: int) -> list[Block]:
-        """Reads blocks, the first of which holds `offset`.
+        """Read blocks, the first of which holds `offset`.
 
         Args:
             offset: One of the segment.
@@ -146,7 +146,7 @@ class Segment:
         return blocks
 
     def offset_at(self, time_ms: int) -> int:
-        """Returns the offset of the first record of a time or later, which there is.
+        """Return the offset of the first record of a time or later, which there is.
 
         Raises:
             LogCorrupt: A block on the way is damaged.
@@ -156,7 +156,7 @@ class Segment:
         return self._read_from(position, 1)[0][0].offset
 
     def verify(self) -> Iterator[int]:
-        """Reads and checks everything; yields, now and then, how many octets were read.
+        """Read and check everything; yield, now and then, how many octets were read.
 
         Raises:
             LogCorrupt: Something is damaged.
@@ -183,7 +183,7 @@ class Segment:
             raise LogCorrupt(self._file, position, "the index does not fit the blocks")
 
     def _read_from(self, position: int, max_bytes: int) -> tuple[list[Block], int]:
-        """Reads blocks from a position on, up to a damaged one; returns them and where they end."""
+        """Read blocks from a position on, up to a damaged one; return them and where they end."""
         end = self.footer.index_position
         size_bytes = max(max_bytes, BLOCK_OVERHEAD_BYTES)
         data = self._directory.read(self.name, position, min(size_bytes, end - position))
@@ -200,7 +200,7 @@ class Segment:
         return blocks, position + at
 
     def _seek(self, position: int, is_reached: Callable[[Block], bool]) -> int:
-        """Finds the first block from a position on that is meant."""
+        """Find the first block from a position on that is meant."""
         while position < self.footer.index_position:
             for block in self._read_from(position, INDEX_SPACING_BYTES)[0]:
                 if is_reached(block):

@@ -25,7 +25,7 @@ JOINED_BYTES_MAX = 2048
 
 
 def _checked(blocks: Iterable[Block]) -> Iterator[Block]:
-    """Yields blocks that can be a segment.
+    """Yield blocks that can be a segment.
 
     Raises:
         ValueError: They do not follow each other in offset and time.
@@ -43,7 +43,7 @@ def _checked(blocks: Iterable[Block]) -> Iterator[Block]:
 
 
 def build_segment(stream_id: bytes, blocks: Iterable[Block]) -> Iterator[tuple[bytes, ...]]:
-    """Yields a segment in pieces, of which each asks for a part of the blocks.
+    """Yield a segment in pieces, of which each asks for a part of the blocks.
 
     A piece comes in parts, for what large blocks hold need not be joined to be written.
 
@@ -90,6 +90,6 @@ def build_segment(stream_id: bytes, blocks: Iterable[Block]) -> Iterator[tuple[b
 
 
 def _joined(parts: list[bytes], size_bytes: int) -> tuple[bytes, ...]:
-    """Joins small parts: each by itself would cost more."""
+    """Join small parts: each by itself would cost more."""
     is_large = size_bytes > JOINED_BYTES_MAX * len(parts)
     return tuple(parts) if is_large else (b"".join(parts),)

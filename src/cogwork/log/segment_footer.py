@@ -43,13 +43,13 @@ class SegmentFooter:
     last_time_ms: int
 
     def encode(self) -> bytes:
-        """Returns the footer."""
+        """Return the footer."""
         fields = _FIELDS.pack(*astuple(self))
         return MAGIC + _CHECKSUM.pack(value(fields)) + fields
 
     @classmethod
     def decode(cls, data: bytes, file: str, position: int) -> SegmentFooter:
-        """Reads a footer.
+        """Read a footer.
 
         Args:
             data: A file's last octets.

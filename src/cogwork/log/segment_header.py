@@ -28,18 +28,18 @@ class SegmentHeader:
     __slots__ = ("first_offset", "stream_id")
 
     def __init__(self, stream_id: bytes, first_offset: int) -> None:
-        """Describes a segment; the arguments are the attributes."""
+        """Describe a segment; the arguments are the attributes."""
         assert len(stream_id) == STREAM_ID_BYTES
         self.stream_id = stream_id
         self.first_offset = first_offset
 
     def encode(self) -> bytes:
-        """Returns the header."""
+        """Return the header."""
         return _FORMAT.encode(_FIELDS.pack(self.stream_id, self.first_offset))
 
     @classmethod
     def decode(cls, data: bytes, file: str) -> SegmentHeader:
-        """Reads a header.
+        """Read a header.
 
         Args:
             data: A file's first octets.
@@ -52,7 +52,7 @@ class SegmentHeader:
         return cls(*_FIELDS.unpack_from(_FORMAT.decode(data, file)))
 
     def check(self, stream_id: bytes, file: str) -> None:
-        """Makes sure that it is a segment of a stream.
+        """Make sure that it is a segment of a stream.
 
         Raises:
             ForeignFile: It is another one's.

@@ -24,13 +24,13 @@ class SegmentIndex:
     __slots__ = ("offsets", "positions", "times_ms")
 
     def __init__(self) -> None:
-        """Has no entries."""
+        """Start with no entries."""
         self.offsets: list[int] = []
         self.times_ms: list[int] = []
         self.positions: list[int] = []
 
     def note(self, offset: int, time_ms: int, position: int) -> None:
-        """Takes notice of a block, behind all before, and remembers some of them."""
+        """Take notice of a block, behind all before, and remember some of them."""
         if self.positions and position < self.positions[-1] + INDEX_SPACING_BYTES:
             return
         self.offsets.append(offset)
@@ -38,13 +38,13 @@ class SegmentIndex:
         self.positions.append(position)
 
     def encode(self) -> bytes:
-        """Returns the index's form on disk."""
+        """Return the index's form on disk."""
         entries = zip(self.offsets, self.times_ms, self.positions, strict=True)
         return b"".join(_ENTRY.pack(*entry) for entry in entries)
 
     @classmethod
     def decode(cls, data: bytes) -> SegmentIndex:
-        """Reads an index of whole entries."""
+        """Read an index of whole entries."""
         made = cls()
         for offset, time_ms, position in _ENTRY.iter_unpack(data):
             made.offsets.append(offset)
@@ -53,9 +53,9 @@ class SegmentIndex:
         return made
 
     def position_of(self, offset: int) -> int:
-        """Returns where a block begins that does not lie behind an offset of the segment."""
+        """Return where a block begins that does not lie behind an offset of the segment."""
         return self.positions[max(bisect_right(self.offsets, offset) - 1, 0)]
 
     def position_before(self, time_ms: int) -> int:
-        """Returns where a block begins, not behind the first one of a time or later."""
+        """Return where a block begins, not behind the first one of a time or later."""
         return self.positions[max(bisect_left(self.times_ms, time_ms) - 1, 0)]

@@ -51,7 +51,7 @@ class SegmentStore:
     def __init__(
         self, directory: Directory, queue: DiskQueue, stream_id: bytes = bytes(STREAM_ID_BYTES)
     ) -> None:
-        """Opens the segments that are there.
+        """Open the segments that are there.
 
         Args:
             directory: Where; it is this stream's alone.
@@ -88,7 +88,7 @@ class SegmentStore:
         return self.segments[0].first_offset if self.segments else self.next_offset
 
     def holds(self, offset: int) -> bool:
-        """Says whether a segment is there that has an offset."""
+        """Return whether a segment is there that has an offset."""
         there = self.segments
         return bool(there) and there[0].first_offset <= offset < there[-1].next_offset
 
@@ -100,7 +100,7 @@ class SegmentStore:
         done: Callable[[Segment], None],
         failed: Callable[[Exception], None],
     ) -> None:
-        """Makes a segment of blocks, behind all others; one at a time.
+        """Make a segment of blocks, behind all others; one at a time.
 
         Args:
             blocks: They follow each other, and the last segment.
@@ -111,7 +111,7 @@ class SegmentStore:
         self._queue.start(self.sealing(blocks), done, failed)
 
     def sealing(self, blocks: Iterable[Block]) -> Generator[Operation, None, Segment]:
-        """Makes a segment step by step, as `seal` does; blocks are asked for as it goes on."""
+        """Make a segment step by step, as `seal` does; blocks are asked for as it goes on."""
         rest = iter(blocks)
         first = next(rest, None)
         if first is None:
@@ -131,7 +131,7 @@ class SegmentStore:
 
     @contextmanager
     def _making(self) -> Iterator[None]:
-        """Lets one segment be made at a time, and leaves nothing of one that cannot be."""
+        """Let one segment be made at a time, and leave nothing of one that cannot be."""
         if self._is_making:
             raise ValueError("another segment is being made")
         self._is_making = True
@@ -144,7 +144,7 @@ class SegmentStore:
             self._is_making = False
 
     def _naming(self, offset: int) -> Generator[Operation, None, Segment]:
-        """Gives a file that is ready its name."""
+        """Give a file that is ready its name."""
         name = segment_name(offset)
         while (count := self._clear_count) != self._synced_clear_count:
             # Else a power cut may bring back what does not go up to here.
@@ -176,7 +176,7 @@ class SegmentStore:
     # -- reading
 
     def read(self, offset: int, max_bytes: int = READ_BYTES) -> list[Block]:
-        """Reads blocks of one segment, the first of which holds an offset.
+        """Read blocks of one segment, the first of which holds an offset.
 
         Args:
             offset: From where on.
@@ -205,7 +205,7 @@ class SegmentStore:
             raise OffsetGone(self.first_offset or 0) from None
 
     def offset_at(self, time_ms: int) -> int | None:
-        """Returns the offset of the first record of a time or later; None where there is none.
+        """Return the offset of the first record of a time or later; None where there is none.
 
         Raises:
             LogCorrupt: A block on the way is damaged.
@@ -234,7 +234,7 @@ class SegmentStore:
         before_time_ms: int | None = None,
         max_bytes: int | None = None,
     ) -> int | None:
-        """Removes the oldest segments, as far as one of the bounds lets go of all they hold.
+        """Remove the oldest segments, as far as one of the bounds lets go of all they hold.
 
         Args:
             before_offset: Nobody needs records below.
@@ -261,14 +261,14 @@ class SegmentStore:
         return self.first_offset
 
     def clear(self, next_offset: int) -> None:
-        """Removes all segments; the next one begins at an offset."""
+        """Remove all segments; the next one begins at an offset."""
         self._clear_count += bool(self.segments)
         self._remove(len(self.segments))
         self.gone_before = max(self.gone_before, next_offset)
         self.next_offset = next_offset
 
     def _remove(self, count: int) -> None:
-        """Removes the oldest segments, in order, so that never one between is missing."""
+        """Remove the oldest segments, in order, so that never one between is missing."""
         for _ in range(count):
             segment = self.segments[0]
             self._directory.remove(segment.name)
@@ -279,7 +279,7 @@ class SegmentStore:
                 self._warm.remove(segment)
 
     def verify(self) -> None:
-        """Reads and checks every segment.
+        """Read and check every segment.
 
         Raises:
             LogCorrupt: One is damaged.

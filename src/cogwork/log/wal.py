@@ -57,11 +57,11 @@ FILL_AFTER_FLUSHES = 500
 
 
 def _ignore(*_: object) -> None:
-    """Takes notice of nothing."""
+    """Take notice of nothing."""
 
 
 def _locked(directory: Directory, container_id: str) -> Recovery:
-    """Locks a directory, and looks at what is in it."""
+    """Lock a directory, and look at what is in it."""
     try:
         directory.lock()
         return Recovery(directory, container_id)
@@ -96,7 +96,7 @@ class Wal:
         files_max: int = FILES_MAX,
         waiting_bytes_max: int = WAITING_BYTES_MAX,
     ) -> None:
-        """Opens a log, or the place for a new one.
+        """Open a log, or the place for a new one.
 
         Args:
             directory: Where; it is locked from now on, and belongs to the log.
@@ -154,7 +154,7 @@ class Wal:
     # -- the start
 
     def recover(self) -> Iterator[Record]:
-        """Yields what the log holds; when that is read to its end, the log can be appended to.
+        """Yield what the log holds; when that is read to its end, the log can be appended to.
 
         A torn end is cut off: nothing in it was ever reported as durable. Records that their group
         has let go come too, where they share a file with some that are needed.
@@ -214,12 +214,12 @@ class Wal:
         return max(0, self._limit - self._position)
 
     def oldest_groups(self) -> list[int]:
-        """Lists the groups that hold the oldest file; none where that is the present one."""
+        """List the groups that hold the oldest file; none where that is the present one."""
         oldest = self.oldest_number
         return self._pins.groups_at(oldest) if oldest < self._number else []
 
     def holds_oldest(self, group: int) -> bool:
-        """Tells whether a group holds the oldest file."""
+        """Return whether a group holds the oldest file."""
         return self._pins.holds_oldest(group)
 
     @property
@@ -233,7 +233,7 @@ class Wal:
         return self._flushes.size_bytes + self._position - self._start
 
     def append(self, group: int, kind: int, index: int, term: int, payload: bytes) -> int:
-        """Appends a record; it is on its way with the next `flush`.
+        """Append a record; it is on its way with the next `flush`.
 
         Args:
             group: Whose it is, 1 to `GROUP_MAX`.
@@ -269,7 +269,7 @@ class Wal:
         return lsn
 
     def flush(self) -> None:
-        """Hands what was appended to the disk; call it once in each turn of the loop."""
+        """Hand what was appended to the disk; call it once in each turn of the loop."""
         if self._parts:
             if self._position + MARK_BYTES <= self._limit:
                 self._append_mark(KIND_MARK)
@@ -278,7 +278,7 @@ class Wal:
         self._press()
 
     def tick(self, now_s: float) -> None:
-        """Lets time pass: about once a second.
+        """Let time pass: about once a second.
 
         Tries again where there was no space, and marks what has become durable since, so that a
         later damage of it is found even where nothing more is appended.
@@ -302,7 +302,7 @@ class Wal:
         return LogBusy(self.waiting_bytes)
 
     def _go_on_in_next_file(self, size: int) -> None:
-        """Ends the present file; the next one must be ready, and have room for a record."""
+        """End the present file; the next one must be ready, and have room for a record."""
         assert self._is_open, "recover comes first"
         if HEADER_BYTES + size > self._limit:
             raise RecordTooLarge(size - OVERHEAD_BYTES, self._limit - HEADER_BYTES - OVERHEAD_BYTES)
@@ -344,7 +344,7 @@ class Wal:
     # -- the disk
 
     def _advance(self) -> None:
-        """Counts as durable what is, without a gap."""
+        """Count as durable what is, without a gap."""
         before_lsn = self.durable_lsn
         for flush in self._flushes.take_durable():
             self.durable_lsn = flush.end_lsn
@@ -374,7 +374,7 @@ class Wal:
             self._set_full(is_full=is_short)
 
     def _try_again(self) -> None:
-        """Makes the next file, and writes what could not be written."""
+        """Make the next file, and write what could not be written."""
         if self._reserve.is_idle:
             self._prepare_next()
         self._flushes.retry()
@@ -396,7 +396,7 @@ class Wal:
             self.on_low(self.is_low)
 
     def _fill_next(self) -> None:
-        """Has the next file filled, where it pays and is not needed soon."""
+        """Have the next file filled, where it pays and is not needed soon."""
         if self._limit - self._position < self._file_bytes // 8:
             self._reserve.hurry()
         elif self._flush_count >= FILL_AFTER_FLUSHES and self._reserve.can_fill:
@@ -412,7 +412,7 @@ class Wal:
     # -- what nobody needs any more
 
     def low_water(self, group: int, lsn: int) -> None:
-        """Says that a group needs none of its records below an LSN, `end_lsn` meaning none at all.
+        """Say that a group needs none of its records below an LSN, `end_lsn` meaning none at all.
 
         It takes effect when all that was appended so far is durable, as it may be what makes the
         older records superfluous.
@@ -434,13 +434,13 @@ class Wal:
                 self._pins.release(group, lsn)
 
     def _retire(self, oldest_number: int) -> None:
-        """Lets files go, now that a durable mark says that they are not needed."""
+        """Let files go, now that a durable mark says that they are not needed."""
         has_spare = self._files.retire(oldest_number)
         if has_spare and self._reserve.is_idle and self._is_open:
             self._prepare_next()
 
     def _press(self) -> None:
-        """Asks the groups that hold the oldest file, once whenever the log has grown by a file."""
+        """Ask the groups that hold the oldest file, once whenever the log has grown by a file."""
         oldest = self.oldest_number
         if self._number - oldest < self._files_max or self._asked_for == (oldest, self._number):
             return
@@ -451,7 +451,7 @@ class Wal:
     # -- reading
 
     def read(self, lsn: int) -> Record:
-        """Reads a record that was flushed and is still needed.
+        """Read a record that was flushed and is still needed.
 
         Args:
             lsn: Its place, as `append` returned it.
@@ -465,7 +465,7 @@ class Wal:
     # -- the end
 
     def close(self) -> None:
-        """Flushes, waits for the disk, and lets the directory go."""
+        """Flush, waits for the disk, and let the directory go."""
         self._reserve.hurry()
         if self._is_open and self._failure is None:
             self.flush()

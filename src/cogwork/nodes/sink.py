@@ -23,7 +23,7 @@ class SinkNode:
     serves_prefix = False
 
     def __init__(self, context: NodeContext) -> None:
-        """Starts at zero.
+        """Start at zero.
 
         Args:
             context: Its address.
@@ -33,24 +33,24 @@ class SinkNode:
         self._entry.add_outlet(self._drain)
 
     def entry(self, _address: str) -> AddressEntry:
-        """Returns the sink's entry."""
+        """Return the sink's entry."""
         return self._entry
 
     def subscribe(self, subscription: Subscription) -> None:
-        """Refuses: nothing ever comes out of a sink."""
+        """Refuse: nothing ever comes out of a sink."""
         raise Refused(f"{subscription.address!r} is a sink: nothing can be received from it")
 
     def unsubscribe(self, subscription: Subscription) -> None:
         """Never happens."""
 
     def tick(self, _now_s: float) -> Iterable[Effect]:
-        """Does nothing."""
+        """Do nothing."""
         return ()
 
     def status(self) -> Mapping[str, object]:
-        """Tells what was discarded."""
+        """Return what was discarded."""
         return {"messages": self._drain.messages, "bytes": self._drain.bytes}
 
     def close(self) -> None:
-        """Gives its entry back."""
+        """Give its entry back."""
         self._entry.close()

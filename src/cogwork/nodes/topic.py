@@ -39,7 +39,7 @@ class TopicNode(Bindable):
     serves_prefix = True
 
     def __init__(self, context: NodeContext) -> None:
-        """Starts without a subscriber.
+        """Start without a subscriber.
 
         Args:
             context: Its prefix and options: `accept` is `sent` or `settled`, `unmatched` `accept`
@@ -63,11 +63,11 @@ class TopicNode(Bindable):
         return entry
 
     def subject_of(self, address: str) -> bytes:
-        """Cuts the prefix and its separator off an address."""
+        """Cut the prefix and its separator off an address."""
         return address[len(self._prefix) + 1 :].encode()
 
     def entry(self, address: str) -> AddressEntry:
-        """Returns a new entry for a topic that is published to.
+        """Return a new entry for a topic that is published to.
 
         Raises:
             Refused: The address names no topic, or holds wildcards.
@@ -75,7 +75,7 @@ class TopicNode(Bindable):
         return self._make_entry(address, self._named(address), self._trie)
 
     def near_entry(self, address: str) -> AddressEntry:
-        """Returns a new entry for what other containers send to a topic.
+        """Return a new entry for what other containers send to a topic.
 
         Raises:
             Refused: The address names no topic, or holds wildcards.
@@ -91,7 +91,7 @@ class TopicNode(Bindable):
         return subject
 
     def subscribe(self, subscription: Subscription) -> None:
-        """Binds the pattern of a subscriber's source; the bare prefix binds none yet.
+        """Bind the pattern of a subscriber's source; the bare prefix binds none yet.
 
         Raises:
             Refused: The pattern has too many words.
@@ -106,21 +106,21 @@ class TopicNode(Bindable):
             raise
 
     def unsubscribe(self, subscription: Subscription) -> None:
-        """Forgets a subscriber with all its patterns."""
+        """Forget a subscriber with all its patterns."""
         self.remove_outlet(subscription.link)
 
     def add_outlet(self, outlet: Terminus) -> None:
-        """Lets a subscriber bind patterns: a link, or another node."""
+        """Let a subscriber bind patterns: a link, or another node."""
         self._bound.setdefault(outlet, set())
 
     def remove_outlet(self, outlet: Terminus) -> None:
-        """Forgets a subscriber with all its patterns."""
+        """Forget a subscriber with all its patterns."""
         for pattern in list(self._bound.get(outlet, ())):
             self.unbind(outlet, pattern)
         self._bound.pop(outlet, None)
 
     def bind(self, link: Terminus, pattern: bytes) -> bool:
-        """Gives a subscriber one more pattern; returns whether it is new.
+        """Give a subscriber one more pattern; return whether it is new.
 
         Raises:
             Refused: It has too many words, or the subscriber too many patterns.
@@ -143,7 +143,7 @@ class TopicNode(Bindable):
         return is_new
 
     def unbind(self, link: Terminus, pattern: bytes) -> bool:
-        """Takes a pattern from a subscriber; returns whether it had it."""
+        """Take a pattern from a subscriber; return whether it had it."""
         self._bound.get(link, set()).discard(pattern)
         was_bound = self._trie.unbind(pattern, link)
         if was_bound:
@@ -153,14 +153,14 @@ class TopicNode(Bindable):
         return was_bound
 
     def announce(self) -> None:
-        """Tells other containers what was bound while there was nobody to tell: by captures."""
+        """Tell other containers what was bound while there was nobody to tell: by captures."""
         if self._reach is not None:
             for patterns in self._bound.values():
                 for pattern in patterns:
                     self._reach.subscribe(f"{self._prefix}/{pattern.decode()}")
 
     def bind_far(self, pattern: bytes, outlet: Terminus) -> None:
-        """Lets copies of what matches a pattern go to another container.
+        """Let copies of what matches a pattern go to another container.
 
         One that is too long is nobody's subscription: whoever told it gets nothing by it.
         """
@@ -168,11 +168,11 @@ class TopicNode(Bindable):
             self._trie.bind(pattern, outlet)
 
     def unbind_far(self, pattern: bytes, outlet: Terminus) -> None:
-        """Takes a pattern from a way to another container."""
+        """Take a pattern from a way to another container."""
         self._trie.unbind(pattern, outlet)
 
     def touch(self) -> None:
-        """Has every entry look for its outlets again."""
+        """Have every entry look for its outlets again."""
         self._trie.touch()
 
     @property
@@ -181,15 +181,15 @@ class TopicNode(Bindable):
         return [each for each in self._bound if isinstance(each, OutgoingLink)]
 
     def patterns_of(self, link: Terminus) -> list[str]:
-        """Lists a subscriber's patterns."""
+        """List a subscriber's patterns."""
         return sorted(pattern.decode() for pattern in self._bound.get(link, ()))
 
     def tick(self, _now_s: float) -> Iterable[Effect]:
-        """Does nothing."""
+        """Do nothing."""
         return ()
 
     def status(self) -> Mapping[str, object]:
-        """Counts subscribers, patterns, and what senders to the null target sent."""
+        """Count subscribers, patterns, and what senders to the null target sent."""
         return {
             "subscribers": len(self._bound),
             "patterns": len(self._near),
@@ -199,6 +199,6 @@ class TopicNode(Bindable):
         }
 
     def close(self) -> None:
-        """Gives the root entries back."""
+        """Give the root entries back."""
         self.root.close()
         self.near_root.close()

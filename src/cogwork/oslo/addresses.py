@@ -58,7 +58,7 @@ class Addresser:
     """
 
     def __init__(self, options: AddressOptions, dialect: Dialect, *, is_legacy: bool) -> None:
-        """Knows all that it needs.
+        """Initialize it; it knows all that it needs.
 
         Args:
             options: The configuration.
@@ -72,7 +72,7 @@ class Addresser:
         self._dialect = dialect
 
     def server(self, target: Target, service: Service) -> str:
-        """Returns the address of one server (A)."""
+        """Return the address of one server (A)."""
         options, exchange = self._options, self._exchange(target, service)
         if self.is_legacy:
             prefix = self._prefix("server_request_prefix")
@@ -88,7 +88,7 @@ class Addresser:
         )
 
     def group(self, target: Target, service: Service) -> str:
-        """Returns the address of any server of the topic (B)."""
+        """Return the address of any server of the topic (B)."""
         options, exchange = self._options, self._exchange(target, service)
         if self.is_legacy:
             prefix = self._prefix("group_request_prefix")
@@ -103,7 +103,7 @@ class Addresser:
         )
 
     def all(self, target: Target, service: Service) -> str:
-        """Returns the address of all servers of the topic (C)."""
+        """Return the address of all servers of the topic (C)."""
         options, exchange = self._options, self._exchange(target, service)
         if self.is_legacy:
             prefix = self._prefix("broadcast_prefix")
@@ -118,7 +118,7 @@ class Addresser:
         )
 
     def of(self, target: Target, service: Service) -> str:
-        """Returns where a message for this target goes."""
+        """Return where a message for this target goes."""
         if target.server:
             return self.server(target, service)
         return self.all(target, service) if target.fanout else self.group(target, service)
@@ -133,7 +133,7 @@ class Addresser:
         return options.rpc_address_prefix if service == "rpc" else options.notify_address_prefix
 
     def _prefix(self, name: str) -> str:
-        """Returns an option, or what the intermediary wants where it was left alone."""
+        """Return an option, or what the intermediary wants where it was left alone."""
         given = str(getattr(self._options, name))
         if given != getattr(_DEFAULTS, name):
             return given
@@ -148,7 +148,7 @@ def _joined(separator: str, *parts: str | None) -> str:
 
 
 def addresser_for(options: AddressOptions, product: str | None) -> Addresser:
-    """Chooses the notation.
+    """Choose the notation.
 
     Args:
         options: The configuration; `dynamic` leaves it to the intermediary.

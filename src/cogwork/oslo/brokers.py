@@ -66,7 +66,7 @@ _DIALECTS = {
 
 
 def dialect_of(product: str | None) -> Dialect:
-    """Returns what an intermediary wants.
+    """Return what an intermediary wants.
 
     Args:
         product: The property of its open; None where there is none.

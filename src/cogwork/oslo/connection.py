@@ -56,7 +56,7 @@ class Connection:
     """
 
     def __init__(self, settings: Settings, thread: LoopThread) -> None:
-        """Does not connect yet.
+        """Initialize it; it does not connect yet.
 
         Args:
             settings: How to.
@@ -79,7 +79,7 @@ class Connection:
     # -- connecting
 
     async def connected(self) -> Client:
-        """Returns the mesh, connected if need be; waits for as long as that takes.
+        """Return the mesh, connected if need be; wait for as long as that takes.
 
         Raises:
             Disconnected: The driver was cleaned up meanwhile.
@@ -124,7 +124,7 @@ class Connection:
             sending.on_attempt_failed(error)
 
     def renew(self, client: Client) -> None:
-        """Makes another connection, as this one has been given up for good."""
+        """Make another connection, as this one has been given up for good."""
         if client is not self._client:
             return
         self._client = self._senders = self._replies = None
@@ -172,11 +172,11 @@ class Connection:
         return self._client is not None and self._client.has_relay
 
     def find_sender(self, address: str) -> Publisher | None:
-        """Returns the link to an address where it stands: the way that costs nothing."""
+        """Return the link to an address where it stands: the way that costs nothing."""
         return self._senders.find(address) if self._senders is not None else None
 
     async def sender(self, address: str) -> Publisher:
-        """Returns the link to an address, attached if need be.
+        """Return the link to an address, attached if need be.
 
         Raises:
             LinkRefused: The intermediary does not let this client send there.
@@ -191,7 +191,7 @@ class Connection:
             raise
 
     def reply_sender_address(self, reply_to: str) -> str:
-        """Returns what the link is attached to that carries a reply."""
+        """Return what the link is attached to that carries a reply."""
         return RELAY if self.has_relay else reply_to
 
     # -- replies
@@ -203,7 +203,7 @@ class Connection:
         return replies if replies is not None and replies.reply_to else None
 
     async def reply_source(self) -> Replies:
-        """Returns the source of replies, attached if need be, with an address.
+        """Return the source of replies, attached if need be, with an address.
 
         Raises:
             LinkRefused: The intermediary gives none.
@@ -223,7 +223,7 @@ class Connection:
         return replies
 
     def forget_call(self, message_id: str) -> None:
-        """Takes no reply any more for a call that has ended."""
+        """Take no reply any more for a call that has ended."""
         if self._replies is not None:
             self._replies.calls.pop(message_id, None)
 
@@ -235,7 +235,7 @@ class Connection:
         return replies
 
     async def identified(self) -> None:
-        """Waits until it is known what is at the other end."""
+        """Wait until it is known what is at the other end."""
         while not self.has_addresser:
             client = await self.connected()
             if not client.is_connected:
@@ -249,7 +249,7 @@ class Connection:
             self._senders.purge(self.settings.sender_idle_s)
 
     async def close(self) -> None:
-        """Ends everything; what still waits is told so."""
+        """End everything; what still waits is told so."""
         self._is_closed = True
         await asyncio.gather(*(each.close() for each in list(self.subscriptions)))
         limit_s = self.thread.loop.time() + LAST_WORDS_S

@@ -51,7 +51,7 @@ class Driver(base.BaseDriver):  # type: ignore[misc]  # untyped library
         default_exchange: str | None = None,
         allowed_remote_exmods: Sequence[str] | None = None,
     ) -> None:
-        """Reads the configuration; connects when it is first used.
+        """Read the configuration; connect when it is first used.
 
         Args:
             conf: The application's `ConfigOpts`.
@@ -71,17 +71,17 @@ class Driver(base.BaseDriver):  # type: ignore[misc]  # untyped library
         _drivers.add(self)
 
     def require_features(self, requeue: bool = False) -> None:  # the contract's
-        """Has all of them."""
+        """Have all of them."""
 
     def _connected(self) -> Connection:
-        """Returns the connection of this process; a fork's child gets another one."""
+        """Return the connection of this process; a fork's child gets another one."""
         with self._lock:
             if self._connection is None:
                 self._connection = Connection(self._settings, loop_thread())
             return self._connection
 
     def begin_anew(self) -> None:
-        """Leaves its connection to the parent, in the child of a fork."""
+        """Leave its connection to the parent, in the child of a fork."""
         self._lock = original("threading").Lock()
         if self._connection is not None:
             _inherited.append(self._connection)
@@ -101,7 +101,7 @@ class Driver(base.BaseDriver):  # type: ignore[misc]  # untyped library
         retry: int | None = None,
         transport_options: TransportOptions | None = None,
     ) -> object:
-        """Sends a call, a cast or a fanout; see the base class.
+        """Send a call, a cast or a fanout; see the base class.
 
         Raises:
             MessagingTimeout: A call got no reply in time; the message says how far it had come.
@@ -145,7 +145,7 @@ class Driver(base.BaseDriver):  # type: ignore[misc]  # untyped library
         version: float,
         retry: int | None = None,
     ) -> None:
-        """Sends a notification, and a copy for each pool; returns once they are accepted.
+        """Send a notification, and a copy for each pool; return once they are accepted.
 
         Raises:
             MessageDeliveryFailure: One was not, within its retries and its time.
@@ -177,7 +177,7 @@ class Driver(base.BaseDriver):  # type: ignore[misc]  # untyped library
     def listen(
         self, target: Target, batch_size: int, batch_timeout: float | None
     ) -> base.PollStyleListenerAdapter:
-        """Subscribes a server: to its own address, its group's, and the one of all."""
+        """Subscribe a server: to its own address, its group's, and the one of all."""
         sources = [
             (lambda addresser: addresser.server(target, "rpc"), MOVE),
             (lambda addresser: addresser.group(target, "rpc"), MOVE),
@@ -195,7 +195,7 @@ class Driver(base.BaseDriver):  # type: ignore[misc]  # untyped library
         batch_size: int,
         batch_timeout: float | None,
     ) -> base.PollStyleListenerAdapter:
-        """Subscribes a listener, or one of a pool.
+        """Subscribe a listener, or one of a pool.
 
         Raises:
             NotImplementedError: Nobody sends copies for this pool.
@@ -222,7 +222,7 @@ class Driver(base.BaseDriver):  # type: ignore[misc]  # untyped library
     # -- the end
 
     def cleanup(self) -> None:
-        """Closes the connection of this process, if there is one."""
+        """Close the connection of this process, if there is one."""
         with self._lock:
             connection, self._connection = self._connection, None
         if connection is not None:
@@ -243,7 +243,7 @@ def _of_topic(exchange: str | None, topic: str) -> Any:  # noqa: ANN401  # a fun
 
 
 def check_versions() -> None:
-    """Refuses to be one of two drivers for `amqp`.
+    """Refuse to be one of two drivers for `amqp`.
 
     Raises:
         RuntimeError: This oslo.messaging still has its own (up to 14.9.3).

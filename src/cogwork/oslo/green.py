@@ -15,13 +15,13 @@ __all__ = ("is_patched", "original")
 
 
 def is_patched() -> bool:
-    """Tells whether this program's threads are green ones."""
+    """Return whether this program's threads are green ones."""
     patcher = sys.modules.get("eventlet.patcher")
     return patcher is not None and bool(patcher.is_monkey_patched("thread"))
 
 
 def original(name: str) -> Any:  # noqa: ANN401  # a module
-    """Returns a module of the standard library as it was before it was patched."""
+    """Return a module of the standard library as it was before it was patched."""
     if not is_patched():
         return importlib.import_module(name)
     return sys.modules["eventlet.patcher"].original(name)

@@ -77,11 +77,11 @@ class RpcRequest(base.RpcIncomingMessage):  # type: ignore[misc]  # untyped libr
         self._delivery.accept()
 
     def requeue(self) -> None:
-        """Gives it to another server."""
+        """Give it to another server."""
         self._delivery.give_back()
 
     def reply(self, reply: object = None, failure: object = None) -> None:
-        """Answers a call; a cast is not answered.
+        """Answer a call; a cast is not answered.
 
         Args:
             reply: What the method returned.
@@ -99,12 +99,12 @@ class RpcRequest(base.RpcIncomingMessage):  # type: ignore[misc]  # untyped libr
         self._answer(Message.value(body), plan)
 
     def _tell_why_not(self, error: Exception) -> None:
-        """Answers a call whose reply cannot be sent, as it is too large: nobody need wait."""
+        """Answer a call whose reply cannot be sent, as it is too large: nobody need wait."""
         told = MessageDeliveryFailure(f"the reply cannot be sent: {error}")
         self._answer(Message.value(wire.failure_body((type(told), told, None))), self._plan())
 
     def heartbeat(self) -> None:
-        """Tells the caller that the call is being worked on."""
+        """Tell the caller that the call is being worked on."""
         if self._reply_to:
             self._answer(Message(None, ttl_s=self.client_timeout), self._plan())
 
@@ -143,5 +143,5 @@ class Notification(base.IncomingMessage):  # type: ignore[misc]  # untyped libra
         self._delivery.accept()
 
     def requeue(self) -> None:
-        """Puts it back, for this listener or another one."""
+        """Put it back, for this listener or another one."""
         self._delivery.give_back()

@@ -52,7 +52,7 @@ class PollListener(base.PollStyleListener):  # type: ignore[misc]  # untyped lib
         kind: type[RpcRequest | Notification],
         prefetch_size: int = -1,
     ) -> None:
-        """Subscribes, and waits until that is done.
+        """Subscribe, and wait until that is done.
 
         Args:
             connection: What it goes by.
@@ -86,7 +86,7 @@ class PollListener(base.PollStyleListener):  # type: ignore[misc]  # untyped lib
         batch_size: int | None = 1,
         batch_timeout: float | None = None,
     ) -> list[RpcRequest | Notification]:
-        """Returns what has arrived.
+        """Return what has arrived.
 
         Args:
             timeout: How long to wait for the first message, in seconds; None for ever.
@@ -119,7 +119,7 @@ class PollListener(base.PollStyleListener):  # type: ignore[misc]  # untyped lib
             return None
 
     def stop(self) -> None:
-        """Asks for no more; what is under way can still be polled."""
+        """Ask for no more; what is under way can still be polled."""
         self._connection.thread.run(self._stop, CLOSE_TIMEOUT_S)
         self._mailbox.shut()
 
@@ -127,7 +127,7 @@ class PollListener(base.PollStyleListener):  # type: ignore[misc]  # untyped lib
         await asyncio.gather(*(each.stop() for each in self._subscriptions))
 
     def cleanup(self) -> None:
-        """Detaches; what nobody polled goes back."""
+        """Detach; what nobody polled goes back."""
         self._mailbox.shut()
         for item in self._mailbox.empty():
             Incoming(self._connection, item).give_back()

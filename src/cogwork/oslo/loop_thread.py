@@ -36,7 +36,7 @@ class LoopThread:
     """A running loop; anything may be handed to it from any thread."""
 
     def __init__(self) -> None:
-        """Starts the thread."""
+        """Start the thread."""
         threading = original("threading")
         self.loop: EventLoop = _GreenProgramsLoop() if is_patched() else EventLoop()
         self._work: deque[tuple[Callable[..., object], tuple[Any, ...]]] = deque()
@@ -53,7 +53,7 @@ class LoopThread:
         self.loop.close()
 
     def call(self, function: Callable[..., object], *arguments: object) -> None:
-        """Has a function called on the loop, soon, after what was handed over before."""
+        """Have a function called on the loop, soon, after what was handed over before."""
         self._work.append((function, arguments))
         if not self._is_rung:
             self._is_rung = True
@@ -69,7 +69,7 @@ class LoopThread:
                 log.exception("%r failed", function)
 
     def spawn(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """Runs a coroutine to its end; to be called on the loop."""
+        """Run a coroutine to its end; to be called on the loop."""
         task = self.loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -78,7 +78,7 @@ class LoopThread:
     def run(
         self, work: Callable[[], Coroutine[Any, Any, T]], timeout_s: float | None = None
     ) -> T | None:
-        """Runs a coroutine on the loop, and sleeps until it has ended.
+        """Run a coroutine on the loop, and sleep until it has ended.
 
         Args:
             work: Makes the coroutine.
@@ -108,7 +108,7 @@ class LoopThread:
         return results[0] if results else None
 
     def stop(self) -> None:
-        """Ends the loop and the thread."""
+        """End the loop and the thread."""
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join(EXIT_TIMEOUT_S)
 
@@ -120,7 +120,7 @@ class _GreenProgramsLoop(EventLoop):
         super().__init__(original("select").epoll)
 
     async def getaddrinfo(self, *arguments: Any, **keywords: Any) -> Any:  # noqa: ANN401  # the base class's
-        """Resolves a name in a native thread; asyncio's own would be a green one."""
+        """Resolve a name in a native thread; asyncio's own would be a green one."""
         found: asyncio.Future[Any] = self.create_future()
         resolve = original("socket").getaddrinfo
 
@@ -157,7 +157,7 @@ class _Shared:
             return self.thread
 
     def leave_to_parent(self) -> None:
-        """Makes a fork's child begin anew. What it inherits it keeps, unused, and never frees."""
+        """Make a fork's child begin anew. What it inherits it keeps, unused, and never frees."""
         self.lock = original("threading").Lock()
         if self.thread is not None:
             self.thread.loop.close_in_child()
@@ -175,5 +175,5 @@ atexit.register(_shared.stop)
 
 
 def loop_thread() -> LoopThread:
-    """Returns the one of this process, started if need be."""
+    """Return the one of this process, started if need be."""
     return _shared.get()

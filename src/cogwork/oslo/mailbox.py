@@ -29,7 +29,7 @@ class Mailbox(Generic[T]):
         self._is_shut = False
 
     def put(self, messages: Iterable[T]) -> None:
-        """Adds what has arrived."""
+        """Add what has arrived."""
         with self._guard:
             self._messages.extend(messages)
             waiter = self._waiters.popleft() if self._waiters else None
@@ -37,7 +37,7 @@ class Mailbox(Generic[T]):
             waiter.wake()
 
     def take(self, timeout_s: float | None) -> T | None:
-        """Returns the next letter; None where none comes in time, or once it is shut and empty."""
+        """Return the next letter; None where none comes in time, or once it is shut and empty."""
         with self._guard:
             if self._messages:
                 return self._messages.popleft()
@@ -56,7 +56,7 @@ class Mailbox(Generic[T]):
             return self._messages.popleft() if self._messages else None
 
     def shut(self) -> None:
-        """Has nobody wait any more; what is there can still be taken."""
+        """Have nobody wait any more; what is there can still be taken."""
         with self._guard:
             self._is_shut = True
             waiters, self._waiters = list(self._waiters), deque()
@@ -64,7 +64,7 @@ class Mailbox(Generic[T]):
             waiter.wake()
 
     def empty(self) -> list[T]:
-        """Takes out all that is there."""
+        """Take out all that is there."""
         with self._guard:
             messages, self._messages = list(self._messages), deque()
         return messages

@@ -170,5 +170,5 @@ OPTIONS = [*_CONNECTION, *_SECURITY, *_TIMES, *_ADDRESSES, *_CREDIT]
 
 
 def list_opts() -> list[tuple[str, list[cfg.Opt]]]:
-    """Lists the options for `oslo-config-generator` (entry point `oslo.config.opts`)."""
+    """List the options for `oslo-config-generator` (entry point `oslo.config.opts`)."""
     return [(GROUP, OPTIONS)]

@@ -101,13 +101,13 @@ class Plan:
         return self.target is not None and bool(self.target.fanout) and not self.target.server
 
     def address_by(self, addresser: Addresser) -> str:
-        """Returns where it goes."""
+        """Return where it goes."""
         if self.target is None:
             return self.reply_to
         return addresser.of(self.target, self.service)
 
     def undeliverable(self, reason: str, address: str) -> MessageUndeliverable:
-        """Returns the exception for a mandatory message that nobody is there for."""
+        """Return the exception for a mandatory message that nobody is there for."""
         made = MessageUndeliverable(
             reason, getattr(self.target, "exchange", None), address, self.content
         )
@@ -115,5 +115,5 @@ class Plan:
         return made
 
     def on_failure(self, error: Exception) -> None:
-        """Tells of a message that nobody waits for: a reply."""
+        """Tell of a message that nobody waits for: a reply."""
         log.warning("cannot send a reply: %s", error)

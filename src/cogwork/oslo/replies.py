@@ -23,7 +23,7 @@ class Waiting(Protocol):
     """A call that waits."""
 
     def on_reply(self, reply: Message) -> None:
-        """Takes a reply, or a heartbeat: a reply without a body."""
+        """Take a reply, or a heartbeat: a reply without a body."""
 
     def on_replies_lost(self) -> None:
         """No reply can come any more."""
@@ -55,7 +55,7 @@ class Replies(ReplySource):
         self._task: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        """Attaches, and begins to hand out replies."""
+        """Attach, and begin to hand out replies."""
         await super().open()
         self._task = asyncio.get_running_loop().create_task(self._hand_out())
 
@@ -66,13 +66,13 @@ class Replies(ReplySource):
                 call.on_reply(reply)
 
     def close_with(self, error: Exception) -> None:
-        """Hands out no more."""
+        """Hand out no more."""
         super().close_with(error)
         if self._task is not None:
             self._task.cancel()
 
     def lost(self, error: Exception | None) -> None:
-        """Tells the calls that wait; to an address with a name, replies may come yet."""
+        """Tell the calls that wait; to an address with a name, replies may come yet."""
         if error is not None or self._named is None:
             for call in list(self.calls.values()):
                 call.on_replies_lost()

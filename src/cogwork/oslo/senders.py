@@ -25,7 +25,7 @@ class Senders:
     """The links of one connection."""
 
     def __init__(self, client: Client) -> None:
-        """Has none yet.
+        """Start with none yet.
 
         Args:
             client: The connection.
@@ -38,7 +38,7 @@ class Senders:
         self._loop = asyncio.get_running_loop()
 
     def find(self, address: str) -> Publisher | None:
-        """Returns the link to an address, if it stands."""
+        """Return the link to an address, if it stands."""
         if self._connection != self._client.connections:
             self._clear()
         publisher = self._open.get(address)
@@ -48,7 +48,7 @@ class Senders:
         return publisher
 
     async def open(self, address: str) -> Publisher:
-        """Returns the link to an address, attached if need be, once for all who ask.
+        """Return the link to an address, attached if need be, once for all who ask.
 
         Raises:
             LinkRefused: The intermediary does not let this client send there.
@@ -72,7 +72,7 @@ class Senders:
         return publisher
 
     def purge(self, idle_s: float) -> None:
-        """Detaches what nothing was sent on for so long, and forgets what has failed."""
+        """Detach what nothing was sent on for so long, and forget what has failed."""
         limit_s = self._loop.time() - idle_s
         for address, publisher in list(self._open.items()):
             if publisher.failure is not None or (
@@ -81,7 +81,7 @@ class Senders:
                 self._drop(address)
 
     def _clear(self) -> None:
-        """Begins anew on a new connection; what waits on an old link stays with it."""
+        """Begin anew on a new connection; what waits on an old link stays with it."""
         self._connection = self._client.connections
         for address, publisher in list(self._open.items()):
             if not _is_busy(publisher):
@@ -94,7 +94,7 @@ class Senders:
             self._client.spawn(publisher.shut())
 
     def __len__(self) -> int:
-        """Counts the links."""
+        """Count the links."""
         return len(self._open)
 
 

@@ -91,7 +91,7 @@ class Sending:
     # -- the thread that sends
 
     def wait(self) -> None:
-        """Sleeps until it is done.
+        """Sleep until it is done.
 
         Raises:
             MessagingException: It was not sent, or no reply came.
@@ -122,7 +122,7 @@ class Sending:
     # -- the loop's thread: going
 
     def begin(self) -> None:
-        """Sends it, or has it wait for what it needs."""
+        """Send it, or have it wait for what it needs."""
         self._connection.sendings.add(self)
         if not self.waits and self._deadline_s is not None:
             left_s = self._deadline_s - time.monotonic()
@@ -142,7 +142,7 @@ class Sending:
         self._task = connection.thread.spawn(self._prepare())
 
     def _find_address(self) -> str:
-        """Returns what the link is to be attached to; the message names its address itself."""
+        """Return what the link is to be attached to; the message names its address itself."""
         connection, plan = self._connection, self.plan
         self._address = plan.address_by(connection.addresser)
         self.message.to = self._address
@@ -153,7 +153,7 @@ class Sending:
         return self._address
 
     async def _prepare(self) -> None:
-        """Attaches what is not attached yet, then sends."""
+        """Attach what is not attached yet, then send."""
         connection = self._connection
         try:
             await connection.connected()
@@ -216,7 +216,7 @@ class Sending:
         return self.plan.wants_reply and self._connection.addresser.reply_prefix is not None
 
     def _retry(self, error: Exception) -> None:
-        """Tries again after a pause, if that is wanted."""
+        """Try again after a pause, if that is wanted."""
         if self._is_done:
             return
         self._last_error = error
@@ -253,7 +253,7 @@ class Sending:
             self._finish(NotDelivered(self._what_happened()))
 
     def on_reply(self, reply: Message) -> None:
-        """Takes the reply, or a sign of life."""
+        """Take the reply, or a sign of life."""
         if reply.body is None:
             if self.plan.heartbeat_s is not None:
                 self._alive_until_s = time.monotonic() + self.plan.heartbeat_s
@@ -293,7 +293,7 @@ class Sending:
         self._finish(NotDelivered("nobody waits for it any more"))
 
     def _what_happened(self) -> str:
-        """Says why it was not sent."""
+        """Return why it was not sent."""
         connection = self._connection
         address = self._address or "the message"
         waited = f"after {time.monotonic() - self._began_s:.3g} s"

@@ -45,7 +45,7 @@ class StepRetry(Retry):
     interval_s: float = 1.0
 
     def waits_s(self, random: Callable[[], float]) -> Iterator[float]:
-        """Yields the waits, without end."""
+        """Yield the waits, without end."""
         yield self.first_s * (1 - self.jitter * random())
         wait_s = self.interval_s
         while True:
@@ -93,7 +93,7 @@ class Settings:
 
 
 def settings_of(conf: Any, url: Any, default_exchange: str | None) -> Settings:  # noqa: ANN401  # untyped libraries' objects
-    """Reads the options, and what the URL's query says in their place.
+    """Read the options, and what the URL's query says in their place.
 
     Args:
         conf: The application's `ConfigOpts`; gets the group's options where it has them not.
@@ -132,7 +132,7 @@ def settings_of(conf: Any, url: Any, default_exchange: str | None) -> Settings: 
 
 
 def _check_query(url: Any) -> None:  # noqa: ANN401  # an untyped library's object
-    """Names the option of the URL's query whose value is none; oslo.config names the value only."""
+    """Name the option of the URL's query whose value is none; oslo.config names the value only."""
     types = {option.name: option.type for option in OPTIONS}
     for name, value in url.query.items():
         try:
@@ -142,7 +142,7 @@ def _check_query(url: Any) -> None:  # noqa: ANN401  # an untyped library's obje
 
 
 def _names(given: str | Iterable[str]) -> frozenset[str]:
-    """Returns the names in an option that may be given several times; a query has it once."""
+    """Return the names in an option that may be given several times; a query has it once."""
     parts = [given] if isinstance(given, str) else given
     return frozenset(name for part in parts for name in part.replace(",", " ").split())
 
@@ -211,7 +211,7 @@ def _tls(group: Any) -> ssl.SSLContext:  # noqa: ANN401  # an untyped library's 
 
 
 def _token(group: Any, url: Any) -> TokenFile | None:  # noqa: ANN401  # untyped libraries' objects
-    """Returns what reads the token for each connection; None where there is none."""
+    """Return what reads the token for each connection; None where there is none."""
     if not group.sasl_token_file:
         return None
     option = f"[{GROUP}] sasl_token_file"
@@ -226,7 +226,7 @@ def _token(group: Any, url: Any) -> TokenFile | None:  # noqa: ANN401  # untyped
 
 
 def _mechanisms(group: Any, *, has_user: bool) -> tuple[MechanismName, ...] | None:  # noqa: ANN401  # an untyped library's object
-    """Lists those of the allowed mechanisms that can be used; None leaves it to the client."""
+    """List those of the allowed mechanisms that can be used; None leaves it to the client."""
     allowed = group.sasl_mechanisms.upper().split()
     if not allowed:
         return None

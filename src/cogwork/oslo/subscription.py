@@ -36,7 +36,7 @@ class Subscription:
         credit: int,
         take: Callable[[list[Item]], object],
     ) -> None:
-        """Does not receive yet.
+        """Initialize it; it does not receive yet.
 
         Args:
             connection: What it goes by.
@@ -58,11 +58,11 @@ class Subscription:
         connection.subscriptions.add(self)
 
     async def attached(self) -> None:
-        """Waits until it is attached for the first time."""
+        """Wait until it is attached for the first time."""
         await self._is_attached.wait()
 
     async def _receive(self) -> None:
-        """Attaches, and again whenever the link is ended, until it is closed."""
+        """Attach, and again whenever the link is ended, until it is closed."""
         connection = self._connection
         while True:
             try:
@@ -89,7 +89,7 @@ class Subscription:
                 await asyncio.sleep(retry_s)
 
     async def stop(self) -> None:
-        """Asks for no more, and takes what is under way.
+        """Ask for no more, and take what is under way.
 
         Where that cannot be asked for, what still comes is left unsettled, and goes back when the
         link is detached.
@@ -103,7 +103,7 @@ class Subscription:
             await self._consumer.stop()
 
     async def close(self) -> None:
-        """Detaches; what was not acknowledged is given back."""
+        """Detach; what was not acknowledged is given back."""
         self._connection.subscriptions.discard(self)
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)

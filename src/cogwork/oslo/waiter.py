@@ -25,10 +25,10 @@ class Waiter(Protocol):
     """Sleeps once; used by one thread, woken by another."""
 
     def wait(self, timeout_s: float | None) -> bool:
-        """Sleeps until it is woken; returns False where it was not in time."""
+        """Sleep until it is woken; return False where it was not in time."""
 
     def wake(self) -> None:
-        """Ends the sleep, or the next one; called once."""
+        """End the sleep, or the next one; called once."""
 
     def close(self) -> None:
         """Is not needed any more; waking it is without effect."""
@@ -44,15 +44,15 @@ class NativeWaiter:
         self._lock.acquire()
 
     def wait(self, timeout_s: float | None) -> bool:
-        """Sleeps until it is woken."""
+        """Sleep until it is woken."""
         return bool(self._lock.acquire(timeout=-1 if timeout_s is None else max(timeout_s, 0)))
 
     def wake(self) -> None:
-        """Ends the sleep."""
+        """End the sleep."""
         self._lock.release()
 
     def close(self) -> None:
-        """Holds nothing."""
+        """Hold nothing."""
 
 
 class GreenWaiter:
@@ -69,7 +69,7 @@ class GreenWaiter:
             self._fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
 
     def wait(self, timeout_s: float | None) -> bool:
-        """Lets other green threads run until it is woken."""
+        """Let other green threads run until it is woken."""
         if timeout_s is not None and timeout_s <= 0:
             timeout_s = 0.0
         try:
@@ -79,13 +79,13 @@ class GreenWaiter:
         return True
 
     def wake(self) -> None:
-        """Ends the wait."""
+        """End the wait."""
         with self._guard:
             if self._fd >= 0:
                 os.eventfd_write(self._fd, 1)
 
     def close(self) -> None:
-        """Keeps the descriptor for the next one."""
+        """Keep the descriptor for the next one."""
         with self._guard:
             fd, self._fd = self._fd, -1
         if fd < 0:
@@ -103,12 +103,12 @@ class _TooLate(Exception):
 
 
 def new_waiter() -> Waiter:
-    """Returns one that suits the threads of this program."""
+    """Return one that suits the threads of this program."""
     return GreenWaiter() if is_patched() else NativeWaiter()
 
 
 def _forget_spares() -> None:
-    """Shares no descriptor with the process that was forked."""
+    """Share no descriptor with the process that was forked."""
     while _spare_fds:
         os.close(_spare_fds.pop())
 

@@ -49,7 +49,7 @@ class Request:
 
 
 def request_body(message: object, context: object, call_monitor_timeout_s: float | None) -> str:
-    """Returns the body of a call or a cast."""
+    """Return the body of a call or a cast."""
     fields = {"request": message, "context": context}
     if call_monitor_timeout_s is not None:
         fields["call_monitor_timeout"] = call_monitor_timeout_s
@@ -57,14 +57,14 @@ def request_body(message: object, context: object, call_monitor_timeout_s: float
 
 
 def notification_body(message: object, context: object, version: float) -> str:
-    """Returns the body of a notification, in an envelope from version 2.0 on."""
+    """Return the body of a notification, in an envelope from version 2.0 on."""
     if version >= ENVELOPE_VERSION:
         message = common.serialize_msg(message)
     return str(jsonutils.dumps({"request": message, "context": context}))
 
 
 def reply_body(reply: object, failure: object) -> str:
-    """Returns the body of a reply.
+    """Return the body of a reply.
 
     Args:
         reply: What the method returned.
@@ -76,12 +76,12 @@ def reply_body(reply: object, failure: object) -> str:
 
 
 def failure_body(failure: object) -> str:
-    """Returns the body of a reply that tells of an exception."""
+    """Return the body of a reply that tells of an exception."""
     return str(jsonutils.dumps({"failure": common.serialize_remote_exception(failure)}))
 
 
 def read_request(message: Message) -> Request:
-    """Reads a request or a notification.
+    """Read a request or a notification.
 
     Raises:
         Unreadable: It is none.
@@ -103,7 +103,7 @@ def read_request(message: Message) -> Request:
 
 
 def read_reply(message: Message, allowed_remote_exmods: list[str]) -> object:
-    """Reads a reply: returns what it has, or raises it.
+    """Read a reply: return what it has, or raise it.
 
     Args:
         message: The reply.

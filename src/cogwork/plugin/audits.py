@@ -17,7 +17,7 @@ class Watch(Protocol):
     """Follows one queue."""
 
     def consumer(self, serial: int, subscription: Subscription) -> None:
-        """Takes note of a consumer.
+        """Take note of a consumer.
 
         Args:
             serial: What the store knows it by.
@@ -34,7 +34,7 @@ class Audits(Protocol):
     def watch(
         self, address: str, store: Store, when_durable: Callable[[Callable[[bool], object]], object]
     ) -> Watch | None:
-        """Follows a queue from now on; None where nobody wants to know of single items.
+        """Follow a queue from now on; None where nobody wants to know of single items.
 
         Args:
             address: The queue's.

@@ -71,7 +71,7 @@ class Storing(Node):
 
     @abstractmethod
     def give_up(self, number: int, keep: Callable[[int], None]) -> None:
-        """Gives up an item that was put aside and accepted elsewhere, once that is durable.
+        """Give up an item that was put aside and accepted elsewhere, once that is durable.
 
         Args:
             number: The item's.
@@ -84,7 +84,7 @@ class Removable(Node):
 
     @abstractmethod
     def end_links(self, why: str = "was deleted") -> None:
-        """Ends all links.
+        """End all links.
 
         Args:
             why: What became of the node.
@@ -92,7 +92,7 @@ class Removable(Node):
 
     @abstractmethod
     def delete(self) -> None:
-        """Gives up what it keeps on disk by itself, for good; `close` comes next."""
+        """Give up what it keeps on disk by itself, for good; `close` comes next."""
 
 
 class Resumable(Node):
@@ -108,7 +108,7 @@ class Resumable(Node):
 
     @abstractmethod
     def keeps(self, subscription: Subscription) -> bool:
-        """Tells whether anything is out at a consumer whose link may be resumed."""
+        """Return whether anything is out at a consumer whose link may be resumed."""
 
 
 class Shareable(Storing):
@@ -125,11 +125,11 @@ class Shareable(Storing):
 
     @abstractmethod
     def near_entry(self) -> AddressEntry:
-        """Returns where the messages come in that other containers send."""
+        """Return where the messages come in that other containers send."""
 
     @abstractmethod
     def end_credit(self) -> bool:
-        """Has clients send no more; tells whether any could. What they have sent is taken."""
+        """Have clients send no more; tell whether any could. What they have sent is taken."""
 
 
 class Partitioned(Shareable):
@@ -153,7 +153,7 @@ class Partitioned(Shareable):
 
     @abstractmethod
     def share(self) -> PartitionedInlet:
-        """Divides it; `PartitionedInlet.set_owners` says who takes what."""
+        """Divide it; `PartitionedInlet.set_owners` says who takes what."""
 
 
 class Replicated(Shareable):
@@ -183,11 +183,11 @@ class Bindable(Node):
 
     @abstractmethod
     def subject_of(self, address: str) -> bytes:
-        """Cuts the prefix and its separator off an address."""
+        """Cut the prefix and its separator off an address."""
 
     @abstractmethod
     def near_entry(self, address: str) -> AddressEntry:
-        """Returns where messages to an address come in that other containers send.
+        """Return where messages to an address come in that other containers send.
 
         Raises:
             Refused: The address names no subject.
@@ -195,15 +195,15 @@ class Bindable(Node):
 
     @abstractmethod
     def add_outlet(self, outlet: Terminus) -> None:
-        """Lets a link, or another node, have patterns."""
+        """Let a link, or another node, have patterns."""
 
     @abstractmethod
     def remove_outlet(self, outlet: Terminus) -> None:
-        """Forgets an outlet with all its patterns."""
+        """Forget an outlet with all its patterns."""
 
     @abstractmethod
     def bind(self, link: Terminus, pattern: bytes) -> bool:
-        """Gives an outlet one more pattern; returns whether it is new.
+        """Give an outlet one more pattern; return whether it is new.
 
         Raises:
             Refused: The pattern cannot be had.
@@ -211,23 +211,23 @@ class Bindable(Node):
 
     @abstractmethod
     def unbind(self, link: Terminus, pattern: bytes) -> bool:
-        """Takes a pattern from an outlet; returns whether it had it."""
+        """Take a pattern from an outlet; return whether it had it."""
 
     @abstractmethod
     def bind_far(self, pattern: bytes, outlet: Terminus) -> None:
-        """Lets copies of what is sent to this container go to an outlet, and of nothing else."""
+        """Let copies of what is sent to this container go to an outlet, and of nothing else."""
 
     @abstractmethod
     def unbind_far(self, pattern: bytes, outlet: Terminus) -> None:
-        """Takes a pattern from such an outlet."""
+        """Take a pattern from such an outlet."""
 
     @abstractmethod
     def touch(self) -> None:
-        """Has every entry look for its outlets again."""
+        """Have every entry look for its outlets again."""
 
     @abstractmethod
     def announce(self) -> None:
-        """Tells other containers of all patterns that subscribers here have."""
+        """Tell other containers of all patterns that subscribers here have."""
 
     @property
     @abstractmethod
@@ -236,7 +236,7 @@ class Bindable(Node):
 
     @abstractmethod
     def patterns_of(self, link: Terminus) -> list[str]:
-        """Lists an outlet's patterns."""
+        """List an outlet's patterns."""
 
 
 class Capturing(Node):
@@ -302,7 +302,7 @@ class Streaming(Removable):
 
     @abstractmethod
     def demand_prospects(self) -> None:
-        """Sees that it is open, or may yet be.
+        """See that it is open, or may yet be.
 
         Raises:
             Refused: Its engine will never take it as it is declared.
@@ -310,15 +310,15 @@ class Streaming(Removable):
 
     @abstractmethod
     def give_back(self) -> None:
-        """Returns to their senders what waits to be appended, and what comes from now on."""
+        """Return to their senders what waits to be appended, and what comes from now on."""
 
     @abstractmethod
     async def move(self, voters: Sequence[str], learners: Sequence[str]) -> None:
-        """Declares that others are to hold it; returns before they do."""
+        """Declare that others are to hold it; return before they do."""
 
     @abstractmethod
     async def trim(self, before: int) -> Bounds:
-        """Gives up records below an offset; returns what is left."""
+        """Give up records below an offset; return what is left."""
 
 
 def replica_of(node: object) -> ReplicaHandle | None:

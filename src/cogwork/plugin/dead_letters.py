@@ -92,7 +92,7 @@ class _Front:
 
 
 def dead_letter_id(source: str, shard: int, number: int) -> bytes:
-    """Names a dead letter, alike however often it is sent.
+    """Name a dead letter, alike however often it is sent.
 
     Args:
         source: The address of the queue that sends it.
@@ -115,7 +115,7 @@ def dead_letter(
     died_ms: int,
     letter: bytes | None = None,
 ) -> bytes:
-    """Makes a dead letter of a message.
+    """Make a dead letter of a message.
 
     Args:
         message: Encoded.
@@ -150,7 +150,7 @@ def dead_letter(
 
 
 def revived(message: bytes) -> bytes:
-    """Returns a dead letter without what it says of its death."""
+    """Return a dead letter without what it says of its death."""
     try:
         return _with_facts(_split(message), {})
     except (DecodeError, ProtocolError):
@@ -158,7 +158,7 @@ def revived(message: bytes) -> bytes:
 
 
 def as_moved(message: bytes) -> bytes:
-    """Returns a message of which no queue is to have known it before, and without a delay.
+    """Return a message of which no queue is to have known it before, and without a delay.
 
     That is over: it would wait once more. And a queue that remembers message-ids may have had it,
     or know a like one: it would count as a duplicate, and be gone.
@@ -172,7 +172,7 @@ def as_moved(message: bytes) -> bytes:
 
 
 def origin_of(message: bytes) -> str | None:
-    """Returns the address that a dead letter came from; None where it is none."""
+    """Return the address that a dead letter came from; None where it is none."""
     try:
         source = _split(message).annotations.get(SOURCE)
     except (DecodeError, ProtocolError):
@@ -181,13 +181,13 @@ def origin_of(message: bytes) -> str | None:
 
 
 def _deaths(front: _Front) -> int:
-    """Reads how often a message has died before; whatever else stands there is no number of it."""
+    """Read how often a message has died before; whatever else stands there is no number of it."""
     count = front.annotations.get(COUNT)
     return count if isinstance(count, UInt) else 0
 
 
 def _first_death(front: _Front) -> dict[object, object]:
-    """Reads what a message says of its first death; empty where it has not died.
+    """Read what a message says of its first death; empty where it has not died.
 
     The dead letter of a version that told the last death alone says that one, without its time.
     """
@@ -238,7 +238,7 @@ def _split(message: bytes) -> _Front:
 
 
 def _front_at(message: bytes, at: int) -> int | None:
-    """Returns the code of a section before the properties by its descriptor; None for all else.
+    """Return the code of a section before the properties by its descriptor; None for all else.
 
     The descriptor is not decoded unless it is a number: a peer may have put in what compares with
     nothing, or is as long as a message.
@@ -263,7 +263,7 @@ def _join(front: _Front, annotations: Mapping[object, object]) -> bytes:
 
 
 def _error_text(outcome: bytes | None) -> str | None:
-    """Reads what a consumer said when it rejected a message."""
+    """Read what a consumer said when it rejected a message."""
     if outcome is None:
         return None
     try:

@@ -77,20 +77,20 @@ class Inlet(Protocol):
     """A receiving link."""
 
     def grant(self, credit: int) -> None:
-        """Sets how many more messages may come now."""
+        """Set how many more messages may come now."""
 
     def settle(self, token: int, code: Code) -> None:
-        """Says what became of a message that was not sent settled."""
+        """Say what became of a message that was not sent settled."""
 
     def close(self) -> None:
-        """Detaches; what was not settled is in doubt, or released, as its address has it."""
+        """Detach; what was not settled is in doubt, or released, as its address has it."""
 
 
 class Door(Protocol):
     """What a gateway has of its container."""
 
     def post(self, message: bytes, token: int, *, is_settled: bool) -> bool:
-        """Sends a message to the address in its `to`.
+        """Send a message to the address in its `to`.
 
         Args:
             message: Encoded, of at most `size_bytes_max`.
@@ -106,12 +106,12 @@ class Door(Protocol):
         """How large a message may be; 0 for any size, and until that is known."""
 
     def is_served(self, address: str) -> bool:
-        """Tells whether a node, or a receiver anywhere in the mesh, stands at an address now."""
+        """Return whether a node, or a receiver anywhere in the mesh, stands at an address now."""
 
     def attach(
         self, address: str | None, receiver: Receiver, credit: int, *, is_exclusive: bool = False
     ) -> Inlet:
-        """Receives from an address.
+        """Receive from an address.
 
         Args:
             address: Or None for a new one of its own, which goes with the inlet.
@@ -121,7 +121,7 @@ class Door(Protocol):
         """
 
     def flush(self) -> None:
-        """Has all that was posted, settled and granted go on its way now."""
+        """Have all that was posted, settled and granted go on its way now."""
 
     def close(self) -> None:
-        """Takes the door out of use, with every inlet."""
+        """Take the door out of use, with every inlet."""

@@ -40,13 +40,13 @@ class Watch(Protocol):
     """The event loop, as far as a gateway needs it."""
 
     def add_reader(self, fd: int, callback: Callable[[], object], /) -> object:
-        """Calls back whenever a descriptor is readable."""
+        """Call back whenever a descriptor is readable."""
 
     def remove_reader(self, fd: int, /) -> bool:
-        """Ends that."""
+        """End that."""
 
     def call_soon(self, callback: Callable[[], object], /) -> object:
-        """Calls back once, in the next turn."""
+        """Call back once, in the next turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,45 +84,45 @@ class Gateway(Protocol):
     """A gateway's life: made, started, ticked, reloaded, drained, closed."""
 
     def start(self, watch: Watch) -> None:
-        """Opens its sockets, and lets clients in.
+        """Open its sockets, and lets clients in.
 
         Raises:
             GatewayListenError: It cannot listen there.
         """
 
     def tick(self, now_s: float) -> None:
-        """Lets time pass; called about ten times a second, with the monotonic clock."""
+        """Let time pass; called about ten times a second, with the monotonic clock."""
 
     def reload(self) -> None:
-        """Reads the files that its options name again, and ends what they do not allow any more.
+        """Read the files that its options name again, and end what they do not allow any more.
 
         Raises:
             GatewayError: One is wrong; what was read before holds on.
         """
 
     def drain(self) -> None:
-        """Takes on nothing new; what is under way goes on."""
+        """Take on nothing new; what is under way goes on."""
 
     @property
     def is_drained(self) -> bool:
         """Whether nothing is under way any more."""
 
     def close(self) -> None:
-        """Closes its sockets; what is under way is given up."""
+        """Close its sockets; what is under way is given up."""
 
     @property
     def endpoints(self) -> list[str]:
         """Where it listens, as URLs."""
 
     def status(self) -> Mapping[str, object]:
-        """Returns figures for people and for `$management`; values are plain data."""
+        """Return figures for people and for `$management`; values are plain data."""
 
 
 class GatewayFactory(Protocol):
     """Makes a gateway: what an entry point of the group `cogwork.gateways` names."""
 
     def __call__(self, context: GatewayContext) -> Gateway:
-        """Makes a gateway that does not listen yet.
+        """Make a gateway that does not listen yet.
 
         Raises:
             GatewayError: An option is wrong, or a library that it needs is missing.

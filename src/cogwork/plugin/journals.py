@@ -23,7 +23,7 @@ class JournalHandle(Protocol):
     problem: str | None
 
     def when_durable(self, call: Callable[[bool], object]) -> None:
-        """Has a call made once all that has happened so far is durable, here and elsewhere.
+        """Have a call made once all that has happened so far is durable, here and elsewhere.
 
         Args:
             call: Is told whether it is: it is not, and never will be, where another container owns
@@ -31,7 +31,7 @@ class JournalHandle(Protocol):
         """
 
     def delete(self) -> None:
-        """Gives up all that it holds, for good."""
+        """Give up all that it holds, for good."""
 
 
 class ReplicaHandle(JournalHandle, Protocol):
@@ -48,10 +48,10 @@ class ReplicaHandle(JournalHandle, Protocol):
         """The container that owns the queue, as far as it is known here."""
 
     def held(self) -> Mapping[str, object]:
-        """Tells who holds it, and who is to, in plain values: as a stream's row does."""
+        """Return who holds it, and who is to, in plain values: as a stream's row does."""
 
     async def relocate(self, voters: Sequence[str], learners: Sequence[str]) -> None:
-        """Declares that others are to hold it; returns before they do.
+        """Declare that others are to hold it; return before they do.
 
         Args:
             voters: Who is to hold it, in order of leader priority.
@@ -63,10 +63,10 @@ class ReplicaHandle(JournalHandle, Protocol):
         """
 
     def wake(self) -> None:
-        """Has it looked at soon: other containers say something new of who owns it."""
+        """Have it looked at soon: other containers say something new of who owns it."""
 
     def close(self) -> None:
-        """Lets the queue go; it stays with the other replicas."""
+        """Let the queue go; it stays with the other replicas."""
 
 
 class Journals(Protocol):
@@ -77,14 +77,14 @@ class Journals(Protocol):
         """Whether there is a data directory to keep queues in."""
 
     def note_in_memory(self, address: str) -> None:
-        """Takes note that a queue keeps a durable message in memory, for want of a disk."""
+        """Take note that a queue keeps a durable message in memory, for want of a disk."""
 
     @property
     def shard(self) -> int:
         """The number of this container's parts of queues, the same in all its lives."""
 
     def open(self, address: str, options: Mapping[str, object], store: Store) -> JournalHandle:
-        """Has a queue's changes written down; its store gets back what was written before.
+        """Have a queue's changes written down; its store gets back what was written before.
 
         Args:
             address: The queue's.
@@ -96,7 +96,7 @@ class Journals(Protocol):
         """
 
     def shard_of(self, address: str) -> int:
-        """Returns the number of a replicated queue's items, the same wherever it is owned."""
+        """Return the number of a replicated queue's items, the same wherever it is owned."""
 
     def replicate(
         self,
@@ -105,7 +105,7 @@ class Journals(Protocol):
         store: Store,
         inlet: PartitionedInlet,
     ) -> ReplicaHandle:
-        """Has a queue's changes written down by several containers.
+        """Have a queue's changes written down by several containers.
 
         Args:
             address: The queue's.

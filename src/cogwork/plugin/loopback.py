@@ -45,7 +45,7 @@ class Loopback:
     def __init__(
         self, factory: NodeFactory, address: str, options: Mapping[str, object] | None = None
     ) -> None:
-        """Makes the node.
+        """Make the node.
 
         Args:
             factory: The node's class, or another factory.
@@ -74,15 +74,15 @@ class Loopback:
         )
 
     def __enter__(self) -> Self:
-        """Returns itself."""
+        """Return itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Closes the node."""
+        """Close the node."""
         self.close()
 
     def close(self) -> None:
-        """Detaches the receivers and closes the node."""
+        """Detach the receivers and close the node."""
         for subscription, _, _ in list(self._receivers):
             self.leave(subscription.link)
         self.node.close()
@@ -91,7 +91,7 @@ class Loopback:
     # -- the world around the node
 
     def send(self, count: int, body: object = "x", entry: AddressEntry | None = None) -> list[int]:
-        """Sends unsettled messages to the node, or to an entry; returns their numbers."""
+        """Send unsettled messages to the node, or to an entry; return their numbers."""
         numbers = list(range(self._count, self._count + count))
         self._count += count
         data = body.encode() if isinstance(body, Message) else Message(body).encode()
@@ -102,7 +102,7 @@ class Loopback:
         return numbers
 
     def receive(self, credit: int, source: Source | None = None) -> OutgoingLink:
-        """Attaches a receiver with some credit; returns the node's end of the link."""
+        """Attach a receiver with some credit; return the node's end of the link."""
         wire = Wire(self.core, self, _WINDOW)
         wire.max_frame_out = _WINDOW
         wire.start_framing()
@@ -128,7 +128,7 @@ class Loopback:
         return link
 
     def keep(self, link: OutgoingLink) -> Subscription:
-        """Has a receiver go that may resume its link; `leave` says that it does not."""
+        """Have a receiver go that may resume its link; `leave` says that it does not."""
         (entry,) = (each for each in self._receivers if each[0].link is link)
         entry[0].departure = Departure.KEPT
         self.node.unsubscribe(entry[0])
@@ -136,7 +136,7 @@ class Loopback:
         return entry[0]
 
     def leave(self, link: OutgoingLink) -> None:
-        """Detaches a receiver."""
+        """Detach a receiver."""
         for entry in list(self._receivers):
             if entry[0].link is link:
                 self._receivers.remove(entry)
@@ -145,7 +145,7 @@ class Loopback:
         self.core.flush()
 
     def run(self, ticks: int) -> None:
-        """Lets time pass, a tenth of a second a tick."""
+        """Let time pass, a tenth of a second a tick."""
         for _ in range(ticks):
             self._now_s += TICK_S
             self._carry_out(self.node.tick(self._now_s))
@@ -169,7 +169,7 @@ class Loopback:
     # -- what the data plane tells this end
 
     def on_batch(self, port: Port) -> None:
-        """Notes outcomes."""
+        """Note outcomes."""
         self.outcomes += [token for token, _, _, _ in port.outcomes]
         port.outcomes.clear()
 
@@ -186,7 +186,7 @@ class Loopback:
         raise AssertionError(errno)
 
     def on_fault(self, error: Exception) -> None:
-        """Lets a test fail."""
+        """Let a test fail."""
         raise error
 
     def on_violation(self, condition: str, description: str) -> None:

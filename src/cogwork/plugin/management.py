@@ -94,13 +94,13 @@ class Requester(Protocol):
         """The name it proved; None for an anonymous peer."""
 
     def may(self, right: str, address: str) -> bool:
-        """Tells whether it has a right (`send`, `receive`, `manage`) at an address."""
+        """Return whether it has a right (`send`, `receive`, `manage`) at an address."""
 
     def is_denied(self, right: str, address: str) -> bool:
-        """Tells whether a right is denied to it, whatever it may do otherwise."""
+        """Return whether a right is denied to it, whatever it may do otherwise."""
 
     def takes_reply(self, address: str) -> bool:
-        """Tells whether a reply may go to `address`: its own source, or where it may send.
+        """Return whether a reply may go to `address`: its own source, or where it may send.
 
         False, too, where replies pile up that it does not take.
         """
@@ -139,12 +139,12 @@ class Collection(Protocol):
         """The names of what a row may hold, in the order in which people read them."""
 
     def __len__(self) -> int:
-        """Counts the entities."""
+        """Count the entities."""
 
     def rows(
         self, index: int, count: int, sees: Callable[[str], bool] | None = None
     ) -> Iterator[Row]:
-        """Yields entities in a stable order.
+        """Yield entities in a stable order.
 
         Args:
             index: The first one, from 0.
@@ -153,14 +153,14 @@ class Collection(Protocol):
         """
 
     def find(self, name: str) -> Row | None:
-        """Returns one entity; None where it is not there."""
+        """Return one entity; None where it is not there."""
 
 
 class ManagedQueue(Protocol):
     """A queue, as management sees it."""
 
     def peek(self, count: int, offset: int = 0) -> Sequence[tuple[bytes, Mapping[str, object]]]:
-        """Returns items, encoded and with facts about each, and leaves them where they are.
+        """Return items, encoded and with facts about each, and leave them where they are.
 
         Args:
             count: How many at most.
@@ -168,22 +168,22 @@ class ManagedQueue(Protocol):
         """
 
     def purge(self, count: int) -> int:
-        """Drops up to `count` items that no consumer holds; returns how many."""
+        """Drop up to `count` items that no consumer holds; return how many."""
 
     def take_ready(self, count: int) -> Sequence[tuple[int, bytes]]:
-        """Puts the first messages that are ready aside; returns them, numbered and encoded.
+        """Put the first messages that are ready aside; return them, numbered and encoded.
 
         A queue on disk has them until `moved` says that they have arrived elsewhere.
         """
 
     def moved(self, number: int) -> None:
-        """Gives up what was put aside."""
+        """Give up what was put aside."""
 
     def put_back(self, number: int) -> None:
-        """Has what was put aside back, as the last one."""
+        """Have what was put aside back, as the last one."""
 
     def routed_back(self, message: bytes) -> tuple[str | None, bytes]:
-        """Tells where a dead letter came from.
+        """Return where a dead letter came from.
 
         Returns:
             Its address, None where it is no dead letter, and the message without what it says of
@@ -195,10 +195,10 @@ class Pending(Protocol[T_co]):
     """Something that takes its time."""
 
     def done(self) -> bool:
-        """Tells whether it is over."""
+        """Return whether it is over."""
 
     def result(self) -> T_co:
-        """Returns what came of it, once it is over, or raises."""
+        """Return what came of it, once it is over, or raise."""
 
 
 class ManagedStream(Protocol):
@@ -217,14 +217,14 @@ class ManagedStream(Protocol):
         """What keeps it; None until it is open."""
 
     def trim(self, before: int) -> Awaitable[Bounds]:
-        """Gives up records below an offset; returns what is left.
+        """Give up records below an offset; return what is left.
 
         Raises:
             ConsensusError: That cannot be done, or not now.
         """
 
     def move(self, voters: Sequence[str], learners: Sequence[str]) -> Awaitable[None]:
-        """Declares that others are to hold the stream; returns before they do.
+        """Declare that others are to hold the stream; return before they do.
 
         Args:
             voters: Who is to hold it, in order of leader priority.
@@ -258,7 +258,7 @@ class ContainerView(Protocol):
         """The other containers."""
 
     def requester(self, source: Terminus | None) -> Requester | None:
-        """Finds whose request came from `source`; None where its link has gone."""
+        """Find whose request came from `source`; None where its link has gone."""
 
     def note_request(
         self, requester: Requester, what: Mapping[str, str], *, refusal: str | None
@@ -272,19 +272,19 @@ class ContainerView(Protocol):
         """
 
     def soon(self, step: Callable[[], None]) -> None:
-        """Calls `step` once other traffic has had its turn."""
+        """Call `step` once other traffic has had its turn."""
 
     def close_connection(self, name: str, reason: str) -> bool:
-        """Closes a connection; returns whether it was there."""
+        """Close a connection; return whether it was there."""
 
     def disconnect_user(self, name: str, reason: str) -> int:
-        """Closes all connections of a user, links of containers too; returns how many."""
+        """Close all connections of a user, links of containers too; return how many."""
 
     def detach_link(self, name: str, reason: str) -> bool:
-        """Detaches a link; returns whether it was there."""
+        """Detach a link; return whether it was there."""
 
     def bind(self, requester: Requester, link: str, pattern: str) -> bool:
-        """Gives a topic subscriber one more pattern; returns whether it is new.
+        """Give a topic subscriber one more pattern; return whether it is new.
 
         Args:
             requester: Who asks.
@@ -297,7 +297,7 @@ class ContainerView(Protocol):
         """
 
     def unbind(self, requester: Requester, link: str, pattern: str) -> bool:
-        """Takes a pattern from a topic subscriber; returns whether it had it.
+        """Take a pattern from a topic subscriber; return whether it had it.
 
         Args:
             requester: Who asks.
@@ -309,18 +309,18 @@ class ContainerView(Protocol):
         """
 
     def note_report(self, report: Report) -> None:
-        """Keeps what a query elsewhere tells of itself, for a while."""
+        """Keep what a query elsewhere tells of itself, for a while."""
 
     def forget_report(self, name: str) -> bool:
-        """Gives it up; returns whether it was there."""
+        """Give it up; return whether it was there."""
 
     def queue(self, address: str) -> ManagedQueue | None:
-        """Finds a queue; None where there is none yet."""
+        """Find a queue; None where there is none yet."""
 
     def declare_queue(
         self, address: str, options: Mapping[str, object], requester: Requester | None = None
     ) -> bool:
-        """Makes a queue; returns False where it was there with these options.
+        """Make a queue; return False where it was there with these options.
 
         Args:
             address: Its address.
@@ -333,7 +333,7 @@ class ContainerView(Protocol):
         """
 
     def delete_queue(self, address: str) -> bool:
-        """Gives up a queue with what it holds; returns False where this container has none.
+        """Give up a queue with what it holds; return False where this container has none.
 
         Nor has it one by itself that the whole cluster has: `withdraw_queue` comes next.
 
@@ -342,7 +342,7 @@ class ContainerView(Protocol):
         """
 
     def withdraw_queue(self, address: str) -> Awaitable[bool]:
-        """Has the whole cluster give up a queue with what it holds; tells whether there was one.
+        """Have the whole cluster give up a queue with what it holds; tell whether there was one.
 
         Raises:
             Unavailable: No majority of the cluster answers; the queue stays.
@@ -352,7 +352,7 @@ class ContainerView(Protocol):
     def relocate_queue(
         self, address: str, voters: Sequence[str], learners: Sequence[str]
     ) -> Awaitable[None]:
-        """Declares that others are to hold a replicated queue; returns before they do.
+        """Declare that others are to hold a replicated queue; return before they do.
 
         Args:
             address: Its address.
@@ -370,7 +370,7 @@ class ContainerView(Protocol):
         """Whether it is known what the cluster has declared, or there is none."""
 
     def demand_holders(self, names: Sequence[str]) -> None:
-        """Sees that containers which are to hold replicas are there, or were.
+        """See that containers which are to hold replicas are there, or were.
 
         Raises:
             ManagementError: Nobody has heard of one, or one is named twice.
@@ -430,19 +430,19 @@ class ContainerView(Protocol):
         """
 
     def demand_majority(self) -> Awaitable[None]:
-        """Waits a while until a majority of the cluster answers, if there is a cluster.
+        """Wait a while until a majority of the cluster answers, if there is a cluster.
 
         Raises:
             Unavailable: None does; the text says who is missing.
         """
 
     def stream(self, address: str) -> ManagedStream | None:
-        """Finds a stream; None where there is none yet."""
+        """Find a stream; None where there is none yet."""
 
     def declare_stream(
         self, address: str, options: Mapping[str, object], requester: Requester | None = None
     ) -> bool:
-        """Makes a stream; returns False where it was there with these options.
+        """Make a stream; return False where it was there with these options.
 
         Args:
             address: Its address.
@@ -455,7 +455,7 @@ class ContainerView(Protocol):
         """
 
     def delete_stream(self, address: str) -> Awaitable[bool]:
-        """Gives up a stream with its records; tells whether it was there.
+        """Give up a stream with its records; tell whether it was there.
 
         Raises:
             ConsensusError: It is there still, or that is not known.
@@ -463,13 +463,13 @@ class ContainerView(Protocol):
         """
 
     def abandon_stream(self, address: str) -> None:
-        """Lets a stream go that was just made and cannot be opened; it may be another's, too."""
+        """Let a stream go that was just made and cannot be opened; it may be another's, too."""
 
     def begin(self, work: Awaitable[T]) -> Pending[T]:
-        """Has something done that takes its time."""
+        """Have something done that takes its time."""
 
     def send(self, address: str, message: bytes, on_outcome: OnOutcome) -> bool:
-        """Sends a message from within.
+        """Send a message from within.
 
         Args:
             address: Where to, as a client would name it.

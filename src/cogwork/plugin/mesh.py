@@ -55,10 +55,10 @@ class MeshView(Protocol):
     """A container among others; one without links stands alone."""
 
     def links(self) -> Sequence[LinkRow]:
-        """Lists the links of this container: configured, added and incoming ones."""
+        """List the links of this container: configured, added and incoming ones."""
 
     def add_link(self, url: str, cost: int) -> None:
-        """Dials another container, and goes on doing so until the link is removed.
+        """Dial another container, and go on doing so until the link is removed.
 
         Args:
             url: `HOST:PORT`, or `amqp[s]://[USER:PASSWORD@]HOST[:PORT]`.
@@ -69,7 +69,7 @@ class MeshView(Protocol):
         """
 
     def remove_link(self, url: str) -> None:
-        """Closes a link that is dialled from here, and dials no more.
+        """Close a link that is dialled from here, and dial no more.
 
         Args:
             url: As for `add_link`; user and password do not matter.
@@ -79,10 +79,10 @@ class MeshView(Protocol):
         """
 
     def leave(self) -> None:
-        """Has this container leave: clients and items go to others, then it stops."""
+        """Have this container leave: clients and items go to others, then it stops."""
 
     def snapshot(self) -> dict[str, object]:
-        """Returns what this container knows of the mesh, in plain values.
+        """Return what this container knows of the mesh, in plain values.
 
         There are `id`, `incarnation`, `links`, `containers` and `shards`, see
         `cogwork.router.mesh.view`; and `leaving`: how far it is with that, or None.

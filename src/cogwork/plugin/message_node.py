@@ -45,7 +45,7 @@ class MessageNode:
     serves_prefix = False
 
     def __init__(self, context: NodeContext) -> None:
-        """Opens the node's two ends.
+        """Open the node's two ends.
 
         Args:
             context: Its address and options.
@@ -62,7 +62,7 @@ class MessageNode:
     # -- for the node's author
 
     def on_messages(self, messages: Sequence[Message]) -> Iterable[Effect]:  # noqa: ARG002  # a default
-        """Works on a batch.
+        """Work on a batch.
 
         Args:
             messages: In the order of their arrival.
@@ -73,37 +73,37 @@ class MessageNode:
         return ()
 
     def publish(self, body: object) -> Publish:
-        """Makes the effect that sends `body`, or a whole `Message`, to every receiver."""
+        """Make the effect that sends `body`, or a whole `Message`, to every receiver."""
         return Publish(self._outlet, _encoded(body))
 
     def send(self, address: str, body: object) -> Send:
-        """Makes the effect that sends `body`, or a whole `Message`, to another address."""
+        """Make the effect that sends `body`, or a whole `Message`, to another address."""
         return Send(address, _encoded(body))
 
     # -- the contract of nodes
 
     def entry(self, address: str) -> AddressEntry:  # noqa: ARG002  # it has only one
-        """Returns where the node's messages come in."""
+        """Return where the node's messages come in."""
         return self._inlet
 
     def subscribe(self, subscription: Subscription) -> None:
-        """Lets a receiver have what the node publishes."""
+        """Let a receiver have what the node publishes."""
         self._outlet.add_outlet(subscription.link)
 
     def unsubscribe(self, subscription: Subscription) -> None:
-        """Lets a receiver go."""
+        """Let a receiver go."""
         self._outlet.remove_outlet(subscription.link)
 
     def tick(self, now_s: float) -> Iterable[Effect]:  # noqa: ARG002  # a default
-        """Lets time pass."""
+        """Let time pass."""
         return ()
 
     def status(self) -> Mapping[str, object]:
-        """Counts messages and receivers."""
+        """Count messages and receivers."""
         return {"messages": self._messages, "receivers": len(self._outlet.outlets)}
 
     def close(self) -> None:
-        """Gives up both ends."""
+        """Give up both ends."""
         self._port.close()
         self._inlet.close()
         self._outlet.close()
@@ -111,7 +111,7 @@ class MessageNode:
     # -- what the data plane hands over
 
     def on_batch(self, port: Port) -> None:
-        """Takes what arrived, has it worked on, and answers."""
+        """Take what arrived, has it worked on, and answer."""
         arrivals, port.arrivals = port.arrivals, []
         port.outcomes.clear()
         port.woken.clear()

@@ -84,17 +84,17 @@ class Subscriptions(Protocol):
     """Tells other containers what subscribers of this one want."""
 
     def subscribe(self, address: str) -> None:
-        """Counts a subscription to a multicast address, which may hold wildcards."""
+        """Count a subscription to a multicast address, which may hold wildcards."""
 
     def unsubscribe(self, address: str) -> None:
-        """Counts one less."""
+        """Count one less."""
 
 
 class Emit(Protocol):
     """Carries out effects."""
 
     def __call__(self, effects: Iterable[Effect]) -> None:
-        """Carries out `effects`, in order."""
+        """Carry out `effects`, in order."""
 
 
 class Departure(Enum):
@@ -149,7 +149,7 @@ class Subscription:
     context: object = field(default=None, repr=False)
 
     def answer(self) -> None:
-        """Answers the attach that was put off; without effect where that has been done.
+        """Answer the attach that was put off; without effect where that has been done.
 
         Within `subscribe` it is enough: the attach is answered after that.
         """
@@ -168,37 +168,37 @@ class Node(Protocol):
     """
 
     def entry(self, address: str) -> AddressEntry:
-        """Returns where messages sent to `address` go.
+        """Return where messages sent to `address` go.
 
         Raises:
             Refused: Nothing can be sent there.
         """
 
     def subscribe(self, subscription: Subscription) -> None:
-        """Takes a consumer's link.
+        """Take a consumer's link.
 
         Raises:
             Refused: Nothing can be received there.
         """
 
     def unsubscribe(self, subscription: Subscription) -> None:
-        """Lets a consumer's link go; called once for each that was taken."""
+        """Let a consumer's link go; called once for each that was taken."""
 
     def tick(self, now_s: float) -> Iterable[Effect]:
-        """Lets time pass; called about ten times a second, with the monotonic clock."""
+        """Let time pass; called about ten times a second, with the monotonic clock."""
 
     def status(self) -> Mapping[str, object]:
-        """Returns figures for people and for `$management`."""
+        """Return figures for people and for `$management`."""
 
     def close(self) -> None:
-        """Gives up what it holds."""
+        """Give up what it holds."""
 
 
 class NodeFactory(Protocol):
     """Makes a node: what an entry point of the group `cogwork.nodes` names."""
 
     def __call__(self, context: NodeContext) -> Node:
-        """Makes a node for one address.
+        """Make a node for one address.
 
         Raises:
             ConfigurationError: An option is wrong.

@@ -20,7 +20,7 @@ GROUP = "cogwork.nodes"
 
 @cache
 def factory_of(kind: str) -> NodeFactory | None:
-    """Returns what makes nodes of a kind; None where no such kind is installed.
+    """Return what makes nodes of a kind; None where no such kind is installed.
 
     Args:
         kind: An entry point's name, or `package.module:Class`.
@@ -33,7 +33,7 @@ def factory_of(kind: str) -> NodeFactory | None:
 
 @cache
 def provides(kind: str, capability: type) -> bool:
-    """Tells whether nodes of a kind have a capability, while there may be none of them yet.
+    """Return whether nodes of a kind have a capability, while there may be none of them yet.
 
     Args:
         kind: As for `factory_of`.
@@ -48,7 +48,7 @@ def provides(kind: str, capability: type) -> bool:
 
 @cache
 def serves_prefix(kind: str) -> bool:
-    """Tells whether one node of a kind serves every address below its prefix."""
+    """Return whether one node of a kind serves every address below its prefix."""
     return getattr(_class_of(kind), "serves_prefix", False) is True
 
 
@@ -62,5 +62,5 @@ def _class_of(kind: str) -> type | None:
 
 @cache
 def kinds() -> tuple[str, ...]:
-    """Lists the kinds that are installed."""
+    """List the kinds that are installed."""
     return tuple(names(GROUP))

@@ -16,7 +16,7 @@ Path = tuple[str | int, ...]
 
 
 def type_at(root: type, path: Path) -> inspect.Type:
-    """Finds the declared type of what a path leads to.
+    """Find the declared type of what a path leads to.
 
     Args:
         root: The Struct of the whole document.
@@ -29,7 +29,7 @@ def type_at(root: type, path: Path) -> inspect.Type:
 
 
 def keys_at(root: type, path: Path) -> list[str]:
-    """Lists the keys of the table that a path leads to; empty where any key will do."""
+    """List the keys of the table that a path leads to; empty where any key will do."""
     table = _without_none(type_at(root, path))
     if not isinstance(table, inspect.StructType):
         return []
@@ -37,7 +37,7 @@ def keys_at(root: type, path: Path) -> list[str]:
 
 
 def is_tables(declared: inspect.Type) -> bool:
-    """Tells whether a key takes an array of tables."""
+    """Return whether a key takes an array of tables."""
     declared = _without_none(declared)
     return isinstance(declared, inspect.ListType) and isinstance(
         declared.item_type, inspect.StructType
@@ -45,7 +45,7 @@ def is_tables(declared: inspect.Type) -> bool:
 
 
 def describe(declared: inspect.Type) -> str:
-    """Says what a key takes, in words that follow "expected"."""
+    """Return what a key takes, in words that follow "expected"."""
     declared = _without_none(declared)
     match declared:
         case inspect.LiteralType(values=values):
@@ -101,7 +101,7 @@ def _child(table: inspect.Type, part: str | int) -> inspect.Type:
 
 
 def _without_none(declared: inspect.Type) -> inspect.Type:
-    """An optional key is left out of the file, never set to nothing."""
+    """Return an optional key is left out of the file, never set to nothing."""
     if isinstance(declared, inspect.UnionType):
         (declared,) = (each for each in declared.types if not isinstance(each, inspect.NoneType))
     return declared

@@ -40,7 +40,7 @@ class StreamOptions:
 
     @classmethod
     def of(cls, address: str, options: Mapping[str, object]) -> StreamOptions:
-        """Takes a stream's own options out of a node's; the others are the engine's.
+        """Take a stream's own options out of a node's; the others are the engine's.
 
         Args:
             address: The stream's, for people.
@@ -80,12 +80,12 @@ class StreamOptions:
         )
 
     def shown(self) -> dict[str, object]:
-        """Returns all of it as plain values."""
+        """Return all of it as plain values."""
         return {"engine": self.engine, "capture": list(self.capture), **self.rest}
 
 
 def name_of(address: str) -> str:
-    """Returns what engines know the stream at an address by: what stands behind its first `/`."""
+    """Return what engines know the stream at an address by: what stands behind its first `/`."""
     return address.partition("/")[2] or address
 
 

@@ -37,7 +37,7 @@ class Share:
         self._group = group
 
     def has_room(self) -> bool:
-        """Tells whether one more message may go; if not, the group waits."""
+        """Return whether one more message may go; if not, the group waits."""
         budget = self._budget
         if budget.used_bytes < budget.limit_bytes:
             return True
@@ -45,10 +45,10 @@ class Share:
         return False
 
     def take(self, size_bytes: int) -> None:
-        """Counts what goes."""
+        """Count what goes."""
         self._budget.used_bytes += size_bytes
 
     def give(self, size_bytes: int) -> None:
-        """Counts what has come, or is given up."""
+        """Count what has come, or is given up."""
         self._budget.used_bytes -= size_bytes
         assert self._budget.used_bytes >= 0

@@ -11,7 +11,7 @@ class Chance(Protocol):
     """A source of random numbers."""
 
     def random(self) -> float:
-        """Returns a number from 0 on, less than 1."""
+        """Return a number from 0 on, less than 1."""
 
     def getrandbits(self, k: int, /) -> int:
-        """Returns a number of so many bits."""
+        """Return a number of so many bits."""

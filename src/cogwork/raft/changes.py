@@ -53,7 +53,7 @@ class Changes:
         return core.membership.is_joint or core.membership_index > core.commit
 
     def begin(self, target: Membership) -> None:
-        """Begins a change, instead of one whose new voters are still catching up.
+        """Begin a change, instead of one whose new voters are still catching up.
 
         To ask for it again while that lasts changes nothing.
 
@@ -77,7 +77,7 @@ class Changes:
         self._write(first)
 
     def step(self, has_reached: Callable[[str, int], bool]) -> None:
-        """Takes the next step where it can be taken.
+        """Take the next step where it can be taken.
 
         Args:
             has_reached: Tells whether a member is there and has all entries up to an index.
@@ -110,7 +110,7 @@ class Changes:
             self._set_goal()
 
     def _tell(self, target: Membership, late: list[str]) -> None:
-        """Says who is waited for, once: who wants the change asks for it again and again."""
+        """Say who is waited for, once: who wants the change asks for it again and again."""
         if target == self._told:
             return
         self._told = target
@@ -123,7 +123,7 @@ class Changes:
         return 0 if progress is None else progress.match
 
     def _set_goal(self) -> None:
-        """Has new voters reach what is committed now.
+        """Have new voters reach what is committed now.
 
         One that does so within an election time is no further behind than that (dissertation
         §4.2.1): where commands come without a pause, nobody ever has everything.

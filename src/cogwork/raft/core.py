@@ -142,7 +142,7 @@ class Core:
     # Membership. It is in effect from the moment its entry is in the log, and taken back with it.
 
     def _follow(self, memberships: list[tuple[int, Membership]]) -> None:
-        """Goes by these from now on: what is not compacted of them, the latest at the end."""
+        """Go by these from now on: what is not compacted of them, the latest at the end."""
         self._memberships = memberships
         self.membership_index, self.membership = memberships[-1]
 
@@ -169,13 +169,13 @@ class Core:
         return self.own in self._memberships[-2][1].all_voters
 
     def membership_at(self, index: int) -> Membership:
-        """Returns the membership in effect at an entry that is not compacted."""
+        """Return the membership in effect at an entry that is not compacted."""
         return next(each for at, each in reversed(self._memberships) if at <= index)
 
     # Term, role and leader.
 
     def enter_term(self, term: int, vote: str | None = None) -> None:
-        """Begins a term; nobody is known to lead in it, so nobody sleeps."""
+        """Begin a term; nobody is known to lead in it, so nobody sleeps."""
         assert term > self.term, "terms only grow"
         self.term = term
         self.set_leader(None)
@@ -185,13 +185,13 @@ class Core:
         self.cast(vote)
 
     def cast(self, vote: str | None) -> None:
-        """Votes in this term, once."""
+        """Vote in this term, once."""
         self.vote = vote
         self.hardening_s = self.now_s
         self.outbox.harden()
 
     def become(self, cause: Cause) -> None:
-        """Takes the role that follows."""
+        """Take the role that follows."""
         role = next_role(self.role, cause)
         if role is self.role:
             return
@@ -205,7 +205,7 @@ class Core:
             self.restart_timer()
 
     def set_leader(self, leader: str | None) -> None:
-        """Knows who leads."""
+        """Know who leads."""
         if leader != self.leader:
             self.leader = leader
             self.events.append(LeaderChanged(leader, self.term))
@@ -214,17 +214,17 @@ class Core:
                 self.leader_changes.note(self.now_s)
 
     def report(self, text: str) -> None:
-        """Has the container log something."""
+        """Have the container log something."""
         self.events.append(Reported(text))
 
     # Time.
 
     def advance(self, now_s: float) -> None:
-        """Takes the time of an event; it never goes back."""
+        """Take the time of an event; it never goes back."""
         self.now_s = now_s if now_s > self.now_s else self.now_s
 
     def restart_timer(self) -> None:
-        """Waits anew, for another time."""
+        """Wait anew, for another time."""
         self.heard_s = self.now_s
         self.draw_timeout()
 
@@ -247,7 +247,7 @@ class Core:
     # The log.
 
     def append(self, kind: Kind, payload: bytes) -> int:
-        """Appends an entry of this term, as a leader; returns its index."""
+        """Append an entry of this term, as a leader; return its index."""
         entry = Entry(self.log.last_index + 1, self.term, kind, payload)
         self.log.append(entry)
         if kind == Kind.MEMBERS:
@@ -255,7 +255,7 @@ class Core:
         return entry.index
 
     def replace(self, entries: Sequence[Entry]) -> None:
-        """Appends entries of a leader, instead of those from the first one's index on.
+        """Append entries of a leader, instead of those from the first one's index on.
 
         Raises:
             Malformed: One of them should be a membership, and is none; nothing has changed.
@@ -272,7 +272,7 @@ class Core:
             self.draw_timeout()  # else it would wait as long as a learner
 
     def commit_to(self, index: int) -> None:
-        """Knows that the entries up to an index are committed."""
+        """Know that the entries up to an index are committed."""
         if index <= self.commit:
             return
         is_settled = self.commit < self.membership_index <= index
@@ -281,7 +281,7 @@ class Core:
             self.draw_timeout()
 
     def _cut(self, index: int) -> None:
-        """Drops entries from an index on, and the memberships that came with them."""
+        """Drop entries from an index on, and the memberships that came with them."""
         assert index > self.commit, "what is committed stays"
         self.log.truncate(index)
         self.outbox.cut(index)
@@ -289,14 +289,14 @@ class Core:
             self._follow([each for each in self._memberships if each[0] < index])
 
     def compact(self, index: int) -> None:
-        """Gives up the entries up to an index."""
+        """Give up the entries up to an index."""
         at = self.membership_at(index)
         rest = [each for each in self._memberships if each[0] > index]
         self._follow([(index, at), *rest])
         self.log.compact(index)
 
     def install(self, snapshot: Snapshot) -> None:
-        """Begins anew after a snapshot."""
+        """Begin anew after a snapshot."""
         self.log.reset(snapshot.index, snapshot.term)
         self.outbox.restart(snapshot)
         self._follow([(snapshot.index, snapshot.membership)])
@@ -310,7 +310,7 @@ class Core:
         return self.commit > self.applied < self.outbox.durable_index
 
     def take_committed(self) -> Sequence[Entry]:
-        """Returns what is to be applied next, as far as it is durable here."""
+        """Return what is to be applied next, as far as it is durable here."""
         last = min(self.commit, self.outbox.durable_index)
         if last <= self.applied:
             return ()
@@ -326,7 +326,7 @@ class Core:
         return entries
 
     def _release(self) -> None:
-        """Lets applied entries leave the memory: those that nobody is to be sent much earlier."""
+        """Let applied entries leave the memory: those that nobody is to be sent much earlier."""
         log, settings, index = self.log, self.settings, self.applied
         if log.size_bytes > settings.tail_bytes:
             log.release(index, settings.tail_bytes)

@@ -42,7 +42,7 @@ class Elections:
     # As candidate.
 
     def tick(self) -> None:
-        """Asks for an election where no leader is heard of."""
+        """Ask for an election where no leader is heard of."""
         core = self._core
         if core.now_s < core.heard_s + core.timeout_s or core.is_quiescent:
             return
@@ -62,7 +62,7 @@ class Elections:
             core.become(Cause.REMOVED)
 
     def campaign(self, *, is_transfer: bool = False) -> None:
-        """Stands for election in a new term; the leader may have asked for it."""
+        """Stand for election in a new term; the leader may have asked for it."""
         core = self._core
         core.enter_term(core.term + 1, vote=core.own)
         core.become(Cause.TIMEOUT_NOW if is_transfer else Cause.WON)
@@ -73,14 +73,14 @@ class Elections:
         self._ask(core.term, is_transfer=is_transfer)
 
     def _hurry(self) -> None:
-        """Has a candidate wait less than a follower, but not again and again."""
+        """Have a candidate wait less than a follower, but not again and again."""
         core = self._core
         longest = core.settings.election_max_s / core.settings.election_s
         share = min(2.0 ** max(0, core.candidacies - HASTY_TRIES), longest)
         core.timeout_s = share * (core.timeout_s - HASTE_SHARE * core.election_s)
 
     def on_hardened(self) -> None:
-        """Takes note that term and vote are durable: a candidate's own vote counts.
+        """Take note that term and vote are durable: a candidate's own vote counts.
 
         What it asks, and what a voter answers, is sent only now, and as long as its own disk has
         taken another one's may take for the vote.
@@ -96,7 +96,7 @@ class Elections:
             self._count()
 
     def on_reply(self, voter: str, reply: VoteReply) -> None:
-        """Takes an answer; one of an earlier election counts nothing."""
+        """Take an answer; one of an earlier election counts nothing."""
         core = self._core
         if reply.term > core.term and not (reply.is_pre and reply.is_granted):
             core.enter_term(reply.term)
@@ -131,7 +131,7 @@ class Elections:
     # As voter.
 
     def on_vote(self, candidate: str, vote: Vote) -> None:
-        """Answers a candidate."""
+        """Answer a candidate."""
         core = self._core
         is_granted = self._grants(candidate, vote)
         if is_granted is None:
@@ -140,7 +140,7 @@ class Elections:
         core.outbox.send(candidate, VoteReply(term, is_granted, vote.is_pre))
 
     def _grants(self, candidate: str, vote: Vote) -> bool | None:
-        """Decides about a vote; None for no answer at all.
+        """Decide about a vote; None for no answer at all.
 
         Who hears a leader disturbs it for nobody (dissertation §4.2.3), but for whom the leader
         itself has asked to stand.
@@ -164,7 +164,7 @@ class Elections:
         return True
 
     def _wake(self) -> None:
-        """Looks after the leader again, as somebody misses it: it may lead no more, and live."""
+        """Look after the leader again, as somebody misses it: it may lead no more, and live."""
         core = self._core
         if core.is_quiescent and core.leadership is None:
             core.is_quiescent = False
@@ -179,7 +179,7 @@ class Elections:
         return core.is_quiescent or core.now_s < core.heard_s + core.election_s
 
     def _is_fresh(self, vote: Vote) -> bool:
-        """Tells whether the candidate's log is at least as up to date as this one (Raft §5.4.1).
+        """Return whether the candidate's log is at least as up to date as this one (Raft §5.4.1).
 
         A member that has given its log up counts it up to the floor.
         """

@@ -52,7 +52,7 @@ class Following:
         self._came = 0
 
     def hear(self, leader: str) -> None:
-        """Takes note that the leader of this term is there."""
+        """Take note that the leader of this term is there."""
         core = self._core
         if self._term != core.term:
             self._term = core.term
@@ -68,7 +68,7 @@ class Following:
         core.is_quiescent = False
 
     def on_append(self, leader: str, append: Append) -> None:
-        """Takes entries, where the one before them is the same here as there."""
+        """Take entries, where the one before them is the same here as there."""
         core = self._core
         prev, entries = append.prev_index, append.entries
         if prev < core.commit:
@@ -87,7 +87,7 @@ class Following:
             self.count()
 
     def _past_commit(self, append: Append) -> tuple[int, Sequence[Entry]]:
-        """Cuts off what is committed here already: it is the same everywhere (Raft §5.4.3)."""
+        """Cut off what is committed here already: it is the same everywhere (Raft §5.4.3)."""
         core = self._core
         known = core.commit - append.prev_index
         if known <= len(append.entries):
@@ -97,7 +97,7 @@ class Following:
         return core.commit, append.entries[known:]
 
     def _take(self, entries: Sequence[Entry]) -> bool:
-        """Appends what is not in the log yet; tells whether it could."""
+        """Append what is not in the log yet; tell whether it could."""
         core = self._core
         log = core.log
         new = 0
@@ -120,13 +120,13 @@ class Following:
         return sum(entry.size_bytes for entry in entries) > core.settings.unpersisted_bytes
 
     def on_commit(self, commit: Commit) -> None:
-        """Goes as far as the leader has committed, and the log is known to be the leader's."""
+        """Go as far as the leader has committed, and the log is known to be the leader's."""
         self._commit(commit.commit)
         self._leader_durable = max(self._leader_durable, commit.durable)
         self.count()
 
     def on_heartbeat(self, leader: str, heartbeat: Heartbeat) -> None:
-        """Answers; falls asleep with the group, where nothing is missing here."""
+        """Answer; falls asleep with the group, where nothing is missing here."""
         core = self._core
         self._commit(heartbeat.commit)
         if heartbeat.is_quiescing and self._is_complete(heartbeat.commit):
@@ -147,7 +147,7 @@ class Following:
             core.commit_to(index)
 
     def count(self) -> None:
-        """Commits what is durable here and at the leader, where these two are a majority.
+        """Commit what is durable here and at the leader, where these two are a majority.
 
         What the leader counts, its members may: an entry of its term that a majority has durable is
         in the log of every later leader (Raft §5.4.3). The membership must be the leader's, too: it
@@ -165,7 +165,7 @@ class Following:
     # Snapshots.
 
     def on_part(self, leader: str, part: SnapshotPart) -> None:
-        """Takes a part of a snapshot, in order; answers what is to come next."""
+        """Take a part of a snapshot, in order; answer what is to come next."""
         core = self._core
         snapshot = part.snapshot
         if self._has(snapshot):
@@ -192,7 +192,7 @@ class Following:
             core.received = snapshot
 
     def accept(self, snapshot: Snapshot) -> bool:
-        """Begins anew after a snapshot; one that has been overtaken changes nothing."""
+        """Begin anew after a snapshot; one that has been overtaken changes nothing."""
         core = self._core
         if snapshot != self._arriving or self._has(snapshot):
             return False
@@ -202,12 +202,12 @@ class Following:
         return True
 
     def _has(self, snapshot: Snapshot) -> bool:
-        """Tells whether the log already has what a snapshot replaces, so that it stays."""
+        """Return whether the log already has what a snapshot replaces, so that it stays."""
         core = self._core
         return snapshot.index <= core.commit or core.log.term(snapshot.index) == snapshot.term
 
     def refuse(self, snapshot: Snapshot) -> None:
-        """Lets a snapshot come once more from its beginning."""
+        """Let a snapshot come once more from its beginning."""
         if snapshot == self._arriving:
             self._arriving, self._came = None, 0
             if self._core.leader is not None:
@@ -224,7 +224,7 @@ class Following:
         return self._is_asked or match > self._acked
 
     def flush(self) -> None:
-        """Tells the leader how far this log is durable and the same as its own."""
+        """Tell the leader how far this log is durable and the same as its own."""
         core = self._core
         if core.leader is None or self._term != core.term:
             return

@@ -55,7 +55,7 @@ class Frames:
         self._encoded = {}
 
     def add(self, to, group, message):
-        """Adds a message; entries that another neighbour gets, too, are encoded once."""
+        """Add a message; entries that another neighbour gets, too, are encoded once."""
         frame: Frame
         made: Encoded
         known = self._open.get(to)
@@ -85,7 +85,7 @@ class Frames:
         return len(self._open) > 0
 
     def take(self):
-        """Returns all frames, in parts, with receivers, and forgets them."""
+        """Return all frames, in parts, with receivers, and forget them."""
         frame: Frame
         frames: list = []
         known: list = []
@@ -103,7 +103,7 @@ class Frames:
 
 
 def joined(parts, known):
-    """Joins parts, once for all frames that have the same."""
+    """Join parts, once for all frames that have the same."""
     for theirs, data in known:
         if theirs == parts:
             return data

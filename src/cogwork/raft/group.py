@@ -61,7 +61,7 @@ class Group:
         pace: Pace | None = None,
         share_of: Callable[[str], Share] | None = None,
     ) -> None:
-        """Makes a member; it is a follower.
+        """Make a member; it is a follower.
 
         Args:
             own: Its id.
@@ -157,7 +157,7 @@ class Group:
         return self._core.leadership
 
     def entries(self, first: int, last: int) -> Sequence[Entry]:
-        """Returns entries of the log, for those who look into it."""
+        """Return entries of the log, for those who look into it."""
         return self._core.log.between(first, last, UNLIMITED_BYTES, last - first + 1)
 
     @property
@@ -172,7 +172,7 @@ class Group:
     # Events.
 
     def tick(self, now_s: float) -> None:
-        """Lets time pass."""
+        """Let time pass."""
         core = self._core
         core.advance(now_s)
         if core.leadership is not None:
@@ -181,7 +181,7 @@ class Group:
             self._elections.tick()
 
     def step(self, sender: str, message: Message, now_s: float) -> None:
-        """Takes a message of another member.
+        """Take a message of another member.
 
         Raises:
             Violation: The message is what no member ever sends; it is passed over.
@@ -191,7 +191,7 @@ class Group:
         self._reception.take(sender, message)
 
     def persisted(self, number: int, now_s: float) -> None:
-        """Takes note that all writes up to one are durable; it may come late, or twice."""
+        """Take note that all writes up to one are durable; it may come late, or twice."""
         core = self._core
         core.advance(now_s)
         was_durable = core.outbox.is_hard_durable
@@ -204,7 +204,7 @@ class Group:
             self._following.count()
 
     def propose(self, payload: bytes, now_s: float) -> tuple[int, int]:
-        """Appends a command; returns the term and the index that it will have, if it is committed.
+        """Append a command; return the term and the index that it will have, if it is committed.
 
         It is lost where another entry is committed at that index.
 
@@ -220,7 +220,7 @@ class Group:
         return core.term, leadership.propose(payload)
 
     def read_index(self, token: object, now_s: float) -> None:
-        """Asks for the moment from which on a read of the applied state is current.
+        """Ask for the moment from which on a read of the applied state is current.
 
         A `Read` with the token comes in a `Ready`, or a `ReadFailed` among its events.
 
@@ -236,7 +236,7 @@ class Group:
             self._reads.ask(token)
 
     def transfer(self, to: str | None, now_s: float) -> None:
-        """Hands the leadership over; to whoever is there and most up to date where nobody is named.
+        """Hand the leadership over; to whoever is there and most up to date where nobody is named.
 
         Raises:
             NotLeader: It is not this member's to hand over.
@@ -245,7 +245,7 @@ class Group:
         self._lead(now_s).hand_over(to)
 
     def change(self, membership: Membership, now_s: float) -> None:
-        """Changes the members; a `MembershipChanged` with these tells that it is done.
+        """Change the members; a `MembershipChanged` with these tells that it is done.
 
         Args:
             membership: The voters in order of leader priority, and the learners.
@@ -274,7 +274,7 @@ class Group:
     # Snapshots.
 
     def snapshot_of(self, index: int, size_bytes: int, tag: int = 0) -> Snapshot:
-        """Returns what a snapshot at an applied entry is called.
+        """Return what a snapshot at an applied entry is called.
 
         Args:
             index: Of the last entry that it replaces.
@@ -288,31 +288,31 @@ class Group:
         return Snapshot(index, term, core.membership_at(index), size_bytes, tag)
 
     def compact(self, index: int) -> None:
-        """Gives up the entries up to an applied one; a durable snapshot replaces them."""
+        """Give up the entries up to an applied one; a durable snapshot replaces them."""
         core = self._core
         assert index <= core.applied, "what is not applied is not given up"
         if index > core.log.compacted_index:
             core.compact(index)
 
     def accept_snapshot(self, snapshot: Snapshot) -> bool:
-        """Takes a snapshot that has come instead of the log; False where it is overtaken."""
+        """Take a snapshot that has come instead of the log; False where it is overtaken."""
         return self._following.accept(snapshot)
 
     def refuse_snapshot(self, snapshot: Snapshot) -> None:
-        """Lets a snapshot, whose content is not good, come once more."""
+        """Let a snapshot, whose content is not good, come once more."""
         self._following.refuse(snapshot)
 
     # What a host knows of containers.
 
     def set_election_s(self, election_s: float) -> None:
-        """Sets the shortest time without a leader, as round trips demand."""
+        """Set the shortest time without a leader, as round trips demand."""
         core = self._core
         if election_s != core.election_s:
             core.timeout_s *= election_s / core.election_s
             core.election_s = election_s
 
     def suspect(self, container: str, now_s: float) -> None:
-        """Takes note that a container seems to be gone: if it leads, another one soon stands."""
+        """Take note that a container seems to be gone: if it leads, another one soon stands."""
         core = self._core
         core.advance(now_s)
         if core.leadership is not None:
@@ -325,7 +325,7 @@ class Group:
             core.timeout_s -= core.election_s
 
     def greet(self, container: str, now_s: float, *, is_new: bool = False) -> None:
-        """Takes note that a container has started anew, or is back: it knows nothing of sleep."""
+        """Take note that a container has started anew, or is back: it knows nothing of sleep."""
         core = self._core
         core.advance(now_s)
         if core.leadership is not None and is_new:
@@ -337,7 +337,7 @@ class Group:
             core.restart_timer()
 
     def rest(self, absent: Container[str], now_s: float) -> bool:
-        """Has an idle group sleep, where this member leads; tells whether it does."""
+        """Have an idle group sleep, where this member leads; tell whether it does."""
         core = self._core
         core.advance(now_s)
         leadership = core.leadership
@@ -346,7 +346,7 @@ class Group:
         return core.is_quiescent
 
     def retire(self) -> None:
-        """Gives back what it shares with other groups; it is not used any more."""
+        """Give back what it shares with other groups; it is not used any more."""
         if self._core.leadership is not None:
             self._core.leadership.end(has_new_term=False)
 
@@ -369,7 +369,7 @@ class Group:
         )
 
     def ready(self) -> Ready:
-        """Returns what is to be done, and expects that it is; false where there is nothing."""
+        """Return what is to be done, and expect that it is; false where there is nothing."""
         core = self._core
         if self._reads.waiting:
             self._reads.expire()

@@ -107,7 +107,7 @@ class RaftHost:
         *,
         pace: Pace | None = None,
     ) -> None:
-        """Makes a host without groups.
+        """Make a host without groups.
 
         Args:
             own: The container's id.
@@ -144,7 +144,7 @@ class RaftHost:
     def open(
         self, number: int, recovered: Recovered, now_s: float, settings: Settings | None = None
     ) -> Group:
-        """Makes a member of a group; what it is told goes through the host."""
+        """Make a member of a group; what it is told goes through the host."""
         assert number > 0, "frames have 0 for the container itself"
         assert number not in self._groups
         now_s = self._read(now_s)
@@ -164,7 +164,7 @@ class RaftHost:
         return group
 
     def close(self, number: int) -> None:
-        """Forgets a group; a write of it may still be on its way."""
+        """Forget a group; a write of it may still be on its way."""
         group = self._groups.pop(number)
         self._touched.pop(number, None)
         self._failed.discard(number)
@@ -174,7 +174,7 @@ class RaftHost:
         group.retire()
 
     def group(self, number: int) -> Group:
-        """Returns a group, to look at.
+        """Return a group, to look at.
 
         Raises:
             KeyError: It is not open here.
@@ -214,12 +214,12 @@ class RaftHost:
         self._wake_s = min(wake_s, self._beat_s) if self._neighbours else wake_s
 
     def _read(self, now_s: float) -> float:
-        """Returns the time as the groups live it: a container that was stopped deposes nobody."""
+        """Return the time as the groups live it: a container that was stopped deposes nobody."""
         self._now_s = self._clock.read(now_s, self._wake_s)
         return self._now_s
 
     def tick(self, now_s: float) -> None:
-        """Lets time pass."""
+        """Let time pass."""
         now_s = self._read(now_s)
         if now_s >= self._beat_s:
             self._beat_s = now_s + self._election_s / self._settings.heartbeats
@@ -238,13 +238,13 @@ class RaftHost:
         self._look_when_to_wake()
 
     def _blame(self, number: int, error: Exception) -> None:
-        """Has a group that failed do nothing any more; `ready` tells of it."""
+        """Have a group that failed do nothing any more; `ready` tells of it."""
         self._failed.add(number)
         self._faults.append((number, error))
         self._wheel.remove(number)
 
     def receive(self, container: str, data: bytes | memoryview, now_s: float) -> None:
-        """Takes a frame that came from a container.
+        """Take a frame that came from a container.
 
         Raises:
             Malformed: It is none, or ends in something that is none.
@@ -288,7 +288,7 @@ class RaftHost:
             self._reports.append(text)
 
     def lost(self, container: str, now_s: float) -> None:
-        """Takes note that a container is gone: groups that it leads need not wait."""
+        """Take note that a container is gone: groups that it leads need not wait."""
         now_s = self._read(now_s)
         known = self._neighbours.get(container)
         if known is not None and not known.is_absent:
@@ -297,7 +297,7 @@ class RaftHost:
     # Neighbours.
 
     def _watch(self, now_s: float) -> None:
-        """Sends heartbeats, and looks who is gone."""
+        """Send heartbeats, and look who is gone."""
         measured_s = self._neighbours.measured_s()
         for container, known in list(self._neighbours):
             silence_s = self._neighbours.silence_s(container, self._election_s)
@@ -344,7 +344,7 @@ class RaftHost:
         self._touched.update(dict.fromkeys(concerned))
 
     def _have(self, numbers: Iterable[int], what: Callable[[Group], None]) -> None:
-        """Has groups do something, each for itself."""
+        """Have groups do something, each for itself."""
         for number in numbers:
             if number not in self._failed:
                 try:
@@ -355,33 +355,33 @@ class RaftHost:
     # What is asked of a group.
 
     def propose(self, number: int, payload: bytes, now_s: float) -> tuple[int, int]:
-        """Appends a command: `Group.propose`."""
+        """Append a command: `Group.propose`."""
         if self._unpersisted.is_full:
             raise Busy("the disk is behind")
         return self._touch(number).propose(payload, self._read(now_s))
 
     def read_index(self, number: int, token: object, now_s: float) -> None:
-        """Asks for a current read: `Group.read_index`."""
+        """Ask for a current read: `Group.read_index`."""
         self._touch(number).read_index(token, self._read(now_s))
 
     def transfer(self, number: int, to: str | None, now_s: float) -> None:
-        """Hands the leadership over: `Group.transfer`."""
+        """Hand the leadership over: `Group.transfer`."""
         self._touch(number).transfer(to, self._read(now_s))
 
     def change(self, number: int, membership: Membership, now_s: float) -> None:
-        """Changes the members: `Group.change`."""
+        """Change the members: `Group.change`."""
         self._touch(number).change(membership, self._read(now_s))
 
     def accept_snapshot(self, number: int, snapshot: Snapshot) -> bool:
-        """Takes a snapshot instead of the log: `Group.accept_snapshot`."""
+        """Take a snapshot instead of the log: `Group.accept_snapshot`."""
         return self._touch(number).accept_snapshot(snapshot)
 
     def refuse_snapshot(self, number: int, snapshot: Snapshot) -> None:
-        """Lets a snapshot come once more: `Group.refuse_snapshot`."""
+        """Let a snapshot come once more: `Group.refuse_snapshot`."""
         self._touch(number).refuse_snapshot(snapshot)
 
     def compact(self, number: int, index: int) -> None:
-        """Gives up entries: `Group.compact`."""
+        """Give up entries: `Group.compact`."""
         self._groups[number].compact(index)
 
     def _touch(self, number: int) -> Group:
@@ -391,7 +391,7 @@ class RaftHost:
     # The end of a turn.
 
     def ready(self) -> HostReady:
-        """Returns what is to be done, and expects that it is."""
+        """Return what is to be done, and expect that it is."""
         ready = HostReady()
         groups: list[tuple[int, Ready]] = []
         writes: list[GroupWrite] = []
@@ -430,7 +430,7 @@ class RaftHost:
         groups: list[tuple[int, Ready]],
         writes: list[GroupWrite],
     ) -> int:
-        """Takes what one group wants done; returns how many octets it writes."""
+        """Take what one group wants done; return how many octets it writes."""
         for to, message in each.messages:
             self._frames.add(to, number, message)
         each.messages = ()
@@ -445,7 +445,7 @@ class RaftHost:
         return size_bytes_of(each.write)
 
     def _touch_waiting(self, budget: Budget) -> None:
-        """Looks again at groups that waited for room on the way to a neighbour."""
+        """Look again at groups that waited for room on the way to a neighbour."""
         if budget.waiting and budget.has_room:
             waiting, budget.waiting = budget.waiting, set()
             self._touched.update(dict.fromkeys(sorted(waiting & self._groups.keys())))
@@ -462,7 +462,7 @@ class RaftHost:
         return self._unpersisted.size_bytes
 
     def persisted(self, number: int, now_s: float) -> None:
-        """Takes note that the writes of all turns up to one are durable."""
+        """Take note that the writes of all turns up to one are durable."""
         self._now_s = self._clock.read(now_s, self._wake_s)
         for group, opened, write in self._unpersisted.take(number):
             if self._groups.get(group) is opened and group not in self._failed:

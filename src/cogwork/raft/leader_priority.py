@@ -35,11 +35,11 @@ class LeaderChanges:
         self._at_s: deque[float] = deque(maxlen=CHANGES_MAX)
 
     def note(self, now_s: float) -> None:
-        """Notes one."""
+        """Note one."""
         self._at_s.append(now_s)
 
     def hold_s(self, priority_hold_s: float, now_s: float) -> float:
-        """Returns how long a member of higher priority must have been there."""
+        """Return how long a member of higher priority must have been there."""
         recent = sum(now_s - at_s < MEMORY_SHARE * priority_hold_s for at_s in self._at_s)
         return priority_hold_s * float(2 ** max(0, recent - 1))
 
@@ -55,11 +55,11 @@ class LeaderPriority:
         self._since_s = core.now_s
 
     def due_s(self, hold_s: float) -> float:
-        """Returns when a member of higher priority is to lead; infinity while nobody is there."""
+        """Return when a member of higher priority is to lead; infinity while nobody is there."""
         return inf if self._candidate is None else self._since_s + hold_s
 
     def look(self, is_ready: Callable[[str], bool], hold_s: float) -> str | None:
-        """Returns who should lead instead, where it is time.
+        """Return who should lead instead, where it is time.
 
         Args:
             is_ready: Tells whether a voter is there and has everything.

@@ -76,7 +76,7 @@ class Leadership:
     # Proposals.
 
     def propose(self, payload: bytes) -> int:
-        """Appends a command; returns its index.
+        """Append a command; return its index.
 
         Raises:
             Busy: As much is under way as is held at once.
@@ -101,7 +101,7 @@ class Leadership:
     # Answers.
 
     def on_append_reply(self, member: str, reply: AppendReply) -> None:
-        """Takes note of what a member has."""
+        """Take note of what a member has."""
         progress = self.progress.get(member)
         if progress is None or reply.match > self._core.log.last_index:
             return
@@ -114,13 +114,13 @@ class Leadership:
             self.transfer.look(progress.match)
 
     def look_anew(self, member: str) -> None:
-        """Does not rely on what a member had in an earlier life: perhaps its disk is another."""
+        """Do not rely on what a member had in an earlier life: perhaps its disk is another."""
         progress = self.progress.get(member)
         if progress is not None:
             progress.forget(self._core.log.last_index + 1)
 
     def on_heartbeat_reply(self, member: str, reply: HeartbeatReply) -> None:
-        """Takes note that a member follows."""
+        """Take note that a member follows."""
         progress = self.progress.get(member)
         if progress is None:
             return
@@ -130,19 +130,19 @@ class Leadership:
         self.reads.answer(self._round_of)
 
     def on_snapshot_reply(self, member: str, reply: SnapshotReply) -> None:
-        """Takes note of how much of a snapshot has come."""
+        """Take note of how much of a snapshot has come."""
         progress = self.progress.get(member)
         if progress is not None:
             progress.heard_s = self._core.now_s
             self._replication.on_snapshot_reply(progress, reply)
 
     def on_read_index(self, member: str, read: ReadIndex) -> None:
-        """Takes a follower's read."""
+        """Take a follower's read."""
         self.active_s = self._core.now_s
         self.reads.ask(member, read.number)
 
     def on_vote(self, candidate: str) -> None:
-        """Takes note that somebody stands for election, and so misses something.
+        """Take note that somebody stands for election, and so misses something.
 
         One that has left, and does not know it, would ask for ever.
         """
@@ -159,7 +159,7 @@ class Leadership:
     # Commitment.
 
     def commit(self) -> None:
-        """Commits what a majority has, the leader itself counting for what is durable here.
+        """Commit what a majority has, the leader itself counting for what is durable here.
 
         By counting only entries of this term get committed, and all before with them (Raft §5.4.2,
         figure 8).
@@ -177,7 +177,7 @@ class Leadership:
         self._follow_membership()
 
     def persisted(self) -> None:
-        """Takes note that more of the leader's own log may be durable."""
+        """Take note that more of the leader's own log may be durable."""
         core = self._core
         if core.outbox.durable_index > core.commit:
             self.commit()
@@ -207,7 +207,7 @@ class Leadership:
         )
 
     def flush(self) -> None:
-        """Sends what is new, and begins a round of heartbeats for new reads."""
+        """Send what is new, and begin a round of heartbeats for new reads."""
         core = self._core
         self._replication.flush(self.uncommitted_bytes)
         # Some may have committed more than the leader knows: no read is to be older than that.
@@ -221,7 +221,7 @@ class Leadership:
             self._step_down()
 
     def _step_down(self) -> None:
-        """Leaves, as a member that does not vote any more (Raft §6), and has the best one stand."""
+        """Leave, as a member that does not vote any more (Raft §6), and have the best one stand."""
         core = self._core
         voters = core.membership.voters
         best = max(voters, key=lambda voter: self.progress[voter].match)
@@ -229,7 +229,7 @@ class Leadership:
         core.become(Cause.REMOVED)
 
     def end(self, *, has_new_term: bool) -> None:
-        """Ends the leadership; what waits for it fails."""
+        """End the leadership; what waits for it fails."""
         self.reads.end()
         if self.transfer is not None:
             self.transfer.end(is_done=has_new_term)
@@ -249,7 +249,7 @@ class Leadership:
         return core.leader_changes.hold_s(core.settings.priority_hold_s, core.now_s)
 
     def tick(self) -> None:
-        """Sends heartbeats, and looks whether a majority is there."""
+        """Send heartbeats, and look whether a majority is there."""
         core = self._core
         if core.now_s < self.wake_s:
             return
@@ -268,14 +268,14 @@ class Leadership:
         self._look_for_transfer()
 
     def _heard(self) -> set[str]:
-        """Returns who was there in the last election time; the leader is (dissertation §6.2)."""
+        """Return who was there in the last election time; the leader is (dissertation §6.2)."""
         core = self._core
         since_s = core.now_s - core.election_s
         heard = {member for member, each in self.progress.items() if each.heard_s > since_s}
         return heard | {core.own}
 
     def _is_beat_due(self, member: str, progress: Progress) -> bool:
-        """Tells whether a heartbeat is due; entries stand for one where they are answered."""
+        """Return whether a heartbeat is due; entries stand for one where they are answered."""
         core = self._core
         pause_s = core.heartbeat_s * 0.99
         if member not in core.membership.all_voters and member not in self._leaving:
@@ -293,7 +293,7 @@ class Leadership:
     # Members.
 
     def change(self, membership: Membership) -> None:
-        """Begins to change the members."""
+        """Begin to change the members."""
         if self._core.commit < self.first_index:
             raise Busy("the leader is too new")
         self.changes.begin(membership)
@@ -301,7 +301,7 @@ class Leadership:
         self._follow_membership()
 
     def _follow_membership(self) -> None:
-        """Has a progress for every member; one that leaves is still told so."""
+        """Have a progress for every member; one that leaves is still told so."""
         core = self._core
         if self._members is core.membership:
             return
@@ -326,7 +326,7 @@ class Leadership:
         self.progress[member] = Progress(next_index, self._share_of(member), core.now_s)
 
     def _let_go(self) -> None:
-        """Drops those that have left and were told that it is committed, or cannot be told."""
+        """Drop those that have left and were told that it is committed, or cannot be told."""
         core = self._core
         for member, (index, until_s) in list(self._leaving.items()):
             progress = self.progress[member]
@@ -337,11 +337,11 @@ class Leadership:
                 self._leaving[member] = (index, core.now_s + 2 * core.election_s)
 
     def _is_caught_up(self, member: str) -> bool:
-        """Tells whether a member has all that is committed, and takes what comes."""
+        """Return whether a member has all that is committed, and take what comes."""
         return self._has_reached(member, self._core.commit)
 
     def _has_reached(self, member: str, index: int) -> bool:
-        """Tells whether a member has everything up to an index, and takes what comes."""
+        """Return whether a member has everything up to an index, and take what comes."""
         progress = self.progress.get(member)
         if progress is None or progress.phase is not Phase.REPLICATE:
             return False
@@ -354,7 +354,7 @@ class Leadership:
     # Handing over.
 
     def hand_over(self, to: str | None) -> None:
-        """Begins to hand over; to whoever is there and most up to date where nobody is named.
+        """Begin to hand over; to whoever is there and most up to date where nobody is named.
 
         Raises:
             ValueError: This is nobody that could lead.
@@ -373,7 +373,7 @@ class Leadership:
         self.transfer.look(self.progress[to].match)
 
     def _likeliest(self, voters: list[str]) -> str:
-        """Returns who is there and most up to date; whoever did not take it before comes last."""
+        """Return who is there and most up to date; whoever did not take it before comes last."""
         heard = self._heard()
 
         def merit(voter: str) -> tuple[bool, float, int]:
@@ -395,7 +395,7 @@ class Leadership:
     # Quiescence.
 
     def may_quiesce(self, absent: Container[str]) -> bool:
-        """Tells whether there is nothing to do and nobody to wait for but the absent."""
+        """Return whether there is nothing to do and nobody to wait for but the absent."""
         core = self._core
         last = core.log.last_index
         is_idle = (
@@ -417,7 +417,7 @@ class Leadership:
         )
 
     def quiesce(self, absent: Container[str]) -> None:
-        """Has the group sleep."""
+        """Have the group sleep."""
         for member, progress in self.progress.items():
             if member not in absent:
                 self._beat(member, progress, is_quiescing=True)
@@ -425,7 +425,7 @@ class Leadership:
         self._core.is_quiescent = True
 
     def wake(self) -> None:
-        """Begins to watch again: nobody has been asked for anything meanwhile.
+        """Begin to watch again: nobody has been asked for anything meanwhile.
 
         Who was missing as it fell asleep is so until it is heard.
         """

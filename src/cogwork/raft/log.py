@@ -42,7 +42,7 @@ class Log:
     )
 
     def __init__(self, index: int, term: int, entries: Sequence[Entry], storage: Storage) -> None:
-        """Begins after a snapshot.
+        """Begin after a snapshot.
 
         Args:
             index: Of the last entry that the snapshot replaces.
@@ -70,7 +70,7 @@ class Log:
         return self._entries[-1].term if self._entries else self._base_term
 
     def term(self, index: int) -> int | None:
-        """Returns the term of an entry; None where it is compacted, or beyond the last."""
+        """Return the term of an entry; None where it is compacted, or beyond the last."""
         place = index - self.base_index
         if place > 0:
             return self._entries[place - 1].term if place <= len(self._entries) else None
@@ -81,20 +81,20 @@ class Log:
         return self._compacted_term if index == self.compacted_index else None
 
     def extend(self, entries: Sequence[Entry]) -> None:
-        """Puts entries behind the last one."""
+        """Put entries behind the last one."""
         assert not entries or entries[0].index == self.last_index + 1, "no gap, and no overlap"
         self._entries.extend(entries)
         self.last_index += len(entries)
         self.size_bytes += _size_bytes(entries)
 
     def append(self, entry: Entry) -> None:
-        """Puts one entry behind the last one."""
+        """Put one entry behind the last one."""
         self._entries.append(entry)
         self.last_index += 1
         self.size_bytes += len(entry.payload) + ENTRY_OVERHEAD_BYTES
 
     def truncate(self, index: int) -> None:
-        """Drops the entries from an index on."""
+        """Drop the entries from an index on."""
         assert index > self.base_index, "what has left the memory is committed"
         place = index - self.base_index - 1
         self.size_bytes -= _size_bytes(self._entries[place:])
@@ -102,12 +102,12 @@ class Log:
         self.last_index = index - 1
 
     def tail(self, first: int) -> list[Entry]:
-        """Returns all entries from an index on, which are in memory."""
+        """Return all entries from an index on, which are in memory."""
         assert first > self.base_index
         return self._entries[first - self.base_index - 1 :]
 
     def between(self, first: int, last: int, size_bytes: int, count: int) -> Sequence[Entry]:
-        """Returns entries of the range: at most so many and about so many octets, but one at least.
+        """Return entries of the range: at most so many and about so many octets, but one at least.
 
         None come where the first of them is in neither the memory nor the storage.
         """
@@ -127,7 +127,7 @@ class Log:
         return entries
 
     def agree(self, index: int, term: int) -> tuple[int, int]:
-        """Returns index and term of the last entry, up to `index`, whose term is at most `term`.
+        """Return index and term of the last entry, up to `index`, whose term is at most `term`.
 
         Where logs differ at `index`, they cannot agree between there and it (Raft §5.3). An index
         below the compacted one says that what agrees is given up.
@@ -141,7 +141,7 @@ class Log:
         return index, 0
 
     def release(self, index: int, size_bytes: int) -> None:
-        """Drops old entries, up to an index, from memory where the storage has them.
+        """Drop old entries, up to an index, from memory where the storage has them.
 
         Args:
             index: Of the last one that may go.
@@ -162,7 +162,7 @@ class Log:
         self._drop(last)
 
     def compact(self, index: int) -> None:
-        """Gives up the entries up to an index, which a snapshot replaces."""
+        """Give up the entries up to an index, which a snapshot replaces."""
         term = self.term(index)
         assert term is not None, "what is given up was there"
         if index > self.base_index:
@@ -172,7 +172,7 @@ class Log:
         self.compacted_index, self._compacted_term = index, term
 
     def reset(self, index: int, term: int) -> None:
-        """Gives up all entries, and begins after a snapshot."""
+        """Give up all entries, and begins after a snapshot."""
         self._entries.clear()
         self._left.clear()
         self.compacted_index = self.base_index = self.last_index = index

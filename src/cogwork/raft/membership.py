@@ -58,26 +58,26 @@ class Membership:
         return frozenset((*self.voters, *self.old_voters))
 
     def rank(self, member: str) -> int:
-        """Returns the place in the order of leader priority, 0 for the one of highest priority."""
+        """Return the place in the order of leader priority, 0 for the one of highest priority."""
         if member in self.voters:
             return self.voters.index(member)
         return len(self.voters)
 
     def is_quorum(self, members: Container[str]) -> bool:
-        """Tells whether these are a majority, in a joint membership of both halves."""
+        """Return whether these are a majority, in a joint membership of both halves."""
         if self.old_voters and not _is_majority(self.old_voters, members):
             return False
         return _is_majority(self.voters, members)
 
     def quorum_index(self, index_of: Callable[[str], int]) -> int:
-        """Returns the highest index that a majority has reached, in a joint one of both halves."""
+        """Return the highest index that a majority has reached, in a joint one of both halves."""
         reached = _majority_index(self.voters, index_of)
         if self.old_voters:
             reached = min(reached, _majority_index(self.old_voters, index_of))
         return reached
 
     def check(self) -> None:
-        """Refuses a membership that no group can have.
+        """Refuse a membership that no group can have.
 
         Raises:
             ValueError: The text says what is wrong.
@@ -94,7 +94,7 @@ class Membership:
                 raise ValueError(f"a member's id has 1 to {ID_BYTES_MAX} octets")
 
     def to_bytes(self) -> bytes:
-        """Encodes it: three lists, each a count (two octets) and ids behind their length (one)."""
+        """Encode it: three lists, each a count (two octets) and ids behind their length (one)."""
         parts: list[bytes] = []
         for members in (self.voters, self.learners, self.old_voters):
             parts.append(len(members).to_bytes(2, "big"))
@@ -106,7 +106,7 @@ class Membership:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Membership:
-        """Decodes it; no voters at all stand for a member that does not know the group yet.
+        """Decode it; no voters at all stand for a member that does not know the group yet.
 
         Raises:
             Malformed: It is none.

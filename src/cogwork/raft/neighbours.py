@@ -69,18 +69,18 @@ class Neighbour:
         self._stamped_s = now_s
 
     def is_beat_due(self, now_s: float, pause_s: float) -> bool:
-        """Tells whether it is to get a heartbeat."""
+        """Return whether it is to get a heartbeat."""
         return now_s >= self._beat_s + 0.99 * pause_s
 
     def beat(self, incarnation: int, election_s: float, now_s: float) -> Beat:
-        """Returns a heartbeat."""
+        """Return a heartbeat."""
         self._beat_s = now_s
         held_us = int((now_s - self._stamped_s) * 1e6) if self._echo_us else 0
         election_ms = min(int(election_s * 1000), 2**32 - 1)
         return Beat(incarnation, _stamp_us(now_s), self._echo_us, held_us, election_ms)
 
     def hear(self, beat: Beat, now_s: float) -> bool:
-        """Takes a heartbeat; tells whether the container has started anew."""
+        """Take a heartbeat; tell whether the container has started anew."""
         if beat.term < self.incarnation:
             return False
         is_new = beat.term > self.incarnation
@@ -112,11 +112,11 @@ class Neighbours:
         self._close: Counter[str] = Counter()
 
     def get(self, container: str) -> Neighbour | None:
-        """Returns a container that shares groups with this one."""
+        """Return a container that shares groups with this one."""
         return self._known.get(container)
 
     def at(self, container: str, now_s: float) -> Neighbour:
-        """Returns a container, known or not."""
+        """Return a container, known or not."""
         found = self._known.get(container)
         if found is None:
             found = self._known[container] = Neighbour(now_s)
@@ -129,7 +129,7 @@ class Neighbours:
         return iter(self._known.items())
 
     def follow(self, before: Membership | None, after: Membership | None, now_s: float) -> None:
-        """Takes note that a group's members have changed."""
+        """Take note that a group's members have changed."""
         for membership, sign in ((before, -1), (after, 1)):
             for container, is_close in self._watched(membership):
                 self._shared[container] += sign
@@ -150,20 +150,20 @@ class Neighbours:
         ]
 
     def pause_s(self, container: str, election_s: float) -> float:
-        """Returns how long to wait between two heartbeats."""
+        """Return how long to wait between two heartbeats."""
         pause_s = election_s / self._settings.heartbeats
         return pause_s if self._close[container] else pause_s * self._settings.learner_share
 
     def silence_s(self, container: str, election_s: float) -> float:
-        """Returns after how much silence a container is gone."""
+        """Return after how much silence a container is gone."""
         return election_s if self._close[container] else election_s * self._settings.learner_share
 
     def absent(self) -> frozenset[str]:
-        """Returns those that are gone."""
+        """Return those that are gone."""
         return frozenset(each for each, known in self._known.items() if known.is_absent)
 
     def measured_s(self) -> float:
-        """Returns the election time that this container's own round trips to voters demand."""
+        """Return the election time that this container's own round trips to voters demand."""
         trips = [
             known.round_trip.bound_s
             for container, known in self._known.items()
@@ -173,7 +173,7 @@ class Neighbours:
         return min(demand_s, self._settings.election_max_s)
 
     def election_s(self, present_s: float) -> float:
-        """Returns the election time to use: what the slowest of all demands."""
+        """Return the election time to use: what the slowest of all demands."""
         told = [known.election_s for container, known in self._known.items() if not known.is_absent]
         wanted_s = max(self.measured_s(), *told, 0.0)
         wanted_s = min(wanted_s, self._settings.election_max_s)

@@ -52,7 +52,7 @@ class Outbox:
     )
 
     def __init__(self, durable_index: int, settings: Settings, hint: int = 0) -> None:
-        """Has nothing to write.
+        """Start with nothing to write.
 
         Args:
             durable_index: So far the log is durable.
@@ -78,7 +78,7 @@ class Outbox:
         return self._hard_number <= self._durable_number
 
     def has_news(self, last_index: int) -> bool:
-        """Tells whether there is something to write or to send."""
+        """Return whether there is something to write or to send."""
         return (
             last_index != self.written_index
             or self._is_hard_new
@@ -87,32 +87,32 @@ class Outbox:
         )
 
     def harden(self) -> None:
-        """Notes that term or vote have changed: the next write has them."""
+        """Note that term or vote have changed: the next write has them."""
         self._is_hard_new = True
         self._hard_number = self._last_number + 1
 
     def send(self, to: str, message: Message) -> None:
-        """Sends a message as soon as term and vote are durable."""
+        """Send a message as soon as term and vote are durable."""
         if self._hard_number <= self._durable_number:
             self.messages.append((to, message))
         elif len(self._held) < self._held_max:
             self._held.append((self._hard_number, to, message))
 
     def cut(self, index: int) -> None:
-        """Notes that the log was cut off from an index on."""
+        """Note that the log was cut off from an index on."""
         last = index - 1
         self.durable_index = min(self.durable_index, last)
         self.written_index = min(self.written_index, last)
         self._under_way = deque((number, min(upto, last)) for number, upto in self._under_way)
 
     def restart(self, snapshot: Snapshot) -> None:
-        """Notes that the log is void and begins after a snapshot: the next write has that."""
+        """Note that the log is void and begins after a snapshot: the next write has that."""
         self.cut(1)
         self._snapshot = snapshot
         self.written_index = snapshot.index
 
     def take_write(self, log: Log, term: int, vote: str | None, commit: int) -> Write | None:
-        """Returns what is to be written since the last time.
+        """Return what is to be written since the last time.
 
         Term and vote are there where they are new. `commit` is a hint: it is written with them, and
         where it has grown by much. A write may tear behind its hard state: `commit` must not speak
@@ -136,7 +136,7 @@ class Outbox:
         return write
 
     def persisted(self, number: int) -> None:
-        """Notes that all writes up to one are durable, and lets go what waited for them."""
+        """Note that all writes up to one are durable, and lets go what waited for them."""
         assert number <= self._last_number, "there was no such write"
         self._durable_number = max(self._durable_number, number)
         while self._under_way and self._under_way[0][0] <= number:
@@ -146,6 +146,6 @@ class Outbox:
             self.messages.append((to, message))
 
     def take_messages(self) -> list[tuple[str, Message]]:
-        """Returns what may go, and forgets it."""
+        """Return what may go, and forget it."""
         taken, self.messages = self.messages, []
         return taken

@@ -104,13 +104,13 @@ class Progress:
         self._window_bytes = 0
 
     def has_room(self, messages: int, size_bytes: int) -> bool:
-        """Tells whether the window takes one more message; an empty one takes any."""
+        """Return whether the window takes one more message; an empty one takes any."""
         if len(self._window) >= messages or self._window_bytes >= size_bytes:
             return False
         return self._share.has_room()
 
     def sent(self, last_index: int, size_bytes: int) -> None:
-        """Notes that entries up to an index are on the way; a probe may have to go again."""
+        """Note that entries up to an index are on the way; a probe may have to go again."""
         if self.phase is Phase.PROBE:
             self.is_paused = True
         else:
@@ -120,7 +120,7 @@ class Progress:
         self._share.take(size_bytes)
 
     def accepted(self, match: int) -> bool:
-        """Takes note that the member has the entries up to an index; tells whether that is new.
+        """Take note that the member has the entries up to an index; tell whether that is new.
 
         Whatever is on the way up to `match` is not waited for, though its own answer be lost: with
         it a window of one message would stay full for ever, and nobody sees that something is
@@ -136,18 +136,18 @@ class Progress:
         return is_news
 
     def probe(self, next_index: int) -> None:
-        """Begins to look where the logs agree."""
+        """Begin to look where the logs agree."""
         self._leave(Phase.PROBE)
         self.next = max(self.match + 1, next_index)
         self.commit_sent = self.durable_sent = 0
 
     def forget(self, next_index: int) -> None:
-        """Relies on nothing that the member was known to have."""
+        """Rely on nothing that the member was known to have."""
         self.match = 0
         self.probe(next_index)
 
     def replicate(self) -> None:
-        """Begins to send entries as they come, behind those that a probe has on the way."""
+        """Begin to send entries as they come, behind those that a probe has on the way."""
         if self.phase is Phase.SNAPSHOT:
             self._leave(Phase.REPLICATE)
         self.phase = Phase.REPLICATE
@@ -155,26 +155,26 @@ class Progress:
         self.next = max(self.match, self._window[-1][0] if self._window else 0) + 1
 
     def send_snapshot(self, snapshot: Snapshot) -> None:
-        """Begins to send a snapshot."""
+        """Begin to send a snapshot."""
         self._leave(Phase.SNAPSHOT)
         self.sending = Sending(snapshot)
 
     def has_part_room(self, size_bytes: int, parts: int) -> bool:
-        """Tells whether one more part of the snapshot may go."""
+        """Return whether one more part of the snapshot may go."""
         sending = self.sending
         if sending is None or sending.is_sent or sending.sent - sending.acked >= size_bytes * parts:
             return False
         return self._share.has_room()
 
     def part_sent(self, size_bytes: int) -> None:
-        """Notes that a part is on the way."""
+        """Note that a part is on the way."""
         assert self.sending is not None
         self.sending.has_begun = True
         self.sending.sent += size_bytes
         self._share.take(size_bytes)
 
     def part_acked(self, offset: int) -> None:
-        """Notes that parts have come, up to an offset; the rest goes from there on."""
+        """Note that parts have come, up to an offset; the rest goes from there on."""
         sending = self.sending
         assert sending is not None
         is_new = sending.acked < offset <= sending.sent
@@ -187,7 +187,7 @@ class Progress:
             sending.has_begun = offset > 0
 
     def rewind(self) -> None:
-        """Sends again what has not come; where all has, asks once more whether it is installed."""
+        """Send again what has not come; where all has, asks once more whether it is installed."""
         sending = self.sending
         assert sending is not None
         self._share.give(sending.sent - sending.acked)
@@ -195,7 +195,7 @@ class Progress:
         sending.has_begun = False
 
     def release(self) -> None:
-        """Gives back what it holds, at the end."""
+        """Give back what it holds, at the end."""
         self._leave(Phase.PROBE)
 
     def _leave(self, phase: Phase) -> None:

@@ -52,7 +52,7 @@ class LeaderReads:
         return not self._new and not self._waiting
 
     def ask(self, asker: str, token: object) -> None:
-        """Takes a read of this member, or of another one."""
+        """Take a read of this member, or of another one."""
         core = self._core
         if len(self._new) + len(self._waiting) + len(core.reads) >= core.settings.reads:
             if asker == core.own:
@@ -61,7 +61,7 @@ class LeaderReads:
         self._new.append((asker, token))
 
     def begin_round(self, current: int) -> bool:
-        """Gives new reads their index; tells whether there are any, and heartbeats are needed.
+        """Give new reads their index; tell whether there are any, and heartbeats are needed.
 
         Args:
             current: So far anybody may have committed. The caller has committed an entry of its own
@@ -75,7 +75,7 @@ class LeaderReads:
         return True
 
     def answer(self, round_of: Callable[[str], int]) -> None:
-        """Answers the reads of all rounds that a majority has answered, once all is committed."""
+        """Answer the reads of all rounds that a majority has answered, once all is committed."""
         core = self._core
         if not self._waiting:
             return
@@ -92,7 +92,7 @@ class LeaderReads:
                 core.outbox.send(asker, ReadIndexReply(core.term, token, current))
 
     def end(self) -> None:
-        """Fails what this member has asked itself."""
+        """Fail what this member has asked itself."""
         core = self._core
         own = [token for asker, token in self._new if asker == core.own]
         own += [each.token for each in self._waiting if each.asker == core.own]
@@ -120,7 +120,7 @@ class FollowerReads:
         return next(iter(self.waiting.values()))[2] if self.waiting else inf
 
     def ask(self, token: object) -> None:
-        """Asks the leader."""
+        """Ask the leader."""
         core = self._core
         if core.leader is None:
             raise NotLeader
@@ -131,14 +131,14 @@ class FollowerReads:
         core.outbox.send(core.leader, ReadIndex(core.term, self._last))
 
     def on_reply(self, leader: str, reply: ReadIndexReply) -> None:
-        """Takes the leader's index."""
+        """Take the leader's index."""
         found = self.waiting.get(reply.number)
         if found is not None and found[1] == leader:
             del self.waiting[reply.number]
             self._core.reads.append((reply.index, found[0]))
 
     def expire(self) -> None:
-        """Fails what nobody has answered in time, or what was asked of a leader that has gone."""
+        """Fail what nobody has answered in time, or what was asked of a leader that has gone."""
         core = self._core
         gone = [
             number

@@ -53,7 +53,7 @@ class Reception:
         self._reads = reads
 
     def take(self, sender: str, message: Message) -> None:
-        """Takes a message.
+        """Take a message.
 
         Raises:
             Violation: It is what no member ever sends; it is passed over.
@@ -71,7 +71,7 @@ class Reception:
             self._HANDLERS[kind](self, sender, message)
 
     def _admits(self, sender: str, message: Message) -> bool:
-        """Compares terms (Raft §5.1): tells whether a message is of the present one."""
+        """Compare terms (Raft §5.1): tell whether a message is of the present one."""
         core = self._core
         is_leader = type(message) in _OF_LEADERS
         if message.term < core.term:
@@ -143,7 +143,7 @@ class Reception:
 
 
 def _is_news(message: Message) -> bool:
-    """Tells whether an answer says that something is missing: others are late, and wake nobody."""
+    """Return whether an answer says that something is missing: others are late, and wake nobody."""
     if isinstance(message, HeartbeatReply):
         return message.is_behind
     return not isinstance(message, AppendReply) or message.rejected > 0

@@ -45,7 +45,7 @@ class Replication:
         self.announced_index = 0
 
     def has_news(self, uncommitted_bytes: int) -> bool:
-        """Tells whether somebody lacks something that is not on its way.
+        """Return whether somebody lacks something that is not on its way.
 
         Args:
             uncommitted_bytes: As in `flush`.
@@ -67,7 +67,7 @@ class Replication:
         )
 
     def flush(self, uncommitted_bytes: int) -> None:
-        """Sends everybody what is new.
+        """Send everybody what is new.
 
         Args:
             uncommitted_bytes: What the entries count that are on their way to be committed.
@@ -98,7 +98,7 @@ class Replication:
             self._tell(member, progress, durable)
 
     def _sendable(self, progress: Progress, durable: int) -> int:
-        """Returns up to where entries go to a member now; `durable` as of `_durable_for`.
+        """Return up to where entries go to a member now; `durable` as of `_durable_for`.
 
         News of the ones before them is about to go, where these are not durable here and will be
         soon: what waits for that needs no message of its own, nor a turn of whoever takes it.
@@ -109,7 +109,7 @@ class Replication:
         return sent if has_news_coming else core.log.last_index
 
     def _tell(self, member: str, progress: Progress, durable: int) -> None:
-        """Tells a member what is committed, or durable here, unless it knows or will by itself."""
+        """Tell a member what is committed, or durable here, unless it knows or will by itself."""
         core = self._core
         commit = core.commit
         commit_sent = progress.commit_sent
@@ -127,7 +127,7 @@ class Replication:
         self.announced_index = max(self.announced_index, durable)
 
     def _follow_membership(self) -> None:
-        """Looks anew who is a majority together with the leader."""
+        """Look anew who is a majority together with the leader."""
         core = self._core
         membership = core.membership
         if membership is not self._membership:
@@ -137,7 +137,7 @@ class Replication:
             self._sufficing = frozenset(pairs)
 
     def _durable_for(self, member: str, progress: Progress) -> int:
-        """Returns how far the log is durable here, where a member needs nobody else to count that.
+        """Return how far the log is durable here, where a member needs nobody else to count that.
 
         It does by the membership in its own log: 0 where it does not have the present one.
         """
@@ -163,7 +163,7 @@ class Replication:
             progress.commit_sent = min(core.commit, last)
 
     def _make(self, first: int, last: int, durable: int) -> tuple[Append, int] | None:
-        """Returns the message with entries, of those from first to last; None: they are gone."""
+        """Return the message with entries, of those from first to last; None: they are gone."""
         core = self._core
         log, settings = core.log, core.settings
         prev_term = log.term(first - 1)
@@ -179,7 +179,7 @@ class Replication:
     # Answers.
 
     def on_reply(self, progress: Progress, reply: AppendReply) -> bool:
-        """Takes note of what a member has; tells whether it has more than was known."""
+        """Take note of what a member has; tell whether it has more than was known."""
         if reply.rejected:
             self._on_reject(progress, reply)
             return False
@@ -192,7 +192,7 @@ class Replication:
         return is_news
 
     def _on_reject(self, progress: Progress, reply: AppendReply) -> None:
-        """Goes back to where the logs may agree: a term at a time (Raft §5.3).
+        """Go back to where the logs may agree: a term at a time (Raft §5.3).
 
         An answer to a message that has been overtaken is passed over.
         """
@@ -205,7 +205,7 @@ class Replication:
             progress.probe(index + 1)
 
     def on_heartbeat_reply(self, member: str, progress: Progress, *, is_behind: bool) -> None:
-        """Repairs what the network has lost: nothing came of it between two heartbeats."""
+        """Repair what the network has lost: nothing came of it between two heartbeats."""
         core = self._core
         sending = progress.sending
         if progress.phase is Phase.PROBE:
@@ -256,7 +256,7 @@ class Replication:
             progress.sent_s = core.now_s
 
     def on_snapshot_reply(self, progress: Progress, reply: SnapshotReply) -> None:
-        """Takes note of how much of a snapshot has come; it may be less than before."""
+        """Take note of how much of a snapshot has come; it may be less than before."""
         sending = progress.sending
         if sending is not None and reply.index == sending.snapshot.index:
             progress.part_acked(min(reply.offset, sending.snapshot.size_bytes))

@@ -75,6 +75,6 @@ _NEXT: dict[tuple[Role, Cause], Role] = {
 
 
 def next_role(role: Role, cause: Cause) -> Role:
-    """Returns the role after this."""
+    """Return the role after this."""
     assert (role, cause) in _NEXT, f"a {role.value} knows no {cause.name}"
     return _NEXT[role, cause]

@@ -21,7 +21,7 @@ class RoundTrip:
         self._deviation_s = 0.0
 
     def note(self, sample_s: float) -> None:
-        """Takes a sample; one that cannot be is none."""
+        """Take a sample; one that cannot be is none."""
         if not 0 <= sample_s <= RTT_MAX_S:
             return
         if self._mean_s is None:

@@ -37,12 +37,12 @@ class Transfer:
         return self._core.now_s >= self._until_s
 
     def look(self, match: int) -> None:
-        """Has the voter stand for election once it has everything."""
+        """Have the voter stand for election once it has everything."""
         core = self._core
         if match == core.log.last_index and not self._is_asked:
             self._is_asked = True
             core.outbox.send(self.to, TimeoutNow(core.term))
 
     def end(self, *, is_done: bool) -> None:
-        """Tells how it ended."""
+        """Tell how it ended."""
         self._core.events.append(TransferEnded(self.to, is_done))

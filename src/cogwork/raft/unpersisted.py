@@ -42,14 +42,14 @@ class Unpersisted:
         return self.size_bytes > UNPERSISTED_BYTES_MAX
 
     def add(self, writes: Sequence[GroupWrite], size_bytes: int) -> int:
-        """Takes in what the groups write in a turn; returns the turn's number."""
+        """Take in what the groups write in a turn; return the turn's number."""
         self._last_number += 1
         self.size_bytes += size_bytes
         self._turns.append((self._last_number, size_bytes, writes))
         return self._last_number
 
     def take(self, number: int) -> Iterator[GroupWrite]:
-        """Yields the writes of all turns up to one: they are durable."""
+        """Yield the writes of all turns up to one: they are durable."""
         assert number <= self._last_number, "there was no such write"
         while self._turns and self._turns[0][0] <= number:
             _, size_bytes, writes = self._turns.popleft()
@@ -58,7 +58,7 @@ class Unpersisted:
 
 
 def size_bytes_of(write: Write) -> int:
-    """Returns how much a write of a group puts on the disk."""
+    """Return how much a write of a group puts on the disk."""
     size_bytes = ENTRY_OVERHEAD_BYTES * (len(write.entries) + 1)
     for entry in write.entries:
         size_bytes += len(entry.payload)

@@ -19,14 +19,14 @@ class Votes:
         self._answers: dict[str, bool] = {}
 
     def note(self, voter: str, *, is_granted: bool) -> None:
-        """Notes an answer."""
+        """Note an answer."""
         self._answers.setdefault(voter, is_granted)
 
     def has_won(self, membership: Membership) -> bool:
-        """Tells whether a majority is for it."""
+        """Return whether a majority is for it."""
         return membership.is_quorum({each for each, granted in self._answers.items() if granted})
 
     def has_lost(self, membership: Membership) -> bool:
-        """Tells whether no majority can be for it any more."""
+        """Return whether no majority can be for it any more."""
         against = {each for each, granted in self._answers.items() if not granted}
         return not membership.is_quorum(membership.all_voters - against)

@@ -29,7 +29,7 @@ class Wheel:
         return self._slots[0] * self._width_s if self._slots else inf
 
     def put(self, group: int, at_s: float) -> bool:
-        """Has a group looked at, at this time or earlier; tells whether it was not before."""
+        """Have a group looked at, at this time or earlier; tell whether it was not before."""
         if at_s == inf:
             return False
         slot = ceil(at_s / self._width_s)
@@ -43,11 +43,11 @@ class Wheel:
         return True
 
     def remove(self, group: int) -> None:
-        """Forgets a group."""
+        """Forget a group."""
         self._slot_of.pop(group, None)
 
     def due(self, now_s: float) -> list[int]:
-        """Returns the groups that are due, and takes them off."""
+        """Return the groups that are due, and take them off."""
         due: list[int] = []
         while self._slots and self._slots[0] * self._width_s <= now_s:
             slot = heappop(self._slots)

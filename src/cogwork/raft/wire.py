@@ -52,7 +52,7 @@ PART_CODE = cython.declare(uint8_t, 8)
 
 
 def decode(data: object) -> object:
-    """Yields the messages of a frame, with their groups.
+    """Yield the messages of a frame, with their groups.
 
     Raises:
         Malformed: What follows is none; what came before is good.
@@ -70,13 +70,13 @@ def decode(data: object) -> object:
 
 
 def _ending(found, error):
-    """Yields what is good, and then says what is not."""
+    """Yield what is good, and then say what is not."""
     yield from found
     raise error
 
 
 def read_messages(data, size, found):
-    """Reads all messages of a frame: every length is compared with what is there, first."""
+    """Read all messages of a frame: every length is compared with what is there, first."""
     position: int64_t = 1
     start: int64_t
     length: int64_t
@@ -106,7 +106,7 @@ def read_messages(data, size, found):
 
 
 def read_message(code, term, data, size):
-    """Reads the fields of a message, which take so many octets."""
+    """Read the fields of a message, which take so many octets."""
     shape: Shape
     if code == APPEND_CODE:
         return read_append(term, data, size)
@@ -119,7 +119,7 @@ def read_message(code, term, data, size):
 
 
 def encode(group, message):
-    """Encodes a message, in parts."""
+    """Encode a message, in parts."""
     shape: Shape
     if type(message) is Append:
         return encode_append(group, message)
@@ -218,7 +218,7 @@ _list_shapes()
 
 
 def encode_append(group, message):
-    """Encodes entries: what stands before the first payload is one part, each payload is itself."""
+    """Encode entries: what stands before the first payload is one part, each payload is itself."""
     first = cython.declare(uint8_t[FIRST_BYTES])
     head = cython.declare(uint8_t[ENTRY_BYTES])
     size: int64_t = APPEND_BYTES
@@ -251,7 +251,7 @@ def encode_append(group, message):
 
 
 def store_entry(p, entry, size):
-    """Writes what stands before an entry's payload."""
+    """Write what stands before an entry's payload."""
     kind: uint8_t = entry.kind
     store_u64(p, entry.term)
     p[8] = kind

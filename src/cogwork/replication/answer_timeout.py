@@ -15,7 +15,7 @@ class AnswerTimeout:
     """Of one who asks."""
 
     def __init__(self, least_s: float, most_s: float) -> None:
-        """Knows nothing yet: it is the least.
+        """Initialize it; it knows nothing yet: it is the least.
 
         Args:
             least_s: So long is always waited.

@@ -39,10 +39,10 @@ class Carrier(Protocol):
     """The way to other containers: octets may be dropped, and keep their order mostly."""
 
     def send(self, to: str, *parts: bytes) -> bool:
-        """Sends octets, given in parts; returns False where they are dropped at once."""
+        """Send octets, given in parts; return False where they are dropped at once."""
 
     def flush(self) -> None:
-        """Has what was sent leave now."""
+        """Have what was sent leave now."""
 
 
 class _Expected(NamedTuple):
@@ -73,7 +73,7 @@ class CallTracker:
         carrier: Carrier,
         carry_out: Callable[[Call, Callable[[Answer], object]], None],
     ) -> None:
-        """Waits for nothing.
+        """Wait for nothing.
 
         Args:
             own: The container's id.
@@ -89,7 +89,7 @@ class CallTracker:
         self._asking: dict[int, _Asked] = {}
 
     def next_number(self) -> int:
-        """Returns a number that no call of this container has had, in no life of it."""
+        """Return a number that no call of this container has had, in no life of it."""
         self._number += 1
         return self._number
 
@@ -101,7 +101,7 @@ class CallTracker:
         answered: Callable[[A | Refused], None],
         now_s: float,
     ) -> bool:
-        """Sends a call.
+        """Send a call.
 
         Args:
             to: The container that is to carry it out.
@@ -122,14 +122,14 @@ class CallTracker:
         return True
 
     def tick(self, now_s: float) -> None:
-        """Forgets whom nobody will answer any more."""
+        """Forget whom nobody will answer any more."""
         for number, each in list(self._expecting.items()):
             if now_s - each.sent_s < FORGET_S:
                 break
             del self._expecting[number]
 
     async def ask(self, to: str, call: Call, kind: type[A], timeout_s: float) -> A | Refused:
-        """Sends a call and waits for its answer.
+        """Send a call and wait for its answer.
 
         Args:
             to: The container that is to carry it out.
@@ -162,7 +162,7 @@ class CallTracker:
         return self._carrier.send(to, CALL, calls.encode(message))
 
     def take(self, origin: str, message: Call | Answer) -> None:
-        """Takes what a container says: an answer, or a call that is to be answered.
+        """Take what a container says: an answer, or a call that is to be answered.
 
         An answer that nobody waits for, or not from there, is passed over.
 
@@ -182,7 +182,7 @@ class CallTracker:
             _settle(asked, message)
 
     def lost(self, container: str) -> None:
-        """Has nobody wait for a container any more to which the connection has broken."""
+        """Have nobody wait for a container any more to which the connection has broken."""
         for asked in self._asking.values():
             if asked.to == container and not asked.future.done():
                 why = f"the connection to container {container} has broken"
@@ -197,7 +197,7 @@ class CallTracker:
 
 
 def _settle(asked: _Asked, answer: Answer) -> None:
-    """Gives an answer to who awaits it; one to something else is as good as none.
+    """Give an answer to who awaits it; one to something else is as good as none.
 
     Raises:
         Malformed: It is that.
@@ -210,7 +210,7 @@ def _settle(asked: _Asked, answer: Answer) -> None:
 
 
 def _demand_kind(answer: Answer, call: Call, kind: type[A]) -> A | Refused:
-    """Returns an answer that is one to its call.
+    """Return an answer that is one to its call.
 
     Raises:
         Malformed: It is the answer to something else.

@@ -161,7 +161,7 @@ class Place(msgspec.Struct, frozen=True, array_like=True, tag=True):
     is_repeated: bool
 
     def appended(self) -> Appended:
-        """Returns it as the contract's."""
+        """Return it as the contract's."""
         return Appended(self.epoch, self.first_offset, self.is_repeated)
 
 
@@ -317,12 +317,12 @@ _decoder = msgspec.msgpack.Decoder(Call | Answer)
 
 
 def encode(message: Call | Answer) -> bytes:
-    """Writes a call or an answer."""
+    """Write a call or an answer."""
     return _encoder.encode(message)
 
 
 def decode(data: bytes | memoryview) -> Call | Answer:
-    """Reads a call or an answer.
+    """Read a call or an answer.
 
     Raises:
         Malformed: It is neither, or proposes what is no command: no replica could ever apply that.
@@ -366,7 +366,7 @@ _MADE: dict[str, Callable[[Failed], ConsensusError]] = {
 
 
 def failure_of(error: ConsensusError) -> Failed:
-    """Puts an error into an answer."""
+    """Put an error into an answer."""
     put = _PUT.get(type(error))
     if put is None:
         return Failed(Unavailable.__name__, [], str(error))
@@ -375,7 +375,7 @@ def failure_of(error: ConsensusError) -> Failed:
 
 
 def error_of(failed: Failed) -> ConsensusError:
-    """Makes the error that an answer speaks of."""
+    """Make the error that an answer speaks of."""
     made = _MADE.get(failed.kind)
     try:
         return Unavailable(failed.text) if made is None else made(failed)

@@ -22,7 +22,7 @@ class StreamCluster(Protocol):
     async def change_members(
         self, group: int, voters: Sequence[str], learners: Sequence[str]
     ) -> None:
-        """Has others hold a stream; returns when they do.
+        """Have others hold a stream; return when they do.
 
         Raises:
             ConsensusError: That is not to be had, or not now.
@@ -30,7 +30,7 @@ class StreamCluster(Protocol):
         """
 
     def moved(self, group: int, move: int, floor: tuple[int, int]) -> None:
-        """Takes note that a stream whose leader is here has the members that it is to have.
+        """Take note that a stream whose leader is here has the members that it is to have.
 
         It is told so again and again, until the stream's placement says it.
 
@@ -63,4 +63,4 @@ class NoCluster:
         raise Unsupported(f"have {[*voters, *learners]} hold group {group}")
 
     def moved(self, group: int, move: int, floor: tuple[int, int]) -> None:
-        """Takes note of nothing."""
+        """Take note of nothing."""

@@ -44,7 +44,7 @@ class CompactionScheduler:
         stop: Callable[[int, Exception], None],
         renew: Callable[[int], object],
     ) -> None:
-        """Has asked nobody.
+        """Initialize it; it has asked nobody.
 
         Args:
             wal: The log; None where there are no replicas.
@@ -65,17 +65,17 @@ class CompactionScheduler:
         self._is_closed = False
 
     def close(self) -> None:
-        """Has nobody do anything any more."""
+        """Have nobody do anything any more."""
         self._is_closed = True
         self._pause.cancel()
 
     def ask(self, group: int) -> None:
-        """Has a group do without the old file as soon as it is its turn."""
+        """Have a group do without the old file as soon as it is its turn."""
         self._asked[group] = None
         self._go_on()
 
     def ended(self, group: int) -> None:
-        """Takes note that a group seals no more, whoever had it do so, and however that ended."""
+        """Take note that a group seals no more, whoever had it do so, and however that ended."""
         self._sealing.discard(group)
         self._go_on()
 
@@ -101,7 +101,7 @@ class CompactionScheduler:
         return len(self._sealing) < SEALED_TOGETHER and self._renewed < RENEWED_TOGETHER
 
     def _begin(self, group: int) -> None:
-        """Has a group write what it has once more, or begin to seal it."""
+        """Have a group write what it has once more, or begin to seal it."""
         member, has_begun = self._members[group], False
         self._sealing.add(group)
         try:
@@ -125,7 +125,7 @@ class CompactionScheduler:
         self._pause.set(now_s + PAUSE_S, now_s)
 
     def _look_whether_durable(self) -> None:
-        """Goes on where what was written once more is on the disk, or nothing gets there now."""
+        """Go on where what was written once more is on the disk, or nothing gets there now."""
         wal = self._wal
         if wal is not None and wal.durable_lsn < self._renewed_lsn and not wal.takes_nothing:
             wal.flush()

@@ -86,7 +86,7 @@ class RaftEngine:
     # -- commands
 
     def append(self, batch: Batch, epoch: int | None = None) -> Awaitable[Appended]:
-        """Appends records, all or none, at one place."""
+        """Append records, all or none, at one place."""
         answer: Future[Appended] = asyncio.get_running_loop().create_future()
         try:
             self._open_stream().append(batch, epoch, partial(resolve, answer))
@@ -97,27 +97,27 @@ class RaftEngine:
     def append_then(
         self, batch: Batch, told: Callable[[Appended | int | ConsensusError], object]
     ) -> None:
-        """Appends records, and tells of the answer within a turn."""
+        """Append records, and tell of the answer within a turn."""
         try:
             self._open_stream().append(batch, None, told)
         except ConsensusError as error:
             told(error)
 
     def release_unsent(self, reason: str) -> None:
-        """Answers appends that were never sent anywhere."""
+        """Answer appends that were never sent anywhere."""
         if not self._is_closed:
             self._stream.release_unsent(reason)
 
     async def fence(self) -> int:
-        """Begins a new epoch and returns it."""
+        """Begin a new epoch and return it."""
         return await self._command(Fence(), 0)
 
     async def trim(self, before: int) -> None:
-        """Gives up records below an offset."""
+        """Give up records below an offset."""
         await self._command(Trim(before), 0)
 
     async def save_snapshot(self, snapshot: Snapshot) -> None:
-        """Keeps an application's snapshot instead of an earlier one."""
+        """Keep an application's snapshot instead of an earlier one."""
         demand_size(snapshot, SNAPSHOT_BYTES_MAX)  # before it is sent to who leads
         await self._command(KeepSnapshot(snapshot), len(snapshot.data))
 
@@ -129,7 +129,7 @@ class RaftEngine:
     # -- reading
 
     async def read(self, offset: int, max_bytes: int = READ_BYTES) -> Sequence[Chunk]:
-        """Returns chunks from `offset` on, cut so that the first begins there; none at the end."""
+        """Return chunks from `offset` on, cut so that the first begins there; none at the end."""
         found = self.read_if_here(offset, max_bytes)
         if found is None:
             found = await self.read_or_wait(offset, max_bytes, 0.0)
@@ -143,7 +143,7 @@ class RaftEngine:
         return found
 
     def read_here(self, offset: int, max_bytes: int = READ_BYTES) -> list[Chunk] | None:
-        """Returns chunks that the replica here has from `offset` on; None without a current one.
+        """Return chunks that the replica here has from `offset` on; None without a current one.
 
         Raises:
             Truncated: The offset is below the first one.
@@ -155,7 +155,7 @@ class RaftEngine:
         return [_as_appended(chunk) for chunk in member.chunks(offset, max_bytes)]
 
     def read_if_here(self, offset: int, max_bytes: int = READ_BYTES) -> list[Chunk] | None:
-        """Returns the same; None, too, where the replica here cannot read them, and others may."""
+        """Return the same; None, too, where the replica here cannot read them, and others may."""
         try:
             return self.read_here(offset, max_bytes)
         except Unavailable:
@@ -163,71 +163,71 @@ class RaftEngine:
             return None
 
     def more_here(self) -> Future[None]:
-        """Returns what is done when the replica here may have more."""
+        """Return what is done when the replica here may have more."""
         member = self._open_stream().member
         assert member is not None
         return member.followers.more()
 
     def watch(self, on_more: Callable[[], object]) -> Future[None] | None:
-        """Has something called when the replica here has more; None without a current one."""
+        """Have something called when the replica here has more; None without a current one."""
         member = self._open_stream().reader
         return None if member is None else member.followers.watch(on_more)
 
     def glance(self) -> tuple[Bounds, Members] | None:
-        """Returns what the replica here knows; None without a current one."""
+        """Return what the replica here knows; None without a current one."""
         member = self._open_stream().reader
         return None if member is None else (member.replica.state.bounds, member.members)
 
     def sealed_here(self) -> tuple[str, int] | None:
-        """Returns where the replica here has its segments, and the offset after them."""
+        """Return where the replica here has its segments, and the offset after them."""
         member = self._open_stream().member
         return (
             None if member is None else (member.files.segments.path, member.replica.sealed_offset)
         )
 
     async def read_or_wait(self, offset: int, max_bytes: int, wait_s: float) -> list[Chunk]:
-        """Returns chunks from `offset` on; none where there are still none after some time."""
+        """Return chunks from `offset` on; none where there are still none after some time."""
         chunks = await self._open_stream().read_any(offset, max_bytes, wait_s)
         return [_as_appended(chunk) for chunk in chunks]
 
     def subscribe(self, start: Start) -> RaftSubscription:
-        """Yields the chunks from `start` on."""
+        """Yield the chunks from `start` on."""
         return RaftSubscription(self, start)
 
     async def bounds(self) -> Bounds:
-        """Returns what the stream holds: no older than any answer that anybody has had."""
+        """Return what the stream holds: no older than any answer that anybody has had."""
         answer = await self._open_stream().ask_any(GetBounds, Bounded)
         return Bounds(answer.first, answer.next, answer.size_bytes)
 
     async def offset_at(self, time_ms: int) -> int:
-        """Returns the offset of the first record of this time or later; the next one if none is."""
+        """Return the offset of the first record of this time or later; the next one if none is."""
         answer = await self._open_stream().ask_any(
             lambda number, key: FindTime(number, key, time_ms), TimeIs
         )
         return answer.offset
 
     async def load_snapshot(self) -> Snapshot | None:
-        """Returns the newest snapshot."""
+        """Return the newest snapshot."""
         answer = await self._open_stream().ask_any(GetSnapshot, SnapshotIs)
         return None if answer.offset < 0 else Snapshot(answer.offset, answer.data)
 
     # -- members
 
     async def members(self) -> Members:
-        """Tells who holds replicas."""
+        """Return who holds replicas."""
         answer = await self._open_stream().ask_any(GetMembers, MembersAre)
         found = Members(tuple(answer.voters), tuple(answer.learners), answer.leader)
         self._stream.outage = _leaderless(found)
         return found
 
     async def change_members(self, voters: Sequence[str], learners: Sequence[str] = ()) -> None:
-        """Has others hold the replicas; returns when they do."""
+        """Have others hold the replicas; return when they do."""
         await self._open_stream().change_members(voters, learners)
 
     # -- the end
 
     async def close(self) -> None:
-        """Lets the stream go; it stays where it is."""
+        """Let the stream go; it stays where it is."""
         if not self._is_closed:
             self._is_closed = True
             self._stream.release()
@@ -302,7 +302,7 @@ class RaftSubscription:
                 self._offset = bounds.first if self._snapshot is None else self._snapshot.offset
 
     async def _read(self) -> None:
-        """Reads what is next, or waits for it; `aclose` ends the wait."""
+        """Read what is next, or wait for it; `aclose` ends the wait."""
         found = self._engine.read_if_here(self._offset)
         if found:
             await asyncio.sleep(0)  # who reads what is long there lets others run
@@ -331,14 +331,14 @@ class RaftSubscription:
         return found
 
     async def aclose(self) -> None:
-        """Ends it."""
+        """End it."""
         self._is_over = True
         if self._reading is not None:
             self._reading.cancel()
 
 
 def _leaderless(members: Members) -> str | None:
-    """Says what to do where nobody leads."""
+    """Return what to do where nobody leads."""
     if members.leader is not None:
         return None
     voters = ", ".join(members.voters)
@@ -346,13 +346,13 @@ def _leaderless(members: Members) -> str | None:
 
 
 def _is_cancelled() -> bool:
-    """Tells whether who reads is to end, and not only what it waits for."""
+    """Return whether who reads is to end, and not only what it waits for."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 
 
 def _as_appended(chunk: Chunk) -> Chunk:
-    """Takes a producer off that is no application's."""
+    """Take a producer off that is no application's."""
     batch = chunk.batch
     if not batch.producer.startswith(OWN_MARK):
         return chunk

@@ -21,7 +21,7 @@ LENGTH_MAX = cython.declare(int64_t, 2**32 - 1)
 
 
 def encode_entry(commands: object, time_ms: int) -> bytes:
-    """Writes an entry."""
+    """Write an entry."""
     head = cython.declare(uint8_t[TIME_BYTES])
     made_ms: int64_t = time_ms
     length: int64_t
@@ -38,7 +38,7 @@ def encode_entry(commands: object, time_ms: int) -> bytes:
 
 
 def decode_entry(payload: bytes):
-    """Yields an entry's commands, with its time.
+    """Yield an entry's commands, with its time.
 
     Raises:
         ValueError: It is none.

@@ -80,7 +80,7 @@ class _KeptDeclaration(Declared, frozen=True):
     checksum: int | None = None
 
     def declared(self) -> Declared:
-        """Returns what it says.
+        """Return what it says.
 
         Raises:
             ValueError: It has been changed.
@@ -104,12 +104,12 @@ class KeptState(NamedTuple):
 
     @classmethod
     def of(cls, index: int, term: int, membership: Membership, content: bytes) -> KeptState:
-        """Names a content."""
+        """Name a content."""
         return cls(Snapshot(index, term, membership, len(content), tag_of(content)), content)
 
 
 def tag_of(content: bytes) -> int:
-    """Returns what a snapshot's tag says of its content."""
+    """Return what a snapshot's tag says of its content."""
     checksum: int = crc32c(content)
     return checksum
 
@@ -123,7 +123,7 @@ class ReplicaFiles:
     """
 
     def __init__(self, directory: Directory, queue: DiskQueue) -> None:
-        """Opens what is there; what is left of a replica that was given up goes.
+        """Open what is there; what is left of a replica that was given up goes.
 
         Raises:
             FileMissing: There is no declaration of what is there.
@@ -140,7 +140,7 @@ class ReplicaFiles:
         self.state = state_in(directory)
 
     def declared(self) -> Declared | None:
-        """Reads what this is a replica of; None where that was not written.
+        """Read what this is a replica of; None where that was not written.
 
         Raises:
             Malformed: It cannot be read.
@@ -153,7 +153,7 @@ class ReplicaFiles:
         return self._directory.path_of(STATE_NAME)
 
     def declaring(self, declared: Declared) -> Generator[Operation, None, None]:
-        """Writes what this is a replica of."""
+        """Write what this is a replica of."""
         checksum = tag_of(msgspec.json.encode(declared))
         kept = _KeptDeclaration(
             declared.stream, declared.group, declared.voters, declared.floor, checksum
@@ -163,7 +163,7 @@ class ReplicaFiles:
     def sealing(
         self, chunks: Iterable[Chunk], state: KeptState
     ) -> Generator[Operation, None, KeptState]:
-        """Makes a segment of chunks, if there are any, then keeps the state as of their end."""
+        """Make a segment of chunks, if there are any, then keep the state as of their end."""
         blocks = self.blocks(chunks)
         first = next(blocks, None)
         if first is not None:
@@ -173,12 +173,12 @@ class ReplicaFiles:
         return state
 
     def nothing(self) -> Operation:
-        """Does nothing, but lets others have their turn."""
+        """Do nothing, but let others have their turn."""
         return Operation(self._directory.fd)
 
     @staticmethod
     def blocks(chunks: Iterable[Chunk]) -> Iterator[Block]:
-        """Yields what a segment stores of chunks."""
+        """Yield what a segment stores of chunks."""
         for chunk in chunks:
             front, payload = chunk_parts(chunk)
             yield Block(chunk.offset, chunk.batch.count, chunk.time_ms, payload, front)
@@ -196,11 +196,11 @@ class ReplicaFiles:
         yield Operation.sync_of(self._directory.fd)
 
     def remove(self) -> None:
-        """Removes everything, the directory too."""
+        """Remove everything, the directory too."""
         remove(self._directory)
 
     def close(self) -> None:
-        """Lets the directory go."""
+        """Let the directory go."""
         self._directory.close()
 
 
@@ -232,7 +232,7 @@ def state_in(directory: Directory) -> KeptState | None:
 
 
 def remove(directory: Directory) -> None:
-    """Removes a replica's directory, which from the first step on is known to be given up."""
+    """Remove a replica's directory, which from the first step on is known to be given up."""
     if DECLARATION_NAME in directory.names():
         directory.rename(DECLARATION_NAME, GIVEN_UP_NAME)
         directory.sync()
@@ -240,7 +240,7 @@ def remove(directory: Directory) -> None:
 
 
 def _is_kept(name: str) -> bool:
-    """Says whether a file has something of a stream."""
+    """Return whether a file has something of a stream."""
     return name == STATE_NAME or name.endswith(SUFFIX)
 
 

@@ -25,14 +25,14 @@ class Followers:
         self._watches: dict[asyncio.Future[None], Callable[[], object]] = {}
 
     def more(self) -> asyncio.Future[None]:
-        """Returns what is done when there may be more, or nothing more ever."""
+        """Return what is done when there may be more, or nothing more ever."""
         more: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._more = [each for each in self._more if not each.done()]
         self._more.append(more)
         return more
 
     def watch(self, on_more: Callable[[], object]) -> asyncio.Future[None]:
-        """Has something called when there is more; returns what is done when that is over.
+        """Have something called when there is more; return what is done when that is over.
 
         It is over, too, when what is returned is cancelled.
         """
@@ -42,7 +42,7 @@ class Followers:
         return over
 
     def wake(self) -> None:
-        """Has them look again."""
+        """Have them look again."""
         if self._more:
             followers, self._more = self._more, []
             for more in followers:
@@ -56,12 +56,12 @@ class Followers:
                 self._end(over)
 
     def restart(self) -> None:
-        """Has those who watch begin anew: much may have come."""
+        """Have those who watch begin anew: much may have come."""
         for over in list(self._watches):
             self._end(over)
 
     def send_away(self) -> None:
-        """Has them read elsewhere."""
+        """Have them read elsewhere."""
         self.wake()
         self.restart()
 

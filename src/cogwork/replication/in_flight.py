@@ -64,12 +64,12 @@ class InFlight(msgspec.Struct, eq=False):
     commands: list[Pending] = msgspec.field(default_factory=list)
 
     def take_back(self) -> None:
-        """Takes note that none of its commands will be applied by it."""
+        """Take note that none of its commands will be applied by it."""
         for pending in self.commands:
             pending.copies -= 1
 
     def demand_results(self, results: Sequence[Place | Failed | int]) -> None:
-        """Sees that these can be what became of its commands.
+        """See that these can be what became of its commands.
 
         Raises:
             Malformed: They are too few, too many, or the answers to other commands.

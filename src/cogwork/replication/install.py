@@ -61,7 +61,7 @@ class Installation:
         return _is_going_on(self._task)
 
     def take(self, chunk: Chunk) -> None:
-        """Keeps a part of the content."""
+        """Keep a part of the content."""
         if chunk.offset == 0:
             self._content.clear()
         self._content += chunk.data
@@ -116,13 +116,13 @@ class Installation:
         await self._write(files.sealing(waiting, state))
 
     async def _write(self, steps: Generator[Operation, None, object]) -> None:
-        """Has the disk do something, which it goes on with even where this is cancelled."""
+        """Have the disk do something, which it goes on with even where this is cancelled."""
         self._writing = asyncio.ensure_future(self._service.run(steps))
         self._writing.add_done_callback(_notice)
         await asyncio.shield(self._writing)
 
     async def _read(self, offset: int, end: int) -> list[StreamChunk]:
-        """Reads chunks from another replica, up to the snapshot's end.
+        """Read chunks from another replica, up to the snapshot's end.
 
         Raises:
             Truncated: The stream begins later by now.
@@ -140,7 +140,7 @@ class Installation:
 
 
 def _notice(done: asyncio.Future[object]) -> None:
-    """Takes note of how something ended that perhaps nobody waits for any more."""
+    """Take note of how something ended that perhaps nobody waits for any more."""
     if not done.cancelled():
         done.exception()
 
@@ -150,7 +150,7 @@ def _is_going_on(future: asyncio.Future[Any] | None) -> bool:
 
 
 def _checked(snapshot: Snapshot, content: bytes) -> KeptState:
-    """Returns what is to be kept of a snapshot.
+    """Return what is to be kept of a snapshot.
 
     Raises:
         Malformed: The content is not the snapshot's.

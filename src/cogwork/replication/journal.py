@@ -65,13 +65,13 @@ class Log(Protocol):
         """Where the next record will be, or later."""
 
     def append(self, group: int, kind: int, index: int, term: int, payload: bytes) -> int:
-        """Appends a record; returns its LSN."""
+        """Append a record; return its LSN."""
 
     def low_water(self, group: int, lsn: int) -> None:
-        """Says that nothing below is needed."""
+        """Say that nothing below is needed."""
 
     def read(self, lsn: int) -> Record:
-        """Reads a record."""
+        """Read a record."""
 
 
 class Journal:
@@ -84,7 +84,7 @@ class Journal:
     """
 
     def __init__(self, log: Log, group: int) -> None:
-        """Has written nothing yet.
+        """Initialize it; it has written nothing yet.
 
         Args:
             log: Where.
@@ -104,7 +104,7 @@ class Journal:
     def go_on(
         self, hard_state: HardState, snapshot: Snapshot, lsns: Sequence[int], *, is_said: bool
     ) -> None:
-        """Goes on after what was found in the log.
+        """Go on after what was found in the log.
 
         Args:
             hard_state: The last one.
@@ -124,7 +124,7 @@ class Journal:
         return list(self._lsns)
 
     def write(self, write: Write) -> None:
-        """Appends what a write says.
+        """Append what a write says.
 
         Raises:
             LogError: It cannot be kept now, or ever; then nothing of it counts as written.
@@ -144,7 +144,7 @@ class Journal:
             lsns.append(lsn)
 
     def settle(self, commit: int) -> None:
-        """Says in an orderly end what is committed, as far as it is durable.
+        """Say in an orderly end what is committed, as far as it is durable.
 
         Raises:
             LogError: The log takes nothing now.
@@ -153,7 +153,7 @@ class Journal:
             self._put_hard_state(self.hard_state._replace(commit=commit))
 
     def compact(self, snapshot: Snapshot) -> None:
-        """Lets the entries up to a snapshot of this replica's own go.
+        """Let the entries up to a snapshot of this replica's own go.
 
         Raises:
             LogError: It cannot be kept now, or ever; then nothing of it counts as written.
@@ -175,7 +175,7 @@ class Journal:
         self._log.low_water(self.group, min(self._lsns, default=start_lsn))
 
     def drop(self) -> None:
-        """Lets everything go, and says so: the group may have a replica here again one day.
+        """Let everything go, and say so: the group may have a replica here again one day.
 
         What comes late of it is not written.
         """
@@ -185,11 +185,11 @@ class Journal:
         self._log.low_water(self.group, self._log.end_lsn)
 
     def stop(self) -> None:
-        """Writes nothing any more; what there is stays."""
+        """Write nothing any more; what there is stays."""
         self._is_stopped = True
 
     def renew(self) -> Iterator[None]:
-        """Writes what there is once more, so that the log may let its old files go.
+        """Write what there is once more, so that the log may let its old files go.
 
         That is for one that was stopped: where the log takes only a part of it, or there is a
         crash in the middle, what was there counts. It may be more than the log takes at a time:
@@ -217,7 +217,7 @@ class Journal:
         log.low_water(self.group, start_lsn)
 
     def renew_little(self) -> bool:
-        """Writes what there is once more, as `renew`, where that is little, of a group at work.
+        """Write what there is once more, as `renew`, where that is little, of a group at work.
 
         What has been written once more already is not little, unless it is next to nothing: else
         it would be written again and again.
@@ -242,7 +242,7 @@ class Journal:
         return True
 
     def _read_little(self, size_bytes: int) -> list[Record] | None:
-        """Reads what is kept; None where it is more, or not all of it is durable."""
+        """Read what is kept; None where it is more, or not all of it is durable."""
         lsns = self._lsns
         if (
             self._unsaid is not None
@@ -260,7 +260,7 @@ class Journal:
         return found
 
     def forget(self) -> None:
-        """Says that what is in the log so far is of a replica that was given up.
+        """Say that what is in the log so far is of a replica that was given up.
 
         Raises:
             LogError: The log takes nothing now.
@@ -268,7 +268,7 @@ class Journal:
         self._log.append(self.group, GIVEN_UP, 0, 0, b"")
 
     def entries(self, first: int, size_bytes: int) -> Sequence[Entry]:
-        """Reads entries from an index on, about so many octets; none where they have gone.
+        """Read entries from an index on, about so many octets; none where they have gone.
 
         Raises:
             LogError: The first one cannot be read.
@@ -289,17 +289,17 @@ class Journal:
         return found
 
     def holds(self, index: int) -> bool:
-        """Tells whether it has an entry."""
+        """Return whether it has an entry."""
         return 0 <= index - self._first < len(self._lsns)
 
     def term(self, index: int) -> int | None:
-        """Reads the term of an entry; None where it has gone."""
+        """Read the term of an entry; None where it has gone."""
         if not self.holds(index):
             return None
         return self._read(self._lsns[index - self._first]).term
 
     def _read(self, lsn: int) -> Record:
-        """Reads what is at a place, or is to be: the old copy is there until the new one is."""
+        """Read what is at a place, or is to be: the old copy is there until the new one is."""
         if self._renewed:
             durable_lsn = self._log.durable_lsn
             if lsn >= durable_lsn:

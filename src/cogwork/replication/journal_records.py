@@ -37,32 +37,32 @@ _SOMEBODY = b"\x01"
 
 
 def kind_of(record: Record) -> int:
-    """Returns an entry's own kind."""
+    """Return an entry's own kind."""
     return record.kind % ENTRY
 
 
 def entry_of(record: Record) -> Entry:
-    """Returns the entry of a record that is one."""
+    """Return the entry of a record that is one."""
     return Entry(record.index, record.term, kind_of(record), record.payload)
 
 
 def vote_octets(vote: str | None) -> bytes:
-    """Returns what a hard state carries."""
+    """Return what a hard state carries."""
     return _NOBODY if vote is None else _SOMEBODY + vote.encode()
 
 
 def vote_of(record: Record) -> str | None:
-    """Returns whom a hard state has voted for."""
+    """Return whom a hard state has voted for."""
     return record.payload[1:].decode() if record.payload[:1] == _SOMEBODY else None
 
 
 def snapshot_octets(snapshot: Snapshot) -> bytes:
-    """Returns what a snapshot's record carries."""
+    """Return what a snapshot's record carries."""
     return _SNAPSHOT.pack(snapshot.size_bytes, snapshot.tag) + snapshot.membership.to_bytes()
 
 
 def snapshot_of(record: Record) -> Snapshot:
-    """Returns the snapshot of a record that is one."""
+    """Return the snapshot of a record that is one."""
     size_bytes, tag = _SNAPSHOT.unpack_from(record.payload)
     membership = Membership.from_bytes(record.payload[_SNAPSHOT.size :])
     return Snapshot(record.index, record.term, membership, size_bytes, tag)

@@ -170,7 +170,7 @@ class Member:
     # -- what the group wants done
 
     def take(self, ready: Ready) -> None:
-        """Does what is to be done, but for what the journal and the carrier do."""
+        """Do what is to be done, but for what the journal and the carrier do."""
         for chunk in ready.chunks:
             self._installation.take(chunk)
         if ready.received is not None:
@@ -221,7 +221,7 @@ class Member:
             self._report(event.text)
 
     def _give_up_proposals(self) -> None:
-        """Has those who proposed here ask the next leader: nothing is appended twice by that."""
+        """Have those who proposed here ask the next leader: nothing is appended twice by that."""
         proposed, self._proposed = self._proposed, {}
         for each in proposed.values():
             each.answer(Refused(each.number, failure_of(NotLeader(self.group.leader)), True))
@@ -229,7 +229,7 @@ class Member:
     # -- calls
 
     def call(self, call: Call, answer: Callable[[Answer], object]) -> None:
-        """Carries out a call; the answer may come later, or never."""
+        """Carry out a call; the answer may come later, or never."""
         try:
             self._call(call, answer)
         except ConsensusError as error:
@@ -294,14 +294,14 @@ class Member:
             self._service.keep_time(self)
 
     def chunks(self, offset: int, max_bytes: int) -> Sequence[Chunk]:
-        """Returns what is here from `offset` on, as `Replica.read`; none where it is to come."""
+        """Return what is here from `offset` on, as `Replica.read`; none where it is to come."""
         try:
             return self.replica.read(offset, max_bytes)
         except BeyondEnd:
             return ()
 
     def when_current(self, then: Callable[[], object]) -> None:
-        """Calls once this replica has all that anybody can have been told of."""
+        """Call once this replica has all that anybody can have been told of."""
         self._token += 1
         self._current[self._token] = then
         try:
@@ -338,7 +338,7 @@ class Member:
         return bool(self._waiting)
 
     def wake_readers(self, now_s: float | None = None) -> None:
-        """Answers the reads that waited: where there is something, and where the time is over."""
+        """Answer the reads that waited: where there is something, and where the time is over."""
         if now_s is None:
             self.followers.wake()
         if not self._waiting:
@@ -352,7 +352,7 @@ class Member:
                 self._waiting.append(each)
 
     def look_to_trim(self) -> None:
-        """Has all replicas give up what is too old, where this one leads."""
+        """Have all replicas give up what is too old, where this one leads."""
         self.replica.trim_again()
         if self.group.leadership is None or self.retention == FOREVER:
             return
@@ -365,7 +365,7 @@ class Member:
     # -- sealing
 
     def look_whether_to_seal(self) -> None:
-        """Has the tail sealed, where it has grown enough.
+        """Have the tail sealed, where it has grown enough.
 
         What space there is the log's next file gets first, for without it everything stands. Who
         holds up the log's oldest file is asked to seal nevertheless.
@@ -379,7 +379,7 @@ class Member:
             self.seal()
 
     def seal(self) -> bool:
-        """Has the tail sealed; returns False where that cannot be now, or is under way."""
+        """Have the tail sealed; return False where that cannot be now, or is under way."""
         if self.replica.is_sealing or self._installation.is_under_way or self.is_closed:
             return False
         if self.replica.applied < self.group.compacted_index:
@@ -394,7 +394,7 @@ class Member:
         return True
 
     def renew(self) -> bool:
-        """Has the log's old files let go by writing what they have of this replica once more.
+        """Have the log's old files let go by writing what they have of this replica once more.
 
         Returns:
             False where the tail is to be sealed for that, as it is not little.
@@ -409,7 +409,7 @@ class Member:
             return False
 
     def _sealing(self, sealing: Sealing, state: KeptState) -> Generator[Operation, None, KeptState]:
-        """Makes the segment and keeps the state, then gives up what need not be in memory."""
+        """Make the segment and keep the state, then give up what need not be in memory."""
         yield from self.files.sealing(sealing.chunks, state)
         while self.replica.let_go(LET_GO_CHUNKS):
             yield self.files.nothing()
@@ -452,7 +452,7 @@ class Member:
     # -- the end
 
     def close(self) -> None:
-        """Answers nobody any more."""
+        """Answer nobody any more."""
         self.is_closed = True
         self._give_up_proposals()
         self._waiting.clear()

@@ -30,7 +30,7 @@ class MemberStorage:
     def __init__(
         self, journal: Journal, files: ReplicaFiles, report: Callable[[str], None]
     ) -> None:
-        """Reads from a journal and from files.
+        """Read from a journal and from files.
 
         Args:
             journal: The replica's.
@@ -43,7 +43,7 @@ class MemberStorage:
         self._told: set[str] = set()
 
     def entries(self, first: int, size_bytes: int) -> Sequence[Entry]:
-        """Returns durable entries from an index on, about so many octets; none: given up."""
+        """Return durable entries from an index on, about so many octets; none: given up."""
         try:
             return self._journal.entries(first, size_bytes)
         except (LogError, OSError) as error:
@@ -51,11 +51,11 @@ class MemberStorage:
             return ()
 
     def holds(self, index: int) -> bool:
-        """Tells whether the journal has an entry."""
+        """Return whether the journal has an entry."""
         return self._journal.holds(index)
 
     def term(self, index: int) -> int | None:
-        """Returns the term of a durable entry; None where it is given up."""
+        """Return the term of a durable entry; None where it is given up."""
         snapshot = self.snapshot()
         if snapshot is not None and snapshot.index == index:
             return snapshot.term
@@ -66,11 +66,11 @@ class MemberStorage:
             return None
 
     def snapshot(self) -> Snapshot | None:
-        """Returns the newest snapshot that can be sent; None where there is none yet."""
+        """Return the newest snapshot that can be sent; None where there is none yet."""
         return None if self._files.state is None else self._files.state.snapshot
 
     def chunk(self, snapshot: Snapshot, offset: int, size_bytes: int) -> bytes | None:
-        """Returns octets of a snapshot's content; None where it is gone, for a newer one."""
+        """Return octets of a snapshot's content; None where it is gone, for a newer one."""
         state = self._files.state
         if state is None or state.snapshot != snapshot:
             return None

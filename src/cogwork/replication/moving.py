@@ -49,7 +49,7 @@ class Moving:
     """What one replica does of it."""
 
     def __init__(self, member: Member, service: RaftService) -> None:
-        """Does nothing yet.
+        """Initialize it; it does nothing yet.
 
         Args:
             member: The replica.
@@ -63,7 +63,7 @@ class Moving:
         self._confirming = self._confirmed = (0, 0)
 
     def go_on(self) -> bool:
-        """Does what is to be done where this replica leads.
+        """Do what is to be done where this replica leads.
 
         Returns:
             Whether there is still something to see to.
@@ -89,7 +89,7 @@ class Moving:
     # -- who knows
 
     def _ask_all(self, placement: Placement) -> None:
-        """Asks those that are members, or are to be, and have not said that they know of it."""
+        """Ask those that are members, or are to be, and have not said that they know of it."""
         group = self._member.group
         if self._term != group.term:  # what was said before may be from before a later move
             self._term, self._known, self._asked_s = group.term, {}, {}
@@ -116,7 +116,7 @@ class Moving:
             self.go_on()
 
     def _is_latest(self, placement: Placement) -> bool:
-        """Tells whether no later move can have been brought about."""
+        """Return whether no later move can have been brought about."""
         if max(self._known.values()) > placement.move:
             return False
         know = {each for each, move in self._known.items() if move == placement.move}
@@ -126,7 +126,7 @@ class Moving:
     # -- what is done
 
     def _target(self, placement: Placement) -> Membership | None:
-        """Returns what the members can be by now; None where a voter is waited for."""
+        """Return what the members can be by now; None where a voter is waited for."""
         wanted = membership_of(placement)
         late = self._late(wanted.everyone - self._member.group.membership.everyone, placement)
         if not late.isdisjoint(wanted.voters):
@@ -136,7 +136,7 @@ class Moving:
         )
 
     def _end(self, placement: Placement) -> None:
-        """Has it declared that the move is done, once it is sure that this replica still leads."""
+        """Have it declared that the move is done, once it is sure that this replica still leads."""
         group = self._member.group
         which = (group.term, placement.move)
         if self._confirmed == which:

@@ -38,7 +38,7 @@ async def declare(
     *,
     rejoin: Callable[[], Awaitable[tuple[int, int] | None]],
 ) -> Declared:
-    """Sees that a directory is of a stream; returns what it is a replica of.
+    """See that a directory is of a stream; return what it is a replica of.
 
     Args:
         stream: Which one.
@@ -75,7 +75,7 @@ def recover(
     files: ReplicaFiles,
     voters: list[str],
 ) -> Recovered:
-    """Returns what the group begins with: its newest snapshot, and the entries that follow.
+    """Return what the group begins with: its newest snapshot, and the entries that follow.
 
     Raises:
         FileMissing: There is no state, and the log does not begin with the first entry.
@@ -92,7 +92,7 @@ def recover(
 
 
 def replica_of(files: ReplicaFiles, group: Group, report: Callable[[str], None]) -> Replica:
-    """Returns the stream's state as of the snapshot.
+    """Return the stream's state as of the snapshot.
 
     Raises:
         FileMissing: The last segment is not there: its records are in no entry of the log.

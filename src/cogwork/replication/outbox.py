@@ -87,7 +87,7 @@ class Outbox:
         next_number: Callable[[], int],
         pacing: Pacing | None = None,
     ) -> None:
-        """Has nothing to send.
+        """Start with nothing to send.
 
         Args:
             stream: Whose leader the calls are for.
@@ -143,7 +143,7 @@ class Outbox:
     # -- in
 
     def append(self, batch: Batch, epoch: int | None, token: object, now_s: float) -> None:
-        """Takes a batch.
+        """Take a batch.
 
         Raises:
             Busy: Too much is unanswered.
@@ -158,7 +158,7 @@ class Outbox:
         self._add(Append(batch, epoch, 0), token, now_s, len(batch.payload), is_own=is_own)
 
     def command(self, command: Command, size_bytes: int, token: object, now_s: float) -> None:
-        """Takes any other command; it may be applied more than once, and the last time counts.
+        """Take any other command; it may be applied more than once, and the last time counts.
 
         Raises:
             Busy: Too much is unanswered.
@@ -190,7 +190,7 @@ class Outbox:
     # -- out
 
     def next_call(self, now_s: float) -> Proposal | None:
-        """Returns what is to be sent to `target` now; None where nothing is."""
+        """Return what is to be sent to `target` now; None where nothing is."""
         if self._next >= len(self._waiting) or now_s < self._paused_until_s or self.target is None:
             return None
         if self._in_flight and self._is_to_wait():
@@ -207,7 +207,7 @@ class Outbox:
         return Proposal(number, self._stream, [each.data for each in in_flight.commands])
 
     def _load(self, now_s: float) -> InFlight:
-        """Takes what goes in one call; passes over what needs no other copy."""
+        """Take what goes in one call; pass over what needs no other copy."""
         in_flight = InFlight(self._round, now_s, 0)
         waiting = self._waiting
         while self._next < len(waiting):
@@ -222,7 +222,7 @@ class Outbox:
         return in_flight
 
     def _is_to_wait(self) -> bool:
-        """Says whether an answer is to come first: too much is under way, or more may join."""
+        """Return whether an answer is to come first: too much is under way, or more may join."""
         pacing, in_flight_bytes = self._pacing, self._in_flight_bytes
         if in_flight_bytes >= pacing.in_flight_bytes_max or (
             in_flight_bytes and not self._is_proven
@@ -234,7 +234,7 @@ class Outbox:
     # -- answers
 
     def answered(self, answer: Results | Refused, now_s: float) -> list[Done]:
-        """Takes an answer; one that nobody waits for changes nothing.
+        """Take an answer; one that nobody waits for changes nothing.
 
         Raises:
             Malformed: It is none to what was sent; that is sent again, as if none had come.
@@ -279,7 +279,7 @@ class Outbox:
         return done
 
     def _has_lost_before(self, call: int) -> bool:
-        """Says whether a call went before this one in its round that has got no answer.
+        """Return whether a call went before this one in its round that has got no answer.
 
         A leader answers in order: it has not got that one, or its answer was lost.
         """
@@ -289,13 +289,13 @@ class Outbox:
         return False
 
     def _hold(self, fence: Pending) -> None:
-        """Sends no more copies of a fence while the last one's answer may come."""
+        """Send no more copies of a fence while the last one's answer may come."""
         if not fence.is_held and fence.last_call in self._in_flight:
             fence.is_held = True
             self._held.append(fence)
 
     def _release(self, now_s: float) -> None:
-        """Has fences sent once more whose last copy has got no answer."""
+        """Have fences sent once more whose last copy has got no answer."""
         lost = [each for each in self._held if self._is_last_lost(each, now_s)]
         for each in lost:
             each.is_held = False
@@ -312,7 +312,7 @@ class Outbox:
     def _is_early(
         self, pending: Pending, result: Place | Failed | int, in_flight: InFlight
     ) -> bool:
-        """Says whether a command was refused only because one before it was lost."""
+        """Return whether a command was refused only because one before it was lost."""
         if not isinstance(result, Failed) or result.kind != OutOfSequence.__name__:
             return False
         if in_flight.round < pending.numbered_in:
@@ -353,7 +353,7 @@ class Outbox:
         return []
 
     def _begin_round(self, hint: str | None) -> None:
-        """Has everything unanswered sent again."""
+        """Have everything unanswered sent again."""
         self._round += 1
         self._in_flight_bytes = 0
         self._is_proven = False
@@ -366,18 +366,18 @@ class Outbox:
         self._next = 0
 
     def lead(self, leader: str) -> None:
-        """Takes note of who leads, as somebody who knows has told."""
+        """Take note of who leads, as somebody who knows has told."""
         if leader != self.target:
             self._begin_round(leader)
             self._paused_until_s = 0.0
 
     def lost(self, container: str) -> None:
-        """Takes note that a container has gone, or is out of reach."""
+        """Take note that a container has gone, or is out of reach."""
         if container == self.target and self._waiting:
             self._begin_round(None)
 
     def undelivered(self, number: int, now_s: float) -> None:
-        """Takes note that a call could not even be sent."""
+        """Take note that a call could not even be sent."""
         in_flight = self._in_flight.pop(number, None)
         if in_flight is None:
             return
@@ -389,7 +389,7 @@ class Outbox:
     # -- time
 
     def tick(self, now_s: float) -> list[Done]:
-        """Lets time pass: asks others for what has not been answered, gives up what is too old."""
+        """Let time pass: ask others for what has not been answered, gives up what is too old."""
         if self._is_silent(now_s):
             self._answer_timeout.lapsed()
             self._begin_round(None)
@@ -406,7 +406,7 @@ class Outbox:
         return self.fail_all("nobody has answered")
 
     def _is_silent(self, now_s: float) -> bool:
-        """Says whether the next answer is overdue (RFC 6298 §5.3)."""
+        """Return whether the next answer is overdue (RFC 6298 §5.3)."""
         oldest_s = min(
             (each.sent_s for each in self._in_flight.values() if each.round == self._round),
             default=now_s,
@@ -414,7 +414,7 @@ class Outbox:
         return now_s - max(oldest_s, self._answered_s) >= self._answer_timeout.timeout_s
 
     def fail_unsent(self, reason: str) -> list[Done]:
-        """Gives up what comes behind all that may have been appended: it never will be."""
+        """Give up what comes behind all that may have been appended: it never will be."""
         waiting, end = self._waiting, len(self._waiting)
         while end and not waiting[end - 1].copies:
             end -= 1
@@ -431,7 +431,7 @@ class Outbox:
         return done
 
     def fail_all(self, reason: str) -> list[Done]:
-        """Gives up everything: of what any copy is in doubt may have been appended."""
+        """Give up everything: of what any copy is in doubt may have been appended."""
         done = [
             Done(each.token, Unknown(reason) if each.copies else Unavailable(reason))
             for each in self._waiting
@@ -445,7 +445,7 @@ class Outbox:
         return done
 
     def _renew(self) -> None:
-        """Gives the outbox's own batches a new producer, from the first one that is not done."""
+        """Give the outbox's own batches a new producer, from the first one that is not done."""
         self._producer = b""
         for pending in self._waiting:
             if pending.is_own and not pending.is_done:

@@ -25,7 +25,7 @@ class RaftOutside:
     stream_options: ClassVar[tuple[str, ...]] = ("replicas",)
 
     def __init__(self, context: EngineContext) -> None:
-        """Needs nothing.
+        """Initialize it with nothing.
 
         Args:
             context: Without options.
@@ -54,7 +54,7 @@ class RaftOutside:
         )
 
     async def delete(self, stream: str) -> None:
-        """Has nothing to delete."""
+        """Have nothing to delete."""
 
     async def close(self) -> None:
-        """Has nothing to close."""
+        """Have nothing to close."""

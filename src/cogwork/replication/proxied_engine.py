@@ -51,7 +51,7 @@ class ProxiedEngine:
     """Carries out what others ask of one stream."""
 
     def __init__(self, engine: Engine, own: str) -> None:
-        """Begins to serve.
+        """Begin to serve.
 
         Args:
             engine: The stream, as this service's own.
@@ -71,13 +71,13 @@ class ProxiedEngine:
         task.add_done_callback(self._tasks.discard)
 
     async def close(self) -> None:
-        """Answers nobody any more, and lets the stream go."""
+        """Answer nobody any more, and let the stream go."""
         for task in list(self._tasks):
             task.cancel()
         await self._engine.close()
 
     def call(self, call: Call, answer: Callable[[Answer], object]) -> None:
-        """Carries out a call; the answer comes later."""
+        """Carry out a call; the answer comes later."""
         if isinstance(call, Proposal):
             self._proposals.put_nowait((call, answer))
         else:
@@ -86,14 +86,14 @@ class ProxiedEngine:
     # -- proposals
 
     async def _propose(self) -> None:
-        """Carries out proposals, one after the other; answers do not keep the next one waiting."""
+        """Carry out proposals, one after the other; answer do not keep the next one waiting."""
         while True:
             call, answer = await self._proposals.get()
             results = [await self._begin(data) for data in call.commands]
             self._spawn(self._finish(call.number, results, answer))
 
     async def _begin(self, data: bytes) -> Awaitable[Appended] | int | Failed:
-        """Carries out a command, and waits for its end unless it is an append."""
+        """Carry out a command, and wait for its end unless it is an append."""
         engine = self._engine
         try:
             command = decode(data)
@@ -132,7 +132,7 @@ class ProxiedEngine:
         answer(Results(number, told))
 
     def _failed(self, error: Exception) -> Failed:
-        """Tells of a fault of the engine; what it was to do may have happened."""
+        """Tell of a fault of the engine; what it was to do may have happened."""
         context = {"message": f"a fault of {self._engine!r}", "exception": error}
         asyncio.get_running_loop().call_exception_handler(context)
         return failure_of(Unknown(f"a fault in container {self._own}: {error!r:.200}"))
@@ -167,7 +167,7 @@ class ProxiedEngine:
         raise Malformed("a call", f"{type(call).__name__} is none of a stream's")
 
     async def _read(self, call: Read) -> Sequence[Chunk]:
-        """Reads what is there; where there is nothing yet, waits for something."""
+        """Read what is there; where there is nothing yet, waits for something."""
         try:
             chunks = await self._engine.read(call.offset, call.max_bytes)
         except BeyondEnd:
@@ -197,7 +197,7 @@ class Unmarked:
     """
 
     def __init__(self, engine: Engine, own: str) -> None:
-        """Looks at a stream.
+        """Look at a stream.
 
         Args:
             engine: The stream.
@@ -212,46 +212,46 @@ class Unmarked:
         return self._engine.capabilities
 
     def append(self, batch: Batch, epoch: int | None = None) -> Awaitable[Appended]:
-        """Appends records, all or none, at one place."""
+        """Append records, all or none, at one place."""
         return self._engine.append(batch, epoch)
 
     async def fence(self) -> int:
-        """Begins a new epoch and returns it."""
+        """Begin a new epoch and return it."""
         return await self._engine.fence()
 
     async def read(self, offset: int, max_bytes: int = 1 << 20) -> Sequence[Chunk]:
-        """Returns chunks from `offset` on."""
+        """Return chunks from `offset` on."""
         return [_unmarked(chunk) for chunk in await self._engine.read(offset, max_bytes)]
 
     async def subscribe(self, start: Start) -> AsyncGenerator[Chunk | CaughtUp | Snapshot, None]:
-        """Yields the chunks from `start` on."""
+        """Yield the chunks from `start` on."""
         subscription = self._engine.subscribe(start)
         async with aclosing(subscription):
             async for each in subscription:
                 yield _unmarked(each) if isinstance(each, Chunk) else each
 
     async def bounds(self) -> Bounds:
-        """Returns what the stream holds."""
+        """Return what the stream holds."""
         return await self._engine.bounds()
 
     async def offset_at(self, time_ms: int) -> int:
-        """Returns the offset of the first record of this time or later; the next one if none is."""
+        """Return the offset of the first record of this time or later; the next one if none is."""
         return await self._engine.offset_at(time_ms)
 
     async def trim(self, before: int) -> None:
-        """Gives up records below an offset."""
+        """Give up records below an offset."""
         await self._engine.trim(before)
 
     async def save_snapshot(self, snapshot: Snapshot) -> None:
-        """Keeps an application's snapshot instead of an earlier one."""
+        """Keep an application's snapshot instead of an earlier one."""
         await self._engine.save_snapshot(snapshot)
 
     async def load_snapshot(self) -> Snapshot | None:
-        """Returns the newest snapshot."""
+        """Return the newest snapshot."""
         return await self._engine.load_snapshot()
 
     async def members(self) -> Members:
-        """Tells who holds it: this container."""
+        """Return who holds it: this container."""
         return Members((self._own,), (), self._own)
 
     async def change_members(self, voters: Sequence[str], learners: Sequence[str] = ()) -> None:
@@ -259,7 +259,7 @@ class Unmarked:
         await self._engine.change_members(voters, learners)
 
     async def close(self) -> None:
-        """Lets the stream go; it stays where it is."""
+        """Let the stream go; it stays where it is."""
         await self._engine.close()
 
 

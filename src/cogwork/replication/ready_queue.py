@@ -53,21 +53,21 @@ class ReadyQueue:
         return TICK_S if self._unanswered or self._awaited or self._moving else IDLE_S
 
     def note_unsent(self, stream: Stream) -> None:
-        """Has a stream's outbox sent in the next turn, and looked after until all is answered."""
+        """Have a stream's outbox sent in the next turn, and looked after until all is answered."""
         if stream.outbox.unsent:
             self._unsent[stream] = self._unanswered[stream] = None
 
     def note_awaited(self, member: Member) -> None:
-        """Has a replica look now and then whether the time of a read is over."""
+        """Have a replica look now and then whether the time of a read is over."""
         self._awaited[member] = None
 
     def note_moving(self, stream: Stream) -> None:
-        """Has a stream's replica see to the group's members until they are as they are to be."""
+        """Have a stream's replica see to the group's members until they are as they are to be."""
         if stream.member is not None and not stream.placement.is_settled:
             self._moving[stream.member] = None
 
     def send(self, now_s: float) -> None:
-        """Sends what outboxes have; what has to wait is tried again.
+        """Send what outboxes have; what has to wait is tried again.
 
         What waits for an answer, so as to go along with what may come until then, is sent in the
         turn of that answer: it needs no other time.
@@ -85,7 +85,7 @@ class ReadyQueue:
                     self._is_paused |= not stream.outbox.awaits_answer
 
     def tick(self, now_s: float) -> None:
-        """Lets time pass."""
+        """Let time pass."""
         for stream in list(self._unanswered):
             try:
                 settle(stream.outbox.tick(now_s))
@@ -103,7 +103,7 @@ class ReadyQueue:
                 del self._moving[member]
 
     def _have(self, member: Member, do: Callable[[], bool | None]) -> bool | None:
-        """Has a replica do something; one that fails at it stops, and does nothing more."""
+        """Have a replica do something; one that fails at it stops, and do nothing more."""
         try:
             return do()
         except Exception as error:

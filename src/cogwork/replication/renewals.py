@@ -27,7 +27,7 @@ TIMEOUT_S = 5.0
 
 
 async def until_durable(wal: Wal) -> None:
-    """Waits until all that was appended so far is on the disk."""
+    """Wait until all that was appended so far is on the disk."""
     end_lsn = wal.end_lsn
     wal.flush()
     while wal.durable_lsn < end_lsn:
@@ -35,7 +35,7 @@ async def until_durable(wal: Wal) -> None:
 
 
 def while_kept(groups: Mapping[int, object], group: int, renewal: Iterator[None]) -> Iterator[None]:
-    """Goes on with a renewal for as long as what is kept of its group is the same.
+    """Go on with a renewal for as long as what is kept of its group is the same.
 
     What has been given up meanwhile, or opened, must neither come again nor have a say in what the
     log lets go.
@@ -51,7 +51,7 @@ class Renewals:
     """Those that were asked, in that order."""
 
     def __init__(self, wal: Wal | None, find: Callable[[int], Iterator[None] | None]) -> None:
-        """Has asked nobody.
+        """Initialize it; it has asked nobody.
 
         Args:
             wal: The container's write-ahead log, if any.
@@ -64,7 +64,7 @@ class Renewals:
         self._task: asyncio.Task[None] | None = None
 
     def ask(self, group: int) -> None:
-        """Has what a group keeps written once more, where nobody else does that."""
+        """Have what a group keeps written once more, where nobody else does that."""
         if self._wal is None or self._find(group) is None:
             return
         self._asked[group] = None
@@ -89,7 +89,7 @@ class Renewals:
             await until_durable(wal)
 
     def close(self) -> None:
-        """Writes no more."""
+        """Write no more."""
         self._wal = None
         if self._task is not None:
             self._task.cancel()

@@ -51,7 +51,7 @@ class Replayed:
         self._is_said = True
 
     def take(self, record: Record) -> None:
-        """Takes the next record.
+        """Take the next record.
 
         Raises:
             Malformed: It is none of a group.
@@ -74,7 +74,7 @@ class Replayed:
             raise Malformed("a group's record", f"its kind is {record.kind}")
 
     def _take_again(self, record: Record) -> None:
-        """Takes an entry that was written once more; those of its index and behind it stay.
+        """Take an entry that was written once more; those of its index and behind it stay.
 
         Before the first one here it counts once nothing is missing between: else only a part of
         what was to be written got there, and whoever wrote it went by the old records.
@@ -110,7 +110,7 @@ class Replayed:
         return self.entries[0].index if self.entries else self.snapshot.index + 1
 
     def renew(self, journal: Journal) -> Iterator[None]:
-        """Has a journal write once more what there is, in pieces: of a replica that cannot be had.
+        """Have a journal write once more what there is, in pieces: of a replica that cannot be had.
 
         It ends where an attempt to have it finds meanwhile that less is needed.
         """
@@ -132,7 +132,7 @@ class Replayed:
         del self.entries[: max(0, kept)], self._lsns[: max(0, kept)]
 
     def begin_at(self, snapshot: Snapshot) -> None:
-        """Begins with a snapshot that is kept elsewhere, and what follows it here."""
+        """Begin with a snapshot that is kept elsewhere, and what follows it here."""
         if snapshot.index < self._first - 1:
             raise Malformed(
                 "a replica's state",
@@ -148,7 +148,7 @@ class Replayed:
         self.snapshot = snapshot
 
     def recovered(self, journal: Journal, storage: Storage) -> Recovered:
-        """Returns what the group begins with, and has the journal go on from there."""
+        """Return what the group begins with, and have the journal go on from there."""
         journal.go_on(self.hard_state, self.snapshot, self._lsns, is_said=self._is_said)
         return Recovered(
             hard_state=self.hard_state,

@@ -68,7 +68,7 @@ class Replica:
         applied: int = 0,
         replays_to: int = 0,
     ) -> None:
-        """Begins where its snapshot ends.
+        """Begin where its snapshot ends.
 
         Args:
             segments: What is sealed.
@@ -104,7 +104,7 @@ class Replica:
     # -- entries
 
     def apply(self, index: int, payload: bytes) -> list[Place | Failed | int]:
-        """Applies an entry; returns the answer to each of its commands."""
+        """Apply an entry; return the answer to each of its commands."""
         self.applied = index
         results: list[Place | Failed | int] = []
         state, sealed = self.state, self.sealed_offset
@@ -124,11 +124,11 @@ class Replica:
         return results
 
     def skip(self, index: int) -> None:
-        """Takes note of an entry that is none of the stream's."""
+        """Take note of an entry that is none of the stream's."""
         self.applied = index
 
     def trim(self) -> None:
-        """Gives up what is below the first record; what the disk keeps for now goes later."""
+        """Give up what is below the first record; what the disk keeps for now goes later."""
         if self._is_sealing:
             return
         try:
@@ -140,7 +140,7 @@ class Replica:
             self._has_failed_to_trim = True
 
     def trim_again(self) -> None:
-        """Gives up what the disk has kept so far, if there is such."""
+        """Give up what the disk has kept so far, if there is such."""
         if self._has_failed_to_trim:
             self.trim()
 
@@ -157,7 +157,7 @@ class Replica:
     # -- reading
 
     def read(self, offset: int, max_bytes: int) -> list[Chunk]:
-        """Returns chunks from `offset` on, cut so that the first begins there; none at the end.
+        """Return chunks from `offset` on, cut so that the first begins there; none at the end.
 
         Raises:
             Truncated: The offset is below the first one.
@@ -186,12 +186,12 @@ class Replica:
         return found
 
     def _is_sealed(self, offset: int) -> bool:
-        """Says whether a record that the stream has is to be read from a segment."""
+        """Return whether a record that the stream has is to be read from a segment."""
         tail = self.tail
         return tail.first == tail.next or offset < tail[tail.first].offset
 
     def offset_at(self, time_ms: int) -> int:
-        """Returns the offset of the first record of this time or later; the next one if none is.
+        """Return the offset of the first record of this time or later; the next one if none is.
 
         Raises:
             Unavailable: What is sealed cannot be read here.
@@ -208,7 +208,7 @@ class Replica:
     # -- retention
 
     def expired_before(self, retention: Retention, now_ms: int) -> int:
-        """Returns the offset below which the retention lets records go; the first one for none.
+        """Return the offset below which the retention lets records go; the first one for none.
 
         Raises:
             Unavailable: What is sealed cannot be read here.
@@ -231,7 +231,7 @@ class Replica:
     # -- sealing
 
     def begin_sealing(self) -> Sealing:
-        """Says what is to be sealed now; nothing else is until `sealed` or `not_sealed`."""
+        """Return what is to be sealed now; nothing else is until `sealed` or `not_sealed`."""
         assert not self._is_sealing
         self._is_sealing = True
         sealed = self.sealed_offset
@@ -246,7 +246,7 @@ class Replica:
         return self._is_sealing
 
     def let_go(self, count: int) -> bool:
-        """Gives up some chunks in memory that are in a segment; tells whether there are more."""
+        """Give up some chunks in memory that are in a segment; tell whether there are more."""
         return self.tail.trim(self.sealed_offset, count)
 
     def sealed(self) -> None:
@@ -259,7 +259,7 @@ class Replica:
         self._is_sealing = False
 
     def restore(self, state: Sequencer, applied: int) -> None:
-        """Takes over a leader's snapshot; its records are sealed already."""
+        """Take over a leader's snapshot; its records are sealed already."""
         self.state = state
         self.applied = applied
         self.tail = ChunkList()

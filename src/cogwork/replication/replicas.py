@@ -57,7 +57,7 @@ class Replicas:
         queue: DiskQueue | None,
         directory_of: Callable[[int], Directory],
     ) -> None:
-        """Has none yet.
+        """Start with none yet.
 
         Args:
             service: The container's.
@@ -81,7 +81,7 @@ class Replicas:
         self.renew = self._renewals.ask
 
     def replay(self, record: Record) -> None:
-        """Takes what the write-ahead log holds of a group, before its stream is opened.
+        """Take what the write-ahead log holds of a group, before its stream is opened.
 
         Raises:
             Malformed: It is no record of a group.
@@ -94,7 +94,7 @@ class Replicas:
         return list(self._replayed)
 
     async def house(self, stream: Stream) -> None:
-        """Opens the replica here or gives it up, as the stream's placement says.
+        """Open the replica here or give it up, as the stream's placement says.
 
         Raises:
             ValueError: There is no data directory.
@@ -117,7 +117,7 @@ class Replicas:
         self._service.keep_moving(stream)
 
     def house_soon(self, stream: Stream) -> None:
-        """Has that done, and reports what is wrong; tries again until it is done."""
+        """Have that done, and report what is wrong; try again until it is done."""
         if stream in self._looks:
             self._looks[stream].set()
             return
@@ -150,7 +150,7 @@ class Replicas:
         return ""
 
     def close(self, streams: Iterable[Stream]) -> None:
-        """Opens none any more, and ends these streams, with their replicas."""
+        """Open none any more, and end these streams, with their replicas."""
         for task in self._housing:
             task.cancel()
         self._renewals.close()
@@ -221,7 +221,7 @@ class Replicas:
         return await floor_of(self._service, stream)
 
     async def _void(self, number: int, wal: Wal) -> None:
-        """Has the log say for good that what it has of a group is of one that was given up."""
+        """Have the log say for good that what it has of a group is of one that was given up."""
         self._replayed.pop(number, None)
         try:
             Journal(wal, number).forget()
@@ -235,14 +235,14 @@ class Replicas:
     def take_all(
         self, groups: Sequence[tuple[int, Ready]], faults: Sequence[tuple[int, Exception]]
     ) -> None:
-        """Has each replica do what its group wants done; stops those whose group is at fault."""
+        """Have each replica do what its group wants done; stop those whose group is at fault."""
         for number, ready in groups:
             self.take(number, ready)
         for number, error in faults:
             self.stop(number, error)
 
     def take(self, group: int, ready: Ready) -> None:
-        """Has a replica do what its group wants done.
+        """Have a replica do what its group wants done.
 
         One that fails at it stops, until the container starts anew: it may have left something out,
         and must not go on from there. What its disk has is sound, and others go on without it.
@@ -256,7 +256,7 @@ class Replicas:
             self.stop(group, error)
 
     def stop(self, group: int, error: Exception) -> None:
-        """Stops a replica that cannot go on, and says why."""
+        """Stop a replica that cannot go on, and say why."""
         member = self.members.get(group)
         if member is None:
             return
@@ -266,7 +266,7 @@ class Replicas:
         self._tell(text, error)
 
     def _renewal_of(self, group: int) -> Iterator[None] | None:
-        """Returns what writes once more what is kept of a replica that does nothing any more."""
+        """Return what writes once more what is kept of a replica that does nothing any more."""
         if group in self._stopped:
             return while_kept(self._stopped, group, self._stopped[group].journal.renew())
         replayed = self._replayed.get(group) if group in self._refused else None
@@ -280,7 +280,7 @@ class Replicas:
         asyncio.get_running_loop().call_exception_handler(context)
 
     def look_to_trim(self) -> None:
-        """Has each replica look for what is too old, and for what is to be sealed."""
+        """Have each replica look for what is too old, and for what is to be sealed."""
         for group, member in list(self.members.items()):
             try:
                 member.look_to_trim()
@@ -289,12 +289,12 @@ class Replicas:
                 self.stop(group, error)
 
     def look_whether_to_step_back(self) -> None:
-        """Has others lead where this container should not: an attempt may have come to nothing."""
+        """Have others lead where this container should not: an attempt may have come to nothing."""
         if not self._host.may_lead:
             self.step_back()
 
     def step_back(self) -> None:
-        """Has others lead, where this container does; a replica that fails at it stops."""
+        """Have others lead, where this container does; a replica that fails at it stops."""
         for group, member in list(self.members.items()):
             try:
                 leadership = member.group.leadership
@@ -307,7 +307,7 @@ class Replicas:
                 self.stop(group, error)
 
     def end(self, stream: Stream) -> None:
-        """Closes a stream's replica, and removes it where the stream is no more."""
+        """Close a stream's replica, and remove it where the stream is no more."""
         if stream.is_deleted:
             self.give_up(stream)
         elif stream.number in self._stopped:
@@ -320,7 +320,7 @@ class Replicas:
             member.files.close()
 
     def give_up(self, stream: Stream) -> None:
-        """Closes a stream's replica, and removes all that it has kept."""
+        """Close a stream's replica, and remove all that it has kept."""
         member = self._stopped.pop(stream.number, None)
         if stream.member is not None:  # else it is being opened; who does that ends it
             member = self._close(stream, stream.member)
@@ -337,7 +337,7 @@ class Replicas:
         return member
 
     def discard(self, group: int) -> None:
-        """Removes what is left of a group; one that is open stays."""
+        """Remove what is left of a group; one that is open stays."""
         if self._wal is None or group in self.members or group in self._stopped:
             return
         if self._replayed.pop(group, None) is not None:

@@ -24,7 +24,7 @@ class RequestHandler:
     """Passes calls to what is here: a replica, or a stream of another engine."""
 
     def __init__(self, streams: Mapping[str, Stream]) -> None:
-        """Serves no stream of another engine yet.
+        """Serve no stream of another engine yet.
 
         Args:
             streams: Those that are open here, by name; it sees what comes and goes.
@@ -33,7 +33,7 @@ class RequestHandler:
         self._served: dict[str, ProxiedEngine] = {}
 
     def carry_out(self, call: Call, answer: Callable[[Answer], object]) -> None:
-        """Has a call carried out, and refuses what nothing here can answer."""
+        """Have a call carried out, and refuse what nothing here can answer."""
         proxied = self._served.get(call.stream.name)
         stream = self._streams.get(call.stream.name)
         if proxied is not None:
@@ -45,11 +45,11 @@ class RequestHandler:
             stream.member.call(call, answer)
 
     def serve(self, name: str, proxied: ProxiedEngine) -> None:
-        """Has calls to a stream carried out that is no replicated one."""
+        """Have calls to a stream carried out that is no replicated one."""
         self._served[name] = proxied
 
     async def unserve(self, name: str) -> None:
-        """Has such calls refused from now on."""
+        """Have such calls refused from now on."""
         proxied = self._served.pop(name, None)
         if proxied is not None:
             await proxied.close()

@@ -24,7 +24,7 @@ class Room:
     """
 
     def __init__(self, wal: Wal | None, members: Sized) -> None:
-        """Has room, as far as the log has.
+        """Initialize it; it has room, as far as the log has.
 
         Args:
             wal: The container's write-ahead log; None where it keeps nothing.
@@ -35,7 +35,7 @@ class Room:
         self._members = members
 
     def tell(self, call: GetRoom, cluster: StreamCluster) -> RoomIs:
-        """Answers who asks, for a cluster that is to be the container's own."""
+        """Answer who asks, for a cluster that is to be the container's own."""
         return RoomIs(call.number, len(self._members), self._problem(call.voters, cluster.voters))
 
     def _problem(self, wanted: Sequence[str], voters: Sequence[str]) -> str:

@@ -52,7 +52,7 @@ class Scheduler:
         call_tracker: CallTracker,
         carrier: Carrier,
     ) -> None:
-        """Takes none before one is asked for.
+        """Take none before one is asked for.
 
         Args:
             service: The container's.
@@ -80,7 +80,7 @@ class Scheduler:
         self._trimmed_s = 0.0
 
     def soon(self) -> None:
-        """Asks for a turn, once the readers of the event loop have brought what there is now."""
+        """Ask for a turn, once the readers of the event loop have brought what there is now."""
         if not self._is_due and not self._is_closed:
             self._is_due = True
             if self._call_soon is None:
@@ -89,12 +89,12 @@ class Scheduler:
             self._call_soon(self._take)
 
     def soon_if_ready(self) -> None:
-        """Asks for a turn where a group wants something done."""
+        """Ask for a turn where a group wants something done."""
         if not self._is_due and self._host.has_more:
             self.soon()
 
     def close(self) -> None:
-        """Takes no more."""
+        """Take no more."""
         self._is_closed = True
         self._timer.cancel()
 

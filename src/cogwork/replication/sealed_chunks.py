@@ -34,7 +34,7 @@ class SealedChunks:
         report: Callable[[str], None],
         is_replayed: Callable[[], bool] = lambda: True,
     ) -> None:
-        """Reads from segments.
+        """Read from segments.
 
         Args:
             segments: The stream's here.
@@ -48,7 +48,7 @@ class SealedChunks:
         self._told: set[str] = set()
 
     def read(self, offset: int, max_bytes: int) -> list[Chunk]:
-        """Returns chunks of one segment, cut so that the first begins at an offset.
+        """Return chunks of one segment, cut so that the first begins at an offset.
 
         Args:
             offset: Of a sealed record that the stream has.
@@ -64,7 +64,7 @@ class SealedChunks:
             return [decode_chunk(block.data).since(offset) for block in blocks]
 
     def offset_at(self, time_ms: int, first_offset: int | None = None) -> int | None:
-        """Returns the offset of the first record of a time or later; None where there is none.
+        """Return the offset of the first record of a time or later; None where there is none.
 
         Args:
             time_ms: The time.
@@ -79,7 +79,7 @@ class SealedChunks:
             return self._segments.offset_at(time_ms)
 
     def _demand(self, offset: int) -> None:
-        """Sees that a segment is there for a record that was sealed and never given up."""
+        """See that a segment is there for a record that was sealed and never given up."""
         segments = self._segments
         if offset < segments.gone_before or segments.holds(offset) or not self._is_replayed():
             return
@@ -87,7 +87,7 @@ class SealedChunks:
 
     @contextmanager
     def _refusing(self) -> Iterator[None]:
-        """Has whoever asks hear of the replica, and the operator of the file."""
+        """Have whoever asks hear of the replica, and the operator of the file."""
         try:
             yield
         except OffsetGone as error:

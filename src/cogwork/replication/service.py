@@ -95,7 +95,7 @@ class RaftService:
         report: Callable[[str], None],
         settings: Settings | None = None,
     ) -> None:
-        """Has no replicas yet.
+        """Start with no replicas yet.
 
         Args:
             own: The container's id.
@@ -148,7 +148,7 @@ class RaftService:
 
     @staticmethod
     def now_ms() -> int:
-        """Returns the wall clock's time, in milliseconds since 1970 (UTC)."""
+        """Return the wall clock's time, in milliseconds since 1970 (UTC)."""
         return time.time_ns() // 1_000_000
 
     # -- the contract of engines
@@ -159,7 +159,7 @@ class RaftService:
         return CAPABILITIES
 
     async def open(self, stream: str, options: Mapping[str, object]) -> RaftEngine:
-        """Opens a stream; makes the replica here, where there is to be one.
+        """Open a stream; make the replica here, where there is to be one.
 
         Args:
             stream: Its name.
@@ -192,24 +192,24 @@ class RaftService:
         return stream
 
     def place(self, stream: str, group: int, placement: Placement) -> None:
-        """Takes note of who is to hold a stream: opens the replica here, or gives it up."""
+        """Take note of who is to hold a stream: open the replica here, or give it up."""
         found = self.streams.get(stream)
         if found is not None and found.number == group:
             found.place(placement)
             self._replicas.house_soon(found)
 
     def keep_moving(self, stream: Stream) -> None:
-        """Has a stream's replica see to the members, where they are not as they are to be."""
+        """Have a stream's replica see to the members, where they are not as they are to be."""
         self._ready_queue.note_moving(stream)
         self.turn_soon()
 
     async def delete(self, stream: str) -> None:
-        """Gives up a stream here, with its replica; the cluster has each container do so."""
+        """Give up a stream here, with its replica; the cluster has each container do so."""
         if stream in self.streams:
             self.remove(stream, self.streams[stream].number)
 
     def remove(self, stream: str, group: int) -> None:
-        """Gives up a stream here, open or not, with all that a replica of it has left."""
+        """Give up a stream here, open or not, with all that a replica of it has left."""
         found = self.streams.get(stream)
         if found is None or found.number != group:
             self.discard(group)
@@ -225,11 +225,11 @@ class RaftService:
         return self._replicas.unopened
 
     def discard(self, group: int) -> None:
-        """Removes what is left of a group; one that is open stays."""
+        """Remove what is left of a group; one that is open stays."""
         self._replicas.discard(group)
 
     async def close(self) -> None:
-        """Lets go of all streams."""
+        """Let go of all streams."""
         self._scheduler.close()
         self.compaction_scheduler.close()
         self._replicas.close(self.streams.values())
@@ -239,7 +239,7 @@ class RaftService:
     # -- what comes in
 
     def replay(self, record: Record) -> None:
-        """Takes what the write-ahead log holds of a group, before its stream is opened.
+        """Take what the write-ahead log holds of a group, before its stream is opened.
 
         Raises:
             Malformed: It is no record of a group.
@@ -247,7 +247,7 @@ class RaftService:
         self._replicas.replay(record)
 
     def durable(self, lsn: int) -> None:
-        """Takes note that the write-ahead log is durable up to a place."""
+        """Take note that the write-ahead log is durable up to a place."""
         if number := self._writing.durable(lsn):
             self._host.persisted(number, self.now_s())
         if self._writing.is_waiting:
@@ -256,7 +256,7 @@ class RaftService:
             self._scheduler.soon_if_ready()
 
     def lost(self, container: str) -> None:
-        """Takes note that the connection to a container has broken: nobody waits for it."""
+        """Take note that the connection to a container has broken: nobody waits for it."""
         now_s = self.now_s()
         self._host.lost(container, now_s)
         self._call_tracker.lost(container)
@@ -266,12 +266,12 @@ class RaftService:
         self.turn_soon()
 
     def step_back(self) -> None:
-        """Has others lead: the disk here takes nothing, or the container is about to stop."""
+        """Have others lead: the disk here takes nothing, or the container is about to stop."""
         self._replicas.step_back()
         self.turn_soon()
 
     async def hand_over(self, within_s: float) -> None:
-        """Has others lead from now on, as the container is about to stop.
+        """Have others lead from now on, as the container is about to stop.
 
         Who is asked to first may stop, too, or be gone: then it is the next one's turn.
 
@@ -294,7 +294,7 @@ class RaftService:
         )
 
     def receive(self, origin: str, data: bytes | memoryview) -> None:
-        """Takes a datagram of another container."""
+        """Take a datagram of another container."""
         view = memoryview(data)
         kind = view[0] if data else None
         try:
@@ -331,13 +331,13 @@ class RaftService:
     # -- what goes out
 
     def next_number(self) -> int:
-        """Returns a number for a call."""
+        """Return a number for a call."""
         return self._call_tracker.next_number()
 
     def send_call(
         self, to: str, call: Call, kind: type[A], answered: Callable[[A | Refused], None]
     ) -> bool:
-        """Sends a call, to be answered by such; returns False where it is dropped."""
+        """Send a call, to be answered by such; return False where it is dropped."""
         return self._call_tracker.expect(to, call, kind, answered, self.now_s())
 
     async def ask(
@@ -348,7 +348,7 @@ class RaftService:
         stream: StreamKey,
         timeout_s: float,
     ) -> A:
-        """Asks a container, which may be this one, and waits for such an answer.
+        """Ask a container, which may be this one, and wait for such an answer.
 
         Raises:
             ConsensusError: It says why not, or something else, or nothing.
@@ -358,13 +358,13 @@ class RaftService:
         return demand(await self._call_tracker.ask(to, call, kind, timeout_s))
 
     def leader_of(self, stream: str) -> str | None:
-        """Returns who leads a stream's replicas, as far as it is known here."""
+        """Return who leads a stream's replicas, as far as it is known here."""
         if (found := self.streams.get(stream)) is None:
             return None
         return found.outbox.target if found.member is None else found.member.group.leader
 
     def leads(self, stream: str) -> bool:
-        """Tells whether the replica here leads."""
+        """Return whether the replica here leads."""
         found = self.streams.get(stream)
         member = None if found is None else found.member
         return member is not None and member.group.leadership is not None
@@ -377,22 +377,22 @@ class RaftService:
         return self._wal is not None and self._wal.is_low
 
     def propose(self, group: int, payload: bytes) -> tuple[int, int]:
-        """Proposes an entry: `RaftHost.propose`."""
+        """Propose an entry: `RaftHost.propose`."""
         if self._wal is not None and self._wal.is_full:
             raise Unavailable("the disk is full")
         return self._host.propose(group, payload, self.now_s())
 
     def change(self, group: int, membership: Membership) -> None:
-        """Has a group get other members: `RaftHost.change`."""
+        """Have a group get other members: `RaftHost.change`."""
         self._host.change(group, membership, self.now_s())
         self.turn_soon()
 
     def read_index(self, group: int, token: object) -> None:
-        """Asks for a current read: `RaftHost.read_index`."""
+        """Ask for a current read: `RaftHost.read_index`."""
         self._host.read_index(group, token, self.now_s())
 
     def leader_changed(self, member: Member, leader: str | None) -> None:
-        """Has the outbox ask the leader."""
+        """Have the outbox ask the leader."""
         stream = self.streams.get(member.name)
         if stream is not None and leader is not None:
             stream.outbox.lead(leader)
@@ -400,14 +400,14 @@ class RaftService:
         self.on_replica_changed(member.name)
 
     def compact(self, member: Member, snapshot: Snapshot) -> None:
-        """Gives up the entries that a snapshot replaces."""
+        """Give up the entries that a snapshot replaces."""
         # The group first: it may ask the journal for the term of the last entry that goes.
         self._host.compact(member.number, snapshot.index)
         self._writing.compact(member.journal, snapshot)
         self.turn_soon()
 
     def end_installation(self, group: int, snapshot: Snapshot, *, is_good: bool) -> bool:
-        """Takes a leader's snapshot, whose records are here, or has it sent again.
+        """Take a leader's snapshot, whose records are here, or have it sent again.
 
         Returns:
             Whether it was taken: the log may have come further by itself meanwhile.
@@ -426,28 +426,28 @@ class RaftService:
         done: Callable[[T], None],
         failed: Callable[[Exception], None],
     ) -> None:
-        """Has the disk thread do something, step by step."""
+        """Have the disk thread do something, step by step."""
         assert self._queue is not None
         self._queue.start(steps, done, failed)
 
     async def run(self, steps: Generator[Operation, None, T]) -> T:
-        """Has the disk thread do something, and waits for it; raises what it raises."""
+        """Have the disk thread do something, and wait for it; raise what it raises."""
         assert self._queue is not None
         return await run(self._queue, steps)
 
     # -- turns
 
     def send_soon(self, stream: Stream) -> None:
-        """Has a stream's outbox sent in the next turn."""
+        """Have a stream's outbox sent in the next turn."""
         self._ready_queue.note_unsent(stream)
         self.turn_soon()
 
     def keep_time(self, member: Member) -> None:
-        """Has a replica look now and then whether the time of a read is over."""
+        """Have a replica look now and then whether the time of a read is over."""
         self._ready_queue.note_awaited(member)
 
     def turn_soon(self) -> None:
-        """Asks for a turn, once the readers of the event loop have brought what there is now."""
+        """Ask for a turn, once the readers of the event loop have brought what there is now."""
         self._scheduler.soon()
 
 
@@ -462,4 +462,4 @@ def is_identity(datagram: memoryview) -> bool:
 
 
 def _ignore(_stream: str) -> None:
-    """Takes notice of nothing."""
+    """Take notice of nothing."""

@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 async def run(queue: DiskQueue, steps: Generator[Operation, None, T]) -> T:
-    """Has steps done, and waits for the last one.
+    """Have steps done, and wait for the last one.
 
     Raises:
         OSError: One could not be done.

@@ -111,18 +111,18 @@ class Stream:
     # -- commands
 
     def append(self, batch: Batch, epoch: int | None, told: Told) -> None:
-        """Has a batch appended, and somebody told of the answer."""
+        """Have a batch appended, and somebody told of the answer."""
         check(batch, BATCH_BYTES_MAX)
         self.outbox.append(batch, epoch, told, self._service.now_s())
         self._service.send_soon(self)
 
     def command(self, command: Command, size_bytes: int, told: Told) -> None:
-        """Has any other command carried out, and somebody told of the answer."""
+        """Have any other command carried out, and somebody told of the answer."""
         self.outbox.command(command, size_bytes, told, self._service.now_s())
         self._service.send_soon(self)
 
     def send(self, now_s: float) -> None:
-        """Sends what the outbox has for the leader."""
+        """Send what the outbox has for the leader."""
         outbox = self.outbox
         while (call := outbox.next_call(now_s)) is not None:
             target = outbox.target
@@ -132,7 +132,7 @@ class Stream:
                 outbox.undelivered(call.number, now_s)
 
     def _answered(self, container: str, answer: Results | Refused) -> None:
-        """Takes the answer to a call of the outbox, which repeats what was not answered."""
+        """Take the answer to a call of the outbox, which repeats what was not answered."""
         try:
             done = self.outbox.answered(answer, self._service.now_s())
         except Malformed as problem:  # as good as none
@@ -147,7 +147,7 @@ class Stream:
             self._service.send_soon(self)
 
     def fail(self, error: Exception) -> None:
-        """Gives up what the outbox has, where that fails; what comes later begins anew."""
+        """Give up what the outbox has, where that fails; what comes later begins anew."""
         text = f"stream {self.name}: pending appends fail because of an internal error"
         self._service.report(f"{text}: {error!r}")
         context = {"message": text, "exception": error}
@@ -155,11 +155,11 @@ class Stream:
         settle(self.outbox.fail_all(f"a fault in container {self._service.own}: {error!r:.200}"))
 
     def release_unsent(self, reason: str) -> None:
-        """Gives up what the outbox has and was certainly not appended."""
+        """Give up what the outbox has and was certainly not appended."""
         settle(self.outbox.fail_unsent(reason))
 
     def lost(self, container: str) -> None:
-        """Takes note that a container has gone, or is out of reach."""
+        """Take note that a container has gone, or is out of reach."""
         try:
             self.outbox.lost(container)
         except Exception as error:  # it is news for the other streams, too
@@ -168,7 +168,7 @@ class Stream:
     # -- reading
 
     async def ask_any(self, make: Callable[[int, StreamKey], Call], kind: type[A]) -> A:
-        """Asks a replica, and another where that one does not answer.
+        """Ask a replica, and another where that one does not answer.
 
         Args:
             make: Makes the call, from its number and the stream's key.
@@ -182,7 +182,7 @@ class Stream:
     async def read_any(
         self, offset: int, max_bytes: int, wait_s: float, *, is_here: bool = True
     ) -> list[Chunk]:
-        """Reads chunks from `offset` on from a replica, and another where that one is no help.
+        """Read chunks from `offset` on from a replica, and another where that one is no help.
 
         Args:
             offset: From where on.
@@ -241,7 +241,7 @@ class Stream:
         raise Unavailable(f"no replica answers: {error}")
 
     def _report_wrong(self, container: str, kind: type[object], problem: Malformed) -> None:
-        """Says what a container answers that is of no use, once until it does better."""
+        """Say what a container answers that is of no use, once until it does better."""
         if (container, kind) not in self._wrong:
             self._wrong.add((container, kind))
             self._service.report(f"stream {self.name}: container {container}: {problem}")
@@ -262,16 +262,16 @@ class Stream:
     # -- life
 
     def place(self, placement: Placement) -> None:
-        """Takes note of which containers are to hold it."""
+        """Take note of which containers are to hold it."""
         self.placement = placement
         self.outbox.candidates = placement.holders
 
     async def change_members(self, voters: Sequence[str], learners: Sequence[str]) -> None:
-        """Has others hold the replicas; returns when they do."""
+        """Have others hold the replicas; return when they do."""
         await self._service.cluster.change_members(self.number, voters, learners)
 
     def demand_open(self) -> None:
-        """Raises `Unavailable` where the stream is no more."""
+        """Raise `Unavailable` where the stream is no more."""
         if self.why_over:
             raise Unavailable(self.why_over)
 
@@ -286,12 +286,12 @@ class Stream:
 
 
 def _itself(answer: A) -> A:
-    """What an answer says that says one thing."""
+    """Return what an answer says that says one thing."""
     return answer
 
 
 def _chunks_from(offset: int, answer: Records) -> list[Chunk]:
-    """Returns the chunks of an answer, which follow each other from an offset on.
+    """Return the chunks of an answer, which follow each other from an offset on.
 
     Raises:
         Malformed: One is none, or is not the next.
@@ -306,7 +306,7 @@ def _chunks_from(offset: int, answer: Records) -> list[Chunk]:
 
 
 def _some_chunks_from(offset: int, answer: Records) -> list[Chunk]:
-    """Returns the same, of which there is at least one.
+    """Return the same, of which there is at least one.
 
     Raises:
         Malformed: One is none, or is not the next.
@@ -319,7 +319,7 @@ def _some_chunks_from(offset: int, answer: Records) -> list[Chunk]:
 
 
 def settle(done: Sequence[Done]) -> None:
-    """Tells those who wait; what goes wrong there is not for a turn to suffer from."""
+    """Tell those who wait; what goes wrong there is not for a turn to suffer from."""
     for each in done:
         told = cast("Told", each.token)  # all tokens are such
         try:
@@ -330,7 +330,7 @@ def settle(done: Sequence[Done]) -> None:
 
 
 def resolve(future: Future[Any], result: Appended | int | ConsensusError) -> None:
-    """Tells those who await."""
+    """Tell those who await."""
     if future.done():
         return
     if isinstance(result, ConsensusError):
@@ -341,14 +341,14 @@ def resolve(future: Future[Any], result: Appended | int | ConsensusError) -> Non
 
 
 def demand(answer: A | Refused) -> A:
-    """Returns an answer, or raises why there is none."""
+    """Return an answer, or raise why there is none."""
     if isinstance(answer, Refused):
         raise error_of(answer.failure)
     return answer
 
 
 def group_of(options: Mapping[str, object]) -> tuple[int, Placement]:
-    """Reads the group's number, and who holds replicas.
+    """Read the group's number, and who holds replicas.
 
     Raises:
         ValueError: One is wrong.
@@ -365,5 +365,5 @@ def group_of(options: Mapping[str, object]) -> tuple[int, Placement]:
 
 
 def new_producer() -> bytes:
-    """Returns a producer id for an outbox."""
+    """Return a producer id for an outbox."""
     return OWN_MARK + secrets.token_bytes(15)

@@ -34,7 +34,7 @@ class Timer:
         return self._handle is not None
 
     def set(self, due_s: float, now_s: float) -> None:
-        """Has it fire at a time, or earlier where it was set so."""
+        """Have it fire at a time, or earlier where it was set so."""
         if self._handle is not None:
             if self.due_s <= due_s:
                 return
@@ -48,7 +48,7 @@ class Timer:
         self._callback()
 
     def cancel(self) -> None:
-        """Has it not fire."""
+        """Have it not fire."""
         if self._handle is not None:
             self._handle.cancel()
             self._handle = None

@@ -44,7 +44,7 @@ class Writing:
         pace: Pace | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Has nothing to write.
+        """Start with nothing to write.
 
         Args:
             wal: The log; None where there are no replicas.
@@ -68,22 +68,22 @@ class Writing:
         return bool(self._waiting)
 
     def add(self, journal: Journal, write: Write) -> None:
-        """Has a group's write made."""
+        """Have a group's write made."""
         self._waiting.append(_Write(journal, partial(journal.write, write)))
 
     def compact(self, journal: Journal, snapshot: Snapshot) -> None:
-        """Has a group's earlier entries let go, after the writes that were added before.
+        """Have a group's earlier entries let go, after the writes that were added before.
 
         Those may be of another history than the snapshot, if it is a leader's.
         """
         self._waiting.append(_Write(journal, partial(journal.compact, snapshot)))
 
     def end_turn(self, number: int) -> None:
-        """Gives all writes since the last turn a number, by which `durable` knows them."""
+        """Give all writes since the last turn a number, by which `durable` knows them."""
         self._waiting.append(number)
 
     def flush(self) -> int:
-        """Hands writes to the log, in order; what it does not take now waits for the next time.
+        """Hand writes to the log, in order; what it does not take now waits for the next time.
 
         Returns:
             The highest number whose writes are durable already, as they left nothing in the log:
@@ -110,7 +110,7 @@ class Writing:
         return self.durable(wal.durable_lsn) if is_durable else 0
 
     def _make(self, write: _Write) -> None:
-        """Makes a write; one that can never be made ends its replica, and holds up no other."""
+        """Make a write; one that can never be made ends its replica, and hold up no other."""
         try:
             write.make()
         except RecordTooLarge as error:
@@ -119,7 +119,7 @@ class Writing:
                 self._stop(write.journal.group, error)
 
     def durable(self, lsn: int) -> int:
-        """Returns the highest number whose writes are all below a place; 0 for none."""
+        """Return the highest number whose writes are all below a place; 0 for none."""
         number = 0
         while self._numbers and self._numbers[0][0] <= lsn:
             _, number, since_s = self._numbers.popleft()
@@ -127,7 +127,7 @@ class Writing:
         return number
 
     def look_at_pace(self) -> None:
-        """Takes a disk for slow that lets a write wait, or takes none."""
+        """Take a disk for slow that lets a write wait, or take none."""
         self._pace.takes_nothing = self._wal is not None and self._wal.takes_nothing
         if self._is_refused or (self._numbers and self._clock() - self._numbers[0][2] > QUICK_S):
             self._pace.is_quick = False

@@ -95,7 +95,7 @@ DEFAULT_RULES = (
 
 
 def is_default(rule: AddressRule) -> bool:
-    """Tells whether a rule holds for every address that no other one knows."""
+    """Return whether a rule holds for every address that no other one knows."""
     return rule.prefix == "" or rule.pattern == ANY_WORDS
 
 
@@ -104,7 +104,7 @@ class InvalidAddressError(ValueError):
 
 
 def normalize(address: str) -> str:
-    """Returns the address as tables and nodes know it: without the optional leading `/`.
+    """Return the address as tables and nodes know it: without the optional leading `/`.
 
     Raises:
         InvalidAddressError: The address is empty, longer than `MAX_ADDRESS_LENGTH`, or begins with
@@ -130,7 +130,7 @@ class AddressTable:
     """The rules of one virtual host. Does not change: a new configuration is a new table."""
 
     def __init__(self, rules: Iterable[AddressRule] = DEFAULT_RULES) -> None:
-        """Takes exactly these rules; names that none of them knows are `balanced`.
+        """Take exactly these rules; name that none of them knows are `balanced`.
 
         Raises:
             AddressRuleError: Two rules hold for the same prefix or pattern.
@@ -149,7 +149,7 @@ class AddressTable:
 
     @classmethod
     def with_defaults(cls, rules: Iterable[AddressRule]) -> AddressTable:
-        """Takes these rules, and the defaults for what they leave open.
+        """Take these rules, and the defaults for what they leave open.
 
         Raises:
             AddressRuleError: Two of the given rules hold for the same prefix or pattern.
@@ -164,7 +164,7 @@ class AddressTable:
         return (*self._prefixes.values(), *self._patterns.values())
 
     def resolve(self, address: str) -> AddressRule:
-        """Returns the rule that holds for an address.
+        """Return the rule that holds for an address.
 
         Raises:
             InvalidAddressError: The address names nothing.
@@ -172,7 +172,7 @@ class AddressTable:
         return self._remembered(address)[0]
 
     def split(self, address: str) -> tuple[AddressRule, str]:
-        """Returns the rule that holds for an address, and the subject: what follows the prefix.
+        """Return the rule that holds for an address, and the subject: what follows the prefix.
 
         Raises:
             InvalidAddressError: The address names nothing.
@@ -186,7 +186,7 @@ class AddressTable:
         return self._prefixes[prefix], name[len(prefix) + 1 :] if prefix else name
 
     def _pattern_of(self, words: tuple[str, ...]) -> tuple[str, ...] | None:
-        """Returns the pattern that says most of those that take an address."""
+        """Return the pattern that says most of those that take an address."""
         if words in self._plain:
             return words
         return next((each for each in self._wild if takes(each, words)), None)
@@ -205,7 +205,7 @@ class AddressTable:
 
 
 def _prefixes(name: str) -> Iterator[str]:
-    """Yields what the table may hold for a name, the longest first; at last the empty prefix."""
+    """Yield what the table may hold for a name, the longest first; at last the empty prefix."""
     yield name
     for at in range(len(name) - 1, 0, -1):
         if name[at] in _SEPARATORS:
@@ -218,6 +218,6 @@ def _as_pattern(prefix: str) -> tuple[str, ...]:
 
 
 def _specificity(words: tuple[str, ...]) -> tuple[int, int, bool, tuple[int, ...]]:
-    """Orders patterns by how much they say; the rule is in the module's docstring."""
+    """Order patterns by how much they say; the rule is in the module's docstring."""
     ranks = tuple(0 if word == ANY_WORDS else 1 if word == ANY_WORD else 2 for word in words)
     return (ranks.count(2), ranks.count(1), 0 not in ranks, ranks)

@@ -20,7 +20,7 @@ SLOTS_MIN = cython.declare(uint64_t, 64)
 
 
 def _numbers(many, count):
-    """Makes room for as many numbers again as there are."""
+    """Make room for as many numbers again as there are."""
     return cython.cast(cython.pointer(uint32_t), resized(many, 2 * count * cython.sizeof(uint32_t)))
 
 
@@ -46,7 +46,7 @@ class Branches:
         free(self.slots)
 
     def child(self, parent, word):
-        """Returns the child for a word of a pattern, made if need be."""
+        """Return the child for a word of a pattern, made if need be."""
         found: uint32_t
         is_star: cython.bint = word.size == 1 and word.text[0] == 0x2A
         is_hash: cython.bint = word.size == 1 and word.text[0] == 0x23
@@ -69,12 +69,12 @@ class Branches:
         return found
 
     def is_named(self, branch, word):
-        """Tells whether a long word whose token fits is the one that names the branch."""
+        """Tell whether a long word whose token fits is the one that names the branch."""
         label: cython.pointer(Label) = self.labels + branch
         return label.size == word.size and memcmp(label.text, word.text, word.size) == 0
 
     def prune(self, branch):
-        """Removes a branch that holds nothing, and those above that were there for it alone."""
+        """Remove a branch that holds nothing, and those above that were there for it alone."""
         parent: uint32_t
         while branch != ROOT and self.at[branch].count == 0 and is_leaf(self.at + branch):
             parent = self.labels[branch].parent
@@ -84,7 +84,7 @@ class Branches:
         return 0
 
     def hold(self, branch, outlet):
-        """Binds an outlet here that is not; returns its place among those of the branch."""
+        """Bind an outlet here that is not; return its place among those of the branch."""
         here: cython.pointer(Branch) = self.at + branch
         many: cython.pointer(uint32_t) = cython.NULL if here.count < 2 else here.holders.many
         place: uint32_t = here.count
@@ -101,7 +101,7 @@ class Branches:
         return place
 
     def drop(self, branch, place):
-        """Takes the outlet at a place away; returns the last one, which has its place now, or 0."""
+        """Take the outlet at a place away; return the last one, which has its place now, or 0."""
         here: cython.pointer(Branch) = self.at + branch
         many: cython.pointer(uint32_t)
         moved: uint32_t = 0
@@ -120,7 +120,7 @@ class Branches:
         return moved
 
     def _new(self):
-        """Returns a branch that is bare and belongs nowhere."""
+        """Return a branch that is bare and belongs nowhere."""
         number: uint32_t = self.free
         if number != NOWHERE:
             self.free = self.labels[number].parent
@@ -156,7 +156,7 @@ class Branches:
         return number
 
     def _detach(self, branch):
-        """Takes a leaf from its parent."""
+        """Take a leaf from its parent."""
         parent: cython.pointer(Branch) = self.at + self.labels[branch].parent
         if parent.star == branch:
             parent.star = NOWHERE
@@ -201,7 +201,7 @@ class Branches:
         self.slots[at].branch = branch
 
     def _unplace(self, branch):
-        """Empties a slot, and moves up what was put behind it for its sake."""
+        """Empty a slot, and move up what was put behind it for its sake."""
         hole: uint64_t = self._home(self.labels[branch].parent, self.labels[branch].token)
         at: uint64_t
         home: uint64_t
@@ -217,7 +217,7 @@ class Branches:
         self.slots[hole].branch = NOWHERE
 
     def _resize(self, slots):
-        """Spreads the named branches anew; returns whether there was room."""
+        """Spread the named branches anew; return whether there was room."""
         old: cython.pointer(Slot) = self.slots
         old_size: uint64_t = self.mask + 1 if old != cython.NULL else 0
         at: uint64_t

@@ -29,7 +29,7 @@ WEIGHTS_KEPT_MAX = 16_384
 def owners_of(
     address: str, count: int, members: Mapping[str, int], away: Mapping[str, int] = NOBODY
 ) -> list[str | None]:
-    """Returns the owner of each partition; None where there is nobody.
+    """Return the owner of each partition; None where there is nobody.
 
     Args:
         address: The queue.
@@ -57,6 +57,6 @@ def _holders(partition: int, members: Mapping[str, int]) -> list[str]:
 
 @lru_cache(WEIGHTS_KEPT_MAX)
 def _weights(address: str, container: str, count: int) -> tuple[bytes, ...]:
-    """Computes a container's weight for each partition of a queue."""
+    """Compute a container's weight for each partition of a queue."""
     octets = shake_128(f"{container}\0{address}".encode()).digest(WEIGHT_BYTES * count)
     return tuple(octets[at : at + WEIGHT_BYTES] for at in range(0, len(octets), WEIGHT_BYTES))

@@ -32,23 +32,23 @@ ANY_WORDS = "#"
 
 
 def topic_words(text: str) -> list[str]:
-    """Splits a subject or a topic pattern at its dots; the empty one has no words."""
+    """Split a subject or a topic pattern at its dots; the empty one has no words."""
     return text.split(".") if text else []
 
 
 def address_words(text: str) -> list[str]:
-    """Splits an address, or a pattern of addresses, at its dots and slashes."""
+    """Split an address, or a pattern of addresses, at its dots and slashes."""
     return topic_words(text.replace("/", "."))
 
 
 def is_pattern(address: str) -> bool:
-    """Tells whether one of the words of an address or a topic is a wildcard."""
+    """Return whether one of the words of an address or a topic is a wildcard."""
     words = address_words(address)
     return ANY_WORD in words or ANY_WORDS in words
 
 
 def misplaced_wildcard(pattern: str) -> str | None:
-    """Finds the first word that mixes a wildcard with other characters; None is a good pattern."""
+    """Find the first word that mixes a wildcard with other characters; None is a good pattern."""
     for word in address_words(pattern):
         if len(word) > 1 and (ANY_WORD in word or ANY_WORDS in word):
             return word
@@ -56,17 +56,17 @@ def misplaced_wildcard(pattern: str) -> str | None:
 
 
 def matches(pattern: str, subject: str) -> bool:
-    """Tells whether the topic pattern takes the subject; in a subject all words are plain."""
+    """Return whether the topic pattern takes the subject; in a subject all words are plain."""
     return takes(topic_words(pattern), topic_words(subject))
 
 
 def takes(pattern: Sequence[str], words: Sequence[str]) -> bool:
-    """Tells whether a pattern takes a name, both as words."""
+    """Return whether a pattern takes a name, both as words."""
     return _run(pattern, words, words_are_pattern=False)
 
 
 def covers(wide: Sequence[str], narrow: Sequence[str]) -> bool:
-    """Tells whether a pattern takes everything that another pattern takes.
+    """Return whether a pattern takes everything that another pattern takes.
 
     Never says yes wrongly. It may say no wrongly where a `#` of `narrow` stands before further
     words and only their number makes up for it, as in `*.#` and `#.a`.
@@ -79,7 +79,7 @@ def covers(wide: Sequence[str], narrow: Sequence[str]) -> bool:
 
 
 def overlap(one: Sequence[str], other: Sequence[str]) -> bool:
-    """Tells whether there is a name that both patterns take."""
+    """Return whether there is a name that both patterns take."""
     reached = _skip(other, {0})
     for word in one:
         if word == ANY_WORDS:  # takes whatever `other` has from here on, and nothing, too
@@ -96,7 +96,7 @@ def overlap(one: Sequence[str], other: Sequence[str]) -> bool:
 
 
 def _in_order(words: Sequence[str]) -> list[str]:
-    """Writes wildcards that touch in one way: `*` first, then one `#`; the meaning is the same."""
+    """Write wildcards that touch in one way: `*` first, then one `#`; the meaning is the same."""
     ordered: list[str] = []
     pending = False
     for word in words:
@@ -111,7 +111,7 @@ def _in_order(words: Sequence[str]) -> list[str]:
 
 
 def _run(pattern: Sequence[str], words: Sequence[str], *, words_are_pattern: bool) -> bool:
-    """Runs the pattern over the words, from all positions it can have reached at once."""
+    """Run the pattern over the words, from all positions it can have reached at once."""
     reached = _skip(pattern, {0})
     for word in words:
         wild = words_are_pattern and word == ANY_WORDS
@@ -126,7 +126,7 @@ def _run(pattern: Sequence[str], words: Sequence[str], *, words_are_pattern: boo
 
 
 def _skip(pattern: Sequence[str], reached: set[int]) -> set[int]:
-    """Adds the positions reached by letting a `#` take nothing."""
+    """Add the positions reached by letting a `#` take nothing."""
     skipped = set(reached)
     for at in sorted(reached):
         following = at

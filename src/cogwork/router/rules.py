@@ -145,7 +145,7 @@ class AddressRule:
         return _label(self.prefix, self.pattern)
 
     def serves_like(self, other: AddressRule) -> bool:
-        """Tells whether a node made by this rule is what one made by another would be."""
+        """Return whether a node made by this rule is what one made by another would be."""
         return all(getattr(self, key) == getattr(other, key) for key in _OF_NODES)
 
     def _check_place(self) -> None:
@@ -188,7 +188,7 @@ _KEYS = (*(each.name for each in fields(AddressRule)), "fanout", "bias")
 
 
 def parse_rule(table: Mapping[str, object]) -> AddressRule:
-    """Makes a rule of one configuration table.
+    """Make a rule of one configuration table.
 
     Args:
         table: The keys of `AddressRule`, enumerations by their value. In place of `distribution`,
@@ -215,7 +215,7 @@ def parse_rule(table: Mapping[str, object]) -> AddressRule:
 
 
 def _idiom(rule: str, table: Mapping[str, object]) -> Distribution:
-    """Reads `fanout` and `bias`; without them, the kind of node says the distribution."""
+    """Read `fanout` and `bias`; without them, the kind of node says the distribution."""
     if "distribution" in table and ("fanout" in table or "bias" in table):
         _fail(rule, "distribution", "stands beside fanout or bias", "one or the other")
     if "fanout" not in table and "bias" not in table:

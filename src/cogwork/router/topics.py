@@ -69,12 +69,12 @@ class Outlets:
         free(self.found)
 
     def number(self, outlet):
-        """Returns the number of an outlet, or 0."""
+        """Return the number of an outlet, or 0."""
         number = self.numbers.get(outlet)
         return 0 if number is None else number
 
     def add(self, outlet):
-        """Returns the number of a new outlet."""
+        """Return the number of a new outlet."""
         number: uint32_t = self.free
         if number == 0 and self.used >= self.capacity:
             self._grow()
@@ -90,7 +90,7 @@ class Outlets:
         return number
 
     def remove(self, outlet, number):
-        """Forgets an outlet that no pattern holds; the caller keeps it alive for now."""
+        """Forget an outlet that no pattern holds; the caller keeps it alive for now."""
         del self.numbers[outlet]
         self.at[number].itself = cython.NULL
         self.patterns[number] = self.free
@@ -122,7 +122,7 @@ class TopicTrie:
     """
 
     def __cinit__(self, secret=SECRET):
-        """Makes an empty one.
+        """Make an empty one.
 
         Args:
             secret: What the digests of words hang on; under 0 all of them collide, for tests.
@@ -136,7 +136,7 @@ class TopicTrie:
         self._kept = {}
 
     def __len__(self):
-        """Counts the (pattern, outlet) pairs."""
+        """Count the (pattern, outlet) pairs."""
         return len(self._places)
 
     @property
@@ -145,7 +145,7 @@ class TopicTrie:
         return self._branches.count
 
     def bind(self, pattern, outlet):
-        """Lets `outlet` take the subjects that match `pattern`.
+        """Let `outlet` take the subjects that match `pattern`.
 
         Args:
             pattern: Words separated by dots, `*` and `#` among them.
@@ -173,7 +173,7 @@ class TopicTrie:
         return True
 
     def unbind(self, pattern, outlet):
-        """Takes one pair away.
+        """Take one pair away.
 
         Returns:
             True when the pair was there.
@@ -199,11 +199,11 @@ class TopicTrie:
         return True
 
     def touch(self):
-        """Has results that others keep found anew, as after a change."""
+        """Have results that others keep found anew, as after a change."""
         self._changed()
 
     def match(self, subject):
-        """Finds the outlets that take `subject`.
+        """Find the outlets that take `subject`.
 
         Returns:
             Each outlet once, in an order that stays until the bindings change. The list is shared
@@ -212,7 +212,7 @@ class TopicTrie:
         return self.match_octets(subject, len(subject))
 
     def match_octets(self, text, size):
-        """Finds the outlets that take the subject of `size` bytes at `text`, as `match` does."""
+        """Find the outlets that take the subject of `size` bytes at `text`, as `match` does."""
         found: list
         kept: tuple
         slot: uint64_t
@@ -236,7 +236,7 @@ class TopicTrie:
         return found
 
     def patterns(self):
-        """Counts the outlets of each pattern, for status."""
+        """Count the outlets of each pattern, for status."""
         number: uint32_t
         counts = {}
         for pattern, branch in self._patterns.items():
@@ -251,7 +251,7 @@ class TopicTrie:
         return 0
 
     def _plant(self, pattern):
-        """Makes the branch for a pattern that has none."""
+        """Make the branch for a pattern that has none."""
         branch: uint32_t = ROOT
         at: cython.Py_ssize_t
         self._words.read(pattern, len(pattern))
@@ -265,7 +265,7 @@ class TopicTrie:
         return branch
 
     def _keep(self, slot, subject, found):
-        """Keeps a result, unless making the entry for it changed the bindings."""
+        """Keep a result, unless making the entry for it changed the bindings."""
         version: uint64_t = self.version
         kept = (subject, found)
         if len(self._kept) >= KEPT_MAX:
@@ -275,7 +275,7 @@ class TopicTrie:
         return 0
 
     def _find(self):
-        """Lists who takes the words; None where the trie was called in between."""
+        """List who takes the words; None where the trie was called in between."""
         match: uint64_t = self._matches + 1
         at: uint32_t
         found: list
@@ -296,7 +296,7 @@ class TopicTrie:
         return found
 
     def _go_on(self, number, at):
-        """Goes on from a branch, which was reached with the words from `at` to come."""
+        """Go on from a branch, which was reached with the words from `at` to come."""
         branch: cython.pointer(Branch) = self._branches.at + number
         child: uint32_t
         if self._left <= 0:
@@ -315,7 +315,7 @@ class TopicTrie:
             self._go_on(branch.star, at + 1)
 
     def _spread(self, number, at):
-        """Enters a `#` branch, which takes any number of the words from `at`."""
+        """Enter a `#` branch, which takes any number of the words from `at`."""
         branch: cython.pointer(Branch) = self._branches.at + number
         position: cython.Py_ssize_t
         if branch.entered == self._matches:
@@ -328,7 +328,7 @@ class TopicTrie:
             self._go_on(number, position)
 
     def _take(self, branch):
-        """Adds who is bound here; the objects are fetched while the walk goes on."""
+        """Add who is bound here; the objects are fetched while the walk goes on."""
         at: uint32_t
         outlet: cython.pointer(Outlet)
         numbers: cython.pointer(uint32_t) = cython.address(branch.holders.one)
@@ -345,7 +345,7 @@ class TopicTrie:
 
 @cython.cfunc
 def _pair(branch: uint32_t, outlet: uint32_t) -> object:
-    """Returns the key of a branch and an outlet that is bound to it."""
+    """Return the key of a branch and an outlet that is bound to it."""
     return (cython.cast(uint64_t, branch) << 32) | outlet
 
 

@@ -29,7 +29,7 @@ class Words:
         free(self.at)
 
     def read(self, text, size):
-        """Takes a text apart, and digests it as a whole."""
+        """Take a text apart, and digests it as a whole."""
         start: cython.Py_ssize_t = 0
         word: cython.pointer(Word)
         self.count = 0

@@ -33,7 +33,7 @@ class ClientCalls:
     """What a client has of RPC."""
 
     def __init__(self, client: RpcContext, options: RpcOptions, direct: Direct | None) -> None:
-        """Has called nothing yet.
+        """Initialize it; it has called nothing yet.
 
         Args:
             client: The connection.
@@ -50,12 +50,12 @@ class ClientCalls:
         return Caller(self._client, self._options)
 
     def open(self) -> None:
-        """Has calls go to servers without a hop, if the client's options say so."""
+        """Have calls go to servers without a hop, if the client's options say so."""
         if self._direct is not None:
             self.caller.go_direct()
 
     async def close(self) -> None:
-        """Waits for nothing any more."""
+        """Wait for nothing any more."""
         if "caller" in self.__dict__:
             await self.caller.close()
 
@@ -76,7 +76,7 @@ class ClientCalls:
         key: str | None,
         result: Any,  # noqa: ANN401  # any type
     ) -> Coroutine[Any, Any, Any]:
-        """Calls a method of one server; see `Client.call`."""
+        """Call a method of one server; see `Client.call`."""
         return self.caller.call(
             topic,
             method,
@@ -98,7 +98,7 @@ class ClientCalls:
         arguments: Mapping[str, object],
         **options: Unpack[StreamOptions],
     ) -> PartStream:
-        """Calls a method that yields; see `Client.call_stream`."""
+        """Call a method that yields; see `Client.call_stream`."""
         caller, timeout_s, settled = self.caller, options["timeout_s"], options["settled"]
         demand_seconds("timeout_s", timeout_s)
         lease_s = caller.options.timeout_s if timeout_s is None else timeout_s
@@ -132,7 +132,7 @@ class ClientCalls:
         settled: bool | None,
         key: str | None,
     ) -> None:
-        """Has a method run by one server; see `Client.cast`."""
+        """Have a method run by one server; see `Client.cast`."""
         request = self.caller.request(
             topic,
             method,
@@ -151,19 +151,19 @@ class ClientCalls:
         arguments: Mapping[str, object],
         **options: Unpack[FanoutOptions],
     ) -> None:
-        """Has a method run by every server; see `Client.fanout`."""
+        """Have a method run by every server; see `Client.fanout`."""
         await self.caller.fanout(topic, method, arguments, **options)
 
     # -- services
 
     def service(self, topic: str, server: str | None, **options: Unpack[ServiceOptions]) -> Service:
-        """Serves methods on the event loop; see `Client.service`."""
+        """Serve methods on the event loop; see `Client.service`."""
         return self._service(Service, topic, server, options)
 
     def threaded_service(
         self, topic: str, server: str | None, **options: Unpack[ServiceOptions]
     ) -> ThreadedService:
-        """Serves methods that may block, in threads; see `Client.threaded_service`."""
+        """Serve methods that may block, in threads; see `Client.threaded_service`."""
         return self._service(ThreadedService, topic, server, options)
 
     def _service(self, kind: type[S], topic: str, server: str | None, options: ServiceOptions) -> S:

@@ -26,7 +26,7 @@ class OwnConnection(ClientContext, Protocol):
     async def __aenter__(self) -> Self: ...
 
     async def close(self) -> None:
-        """Closes the connection and ends all that was opened on it."""
+        """Close the connection and end all that was opened on it."""
 
 
 class RpcContext(ClientContext, Protocol):
@@ -45,4 +45,4 @@ class RpcContext(ClientContext, Protocol):
         """How long callers look for direct replies before they sleep, in microseconds."""
 
     def beside(self, endpoint: Endpoint, options: Options) -> OwnConnection:
-        """Makes another connection of this client's, to somewhere else; it is not opened yet."""
+        """Make another connection of this client's, to somewhere else; it is not opened yet."""

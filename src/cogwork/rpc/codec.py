@@ -42,14 +42,14 @@ class Codec(Protocol):
     content_type: str | None
 
     def encode(self, value: object) -> object:
-        """Returns a body: bytes, or a value of AMQP's types.
+        """Return a body: bytes, or a value of AMQP's types.
 
         Raises:
             Exception: It cannot be carried, whatever the reason.
         """
 
     def decode(self, body: object) -> object:
-        """Returns what a body holds.
+        """Return what a body holds.
 
         Raises:
             Exception: It is none of this codec's.
@@ -61,7 +61,7 @@ AMQP = AmqpCodec()
 
 @lru_cache(64)
 def codec_named(name: str) -> Codec:
-    """Returns the codec of a name.
+    """Return the codec of a name.
 
     Raises:
         UnknownCodecError: There is none; the message lists those that are installed.
@@ -78,7 +78,7 @@ def codec_named(name: str) -> Codec:
 
 @lru_cache(64)
 def codec_for(content_type: str | None) -> Codec:
-    """Returns the codec that writes a content-type.
+    """Return the codec that writes a content-type.
 
     Raises:
         UnknownCodecError: None does.
@@ -96,7 +96,7 @@ def codec_for(content_type: str | None) -> Codec:
 def unserialisable(
     value: object, encode: Callable[[object], object], error: Exception
 ) -> Unserialisable:
-    """Finds what in a value cannot be carried.
+    """Find what in a value cannot be carried.
 
     Args:
         value: The arguments, or a result.

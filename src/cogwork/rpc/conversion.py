@@ -13,7 +13,7 @@ _BARE = (str, int, float, Decimal)
 
 
 def converted(value: object, kind: Any) -> Any:  # noqa: ANN401  # any type
-    """Returns a value as a type: a dataclass of a map, a datetime of its text, ...
+    """Return a value as a type: a dataclass of a map, a datetime of its text, ...
 
     Args:
         value: As a codec has read it.
@@ -32,7 +32,7 @@ def converted(value: object, kind: Any) -> Any:  # noqa: ANN401  # any type
 
 
 def _bare(value: object) -> object:
-    """Returns a value without AMQP's own types: a Decimal128 is a decimal, a Symbol is a str."""
+    """Return a value without AMQP's own types: a Decimal128 is a decimal, a Symbol is a str."""
     if isinstance(value, dict):
         return {_bare(key): _bare(part) for key, part in value.items()}
     if isinstance(value, list):

@@ -41,7 +41,7 @@ class Unserialisable(CogworkError, TypeError):
         self.reason = reason
 
     def __str__(self) -> str:
-        """Names the path first."""
+        """Name the path first."""
         return f"{self.path}: {self.reason}"
 
 
@@ -63,7 +63,7 @@ class ServersBusy(Unreachable):
     """There are servers, but none had room until the deadline: nothing was sent."""
 
     def __str__(self) -> str:
-        """Says what is scarce."""
+        """Return what is scarce."""
         return f"{self.address}: busy: there are servers, but no credit within {self.timeout_s:g} s"
 
 
@@ -79,7 +79,7 @@ class ServerLost(CallTimeout):
         self.args = (address, timeout_s)
 
     def __str__(self) -> str:
-        """Says what did not come."""
+        """Return what did not come."""
         return f"{self.address}: no heartbeat of the server within {self.timeout_s:g} s"
 
 
@@ -109,7 +109,7 @@ class RemoteError(CallFailed):
         self.traceback_text = traceback_text
 
     def __str__(self) -> str:
-        """Names the exception; the condition would say no more."""
+        """Name the exception; the condition would say no more."""
         return f"{self.address}: {self.description}"
 
 

@@ -34,7 +34,7 @@ class Wheel:
     """The deadlines of one event loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Holds nothing.
+        """Start with nothing.
 
         Args:
             loop: Whose clock and timer it uses.
@@ -46,7 +46,7 @@ class Wheel:
         self._timer_slot = 0
 
     def add(self, due_s: float, dated: Dated) -> int:
-        """Tells `dated` when its time is over.
+        """Tell `dated` when its time is over.
 
         Args:
             due_s: When that is, on the loop's clock.
@@ -67,13 +67,13 @@ class Wheel:
         return slot
 
     def remove(self, slot: int, dated: Dated) -> None:
-        """Takes out what does not wait any more."""
+        """Take out what does not wait any more."""
         dues = self._slots.get(slot)
         if dues is not None:
             dues.discard(dated)
 
     def close(self) -> None:
-        """Tells nobody anything any more."""
+        """Tell nobody anything any more."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -89,7 +89,7 @@ class Wheel:
             self._timer = self._loop.call_at(self._timer_slot * SLOT_S, self._turn)
 
     def _turn(self) -> None:
-        """Tells all whose slot is over; drops slots that have become empty on the way."""
+        """Tell all whose slot is over; drop slots that have become empty on the way."""
         self._timer = None
         now = int(self._loop.time() / SLOT_S + 1e-6)
         due: list[Dated] = []

@@ -63,13 +63,13 @@ TEXT_MAX: Final = 8_000
 
 
 def id_of(request: Message) -> MessageId | None:
-    """Returns what a reply to the request has as its correlation-id."""
+    """Return what a reply to the request has as its correlation-id."""
     number = request.correlation_id
     return request.message_id if number is None else number
 
 
 def refusal_reply(condition: str, description: str) -> Message:
-    """Returns the reply to a call that no method has run for."""
+    """Return the reply to a call that no method has run for."""
     return Message(
         None,
         subject=ERROR,
@@ -78,7 +78,7 @@ def refusal_reply(condition: str, description: str) -> Message:
 
 
 def error_reply(error: BaseException, *, tells_traceback: bool) -> Message:
-    """Returns the reply that tells of an exception."""
+    """Return the reply that tells of an exception."""
     kind = type(error)
     name = f"{kind.__module__}.{kind.__qualname__}"
     properties: dict[str, object] = {
@@ -100,7 +100,7 @@ def _condition_of(error: BaseException) -> str:
 
 
 def _sendable(text: str) -> str:
-    """Escapes what is no UTF-8: names of files may have it, and texts of errors name files."""
+    """Escape what is no UTF-8: name of files may have it, and texts of errors name files."""
     return text.encode(errors="backslashreplace").decode()
 
 
@@ -112,7 +112,7 @@ def _text_of(error: BaseException) -> str:
 
 
 def error_of(address: str, reply: Message) -> CogworkError:
-    """Returns the exception that an error reply tells of."""
+    """Return the exception that an error reply tells of."""
     properties = reply.properties
     condition = Symbol(str(properties.get(CONDITION, Condition.INTERNAL_ERROR)))
     description = str(properties.get(DESCRIPTION, ""))

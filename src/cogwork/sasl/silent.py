@@ -11,7 +11,7 @@ class Silent:
     """Says all there is to say at once."""
 
     def __init__(self, response: bytes) -> None:
-        """Knows what to say.
+        """Initialize it; it knows what to say.
 
         Args:
             response: The initial response.

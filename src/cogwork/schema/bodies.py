@@ -21,7 +21,7 @@ ADDRESS_ANNOTATION = "x-opt-schema-address"
 
 
 def content_of(message: Message) -> tuple[str | None, bytes]:
-    """Returns a message's content-type, None where it says none, and its octets.
+    """Return a message's content-type, None where it says none, and its octets.
 
     These are its data sections, or a value that is binary or a string, as which many clients send
     octets and text.
@@ -45,7 +45,7 @@ def content_of(message: Message) -> tuple[str | None, bytes]:
 
 
 def version_of(message: Message) -> int | None:
-    """Returns the version that a message says it was made by; None where it says none.
+    """Return the version that a message says it was made by; None where it says none.
 
     Raises:
         InvalidBody: It is no message.
@@ -57,7 +57,7 @@ def version_of(message: Message) -> int | None:
 
 
 def name_of(message: Message) -> str | None:
-    """Returns the address or pattern whose schema a message says it was made by; None: none.
+    """Return the address or pattern whose schema a message says it was made by; None: none.
 
     Raises:
         InvalidBody: It is no message.

@@ -39,7 +39,7 @@ class Entries:
     """
 
     def __init__(self) -> None:
-        """Has none."""
+        """Start with none."""
         self.versions: dict[str, list[Version]] = {}
         self.patterns = PatternIndex()
         self.gone = Numbers()
@@ -51,7 +51,7 @@ class Entries:
     # -- changes
 
     def add(self, event: Registered) -> None:
-        """Takes a version."""
+        """Take a version."""
         versions = self.versions.get(event.address)
         if versions is None:
             versions = self.versions[event.address] = []
@@ -65,14 +65,14 @@ class Entries:
         self._forget()
 
     def remove(self, event: Unregistered) -> None:
-        """Lets all versions of an address go."""
+        """Let all versions of an address go."""
         for each in self.versions.pop(event.address):
             self.size_bytes -= len(each.event.definition)
         self.patterns.remove(event.address)
         self.remember(event)
 
     def remember(self, event: Unregistered) -> None:
-        """Keeps the number of a version that is gone, so that no other one ever has it."""
+        """Keep the number of a version that is gone, so that no other one ever has it."""
         if event.last:
             self.gone.add(event.address, max(event.version, event.last))
         else:
@@ -84,7 +84,7 @@ class Entries:
         self._alone.clear()
 
     def events(self) -> Iterator[Event]:
-        """Yields what makes the same again, those that took back a schema first."""
+        """Yield what makes the same again, those that took back a schema first."""
         older = (Unregistered(address, version) for address, version in self.older)
         gone = (Unregistered(address, version, last=version) for address, version in self.gone)
         versions = (each.event for several in self.versions.values() for each in several)
@@ -93,18 +93,18 @@ class Entries:
     # -- numbers
 
     def newest(self, address: str) -> int:
-        """Returns the number of the newest version that an address has; 0 if none."""
+        """Return the number of the newest version that an address has; 0 if none."""
         versions = self.versions.get(address)
         return versions[-1].event.version if versions else 0
 
     def last(self, address: str) -> int:
-        """Returns the highest number of a version that an address has or had; 0 if none."""
+        """Return the highest number of a version that an address has or had; 0 if none."""
         return max(self.newest(address), self.gone.of(address), self.older.of(address))
 
     # -- messages
 
     def matching(self, address: str) -> Sequence[Version]:
-        """Returns all versions of what counts for an address; empty where nothing does."""
+        """Return all versions of what counts for an address; empty where nothing does."""
         try:
             versions = self._found[address]
         except KeyError:
@@ -121,7 +121,7 @@ class Entries:
         return None if pattern is None else self.versions[pattern]
 
     def find(self, address: str, version: int | None) -> Version | None:
-        """Returns a version of what counts for an address; None where there is none.
+        """Return a version of what counts for an address; None where there is none.
 
         Args:
             address: Where messages are sent to.
@@ -133,7 +133,7 @@ class Entries:
         return versions[-1] if versions else None
 
     def made_by(self, address: str, version: int | None, name: str | None) -> Version | None:
-        """Returns the version by which a message is read; None where its address has no schema.
+        """Return the version by which a message is read; None where its address has no schema.
 
         Args:
             address: Where it was sent to.
@@ -160,7 +160,7 @@ class Entries:
         )
 
     def has_heard_of(self, address: str, version: int, name: str | None) -> bool:
-        """Tells whether there is nothing to wait for, to read a message.
+        """Return whether there is nothing to wait for, to read a message.
 
         Args:
             address: Where it was sent to.
@@ -172,7 +172,7 @@ class Entries:
         return entry is None or version <= self.last(entry)
 
     def _is_alone(self, address: str) -> bool:
-        """Tells whether only one address or pattern that takes an address has or had a schema."""
+        """Return whether only one address or pattern that takes an address has or had a schema."""
         try:
             return self._alone[address]
         except KeyError:
@@ -193,7 +193,7 @@ class Entries:
 
 
 def _entry_of(address: str, versions: Sequence[Version], name: str | None) -> str | None:
-    """Returns the address or pattern under which a message's version is looked up.
+    """Return the address or pattern under which a message's version is looked up.
 
     Args:
         address: Where it was sent to.
@@ -211,7 +211,7 @@ def _entry_of(address: str, versions: Sequence[Version], name: str | None) -> st
 
 
 def _numbered(versions: Sequence[Version], version: int) -> Version | None:
-    """Finds a version by its number; there may be gaps."""
+    """Find a version by its number; there may be gaps."""
     at = bisect_left(versions, version, key=lambda each: each.event.version)
     found = versions[at] if at < len(versions) else None
     return found if found is not None and found.event.version == version else None

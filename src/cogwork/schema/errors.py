@@ -65,7 +65,7 @@ class TooCostly(SchemaError):
 
 
 def shortened(reason: str) -> str:
-    """Returns a reason that is not too long."""
+    """Return a reason that is not too long."""
     if len(reason) <= REASON_LENGTH_MAX:
         return reason
     return reason[: REASON_LENGTH_MAX - 1] + "…"

@@ -57,7 +57,7 @@ class Registered(msgspec.Struct, frozen=True, tag="registered", tag_field="event
     after: NumberOrNone | None = None
 
     def is_like(self, kind: str, definition: bytes, message: str) -> bool:
-        """Tells whether a schema is this one.
+        """Return whether a schema is this one.
 
         Args:
             kind: `json` or `protobuf`.
@@ -93,7 +93,7 @@ EVENT_BYTES_MAX = SCHEMA_BYTES_MAX * 2
 
 
 def decode_event(data: bytes) -> Event:
-    """Reads an event.
+    """Read an event.
 
     Raises:
         InvalidSchema: It is none.

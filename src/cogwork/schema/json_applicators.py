@@ -37,7 +37,7 @@ class Making:
         self.pattern = pattern
 
     def several(self, rule: object) -> list[Check]:
-        """Makes the checks of a list of schemas.
+        """Make the checks of a list of schemas.
 
         Raises:
             InvalidSchema: It is none, or empty.
@@ -47,7 +47,7 @@ class Making:
         return [self.check_of(each) for each in rule]
 
     def named(self, rule: object) -> dict[str, Check]:
-        """Makes the checks of schemas with names.
+        """Make the checks of schemas with names.
 
         Raises:
             InvalidSchema: They are no object.

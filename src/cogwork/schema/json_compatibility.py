@@ -36,7 +36,7 @@ LOWER = {"minimum": "exclusiveMinimum", "minItems": "", "minLength": "", "minPro
 
 
 def why_not_covered(new: object, old: object) -> str | None:
-    """Says why a schema may not take every message that an older one takes; None where it does.
+    """Return why a schema may not take every message that an older one takes; None where it does.
 
     Args:
         new: The document of the new schema, one that can be followed.
@@ -67,7 +67,7 @@ class _Proof:
         self._steps = STEPS_MAX
 
     def cover(self, new: object, old: object, path: str) -> None:
-        """Proves that `new` takes what `old` takes.
+        """Prove that `new` takes what `old` takes.
 
         Raises:
             _Unproved: It may not.
@@ -93,12 +93,12 @@ class _Proof:
                 raise
 
     def _forget(self, proved: int) -> None:
-        """Takes back what was proved with the help of what turned out wrong."""
+        """Take back what was proved with the help of what turned out wrong."""
         while len(self._assumed) > proved:
             self._assumed.popitem()
 
     def _parts_of(self, schema: object, root: object) -> Table:
-        """Returns a schema's keywords.
+        """Return a schema's keywords.
 
         Raises:
             _Unproved: References in it do not lead where they seem to.
@@ -111,7 +111,7 @@ class _Proof:
         return table
 
     def _by_parts(self, new: object, old: Table, path: str) -> bool:
-        """Tries what the old schema is made of: a reference, all of some, or one of several."""
+        """Try what the old schema is made of: a reference, all of some, or one of several."""
         if "$ref" in old:
             target = _resolved(self._old_root, old["$ref"])
             if self._holds(new, target, path):
@@ -232,7 +232,7 @@ _RULES = {
 
 
 def _same(name: str, new: Table, old: Table, path: str) -> None:
-    """Proves that a keyword is what it was; what references lead to may have changed.
+    """Prove that a keyword is what it was; what references lead to may have changed.
 
     Raises:
         _Unproved: It may not be.
@@ -245,7 +245,7 @@ def _same(name: str, new: Table, old: Table, path: str) -> None:
 
 
 def _one_of(values: list[Any], old: Table, path: str) -> None:
-    """Proves that all that was taken is listed.
+    """Prove that all that was taken is listed.
 
     Raises:
         _Unproved: It may not be.
@@ -258,7 +258,7 @@ def _one_of(values: list[Any], old: Table, path: str) -> None:
 def _bound(
     name: str, exclusive: str, limit: float, old: Table, path: str, *, is_upper: bool
 ) -> None:
-    """Proves that a bound is no closer than the old one.
+    """Prove that a bound is no closer than the old one.
 
     Raises:
         _Unproved: It may be.
@@ -277,7 +277,7 @@ def _table(schema: object) -> Table:
 
 
 def _values(schema: Table) -> list[Any] | None:
-    """Returns all that a schema takes, where it lists that."""
+    """Return all that a schema takes, where it lists that."""
     if "const" in schema:
         return [schema["const"]]
     values = schema.get("enum")
@@ -289,12 +289,12 @@ def _listed(kinds: str | list[str]) -> list[str]:
 
 
 def _is_equal(one: object, other: object) -> bool:
-    """Tells whether values are equal in JSON, where true is not 1."""
+    """Return whether values are equal in JSON, where true is not 1."""
     return one == other and _booleans(one) == _booleans(other)
 
 
 def _booleans(value: object) -> object:
-    """Writes down where a value holds booleans."""
+    """Write down where a value holds booleans."""
     if isinstance(value, list):
         return [_booleans(each) for each in value]
     if isinstance(value, dict):
@@ -311,7 +311,7 @@ def _refers(value: object) -> bool:
 
 
 def _resolved(root: object, reference: str) -> object:
-    """Follows a reference within the document.
+    """Follow a reference within the document.
 
     Raises:
         _Unproved: It is no JSON pointer, or leads nowhere.

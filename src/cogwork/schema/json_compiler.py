@@ -47,7 +47,7 @@ _NOT_OF_DRAFT_7 = frozenset({"dependentRequired"})
 
 
 def is_draft_7(document: object) -> bool:
-    """Tells whether a document says that it is of draft 7, and not of 2020-12.
+    """Return whether a document says that it is of draft 7, and not of 2020-12.
 
     Raises:
         InvalidSchema: It says that it is something else.
@@ -62,7 +62,7 @@ def is_draft_7(document: object) -> bool:
 
 
 def compile_document(document: object) -> Check:
-    """Makes the check of a document.
+    """Make the check of a document.
 
     Args:
         document: As decoded from JSON.
@@ -149,7 +149,7 @@ class _Compiler:
             raise _placed(name, error) from error
 
     def _look_at(self, schema: Table) -> None:
-        """Looks at what makes no check.
+        """Look at what makes no check.
 
         Raises:
             InvalidSchema: It is wrong, or refused.
@@ -192,7 +192,7 @@ class _Compiler:
         return _follow(self._targets.setdefault(name, []))
 
     def _resolved(self, name: str) -> object:
-        """Finds what a reference leads to.
+        """Find what a reference leads to.
 
         Raises:
             InvalidSchema: It leads nowhere.
@@ -232,7 +232,7 @@ def _refuse(value: object, run: Run) -> Failure | None:
 
 
 def _flat(checks: list[Check]) -> Check:
-    """Makes the check of a schema that leads to no other."""
+    """Make the check of a schema that leads to no other."""
     cost = len(checks) + 1
 
     def check(value: object, run: Run) -> Failure | None:
@@ -249,7 +249,7 @@ def _flat(checks: list[Check]) -> Check:
 
 
 def _deep(checks: list[Check]) -> Check:
-    """Makes the check of one that does."""
+    """Make the check of one that does."""
     cost = 2 * len(checks) + 1
 
     def check(value: object, run: Run) -> Failure | None:
@@ -269,7 +269,7 @@ def _deep(checks: list[Check]) -> Check:
 
 
 def _follow(cell: list[Check]) -> Check:
-    """Makes the check of a reference, whose target is put into the cell later."""
+    """Make the check of a reference, whose target is put into the cell later."""
 
     def check(value: object, run: Run) -> Failure | None:
         return cell[0](value, run)

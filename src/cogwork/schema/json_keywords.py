@@ -162,7 +162,7 @@ def _size(
 
 
 def count_of(rule: object) -> int:
-    """Reads a whole number that is not negative.
+    """Read a whole number that is not negative.
 
     Raises:
         InvalidSchema: It is none.
@@ -210,7 +210,7 @@ def _unique_items(rule: object, _patterns: Patterns) -> Check | None:
 
 
 def names_of(rule: object) -> list[str]:
-    """Reads a list of names.
+    """Read a list of names.
 
     Raises:
         InvalidSchema: It is none, or has a name twice.
@@ -257,7 +257,7 @@ def _dependent_required(rule: object, _patterns: Patterns) -> Check:
 
 
 def missing_of(value: Mapping[str, object], needs: Mapping[str, list[str]]) -> Failure | None:
-    """Finds a name that is not there, although one is that asks for it."""
+    """Find a name that is not there, although one is that asks for it."""
     for name, names in needs.items():
         if name in value:
             for each in names:
@@ -311,7 +311,7 @@ ANNOTATIONS: dict[str, type | tuple[type, ...]] = {
 
 
 def make_keyword(name: str, rule: object, patterns: Patterns) -> Check | None:
-    """Makes the check of a keyword; None where it refuses nothing.
+    """Make the check of a keyword; None where it refuses nothing.
 
     Args:
         name: One of `KEYWORDS`.

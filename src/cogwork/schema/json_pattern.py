@@ -59,7 +59,7 @@ class Pattern:
         return self._size
 
     def finds(self, text: str, run: Run) -> bool:
-        """Tells whether it is in a text.
+        """Return whether it is in a text.
 
         Raises:
             Exhausted: To look takes more steps than there are.

@@ -58,11 +58,11 @@ class Run:
 
     @classmethod
     def of(cls, size_bytes: int) -> Run:
-        """Gives a message of a size its steps."""
+        """Give a message of a size its steps."""
         return cls(STEPS_MIN + STEPS_AN_OCTET * size_bytes)
 
     def spend(self, steps: int) -> None:
-        """Takes steps.
+        """Take steps.
 
         Raises:
             Exhausted: There are not so many.
@@ -82,7 +82,7 @@ class Failure:
     __slots__ = ("_rule", "_say", "_value", "path")
 
     def __init__(self, say: Callable[[str, Any], str], value: object, rule: object) -> None:
-        """Notes it.
+        """Note it.
 
         Args:
             say: Says it, of the value as it is shown, and of the rule.
@@ -110,7 +110,7 @@ Check = Callable[[Any, Run], Failure | None]
 
 
 def shown(value: object) -> str:
-    """Writes a value down, or as much of it as a person reads."""
+    """Write a value down, or as much of it as a person reads."""
     if isinstance(value, int) and value.bit_length() > 1000:
         return "a number of very many digits"
     return _short.repr(value)
@@ -123,7 +123,7 @@ def _part(part: str | int) -> str:
 
 
 def key_of(value: object, run: Run) -> object:
-    """Returns what is equal where values are equal in JSON: 1 and 1.0 are, 1 and true are not.
+    """Return what is equal where values are equal in JSON: 1 and 1.0 are, 1 and true are not.
 
     Nobody can choose many values whose keys have the same hash, and so make a set of them slow:
     Python's hash of a number is known to everybody, that of a text to nobody.
@@ -146,7 +146,7 @@ def key_of(value: object, run: Run) -> object:
 
 
 def _text_key_of(value: object, run: Run) -> object:
-    """Makes a key without any plain number: within others, the hashes of small ones do harm, too.
+    """Make a key without any plain number: within others, the hashes of small ones do harm, too.
 
     Raises:
         Exhausted: It takes more steps than there are.
@@ -173,7 +173,7 @@ def _text_key_of(value: object, run: Run) -> object:
 
 
 def _number_key_of(value: float, run: Run) -> object:
-    """Makes a key of what a number is as floating point or, where it is none, in digits."""
+    """Make a key of what a number is as floating point or, where it is none, in digits."""
     try:
         nearest = float(value) + 0.0  # which makes 0.0 of -0.0
     except OverflowError:

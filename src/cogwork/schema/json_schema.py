@@ -42,12 +42,12 @@ class JsonSchema:
             raise InvalidSchema(shortened(f"the schema is no JSON: {error}")) from error
 
     def takes(self, content_type: str) -> bool:
-        """Tells whether messages of a content-type can be messages by this schema."""
+        """Return whether messages of a content-type can be messages by this schema."""
         kind = content_type.partition(";")[0].strip().lower()
         return kind == self.content_type or kind.endswith("+json")
 
     def encode(self, value: object) -> bytes:
-        """Makes a body."""
+        """Make a body."""
         try:
             body = msgspec.json.encode(value)
         except (TypeError, ValueError, RecursionError) as error:
@@ -56,7 +56,7 @@ class JsonSchema:
         return body
 
     def decode(self, body: bytes, steps_max: int | None = None) -> object:
-        """Reads a body."""
+        """Read a body."""
         if len(body) > BODY_BYTES_MAX:
             raise InvalidBody(f"{len(body)} octets are more than the {BODY_BYTES_MAX} of a message")
         run = Run.of(len(body))
@@ -81,7 +81,7 @@ class JsonSchema:
         return value
 
     def why_not_after(self, older: Schema) -> str | None:
-        """Says why it may not take each message that an older schema takes; None where it does."""
+        """Tell why it may not take each message that an older schema takes; None where it does."""
         if not isinstance(older, JsonSchema):
             return "the version before is no JSON Schema"
         return why_not_covered(self._document, older._document)

@@ -19,20 +19,20 @@ class Numbers:
     """The last version by address; the one that was added first goes first."""
 
     def __init__(self) -> None:
-        """Knows none."""
+        """Initialize it; it knows none."""
         self._last: dict[str, int] = {}
         self._patterns = PatternIndex()
 
     def __iter__(self) -> Iterator[tuple[str, int]]:
-        """Yields addresses with their last version, in the order in which they go."""
+        """Yield addresses with their last version, in the order in which they go."""
         return iter(self._last.items())
 
     def of(self, address: str) -> int:
-        """Returns the last version of an address; 0 where none is known."""
+        """Return the last version of an address; 0 where none is known."""
         return self._last.get(address, 0)
 
     def add(self, address: str, version: int) -> None:
-        """Remembers a version, where none that is later is known."""
+        """Remember a version, where none that is later is known."""
         before = self._last.pop(address, 0)
         if not before:
             self._patterns.add(address)
@@ -43,7 +43,7 @@ class Numbers:
             self._patterns.remove(oldest)
 
     def taking(self, address: str) -> set[str]:
-        """Returns those that are an address, or a pattern that takes it."""
+        """Return those that are an address, or a pattern that takes it."""
         found = self._patterns.taking(address)
         if address in self._last:
             found.add(address)

@@ -13,16 +13,16 @@ class PatternIndex:
     """Patterns by their first word; those that begin with a wildcard are by none."""
 
     def __init__(self) -> None:
-        """Has none."""
+        """Start with none."""
         self._patterns: dict[str, dict[str, tuple[list[str], int]]] = {}
         self._count = 0
 
     def __len__(self) -> int:
-        """Counts them."""
+        """Count them."""
         return self._count
 
     def add(self, address: str) -> None:
-        """Takes an address, where that is a pattern."""
+        """Take an address, where that is a pattern."""
         if is_pattern(address):
             words = address_words(address)
             plain = sum(word not in WILD for word in words)
@@ -30,18 +30,18 @@ class PatternIndex:
             self._count += 1
 
     def remove(self, address: str) -> None:
-        """Lets an address go, where that is one of them."""
+        """Let an address go, where that is one of them."""
         several = self._patterns.get(_first(address_words(address)), {})
         if several.pop(address, None) is not None:
             self._count -= 1
 
     def find(self, address: str) -> str | None:
-        """Returns the pattern with most plain words of those that take an address, if any does."""
+        """Return the pattern with most plain words of those that take an address, if any does."""
         found = self._taking(address)
         return max(found)[1] if found else None
 
     def taking(self, address: str) -> set[str]:
-        """Returns all patterns that take an address."""
+        """Return all patterns that take an address."""
         return {name for _, name in self._taking(address)}
 
     def _taking(self, address: str) -> list[tuple[int, str]]:

@@ -32,7 +32,7 @@ LABEL_REQUIRED, LABEL_REPEATED = 2, 3
 
 
 def why_unreadable(new: Descriptor, old: Descriptor) -> str | None:
-    """Says why a message type may not read all messages of an older one; None where it does."""
+    """Return why a message type may not read all messages of an older one; None where it does."""
     return _compare(new, old, "", set())
 
 
@@ -67,7 +67,7 @@ def _compare_fields(
 
 
 def is_required(field: FieldDescriptor) -> bool:
-    """Tells whether a message has to have a field, as in proto2."""
+    """Return whether a message has to have a field, as in proto2."""
     found: bool = getattr(field, "is_required", getattr(field, "label", None) == LABEL_REQUIRED)
     return found
 

@@ -48,11 +48,11 @@ class ProtobufSchema:
         self._class = GetMessageClass(_descriptor(definition, message))
 
     def takes(self, content_type: str) -> bool:
-        """Tells whether messages of a content-type can be messages by this schema."""
+        """Return whether messages of a content-type can be messages by this schema."""
         return content_type.partition(";")[0].strip().lower() in CONTENT_TYPES
 
     def encode(self, value: object) -> bytes:
-        """Makes a body of a message of this type, or of a mapping with its fields."""
+        """Make a body of a message of this type, or of a mapping with its fields."""
         try:
             if isinstance(value, Mapping):
                 value = json_format.ParseDict(dict(value), self._class())
@@ -68,7 +68,7 @@ class ProtobufSchema:
         return body
 
     def decode(self, body: bytes, steps_max: int | None = None) -> Message:  # noqa: ARG002  # as other schemas have it
-        """Reads a body; that costs less than a step for each octet."""
+        """Read a body; that costs less than a step for each octet."""
         if len(body) > BODY_BYTES_MAX:
             raise InvalidBody(f"{len(body)} octets are more than the {BODY_BYTES_MAX} of a message")
         message = self._class()
@@ -81,14 +81,14 @@ class ProtobufSchema:
         return message
 
     def why_not_after(self, older: Schema) -> str | None:
-        """Says why it may not take each message that an older schema takes; None where it does."""
+        """Tell why it may not take each message that an older schema takes; None where it does."""
         if not isinstance(older, ProtobufSchema):
             return "the version before is none of Protocol Buffers"
         return why_unreadable(self._class.DESCRIPTOR, older._class.DESCRIPTOR)
 
 
 def _missing(message: Message) -> str:
-    """Names the required fields that a message lacks itself.
+    """Name the required fields that a message lacks itself.
 
     A list of all those within it, as the library makes it, can be thousands of times as long as the
     message: each has the names of all that it is within.

@@ -74,7 +74,7 @@ class Registry:
         return len(self._entries.versions)
 
     def __iter__(self) -> Iterator[Registered]:
-        """Yields what is registered: the newest version of each address."""
+        """Yield what is registered: the newest version of each address."""
         return (versions[-1].event for versions in self._entries.versions.values())
 
     # -- changes
@@ -89,7 +89,7 @@ class Registry:
         id: str = "",  # noqa: A002  # the event's field
         must_fit: bool = True,
     ) -> bytes:
-        """Makes the event that gives an address a schema, or a new version of the one it has.
+        """Make the event that gives an address a schema, or a new version of the one it has.
 
         Args:
             address: An address, or a pattern of addresses.
@@ -119,7 +119,7 @@ class Registry:
         return msgspec.json.encode(event)
 
     def unregister(self, address: str, *, id: str = "") -> bytes:  # noqa: A002  # the event's field
-        """Makes the event that takes an address its schema, and all versions.
+        """Make the event that takes an address its schema, and all versions.
 
         Args:
             address: Whose.
@@ -138,7 +138,7 @@ class Registry:
         return msgspec.json.encode(event)
 
     def apply(self, event: bytes) -> Event:
-        """Does what an event says; returns it.
+        """Do what an event says; return it.
 
         Raises:
             InvalidSchema: It is none, or says what cannot be; nothing has changed.
@@ -161,7 +161,7 @@ class Registry:
         return found
 
     def _is_next(self, event: Registered, newest: int) -> bool:
-        """Tells whether an event was made for what there is, by what everybody knows.
+        """Return whether an event was made for what there is, by what everybody knows.
 
         Args:
             event: It.
@@ -176,7 +176,7 @@ class Registry:
         return version == 1 or version > gone
 
     def _check(self, event: Registered) -> None:
-        """Refuses what cannot be, whatever is installed.
+        """Refuse what cannot be, whatever is installed.
 
         Raises:
             InvalidSchema: It is that.
@@ -200,12 +200,12 @@ class Registry:
     # -- snapshots
 
     def to_bytes(self) -> bytes:
-        """Writes the state down: an event a line, those that took back a schema first."""
+        """Write the state down: an event a line, those that took back a schema first."""
         return b"\n".join(map(msgspec.json.encode, self._entries.events()))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Registry:
-        """Reads the state back.
+        """Read the state back.
 
         Raises:
             InvalidSchema: It is none.
@@ -231,11 +231,11 @@ class Registry:
     # -- use
 
     def versions(self, address: str) -> Sequence[Registered]:
-        """Lists what is registered under an address or pattern, the oldest version first."""
+        """List what is registered under an address or pattern, the oldest version first."""
         return [each.event for each in self._entries.versions.get(address.lstrip("/"), ())]
 
     def find(self, address: str, version: int | None = None) -> Registered | None:
-        """Returns what is registered for the messages at an address; None where nothing is.
+        """Return what is registered for the messages at an address; None where nothing is.
 
         Args:
             address: Where they are sent to.
@@ -245,7 +245,7 @@ class Registry:
         return found.event if found is not None else None
 
     def schema_of(self, address: str, version: int | None = None) -> Schema | None:
-        """Returns the schema of an address; None where it has none.
+        """Return the schema of an address; None where it has none.
 
         Args:
             address: Where messages are sent to.
@@ -258,7 +258,7 @@ class Registry:
         return found.schema() if found is not None else None
 
     def version_of(self, address: str, version: int | None = None) -> Version | None:
-        """Returns what `find` finds, with its schema.
+        """Return what `find` finds, with its schema.
 
         Args:
             address: Where messages are sent to.
@@ -267,7 +267,7 @@ class Registry:
         return self._entries.find(address.lstrip("/"), version)
 
     def check(self, address: str, content_type: str | None, body: bytes) -> str | None:
-        """Says what is wrong with a message; None where nothing is.
+        """Return what is wrong with a message; None where nothing is.
 
         Args:
             address: Where it is sent to.
@@ -281,7 +281,7 @@ class Registry:
         return None
 
     def encode(self, address: str, value: object) -> tuple[str, bytes]:
-        """Makes a message's content-type and body.
+        """Make a message's content-type and body.
 
         Args:
             address: Where it will be sent to.
@@ -303,7 +303,7 @@ class Registry:
         version: int | None = None,
         name: str | None = None,
     ) -> object:
-        """Reads a message's body; octets where the address has no schema.
+        """Read a message's body; octets where the address has no schema.
 
         Args:
             address: Where it was sent to.
@@ -319,7 +319,7 @@ class Registry:
         return body if schema is None else decode(schema, content_type, body)
 
     def has_heard_of(self, address: str, version: int, name: str | None = None) -> bool:
-        """Tells whether there is nothing to wait for, to read a message as `decode` does.
+        """Return whether there is nothing to wait for, to read a message as `decode` does.
 
         Args:
             address: Where it was sent to.
@@ -330,7 +330,7 @@ class Registry:
 
 
 def _usable(address: str, version: Version | None) -> Schema | None:
-    """Returns the schema of a version.
+    """Return the schema of a version.
 
     Raises:
         InvalidBody: It cannot be used here.
@@ -344,7 +344,7 @@ def _usable(address: str, version: Version | None) -> Schema | None:
 def decode(
     schema: Schema, content_type: str | None, body: bytes, steps_max: int | None = None
 ) -> object:
-    """Reads a message's body by a schema.
+    """Read a message's body by a schema.
 
     Args:
         schema: What it is to be.
@@ -364,7 +364,7 @@ def decode(
 
 
 def demand_pattern(address: str) -> None:
-    """Sees that a schema can be for an address, or a pattern of addresses.
+    """See that a schema can be for an address, or a pattern of addresses.
 
     Raises:
         InvalidAddress: It cannot; the text says what would be right.

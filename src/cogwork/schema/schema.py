@@ -30,17 +30,17 @@ class Schema(Protocol):
         """What the messages' content-type is."""
 
     def takes(self, content_type: str) -> bool:
-        """Tells whether messages of a content-type can be messages by this schema."""
+        """Return whether messages of a content-type can be messages by this schema."""
 
     def encode(self, value: object) -> bytes:
-        """Makes a body.
+        """Make a body.
 
         Raises:
             InvalidBody: The schema does not allow it.
         """
 
     def decode(self, body: bytes, steps_max: int | None = None) -> object:
-        """Reads a body.
+        """Read a body.
 
         Args:
             body: The octets.
@@ -52,11 +52,11 @@ class Schema(Protocol):
         """
 
     def why_not_after(self, older: Schema) -> str | None:
-        """Says why it may not take each message that an older schema takes; None where it does."""
+        """Tell why it may not take each message that an older schema takes; None where it does."""
 
 
 def make_schema(kind: str, definition: bytes, message: str = "") -> Schema:
-    """Makes a schema.
+    """Make a schema.
 
     Args:
         kind: `json` for JSON Schema, `protobuf` for Protocol Buffers.

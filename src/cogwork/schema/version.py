@@ -34,11 +34,11 @@ class Version:
         return self._schema is not None or bool(self._problem)
 
     def forget(self) -> None:
-        """Gives back what was compiled."""
+        """Give back what was compiled."""
         self._schema = None
 
     def schema(self) -> Schema:
-        """Returns the schema.
+        """Return the schema.
 
         Raises:
             InvalidSchema: It is none, or what it needs is not installed here.

@@ -27,7 +27,7 @@ SPARSE_FROM = 13
 
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
-    """Reads the command line."""
+    """Read the command line."""
     parser = argparse.ArgumentParser(prog="cogwork.sim", description=__doc__)
     parser.add_argument("--count", type=int, default=300, help="scenarios")
     parser.add_argument("--seed", type=int, default=None, help="the first; then those that follow")
@@ -37,7 +37,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
 
 
 def scenario_of(seed: int, containers: int = 0, shape: str = "") -> tuple[Scenario, int]:
-    """Returns a seed's scenario, and how many chapters it has."""
+    """Return a seed's scenario, and how many chapters it has."""
     random = Random(f"size {seed}")
     size = random.choices((SMALL, MIDDLE, LARGE), (80, 18, 2))[0]
     if containers:
@@ -48,7 +48,7 @@ def scenario_of(seed: int, containers: int = 0, shape: str = "") -> tuple[Scenar
 
 
 def say(text: str) -> None:
-    """Says it at once, also through a pipe."""
+    """Say it at once, also through a pipe."""
     sys.stdout.write(f"sim: {text}\n")
     sys.stdout.flush()
 

@@ -48,7 +48,7 @@ class Broken(AssertionError):
 
 
 def components(world: World) -> list[set[str]]:
-    """Returns the containers that can reach each other, by the connections that there are."""
+    """Return the containers that can reach each other, by the connections that there are."""
     links: dict[str, set[str]] = {name: set() for name in world.alive}
     for wire in world.wires:
         one, other = wire.ends
@@ -70,7 +70,7 @@ def components(world: World) -> list[set[str]]:
 
 
 def check_all(world: World) -> None:
-    """Checks every rule.
+    """Check every rule.
 
     Raises:
         Broken: One does not hold.
@@ -85,7 +85,7 @@ def check_all(world: World) -> None:
 
 
 def _edges(world: World, group: set[str]) -> dict[tuple[str, str], int]:
-    """Returns the costs of all links; two containers have one pair, and both use it."""
+    """Return the costs of all links; two containers have one pair, and both use it."""
     edges: dict[tuple[str, str], int] = {}
     for wire in world.wires:
         one, other = wire.ends
@@ -122,7 +122,7 @@ def _check_databases(world: World, group: set[str], edges: dict[tuple[str, str],
 
 
 def _is_same(known: Advertisement, newest: Advertisement) -> bool:
-    """Tells whether a container is up to date.
+    """Return whether a container is up to date.
 
     What was only repeated may be under way still; who stays behind is sent summaries, out of peace.
     """
@@ -140,7 +140,7 @@ def _check_tunnels(world: World, group: set[str]) -> None:
 
 
 def _tunnel_problem(world: World, ingress: str, egress: str) -> str:
-    """Says what becomes of a tunnel that does not arrive; nothing of one that does."""
+    """Return what becomes of a tunnel that does not arrive; nothing of one that does."""
     at, passed = ingress, {ingress}
     while at != egress:
         mesh = world.alive[at]
@@ -220,7 +220,7 @@ def _check_copies(world: World, group: set[str]) -> None:
 
 
 def _interested(world: World, name: str, subject: str) -> set[str]:
-    """Returns to whom a container opens a tunnel for a subject, by what it was told."""
+    """Return to whom a container opens a tunnel for a subject, by what it was told."""
     mesh = world.alive[name]
     return {
         origin
@@ -241,7 +241,7 @@ _matches = cache(matches)
 
 
 def run_quietly(world: World, seconds: float) -> None:
-    """Lets time pass in which nothing changes: hellos are sent, and what is repeated by age.
+    """Let time pass in which nothing changes: hellos are sent, and what is repeated by age.
 
     Raises:
         Broken: Anything else was sent, or too much of it.
@@ -268,12 +268,12 @@ def run_quietly(world: World, seconds: float) -> None:
 
 
 def _advertised(world: World) -> dict[str, Record]:
-    """Returns what each container has said last, as it is now."""
+    """Return what each container has said last, as it is now."""
     return {name: copy(mesh.database.records[name]) for name, mesh in world.alive.items()}
 
 
 def _repeated(world: World, before: dict[str, Record]) -> list[str]:
-    """Returns who has said the same again, as it was time to."""
+    """Return who has said the same again, as it was time to."""
     found = []
     for name, after in _advertised(world).items():
         was = before[name]

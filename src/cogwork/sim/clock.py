@@ -31,12 +31,12 @@ class Clock:
         self._made = 0
 
     def at(self, time_s: float, action: Callable[[], object]) -> None:
-        """Has something done at a time, now if that is past."""
+        """Have something done at a time, now if that is past."""
         self._made += 1
         heappush(self._events, (max(time_s, self.now_s), self._made, action))
 
     def run_until(self, time_s: float) -> None:
-        """Lets time pass."""
+        """Let time pass."""
         done = 0
         while self._events and self._events[0][0] <= time_s:
             at_s, _, action = heappop(self._events)

@@ -30,5 +30,5 @@ class Faults:
     reorder: float = 0.0
 
     def delay_s(self, random: Random) -> float:
-        """Draws how long one message takes."""
+        """Draw how long one message takes."""
         return random.uniform(self.delay_min_s, self.delay_max_s)

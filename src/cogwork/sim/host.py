@@ -72,7 +72,7 @@ class Host:
         self._last_link = 0
 
     def live(self, incarnation: int, timers: Timers, now_s: float) -> Mesh:
-        """Begins a life: nothing is left of the one before."""
+        """Begin a life: nothing is left of the one before."""
         self.incarnation = incarnation
         own = Own(id=self.name, incarnation=incarnation, timers=timers)
         self.mesh = Mesh(own, now_s)
@@ -80,19 +80,19 @@ class Host:
         return self.mesh
 
     def die_down(self) -> None:
-        """Forgets what belonged to a life."""
+        """Forget what belonged to a life."""
         self.wires, self.dialled, self.waiting = {}, {}, None
         self.subscriptions, self.figures = Counter(), {}
         self.links, self.next_hops, self.interests = {}, {}, {}
         self.wake_s = inf
 
     def new_link(self) -> int:
-        """Returns a number that no link had."""
+        """Return a number that no link had."""
         self._last_link += 1
         return self._last_link
 
     def ask(self, question: Callable[[Mesh], list[Effect]]) -> list[Effect]:
-        """Has the mesh answer an event, and counts what that takes; the dead say nothing."""
+        """Have the mesh answer an event, and count what that takes; the dead say nothing."""
         if self.mesh is None:
             return []
         began_s = process_time()
@@ -101,7 +101,7 @@ class Host:
         return effects
 
     def note(self, effect: Effect) -> None:
-        """Follows what an effect tells, as a container does."""
+        """Follow what an effect tells, as a container does."""
         if isinstance(effect, Report):
             self.reports.append(effect)
         elif isinstance(effect, NeighbourUp):

@@ -72,15 +72,15 @@ class Network:
         self._sides: dict[str, int] = {}
 
     def partition(self, sides: dict[str, int]) -> None:
-        """Separates containers; those not named are on side 0."""
+        """Separate containers; those not named are on side 0."""
         self._sides = dict(sides)
 
     def is_separated(self, one: str, other: str) -> bool:
-        """Tells whether a partition lies between two containers."""
+        """Return whether a partition lies between two containers."""
         return self._sides.get(one, 0) != self._sides.get(other, 0)
 
     def send(self, wire: Wire, sender: int, data: bytes, deliver: Callable[[bytes], None]) -> None:
-        """Sends a message from one end (0 or 1); `deliver` is called as often as it arrives."""
+        """Send a message from one end (0 or 1); `deliver` is called as often as it arrives."""
         self.sent_bytes[wire.ends[sender]] += len(data)
         self.kinds[_kind(data)] += 1
         random, faults = self._random, self.faults
@@ -105,5 +105,5 @@ class Network:
 
 
 def _kind(data: bytes) -> str:
-    """Returns the kind of a message: its descriptor is a short symbol (AMQP 1.0 §1.6.21)."""
+    """Return the kind of a message: its descriptor is a short symbol (AMQP 1.0 §1.6.21)."""
     return data[3 : 3 + data[2]].decode().removeprefix("cogwork:")

@@ -41,7 +41,7 @@ class Scenario:
     """
 
     def __init__(self, seed: int, containers: int, shape: str = "") -> None:
-        """Begins a scenario.
+        """Begin a scenario.
 
         Args:
             seed: Everything follows from it.
@@ -75,7 +75,7 @@ class Scenario:
             raise self._with_scenario(broken) from broken
 
     def end(self) -> None:
-        """Has all clients leave, and the dead be forgotten.
+        """Have all clients leave, and the dead be forgotten.
 
         Raises:
             Broken: Something of them is still known.
@@ -113,7 +113,7 @@ class Scenario:
         self._pacify(0.7)
 
     def _pacify(self, chance: float) -> None:
-        """Ends what is disturbed; partitions and deaths may last."""
+        """End what is disturbed; partitions and deaths may last."""
         world = self.world
         world.network.faults = CALM
         if world.random.random() < chance:
@@ -126,7 +126,7 @@ class Scenario:
                 world.start(name)
 
     def _settle(self) -> None:
-        """Leaves the world in peace, and checks it."""
+        """Leave the world in peace, and check it."""
         self.world.run(CONVERGENCE_S)
         check_all(self.world)
         run_quietly(self.world, QUIET_S)
@@ -153,16 +153,16 @@ class Scenario:
             self.told.append(f"{self.world.clock.now_s:.3f} {told}")
 
     def _some(self) -> str:
-        """Returns a container that runs."""
+        """Return a container that runs."""
         running = [name for name in self.world.alive if self.world.hosts[name].waiting is None]
         return self.world.random.choice(sorted(running)) if running else ""
 
     def _some_to_lose(self) -> str:
-        """Returns a container that runs, and is not the last one."""
+        """Return a container that runs, and is not the last one."""
         return self._some() if len(self.world.alive) > 1 else ""
 
     def _some_link(self) -> tuple[str, int] | None:
-        """Returns a container that runs and a link of it."""
+        """Return a container that runs and a link of it."""
         name = self._some()
         links = sorted(self.world.hosts[name].wires) if name else []
         return (name, self.world.random.choice(links)) if links else None

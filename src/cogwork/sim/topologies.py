@@ -20,7 +20,7 @@ def line(names: Sequence[str]) -> Edges:
 
 
 def ring(names: Sequence[str]) -> Edges:
-    """A line whose ends are joined."""
+    """Return a line whose ends are joined."""
     return [*line(names), (names[-1], names[0])] if len(names) > 2 else line(names)
 
 
@@ -41,13 +41,13 @@ def bridge(names: Sequence[str]) -> Edges:
 
 
 def chords(names: Sequence[str], count: int, chance: Random) -> Edges:
-    """A ring with so many further links, some of them parallel to others."""
+    """Return a ring with so many further links, some of them parallel to others."""
     extra = [(chance.choice(names), chance.choice(names)) for _ in range(count)]
     return [*ring(names), *((one, other) for one, other in extra if one != other)]
 
 
 def random(names: Sequence[str], chance: Random) -> Edges:
-    """A ring with half as many chords as containers."""
+    """Return a ring with half as many chords as containers."""
     return chords(names, len(names) // 2, chance)
 
 

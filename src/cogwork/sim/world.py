@@ -66,19 +66,19 @@ class World:
         ]
 
     def run(self, seconds: float) -> None:
-        """Lets time pass."""
+        """Let time pass."""
         self.clock.run_until(self.clock.now_s + seconds)
 
     # What happens to containers.
 
     def add(self, *names: str) -> None:
-        """Adds containers, and starts them."""
+        """Add containers, and start them."""
         for name in names:
             self.hosts[name] = Host(name, self.random.uniform(0, AHEAD_MAX_S))
             self.start(name)
 
     def start(self, name: str) -> None:
-        """Starts a container, in a new life."""
+        """Start a container, in a new life."""
         host = self.hosts[name]
         incarnation = max(host.incarnation + 1, int(self.clock.now_s * 1000) + 1)
         host.live(incarnation, self.timers, self._now_s(host))
@@ -87,7 +87,7 @@ class World:
             self._dial(host, slot)
 
     def crash(self, name: str) -> None:
-        """Kills a container: its connections break."""
+        """Kill a container: its connections break."""
         host = self.hosts[name]
         host.mesh = None
         for link in list(host.wires):
@@ -95,7 +95,7 @@ class World:
         host.die_down()
 
     def leave(self, name: str) -> None:
-        """Has a container say good-bye, and end soon."""
+        """Have a container say good-bye, and end soon."""
         host = self.hosts[name]
         mesh = host.mesh
         self._tell(host, lambda mesh, now_s: mesh.leave(now_s))
@@ -107,12 +107,12 @@ class World:
         self.clock.at(self.clock.now_s + GOODBYE_S, end)
 
     def stop(self, name: str) -> None:
-        """Has a container do nothing, as under SIGSTOP; what arrives waits."""
+        """Have a container do nothing, as under SIGSTOP; what arrives waits."""
         host = self.hosts[name]
         host.waiting, host.wake_s = [], inf
 
     def resume(self, name: str) -> None:
-        """Ends a stop."""
+        """End a stop."""
         host = self.hosts[name]
         waiting, host.waiting = host.waiting or [], None
         for action in waiting:
@@ -122,14 +122,14 @@ class World:
     # What happens to links.
 
     def join(self, edges: Iterable[tuple[str, str]], cost: int = 0) -> None:
-        """Has the first of each pair dial the second, now and whenever the connection is gone."""
+        """Have the first of each pair dial the second, now and whenever the connection is gone."""
         for one, other in edges:
             host = self.hosts[one]
             host.dials.append((other, cost))
             self._dial(host, len(host.dials) - 1)
 
     def part(self, one: str, other: str) -> None:
-        """Removes the links between two containers, and closes their connections."""
+        """Remove the links between two containers, and close their connections."""
         for name, peer in ((one, other), (other, one)):
             host = self.hosts[name]
             for slot, (target, _) in enumerate(host.dials):
@@ -140,11 +140,11 @@ class World:
                     self._shut(host, link, None)
 
     def cut(self, name: str, link: int) -> None:
-        """Breaks a connection."""
+        """Break a connection."""
         self._shut(self.hosts[name], link, None)
 
     def set_cost(self, name: str, link: int, cost: int) -> None:
-        """Configures the cost of a link."""
+        """Configure the cost of a link."""
         host = self.hosts[name]
         wire, side = host.wires[link]
         wire.costs[side] = cost
@@ -153,19 +153,19 @@ class World:
     # What clients do.
 
     def subscribe(self, name: str, pattern: str) -> None:
-        """Has a client subscribe to a pattern."""
+        """Have a client subscribe to a pattern."""
         host = self.hosts[name]
         host.subscriptions[pattern] += 1
         self._tell(host, lambda mesh, now_s: mesh.subscribe("", pattern, now_s))
 
     def unsubscribe(self, name: str, pattern: str) -> None:
-        """Has a client give one subscription up."""
+        """Have a client give one subscription up."""
         host = self.hosts[name]
         host.subscriptions[pattern] -= 1
         self._tell(host, lambda mesh, now_s: mesh.unsubscribe("", pattern, now_s))
 
     def set_interest(self, name: str, interest: Interest) -> None:
-        """Sets the figures of a queue or an anycast address."""
+        """Set the figures of a queue or an anycast address."""
         host = self.hosts[name]
         if any(interest[3:]):
             host.figures[interest.key] = interest
@@ -179,7 +179,7 @@ class World:
         return self.clock.now_s + host.ahead_s
 
     def _tell(self, host: Host, event: Callable[[Mesh, float], list[Effect]]) -> None:
-        """Tells a container's mesh of an event, once it runs, and does what follows."""
+        """Tell a container's mesh of an event, once it runs, and do what follows."""
         if host.waiting is not None:
             host.waiting.append(lambda: self._tell(host, event))
             return
@@ -228,7 +228,7 @@ class World:
         self.clock.at(wake_s - host.ahead_s, tick)
 
     def _dial(self, host: Host, slot: int) -> None:
-        """Connects to whom a slot names; tries again while that is not possible."""
+        """Connect to whom a slot names; try again while that is not possible."""
         target, cost = host.dials[slot]
         if host.mesh is None or slot in host.dialled or not target:
             return
@@ -263,7 +263,7 @@ class World:
         self.clock.at(self.clock.now_s + REDIAL_S * (1 + self.random.random()), again)
 
     def _shut(self, host: Host, link: int, reason: Reason | None) -> None:
-        """Closes a connection; the other end is told, unless a partition is between."""
+        """Close a connection; the other end is told, unless a partition is between."""
         found = host.wires.get(link)
         if found is None:
             return

@@ -51,7 +51,7 @@ class Client(Closing):
         return super().__enter__()
 
     def close(self) -> None:
-        """Closes the connection, and ends the thread; more than once, and by several, is no fault.
+        """Close the connection, and end the thread; more than once, and by several, is no fault.
 
         Does nothing in the child of a fork: the connection is its parent's.
 
@@ -69,7 +69,7 @@ class Client(Closing):
         timeout_s: float | None = None,
         **fields: Unpack[MessageFields],
     ) -> None:
-        """Sends one message and waits until it is accepted.
+        """Send one message and wait until it is accepted.
 
         Args:
             address: Where to.
@@ -96,7 +96,7 @@ class Client(Closing):
         timeout_s: float = REQUEST_TIMEOUT_S,
         **fields: Unpack[MessageFields],
     ) -> Message:
-        """Sends a request and returns its reply.
+        """Send a request and return its reply.
 
         Args:
             address: Where to.
@@ -112,7 +112,7 @@ class Client(Closing):
         return self._thread.wait(self._client.request(address, body, timeout_s=timeout_s, **fields))
 
     def publisher(self, address: str, *, on_doubt: OnDoubt = "raise") -> Publisher:
-        """Opens a link to send many messages to one address; use it in `with`.
+        """Open a link to send many messages to one address; use it in `with`.
 
         Args:
             address: Where to.
@@ -132,7 +132,7 @@ class Client(Closing):
         selector: str | None = None,
         no_local: bool = False,
     ) -> Receiver[Message]:
-        """Receives copies of the messages of a topic; use it in `with`, then in `for`.
+        """Receive copies of the messages of a topic; use it in `with`, then in `for`.
 
         Args:
             address: A topic; may hold wildcards, `topic/flights.JFK.#`.
@@ -148,7 +148,7 @@ class Client(Closing):
     def consume(
         self, address: str, *, credit: int = CONSUMER_CREDIT, selector: str | None = None
     ) -> Consumer:
-        """Takes items off a queue; use it in `with`, then in `for`.
+        """Take items off a queue; use it in `with`, then in `for`.
 
         Args:
             address: A queue, `work/...` or `queue/...`.
@@ -161,7 +161,7 @@ class Client(Closing):
     def browse(
         self, address: str, *, credit: int = CONSUMER_CREDIT, selector: str | None = None
     ) -> Receiver[Message]:
-        """Looks at a queue's items and leaves them there; use it in `with`, then in `for`.
+        """Look at a queue's items and leave them there; use it in `with`, then in `for`.
 
         Args:
             address: A queue.
@@ -172,7 +172,7 @@ class Client(Closing):
         return Receiver(self._thread, self._thread.wait(work))
 
     def stream(self, name: str) -> Stream:
-        """Appends to a stream, and reads it.
+        """Append to a stream, and read it.
 
         Args:
             name: Its name, `orders`, or its address, `stream/orders`.
@@ -182,7 +182,7 @@ class Client(Closing):
     # -- calls: options as in the asyncio client
 
     def call(self, topic: str, method: str, /, **options: Any) -> Any:  # noqa: ANN401  # passed on
-        """Calls a method of one server of a topic, and returns what it returns.
+        """Call a method of one server of a topic, and return what it returns.
 
         Args:
             topic: What is asked.
@@ -201,7 +201,7 @@ class Client(Closing):
         return self._thread.wait(_called(self._client, topic, method, options))
 
     def cast(self, topic: str, method: str, /, **options: Any) -> None:
-        """Has a method run by one server of a topic, and does not wait for it.
+        """Have a method run by one server of a topic, and does not wait for it.
 
         Args:
             topic: What is asked.
@@ -212,7 +212,7 @@ class Client(Closing):
         self._thread.wait(self._client.cast(topic, method, **options))
 
     def fanout(self, topic: str, method: str, /, **options: Any) -> None:
-        """Has a method run by every server of a topic that there is, and does not wait for it.
+        """Have a method run by every server of a topic that there is, and does not wait for it.
 
         Args:
             topic: What is asked.
@@ -222,7 +222,7 @@ class Client(Closing):
         self._thread.wait(self._client.fanout(topic, method, **options))
 
     def call_stream(self, topic: str, method: str, /, **options: Any) -> PartIterator:
-        """Calls a method that yields; iterate what is returned, in `with` where it may end early.
+        """Call a method that yields; iterate what is returned, in `with` where it may end early.
 
         Args:
             topic: What is asked.
@@ -234,7 +234,7 @@ class Client(Closing):
         )
 
     def service(self, topic: str, **options: Any) -> ThreadedService:
-        """Serves methods in threads; use it in `with`.
+        """Serve methods in threads; use it in `with`.
 
         Args:
             topic: What callers name.
@@ -246,7 +246,7 @@ class Client(Closing):
 
 
 def connect(urls: str | Iterable[str], **options: Any) -> Client:
-    """Connects to the mesh; use it in `with`.
+    """Connect to the mesh; use it in `with`.
 
     Args:
         urls: As for `cogwork.connect`.

@@ -19,4 +19,4 @@ class Closing(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Lets go of what it has."""
+        """Let go of what it has."""

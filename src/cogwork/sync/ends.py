@@ -41,7 +41,7 @@ class Publisher(OnThread[AsyncPublisher]):
         timeout_s: float | None = None,
         **fields: Unpack[MessageFields],
     ) -> None:
-        """Sends a message and waits until it is accepted.
+        """Send a message and wait until it is accepted.
 
         Args:
             body: A `Message`, or the body of one.
@@ -65,7 +65,7 @@ class Publisher(OnThread[AsyncPublisher]):
         settled: bool = False,
         timeout_s: float | None = None,
     ) -> list[Outcome]:
-        """Sends messages and waits for all of their outcomes, which it returns.
+        """Send messages and wait for all of their outcomes, which it returns.
 
         Args:
             bodies: Messages, or bodies.
@@ -96,7 +96,7 @@ class Receiver(OnThread["AsyncReceiver[M]"], Generic[M]):
         return message
 
     def receive(self, timeout_s: float | None = None) -> M | None:
-        """Returns the next message; None where none came in time.
+        """Return the next message; None where none came in time.
 
         Args:
             timeout_s: How long to wait, in seconds; None for ever.
@@ -106,7 +106,7 @@ class Receiver(OnThread["AsyncReceiver[M]"], Generic[M]):
         return self._taken.popleft() if self._taken else None
 
     def drain(self) -> list[M]:
-        """Returns what is there now, at most as much as the credit; does not wait for more."""
+        """Return what is there now, at most as much as the credit; do not wait for more."""
         taken = [*self._taken, *self._thread.wait(self._counterpart.drain())]
         self._taken.clear()
         return taken
@@ -132,7 +132,7 @@ class Consumer(Receiver[Item]):
         super().__init__(thread, consumer)
 
     def accept(self, item: Item) -> None:
-        """Claims an item as processed, and waits until the claim stands.
+        """Claim an item as processed, and wait until the claim stands.
 
         Raises:
             StaleAttempt: The item belongs to somebody else.
@@ -141,11 +141,11 @@ class Consumer(Receiver[Item]):
         self._thread.wait(_accepted(item))
 
     def release(self, item: Item) -> None:
-        """Gives an item back as if it had never been sent."""
+        """Give an item back as if it had never been sent."""
         self._call(item.release)
 
     def reject(self, item: Item, reason: object = "") -> None:
-        """Refuses an item for good: its queue dead-letters it.
+        """Refuse an item for good: its queue dead-letters it.
 
         Args:
             item: Which one.
@@ -154,7 +154,7 @@ class Consumer(Receiver[Item]):
         self._call(item.reject, reason)
 
     def modify(self, item: Item, *, failed: bool = False, undeliverable_here: bool = False) -> None:
-        """Gives an item back, changed.
+        """Give an item back, changed.
 
         Args:
             item: Which one.

@@ -54,7 +54,7 @@ class LoopThread:
                 future.cancel()
 
     def wait(self, work: Coroutine[Any, Any, T], timeout_s: float | None = None) -> T:
-        """Runs `work` there and waits for its result; what is interrupted is cancelled there.
+        """Run `work` there and wait for its result; what is interrupted is cancelled there.
 
         Raises:
             Disconnected: It was stopped, or belongs to another process.
@@ -108,7 +108,7 @@ class LoopThread:
             self._waited_for.discard(future)
 
     def spawn(self, make: Callable[[], Coroutine[Any, Any, object]]) -> None:
-        """Has a coroutine run there, in the order of what is handed over, and waits for nothing.
+        """Have a coroutine run there, in the order of what is handed over, and wait for nothing.
 
         So a garbage collector may do it, on any thread and with whatever locks that holds. Once the
         thread has ended, and in another process, it is without effect.
@@ -127,7 +127,7 @@ class LoopThread:
         task.add_done_callback(self._tasks.discard)
 
     def stop(self, last: Callable[[], Coroutine[Any, Any, object]] | None = None) -> None:
-        """Ends the thread, once, and waits until it has ended; does nothing in another process.
+        """End the thread, once, and wait until it has ended; do nothing in another process.
 
         Args:
             last: Makes what runs there before, for the first who stops it.
@@ -159,10 +159,10 @@ class NoThread(LoopThread):
     """Stands for the thread of a client that nobody has opened."""
 
     def __init__(self) -> None:
-        """Begins nothing."""
+        """Begin nothing."""
 
     def wait(self, work: Coroutine[Any, Any, T], timeout_s: float | None = None) -> T:
-        """Runs nothing.
+        """Run nothing.
 
         Raises:
             NotOpened: Always.
@@ -172,12 +172,12 @@ class NoThread(LoopThread):
         raise NotOpened("not connected yet: `with cogwork.sync.connect(...) as client` does it")
 
     def spawn(self, make: Callable[[], Coroutine[Any, Any, object]]) -> None:
-        """Runs nothing."""
+        """Run nothing."""
 
     def stop(self, last: Callable[[], Coroutine[Any, Any, object]] | None = None) -> None:
-        """Has nothing to end."""
+        """Have nothing to end."""
 
 
 async def on_loop(function: Callable[P, T], *arguments: P.args, **keywords: P.kwargs) -> T:
-    """Calls on the loop what needs a running one."""
+    """Call on the loop what needs a running one."""
     return function(*arguments, **keywords)

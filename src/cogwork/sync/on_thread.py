@@ -16,7 +16,7 @@ class Entered(Protocol):
     """What is used in `async with` there."""
 
     async def __aenter__(self) -> object:
-        """Opens it."""
+        """Open it."""
 
     async def __aexit__(
         self,
@@ -24,7 +24,7 @@ class Entered(Protocol):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> object:
-        """Closes it."""
+        """Close it."""
 
 
 C = TypeVar("C", bound=Entered)
@@ -34,7 +34,7 @@ class OnThread(Generic[C]):
     """Used in `with` here, while its counterpart is used in `async with` there."""
 
     def __init__(self, thread: LoopThread, counterpart: C) -> None:
-        """Does not enter it yet.
+        """Initialize it; it does not enter it yet.
 
         Args:
             thread: Where the event loop is.

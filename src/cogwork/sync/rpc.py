@@ -23,7 +23,7 @@ class PartIterator(Closing):
     """The parts of a call's reply; leaving the `for` or the `with` cancels the work."""
 
     def __init__(self, thread: LoopThread, parts: ReplyStream) -> None:
-        """Asks nothing yet.
+        """Ask nothing yet.
 
         Args:
             thread: Where the event loop is.
@@ -48,7 +48,7 @@ class PartIterator(Closing):
             self.close()
 
     def close(self) -> None:
-        """Ends the iteration, and has the work cancelled.
+        """End the iteration, and have the work cancelled.
 
         Waits for nothing: a garbage collector that drops a half-read iteration calls it as well, on
         the loop's own thread perhaps, or on one with a lock that the loop's thread wants.
@@ -69,6 +69,6 @@ class ThreadedService(OnThread[MethodService]):
         return self._counterpart.method
 
     def wait(self, timeout_s: float | None = None) -> None:
-        """Serves until one of its addresses is taken away, or the time is over."""
+        """Serve until one of its addresses is taken away, or the time is over."""
         demand_seconds("timeout_s", timeout_s)
         self._thread.wait(self._counterpart.wait(), timeout_s)

@@ -32,7 +32,7 @@ class Schemas:
         message: str = "",
         must_fit: bool = True,
     ) -> int:
-        """Gives an address a schema, or a new version of the one it has; returns the version.
+        """Give an address a schema, or a new version of the one it has; return the version.
 
         Args:
             address: An address, or a pattern of addresses: `topic/orders.#`.
@@ -53,11 +53,11 @@ class Schemas:
         )
 
     def unregister(self, address: str) -> None:
-        """Takes an address its schema, with all versions."""
+        """Take an address its schema, with all versions."""
         self._thread.wait(self._schemas.unregister(address))
 
     def find(self, address: str, version: int | None = None) -> Registered | None:
-        """Returns what is registered for the messages at an address; None where nothing is.
+        """Return what is registered for the messages at an address; None where nothing is.
 
         Args:
             address: Where they are sent to.
@@ -66,15 +66,15 @@ class Schemas:
         return self._thread.wait(self._schemas.find(address, version))
 
     def versions(self, address: str) -> Sequence[Registered]:
-        """Lists what is registered under an address or a pattern, the oldest version first."""
+        """List what is registered under an address or a pattern, the oldest version first."""
         return self._thread.wait(self._schemas.versions(address))
 
     def all(self) -> list[Registered]:
-        """Lists what is registered: the newest version of each address."""
+        """List what is registered: the newest version of each address."""
         return self._thread.wait(self._schemas.all())
 
     def encode(self, address: str, value: object, **fields: Unpack[MessageFields]) -> Message:
-        """Makes a message of a value, as the schema of an address says.
+        """Make a message of a value, as the schema of an address says.
 
         Args:
             address: Where it will be sent to.
@@ -87,7 +87,7 @@ class Schemas:
         return self._thread.wait(self._schemas.encode(address, value, **fields))
 
     def decode(self, message: Message, address: str | None = None) -> object:
-        """Reads what is in a message; its body as it is where the address has no schema.
+        """Read what is in a message; its body as it is where the address has no schema.
 
         Args:
             message: As it was received.
@@ -99,7 +99,7 @@ class Schemas:
         return self._thread.wait(self._schemas.decode(message, address))
 
     def check(self, message: Message, address: str | None = None) -> str | None:
-        """Says what is wrong with a message by the newest schema; None where nothing is.
+        """Return what is wrong with a message by the newest schema; None where nothing is.
 
         Args:
             message: Sent, received, or still to be sent.

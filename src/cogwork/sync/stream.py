@@ -30,7 +30,7 @@ class Stream:
         self._stream = stream
 
     def append(self, bodies: Iterable[object]) -> None:
-        """Appends messages, in order, each once, and waits until all are kept.
+        """Append messages, in order, each once, and wait until all are kept.
 
         Args:
             bodies: Messages, or bodies.
@@ -38,7 +38,7 @@ class Stream:
         self._thread.wait(self._stream.append(list(batch_of(bodies))))
 
     def publish(self, body: object, **fields: Unpack[MessageFields]) -> None:
-        """Appends one message and waits until it is kept.
+        """Append one message and wait until it is kept.
 
         Args:
             body: A `Message`, or the body of one.
@@ -58,7 +58,7 @@ class Stream:
         selector: str | None = None,
         on_truncated: OnTruncated = "raise",
     ) -> Receiver[Record]:
-        """Reads from a place on, without an end; use it in `with`, then in `for`.
+        """Read from a place on, without an end; use it in `with`, then in `for`.
 
         Args:
             start: `first`, `last`, `next`, an offset, a time (`today`, `06:00`, a datetime), a
@@ -78,7 +78,7 @@ class Stream:
         return Receiver(self._thread, self._thread.wait(work))
 
     def save_snapshot(self, data: bytes, offset: int) -> None:
-        """Keeps an application's state in the stream, instead of an earlier one.
+        """Keep an application's state in the stream, instead of an earlier one.
 
         Args:
             data: The state, as the application writes it.
@@ -90,9 +90,9 @@ class Stream:
         self._thread.wait(self._stream.save_snapshot(data, offset))
 
     def load_snapshot(self) -> Snapshot | None:
-        """Returns the newest snapshot; None where there is none."""
+        """Return the newest snapshot; None where there is none."""
         return self._thread.wait(self._stream.load_snapshot())
 
     def close(self) -> None:
-        """Lets the link go that messages are appended on."""
+        """Let the link go that messages are appended on."""
         self._thread.wait(self._stream.close())

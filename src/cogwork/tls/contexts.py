@@ -70,7 +70,7 @@ class TlsFiles:
 
 
 def server_context(files: TlsFiles) -> ssl.SSLContext:
-    """Builds the accepting side's context.
+    """Build the accepting side's context.
 
     Args:
         files: The certificates.
@@ -106,7 +106,7 @@ def client_context(
     minimum_version: Version = "1.2",
     ciphers: str | None = None,
 ) -> ssl.SSLContext:
-    """Builds the connecting side's context.
+    """Build the connecting side's context.
 
     Args:
         authorities: PEM file with the authorities to trust; None trusts the system's.
@@ -245,7 +245,7 @@ def _read_crl(context: ssl.SSLContext, path: Path) -> None:
 
 
 def _check_readable(path: Path) -> None:
-    """Names the file that the library's own error would not name."""
+    """Name the file that the library's own error would not name."""
     try:
         path.open("rb").close()
     except OSError as error:
@@ -257,7 +257,7 @@ class _EncryptedKeyError(Exception):
 
 
 def _refuse_encrypted_key() -> NoReturn:
-    """Stands in for the library's own prompt, which would stop a server at its terminal."""
+    """Stand in for the library's own prompt, which would stop a server at its terminal."""
     raise _EncryptedKeyError
 
 

@@ -78,7 +78,7 @@ class Expiry:
     """What the TLS contexts of this process have read."""
 
     def __init__(self) -> None:
-        """Knows none."""
+        """Initialize it; it knows none."""
         self._held: WeakKeyDictionary[ssl.SSLContext, list[_Held]] = WeakKeyDictionary()
         self._due_s = inf
 

@@ -34,7 +34,7 @@ KINDS: dict[type[Exception], str] = {
 
 @contextlib.asynccontextmanager
 async def connected(options: Json) -> AsyncIterator[cogwork.Client]:
-    """Opens a connection for the length of an `async with` block. Raises `PeerError`."""
+    """Open a connection for the length of an `async with` block. Raises `PeerError`."""
     limits: dict[str, Any] = {
         OPTIONS[name]: value for name, value in options.items() if name in OPTIONS
     }
@@ -48,7 +48,7 @@ async def connected(options: Json) -> AsyncIterator[cogwork.Client]:
 
 
 def url(options: Json) -> str:
-    """Returns a URL that has the user, the password and the virtual host in it."""
+    """Return a URL that has the user, the password and the virtual host in it."""
     parts = urlsplit(options["url"])
     user, password = (quote(options.get(name, ""), safe="") for name in ("user", "password"))
     credentials = f"{user}:{password}@" if user else ""
@@ -59,7 +59,7 @@ def url(options: Json) -> str:
 
 
 def tls_context(options: Json) -> ssl.SSLContext | None:
-    """Returns the TLS settings of a command's `connection`."""
+    """Return the TLS settings of a command's `connection`."""
     if "ca" not in options:
         return None
     certificate, key = options.get("certificate"), options.get("key")

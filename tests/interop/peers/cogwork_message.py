@@ -18,7 +18,7 @@ MAPS = ("delivery_annotations", "message_annotations", "application_properties",
 
 
 def to_sections(notation: Json) -> Sections:
-    """Returns the sections of a message in the typed notation."""
+    """Return the sections of a message in the typed notation."""
     sections = Sections(body=_body(notation["body"]))
     if "header" in notation:
         sections.header = Header(**_fields(notation["header"]))
@@ -52,7 +52,7 @@ HEADER_TYPES = {
 
 
 def from_sections(sections: Sections) -> Json:
-    """Returns a message in the typed notation."""
+    """Return a message in the typed notation."""
     message: dict[str, Json] = {"body": _from_body(sections.body)}
     if sections.header is not None:
         message["header"] = {
@@ -79,7 +79,7 @@ def _from_properties(properties: Properties) -> Json:
 
 
 def _property(name: str, value: object) -> Json:
-    """Names the type of a field; Cogwork hands out plain numbers, as no other type is allowed."""
+    """Name the type of a field; Cogwork hands out plain numbers, as no other type is allowed."""
     if name == "group_sequence":
         return ["uint", value]
     if isinstance(value, int) and not isinstance(value, Timestamp):
@@ -105,7 +105,7 @@ ATTRIBUTES = {
 
 
 def to_message(notation: Json) -> Message:
-    """Returns the message that an application would make."""
+    """Return the message that an application would make."""
     fields = {**_fields(notation.get("header", {})), **_fields(notation.get("properties", {}))}
     if "ttl" in fields:
         fields["ttl_s"] = fields.pop("ttl") / 1000
@@ -120,7 +120,7 @@ def to_message(notation: Json) -> Message:
 
 
 def from_message(message: Message) -> Json:
-    """Returns the notation of what an application sees of a message."""
+    """Return the notation of what an application sees of a message."""
     fields = {row.attribute: getattr(message, row.attribute) for row in Properties.TABLE}
     header: dict[str, Json] = {
         name: [kind, getattr(message, name)] for name, kind in HEADER_TYPES.items() if name != "ttl"

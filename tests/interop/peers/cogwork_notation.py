@@ -19,7 +19,7 @@ DECIMAL_CODES = {"decimal32": b"\x74", "decimal64": b"\x84", "decimal128": b"\x9
 
 
 def _bits(code: bytes) -> Callable[[Json], object]:
-    """Reads bits as the decoder does: `Decimal` has no constructor for them."""
+    """Read bits as the decoder does: `Decimal` has no constructor for them."""
     return lambda digits: codec.decode(code + bytes.fromhex(digits))[0]
 
 
@@ -105,7 +105,7 @@ TO_NOTATION: dict[str, Callable[..., Json]] = {
 
 
 def to_cogwork(typed: Json) -> object:
-    """Returns the Python value that Cogwork encodes as the type that the notation names."""
+    """Return the Python value that Cogwork encodes as the type that the notation names."""
     name = typed[0]
     if name == "described":
         return types.Described(to_cogwork(typed[1]), to_cogwork(typed[2]))
@@ -123,7 +123,7 @@ def _array(element: Json, values: Json) -> types.Array:
 
 
 def from_cogwork(value: object) -> Json:
-    """Returns the notation of a value that Cogwork decoded."""
+    """Return the notation of a value that Cogwork decoded."""
     if isinstance(value, types.Described):
         return ["described", from_cogwork(value.descriptor), from_cogwork(value.value)]
     if isinstance(value, types.Array):

@@ -24,7 +24,7 @@ SETTLED_POLL_S = 0.005
 
 
 async def connect(client: cogwork.Client, _command: Json, _emit: Emit) -> Json:
-    """Reports what the broker says of itself."""
+    """Report what the broker says of itself."""
     opened = client.container
     return {
         "container_id": opened.container_id,
@@ -34,7 +34,7 @@ async def connect(client: cogwork.Client, _command: Json, _emit: Emit) -> Json:
 
 
 async def send(client: cogwork.Client, command: Json, emit: Emit) -> Json:
-    """Sends messages as fast as credit allows, and reports their outcomes."""
+    """Send messages as fast as credit allows, and report their outcomes."""
     messages = [to_message(notation) for notation in command["messages"]]
     settled = command.get("settle") == "presettled"
     if command["address"] is None:
@@ -62,7 +62,7 @@ def _outcome_notation(outcome: cogwork.Outcome) -> Json:
 
 
 async def receive(client: cogwork.Client, command: Json, emit: Emit) -> Json:
-    """Receives `count` messages, or with `drain` what is there, and gives each the next outcome."""
+    """Receive `count` messages, or with `drain` what is there, and give each the next outcome."""
     async with _receiver(client, command) as incoming:
         emit("attached", address=incoming.address)
         if command.get("own_messages"):
@@ -80,7 +80,7 @@ async def receive(client: cogwork.Client, command: Json, emit: Emit) -> Json:
 
 
 def _receiver(client: cogwork.Client, command: Json) -> Incoming:
-    """Returns the kind of receiver that does what the command asks for."""
+    """Return the kind of receiver that does what the command asks for."""
     address, selector = command["address"], command.get("selector")
     credit = command.get("credit") or command["count"] or 100
     if command.get("no_local"):
@@ -92,7 +92,7 @@ def _receiver(client: cogwork.Client, command: Json) -> Incoming:
 
 
 def _take(batch: list[Json], first: int, command: Json, emit: Emit) -> int:
-    """Reports messages and gives each its outcome; leaving the consumer awaits confirmations."""
+    """Report messages and give each its outcome; leaving the consumer awaits confirmations."""
     outcomes = command.get("outcomes") or [{"state": "accepted"}]
     for index, message in enumerate(batch, first):
         is_item = isinstance(message, cogwork.Item)
@@ -119,7 +119,7 @@ def _give_outcome(item: cogwork.Item, outcome: Json) -> None:
 
 
 async def request(client: cogwork.Client, command: Json, emit: Emit) -> Json:
-    """Sends requests side by side, and reports the replies.
+    """Send requests side by side, and report the replies.
 
     The client numbers its requests itself; a reply is reported under the name of its request.
     """
@@ -132,7 +132,7 @@ async def request(client: cogwork.Client, command: Json, emit: Emit) -> Json:
 
 
 async def respond(client: cogwork.Client, command: Json, emit: Emit) -> Json:
-    """Answers `count` requests with their body."""
+    """Answer `count` requests with their body."""
     requests: list[Json] = []
 
     def answer(asked: cogwork.Message) -> object:
@@ -147,12 +147,12 @@ async def respond(client: cogwork.Client, command: Json, emit: Emit) -> Json:
 
 
 def encode(command: Json) -> Json:
-    """Encodes messages, without a connection."""
+    """Encode messages, without a connection."""
     return {"encoded": [encode_sections(to_sections(it)).hex() for it in command["messages"]]}
 
 
 def decode(command: Json) -> Json:
-    """Decodes messages, without a connection."""
+    """Decode messages, without a connection."""
     encoded = map(bytes.fromhex, command["encoded"])
     return {"messages": [from_sections(decode_sections(it)) for it in encoded]}
 
@@ -168,14 +168,14 @@ OFFLINE: dict[str, Callable[[Json], Json]] = {"encode": encode, "decode": decode
 
 
 async def run(command: Json, emit: Emit) -> Json:
-    """Runs a command on a connection of its own."""
+    """Run a command on a connection of its own."""
     async with connected(command["connection"]) as client:
         async with asyncio.timeout(command.get("timeout_s", TIMEOUT_S)):
             return await COMMANDS[command["command"]](client, command, emit)
 
 
 def execute(command: Json, emit: Emit) -> Json:
-    """Runs a command."""
+    """Run a command."""
     if command["command"] in OFFLINE:
         return OFFLINE[command["command"]](command)
     return asyncio.run(run(command, emit))

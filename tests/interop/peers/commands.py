@@ -41,34 +41,34 @@ class PeerError(Exception):
 
 
 def generated_body(size_bytes: int) -> bytes:
-    """Returns the body that every peer generates for this size."""
+    """Return the body that every peer generates for this size."""
     repeats = size_bytes // len(BODY_PATTERN) + 1
     return (BODY_PATTERN * repeats)[:size_bytes]
 
 
 def binary_notation(content: bytes) -> Json:
-    """Returns hexadecimal digits, or the size and checksum of what is too long to print."""
+    """Return hexadecimal digits, or the size and checksum of what is too long to print."""
     if len(content) <= INLINE_LIMIT_BYTES:
         return content.hex()
     return {"size_bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
 
 
 def binary_content(notation: Json) -> bytes:
-    """Returns the bytes for hexadecimal digits or for `{"size_bytes": N}`."""
+    """Return the bytes for hexadecimal digits or for `{"size_bytes": N}`."""
     if isinstance(notation, dict):
         return generated_body(notation["size_bytes"])
     return bytes.fromhex(notation)
 
 
 def documents() -> Iterable[Json]:
-    """Yields the commands given as arguments, or else as lines on standard input."""
+    """Yield the commands given as arguments, or else as lines on standard input."""
     for text in sys.argv[1:] or sys.stdin:
         document = json.loads(text)
         yield from document if isinstance(document, list) else [document]
 
 
 def run(execute: Callable[[Json, Emit], Json]) -> None:
-    """Executes all commands.
+    """Execute all commands.
 
     Args:
         execute: Runs a command, emits events meanwhile, and returns the fields of its `done` line.

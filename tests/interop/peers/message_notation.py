@@ -35,7 +35,7 @@ DATA, SEQUENCE, VALUE = "117", "118", "119"
 
 
 def from_sections(sections: list[Json]) -> Json:
-    """Returns a message from its sections, each `["described", ["ulong", code], value]`.
+    """Return a message from its sections, each `["described", ["ulong", code], value]`.
 
     Fields that are null are left out, and so are composites without any field left.
     """

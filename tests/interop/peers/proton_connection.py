@@ -51,7 +51,7 @@ class Inbox(Handler):
         self._parts: list[bytes] = []
 
     def any(self) -> bool:
-        """Tells whether there is a delivery to take."""
+        """Return whether there is a delivery to take."""
         return bool(self.deliveries)
 
     def on_delivery(self, event: Event) -> None:
@@ -73,7 +73,7 @@ class Inbox(Handler):
 
 
 def ssl_domain(options: Json) -> SSLDomain | None:
-    """Returns the TLS settings of a command's `connection`."""
+    """Return the TLS settings of a command's `connection`."""
     if "ca" not in options:
         return None
     domain = SSLDomain(SSLDomain.MODE_CLIENT)
@@ -86,7 +86,7 @@ def ssl_domain(options: Json) -> SSLDomain | None:
 
 @contextlib.contextmanager
 def connected(options: Json) -> Iterator[BlockingConnection]:
-    """Opens a connection for the length of a `with` block. Raises `PeerError`."""
+    """Open a connection for the length of a `with` block. Raises `PeerError`."""
     container = Container()
     connection = None
     try:
@@ -122,7 +122,7 @@ def _connection_error(error: proton.ConnectionException) -> PeerError:
 
 
 def receiver_options(command: Json) -> list[LinkOption]:
-    """Returns settle mode, filters and distribution mode as a command names them."""
+    """Return settle mode, filters and distribution mode as a command names them."""
     options: list[LinkOption] = [Settling(command.get("settle", "unsettled"))]
     if "selector" in command:
         options.append(Selector(command["selector"]))

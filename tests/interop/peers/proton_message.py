@@ -17,7 +17,7 @@ STATE_CODES = {name: code for code, name in STATES.items() if code is not None}
 
 
 def to_message(notation: Json) -> ProtonValue:
-    """Returns the proton message for a message in the typed notation."""
+    """Return the proton message for a message in the typed notation."""
     message: ProtonValue = Message()  # proton types its attributes as what they start as
     for field, typed in notation.get("header", {}).items():
         value = to_proton(typed)
@@ -54,7 +54,7 @@ def _set_body(message: Message, body: Json) -> None:
 
 
 def outcome_notation(delivery: Delivery) -> Json:
-    """Returns the outcome that the peer gave to a delivery of ours."""
+    """Return the outcome that the peer gave to a delivery of ours."""
     remote = delivery.remote
     outcome: dict[str, Json] = {"state": STATES.get(remote.type)}
     if outcome["state"] == "rejected" and remote.condition:
@@ -68,12 +68,12 @@ def outcome_notation(delivery: Delivery) -> Json:
 
 
 def strings(annotations: ProtonValue) -> dict[str, str]:
-    """Returns a map of symbols as JSON can hold it."""
+    """Return a map of symbols as JSON can hold it."""
     return {str(key): str(value) for key, value in (annotations or {}).items()}
 
 
 def give_outcome(delivery: Delivery, outcome: Json) -> None:
-    """Updates a received delivery to the outcome, without settling it."""
+    """Update a received delivery to the outcome, without settling it."""
     local = delivery.local
     if "condition" in outcome:
         local.condition = Condition(outcome["condition"], outcome.get("description"))

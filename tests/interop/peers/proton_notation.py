@@ -82,7 +82,7 @@ LEAF_READERS: dict[str, Callable[[Data], Json]] = {
 
 
 def to_proton(typed: Json) -> ProtonValue:
-    """Returns the Python value that proton encodes as the type that the notation names."""
+    """Return the Python value that proton encodes as the type that the notation names."""
     name = typed[0]
     if name == "described":
         return Described(to_proton(typed[1]), to_proton(typed[2]))
@@ -101,7 +101,7 @@ def _array(element: Json, values: Json) -> Array:
 
 
 def read(data: Data) -> Json:
-    """Returns the notation of the value at the cursor of `data`."""
+    """Return the notation of the value at the cursor of `data`."""
     name = TYPE_NAMES[data.type()]
     if name in LEAF_READERS:
         return [name, LEAF_READERS[name](data)]
@@ -134,7 +134,7 @@ def _children(data: Data) -> list[Json]:
 
 
 def read_sections(encoded: bytes) -> list[Json]:
-    """Returns the notation of every section of an encoded message."""
+    """Return the notation of every section of an encoded message."""
     sections = []
     while encoded:
         data = Data()

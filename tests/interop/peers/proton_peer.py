@@ -22,7 +22,7 @@ REFUSAL_S = 0.05
 
 
 def connect(command: Json, _: Emit) -> Json:
-    """Opens a connection and reports what the broker says of itself."""
+    """Open a connection and report what the broker says of itself."""
     with connected(command["connection"]) as connection:
         remote = connection.conn
         assert remote is not None
@@ -35,7 +35,7 @@ def connect(command: Json, _: Emit) -> Json:
 
 
 def send(command: Json, emit: Emit) -> Json:
-    """Sends messages, each as soon as there is credit, and reports their outcomes."""
+    """Send messages, each as soon as there is credit, and report their outcomes."""
     messages = [to_message(notation) for notation in command["messages"]]
     timeout_s = command.get("timeout_s", TIMEOUT_S)
     with connected(command["connection"]) as connection:
@@ -69,7 +69,7 @@ def _await_outcome(connection: BlockingConnection, delivery: Delivery, timeout_s
 
 
 def receive(command: Json, emit: Emit) -> Json:
-    """Receives `count` messages, or with `drain` what is there, and gives each the next outcome."""
+    """Receive `count` messages, or with `drain` what is there, and give each the next outcome."""
     inbox = Inbox()
     with connected(command["connection"]) as connection:
         options = receiver_options(command)
@@ -85,7 +85,7 @@ def receive(command: Json, emit: Emit) -> Json:
 
 
 def _send_own(connection: BlockingConnection, command: Json, emit: Emit) -> None:
-    """Sends what the receiver's own connection is to send: the no-local filter tells it apart."""
+    """Send what the receiver's own connection is to send: the no-local filter tells it apart."""
     if not command.get("own_messages"):
         return
     sender = connection.create_sender(command["address"])
@@ -126,7 +126,7 @@ def _drain(
 
 
 def _take(inbox: Inbox, index: int, command: Json, emit: Emit) -> list[Delivery]:
-    """Reports the next message and gives it its outcome; returns it if the sender settles first."""
+    """Report the next message and give it its outcome; return it if the sender settles first."""
     delivery, encoded = inbox.deliveries.popleft()
     Message().decode(encoded)  # what an application would do has to work as well
     message = from_sections(read_sections(encoded))
@@ -140,14 +140,14 @@ def _take(inbox: Inbox, index: int, command: Json, emit: Emit) -> list[Delivery]
 
 
 def _linger(connection: BlockingConnection, timeout_s: float = 0) -> None:
-    """Lets the last dispositions out before the connection closes."""
+    """Let the last dispositions out before the connection closes."""
     connection.container.timeout = timeout_s
     connection.container.process()
     connection.container.timeout = TIMEOUT_S
 
 
 def request(command: Json, emit: Emit) -> Json:
-    """Sends requests that ask for replies at a dynamic address, and reports the replies."""
+    """Send requests that ask for replies at a dynamic address, and report the replies."""
     inbox = Inbox()
     count = len(command["messages"])
     with connected(command["connection"]) as connection:
@@ -164,7 +164,7 @@ def request(command: Json, emit: Emit) -> Json:
 
 
 def respond(command: Json, emit: Emit) -> Json:
-    """Answers `count` requests over the anonymous relay, with their body and correlation-id."""
+    """Answer `count` requests over the anonymous relay, with their body and correlation-id."""
     inbox = Inbox()
     with connected(command["connection"]) as connection:
         sender = connection.create_sender(None)
@@ -189,12 +189,12 @@ def _reply(encoded: bytes) -> Message:
 
 
 def encode(command: Json, _: Emit) -> Json:
-    """Encodes messages, without a connection."""
+    """Encode messages, without a connection."""
     return {"encoded": [to_message(it).encode().hex() for it in command["messages"]]}
 
 
 def decode(command: Json, _: Emit) -> Json:
-    """Decodes messages, without a connection."""
+    """Decode messages, without a connection."""
     encoded = map(bytes.fromhex, command["encoded"])
     return {"messages": [from_sections(read_sections(it)) for it in encoded]}
 

@@ -37,7 +37,7 @@ def main() -> int:
 
 
 def table(verdicts: list[Verdict]) -> str:
-    """Returns the verdicts as Markdown."""
+    """Return the verdicts as Markdown."""
     killed = sum(verdict.is_killed for verdict in verdicts)
     rows = [
         f"{killed} of {len(verdicts)} killed.\n",

@@ -43,7 +43,7 @@ class Mutant:
 
     @contextmanager
     def applied(self) -> Iterator[None]:
-        """Puts the mistake in, and takes it out again.
+        """Put the mistake in, and take it out again.
 
         Raises:
             Stale: The source does not fit.

@@ -22,7 +22,7 @@ TOGETHER = 500
 
 
 async def publish(publisher: Publisher, items: list[str], file: int) -> None:
-    """Publishes items at once; those that were released certainly did not arrive: again."""
+    """Publish items at once; those that were released certainly did not arrive: again."""
 
     async def one(item: str) -> str:
         while True:

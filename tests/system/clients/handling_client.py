@@ -28,7 +28,7 @@ DIES = -1.0
 
 
 def say(*words: object) -> None:
-    """Tells the test, at once."""
+    """Tell the test, at once."""
     sys.stdout.write(" ".join(map(str, words)) + "\n")
     sys.stdout.flush()
 
@@ -42,7 +42,7 @@ class Handler:
         self._each_s = each_s
 
     def handle(self, item: Item) -> None:
-        """Works on an item, in the event loop's own thread."""
+        """Work on an item, in the event loop's own thread."""
         say("given", item.body, item.delivery_count)
         if self._quick > 0:
             self._quick -= 1
@@ -54,7 +54,7 @@ class Handler:
 
 
 async def batches(items: Consumer, shape: str) -> AsyncIterator[list[Item]]:
-    """Yields what is handed over, in one of the shapes that there are."""
+    """Yield what is handed over, in one of the shapes that there are."""
     if shape == "iterate":
         async for item in items:
             yield [item]
@@ -74,7 +74,7 @@ async def batches(items: Consumer, shape: str) -> AsyncIterator[list[Item]]:
 
 
 async def consume(url: str, address: str, shape: str, handler: Handler, credit: int) -> None:
-    """Handles items until it is killed."""
+    """Handle items until it is killed."""
     shape, _, ahead = shape.partition("/")
     async with (
         cogwork.connect(url) as client,
@@ -93,7 +93,7 @@ async def consume(url: str, address: str, shape: str, handler: Handler, credit: 
 
 
 def taken(items: cogwork.sync.Consumer, shape: str) -> Iterator[Item]:
-    """Yields what the synchronous facade hands over."""
+    """Yield what the synchronous facade hands over."""
     if shape == "sync":
         yield from items
     while shape == "sync-receive":
@@ -104,7 +104,7 @@ def taken(items: cogwork.sync.Consumer, shape: str) -> Iterator[Item]:
 
 
 def main(words: list[str]) -> None:
-    """Begins as it is told."""
+    """Begin as it is told."""
     url, address, shape, quick, blocks_s, credit = words
     shape, _, rest = shape.partition("/")
     each_s, _, ahead = rest.partition("/")

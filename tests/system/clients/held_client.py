@@ -45,14 +45,14 @@ class Watcher(Handler):
         self.begun = 0
 
     def on_delivery(self, event: Event) -> None:
-        """Counts one."""
+        """Count one."""
         self.begun += 1
         if event.delivery is not None and not event.delivery.partial and event.receiver is not None:
             event.receiver.advance()
 
 
 def raw(host: str, sent: bytes) -> socket.socket:
-    """Returns a socket on which only these bytes were sent."""
+    """Return a socket on which only these bytes were sent."""
     name, port = host.rsplit(":", 1)
     made = socket.create_connection((name, int(port)), timeout=10)
     made.sendall(sent)
@@ -60,7 +60,7 @@ def raw(host: str, sent: bytes) -> socket.socket:
 
 
 def upgraded(host: str) -> socket.socket:
-    """Returns a WebSocket without a byte of AMQP."""
+    """Return a WebSocket without a byte of AMQP."""
     made = raw(host, WEBSOCKET_UPGRADE.format(host=host).encode())
     answer = made.recv(4096)
     assert answer.startswith(b"HTTP/1.1 101 "), answer
@@ -69,19 +69,19 @@ def upgraded(host: str) -> socket.socket:
 
 @functools.cache
 def shared_container() -> Container:
-    """Returns one container for all connections: each would make two TLS contexts."""
+    """Return one container for all connections: each would make two TLS contexts."""
     return Container()
 
 
 def opened(host: str) -> BlockingConnection:
-    """Returns an open connection."""
+    """Return an open connection."""
     return BlockingConnection(
         f"amqp://{host}", timeout=10, container=shared_container(), allowed_mechs="ANONYMOUS"
     )
 
 
 def flush(connection: BlockingConnection) -> None:
-    """Writes what waits in the transport, which proton counts as sent, or what the socket takes."""
+    """Write what waits in the transport, which proton counts as sent, or what the socket takes."""
     assert connection.conn is not None
     transport = connection.conn.transport
     connection.container.timeout = 0.05
@@ -91,7 +91,7 @@ def flush(connection: BlockingConnection) -> None:
 
 
 def attached(host: str, address: str) -> BlockingConnection:
-    """Returns a connection with a sender and a receiver."""
+    """Return a connection with a sender and a receiver."""
     connection = opened(host)
     connection.create_sender(address)
     HELD.append(connection.create_receiver(address, credit=10, handler=Watcher(), name="held"))
@@ -100,14 +100,14 @@ def attached(host: str, address: str) -> BlockingConnection:
 
 
 def subscribed(host: str, address: str) -> BlockingConnection:
-    """Returns a connection with a receiver only."""
+    """Return a connection with a receiver only."""
     connection = opened(host)
     HELD.append(connection.create_receiver(address, credit=10, handler=Watcher()))
     return connection
 
 
 def asking(host: str, address: str) -> BlockingConnection:
-    """Returns a connection that waits for a reply to its own dynamic address."""
+    """Return a connection that waits for a reply to its own dynamic address."""
     connection = opened(host)
     replies = connection.create_receiver(None, credit=10, dynamic=True, handler=Watcher())
     relay = connection.create_sender(None)
@@ -120,7 +120,7 @@ def asking(host: str, address: str) -> BlockingConnection:
 
 
 def mid_transfer(host: str, address: str) -> BlockingConnection:
-    """Returns a connection on which half a delivery was sent."""
+    """Return a connection on which half a delivery was sent."""
     connection = opened(host)
     sender = connection.create_sender(address)
     connection.wait(lambda: sender.credit > 0)
@@ -132,7 +132,7 @@ def mid_transfer(host: str, address: str) -> BlockingConnection:
 
 
 def mid_receive(host: str, address: str) -> BlockingConnection:
-    """Returns a connection that stopped to read in the middle of a delivery."""
+    """Return a connection that stopped to read in the middle of a delivery."""
     connection, watcher = opened(host), Watcher()
     HELD.append(connection.create_receiver(address, credit=1, handler=watcher))
     connection.wait(lambda: watcher.begun > 0)
@@ -140,7 +140,7 @@ def mid_receive(host: str, address: str) -> BlockingConnection:
 
 
 def unsettled_out(host: str, address: str) -> BlockingConnection:
-    """Returns a connection whose deliveries have no outcome yet."""
+    """Return a connection whose deliveries have no outcome yet."""
     connection = opened(host)
     sender = connection.create_sender(address)
     for number in range(UNSETTLED):
@@ -152,7 +152,7 @@ def unsettled_out(host: str, address: str) -> BlockingConnection:
 
 
 def unsettled_in(host: str, address: str) -> BlockingConnection:
-    """Returns a connection that received and settled nothing."""
+    """Return a connection that received and settled nothing."""
     connection, watcher = opened(host), Watcher()
     HELD.append(connection.create_receiver(address, credit=UNSETTLED, handler=watcher))
     connection.wait(lambda: watcher.begun >= UNSETTLED)
@@ -179,7 +179,7 @@ STATES: dict[str, Callable[[str, str], object]] = {
 
 
 def main(state: str, host: str, address: str, count: str) -> None:
-    """Holds `count` connections in the state."""
+    """Hold `count` connections in the state."""
     HELD.extend(STATES[state](host, address) for _ in range(int(count)))
     sys.stdout.write("held\n")
     sys.stdout.flush()

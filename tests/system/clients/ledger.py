@@ -21,16 +21,16 @@ class Ledger:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
     def take(self, items: Iterable[tuple[object, int]]) -> None:
-        """Writes down items that are about to be accepted, and waits for the disk."""
+        """Write down items that are about to be accepted, and wait for the disk."""
         self._write(f"taken {item} {count}\n" for item, count in items)
         os.fsync(self._file)
 
     def confirm(self, items: Iterable[object]) -> None:
-        """Writes down items whose accepts the container has confirmed."""
+        """Write down items whose accepts the container has confirmed."""
         self._write(f"confirmed {item}\n" for item in items)
 
     def end(self) -> None:
-        """Says that the worker ended in good order."""
+        """Say that the worker ended in good order."""
         self._write(["ended\n"])
 
     def _write(self, lines: Iterable[str]) -> None:

@@ -17,7 +17,7 @@ CREDIT = 100
 
 
 def work(url: str, queue: str, ledger: Ledger) -> None:
-    """Works until SIGTERM."""
+    """Work until SIGTERM."""
     asyncio.run(_work(url, queue, ledger))
 
 
@@ -35,7 +35,7 @@ async def _work(url: str, queue: str, ledger: Ledger) -> None:
 
 
 async def _accepted(items: Consumer, batch: list[cogwork.Item]) -> list[cogwork.Item]:
-    """Accepts items; returns those that are confirmed."""
+    """Accept items; return those that are confirmed."""
     try:
         await items.accept(batch)
     except (cogwork.StaleAttempt, cogwork.InDoubt) as late:
@@ -46,7 +46,7 @@ async def _accepted(items: Consumer, batch: list[cogwork.Item]) -> list[cogwork.
 
 
 async def _next_batch(items: Consumer, end: asyncio.Future[Any]) -> list[cogwork.Item]:
-    """Returns what came; nothing where the end came first."""
+    """Return what came; nothing where the end came first."""
     taking: asyncio.Future[Any] = asyncio.ensure_future(items.take())
     await asyncio.wait({taking, end}, return_when=asyncio.FIRST_COMPLETED)
     if taking.done():

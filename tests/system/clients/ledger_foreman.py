@@ -38,7 +38,7 @@ PR_SET_PDEATHSIG = 1
 
 
 def main(url: str, queue: str) -> None:
-    """Serves requests until standard input ends."""
+    """Serve requests until standard input ends."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the dead
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # until a worker can take it
     for line in sys.stdin:
@@ -51,7 +51,7 @@ def main(url: str, queue: str) -> None:
 
 
 def _work(library: str, url: str, queue: str, path: str) -> None:
-    """Lives a worker's life; does not return."""
+    """Live a worker's life; do not return."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     ledger = Ledger(Path(path))

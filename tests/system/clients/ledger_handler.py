@@ -17,7 +17,7 @@ HANDLER_S = 0.001
 
 
 def work(url: str, queue: str, ledger: Ledger) -> None:
-    """Works until SIGTERM."""
+    """Work until SIGTERM."""
     asyncio.run(_work(url, queue, ledger))
 
 

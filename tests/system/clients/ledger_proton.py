@@ -29,7 +29,7 @@ class SettlesSecond(LinkOption):
     """Asks the container to settle first: its settlement confirms our accept (§2.6.12)."""
 
     def apply(self, link: Link) -> None:
-        """Sets the mode on a link."""
+        """Set the mode on a link."""
         link.rcv_settle_mode = Link.RCV_SECOND
 
 
@@ -50,7 +50,7 @@ class Worker(Handler):
         self.confirmed = 0
 
     def on_delivery(self, event: Event) -> None:
-        """Notes a delivery that came, or a settlement of one that was accepted."""
+        """Note a delivery that came, or a settlement of one that was accepted."""
         delivery, receiver = event.delivery, event.receiver
         assert delivery is not None
         assert receiver is not None
@@ -68,7 +68,7 @@ class Worker(Handler):
             self._taken.append((delivery, message.delivery_count))
 
     def turn(self) -> None:
-        """Writes down what happened since the last turn, then accepts what was taken."""
+        """Write down what happened since the last turn, then accept what was taken."""
         taken = self._taken[: self._at_once]
         if self._confirmed:
             self._ledger.confirm(self._confirmed)
@@ -82,12 +82,12 @@ class Worker(Handler):
         self._confirmed.clear()
 
     def rest(self) -> None:
-        """Takes nothing more: what it has been sent stays as it is."""
+        """Take nothing more: what it has been sent stays as it is."""
         self._at_once = 0
 
 
 def work(url: str, queue: str, ledger: Ledger) -> None:
-    """Works until SIGTERM, then waits for what is still unconfirmed."""
+    """Work until SIGTERM, then wait for what is still unconfirmed."""
     ending: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, _frame: ending.append(number))
     worker = Worker(ledger)
@@ -105,7 +105,7 @@ def work(url: str, queue: str, ledger: Ledger) -> None:
 
 
 def work_in_turns(url: str, queue: str, ledger: Ledger) -> None:
-    """Works until SIGTERM, and again and again closes in good order what it has not looked at."""
+    """Work until SIGTERM, and again and again closes in good order what it has not looked at."""
     ending: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, _frame: ending.append(number))
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})

@@ -11,7 +11,7 @@ from cogwork.amqp.types import Array, Symbol, UInt, UShort
 
 
 def error_of(**info: object) -> AmqpError:
-    """Makes an error whose info map has these entries; `_` stands for `-`."""
+    """Make an error whose info map has these entries; `_` stands for `-`."""
     return AmqpError(
         condition=Condition.CONNECTION_REDIRECT,
         info={Symbol(key.replace("_", "-")): value for key, value in info.items()},

@@ -78,7 +78,7 @@ def _copy(source: socket, target: socket) -> None:
 
 @contextmanager
 def _frames(source: socket) -> Iterator[Iterator[bytes]]:
-    """Cuts a client's bytes into its two headers and its frames."""
+    """Cut a client's bytes into its two headers and its frames."""
     with source.makefile("rb") as file:
 
         def cut() -> Iterator[bytes]:

@@ -44,7 +44,7 @@ def flow(credit: int, delivery_count: int = 0, window: int = 1000, seen: int = 0
 
 
 def numbered(number: int, *, delivery_id: int | None = None, **fields: Any) -> bytes:
-    """Returns a transfer as a producer sends it."""
+    """Return a transfer as a producer sends it."""
     stamp = number.to_bytes(8, "big") + bytes(8)
     transfer = Transfer(
         handle=0,
@@ -56,13 +56,13 @@ def numbered(number: int, *, delivery_id: int | None = None, **fields: Any) -> b
 
 
 def feed(wire: Wire, octets: bytes) -> int:
-    """Lets bytes arrive."""
+    """Let bytes arrive."""
     wire.room()[: len(octets)] = octets
     return wire.note_received(len(octets))
 
 
 def take(wire: Wire) -> bytes:
-    """Takes all that is to be sent."""
+    """Take all that is to be sent."""
     taken = b""
     while output := bytes(wire.output()):
         taken += output

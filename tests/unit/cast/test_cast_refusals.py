@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 async def near() -> Cast:
-    """Makes a nearcast."""
+    """Make a nearcast."""
     return nearcast()
 
 
 async def broad() -> Cast:
-    """Makes a broadcast on an engine of this process."""
+    """Make a broadcast on an engine of this process."""
     return broadcast(await OrbHost().open("s", {}))
 
 

@@ -26,7 +26,7 @@ BENCHES = {
 
 
 def command_of(words: list[str]) -> click.Command:
-    """Finds the command that a line's words name, as far as they name any."""
+    """Find the command that a line's words name, as far as they name any."""
     found: click.Command = cogwork
     for word in words:
         if found.name == "bench":
@@ -42,7 +42,7 @@ def command_of(words: list[str]) -> click.Command:
 
 
 def is_known(line: str) -> bool:
-    """Says whether a command and its options are there."""
+    """Return whether a command and its options are there."""
     words = line.partition("#")[0].split()[1:]
     command = command_of(words)
     known = {"--help"} | {

@@ -43,7 +43,7 @@ def run(*words: str) -> int:
 
 
 def table() -> str:
-    """Writes the page's table from what the engines declare."""
+    """Write the page's table from what the engines declare."""
     lines = [
         f"| engine | durability | {' | '.join(ABILITIES.values())} |",
         "|---" * (len(ABILITIES) + 2) + "|",

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def commands(group: click.Group, path: str = "") -> Iterator[tuple[str, click.Command]]:
-    """Finds all commands, and by which words they are called."""
+    """Find all commands, and by which words they are called."""
     context = click.Context(group)
     for name in group.list_commands(context):
         found = group.get_command(context, name)

@@ -50,7 +50,7 @@ def full_collections() -> int:
 
 
 def grow_old() -> list[list[object]]:
-    """Makes so many objects that CPython would look at all of them."""
+    """Make so many objects that CPython would look at all of them."""
     return [[] for _ in range(MANY)]
 
 

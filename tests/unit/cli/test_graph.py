@@ -20,7 +20,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 def ways(
     topology: Topology, own: str, costs: dict[str, int], gone: tuple[str, ...]
 ) -> dict[str, tuple[int, str | None]]:
-    """Finds cost and next hop of each container that can be reached."""
+    """Find cost and next hop of each container that can be reached."""
     found: dict[str, tuple[int, str | None]] = {}
     queue: list[tuple[int, str, str | None]] = [(0, own, None)]
     while queue:
@@ -40,7 +40,7 @@ def snapshot(
     costs: dict[str, int] | None = None,
     gone: tuple[str, ...] = (),
 ) -> dict[str, Any]:
-    """Makes what a container answers."""
+    """Make what a container answers."""
     costs = costs or {}
     found = ways(topology, own, costs, gone)
     return {
@@ -145,7 +145,7 @@ def test_names_cannot_leave_their_quotes() -> None:
 
 
 def boxes(svg: str) -> list[tuple[float, float]]:
-    """Reads where the boxes stand."""
+    """Read where the boxes stand."""
     found = re.findall(r'<rect class="box \w+" x="([-\d.]+)" y="([-\d.]+)"', svg)
     return [(float(x), float(y)) for x, y in found]
 

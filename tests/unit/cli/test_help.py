@@ -25,7 +25,7 @@ BY_HAND = re.compile(r"\[|\bwithout( it)?\b[.;]|\bif not given\b|\(yes\)|[;.] \d
 
 
 def groups(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Finds all groups, by the words that they are called by."""
+    """Find all groups, by the words that they are called by."""
     yield path
     for name, command in below(group):
         if isinstance(command, click.Group):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def told(
     capfd: pytest.CaptureFixture[str], error: BaseException | None, runs: QueryRuns | None = None
 ) -> dict[str, Any]:
-    """Returns what is told where this is how it ended."""
+    """Return what is told where this is how it ended."""
     ended_by = None
     try:
         with told_as_json("job.py") as report:
@@ -89,7 +89,7 @@ def test_what_follows_the_file_is_the_jobs_own(
 
     class Session:
         def stop(self) -> None:
-            """Has nothing to do."""
+            """Have nothing to do."""
 
     class Listener:
         runs = QueryRuns()

@@ -31,7 +31,7 @@ DAY_MS = 1_763_712_000_000
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    """Makes a directory with a log of six files and a stream of three segments."""
+    """Make a directory with a log of six files and a stream of three segments."""
     log = Log(tmp_path / "log", file_bytes=4096)
     for number in range(30):
         log.put(bytes(500), group=1 + number % 2)

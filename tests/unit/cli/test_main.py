@@ -43,7 +43,7 @@ CERTIFICATES = {"--ca-file", "--cert-file", "--key-file", "--password-file", "--
 
 @functools.cache
 def commands() -> dict[str, click.Command]:
-    """Lists every command by its path."""
+    """List every command by its path."""
     return dict(_commands_of(cogwork))
 
 

@@ -76,7 +76,7 @@ async def true(condition: Callable[[], bool]) -> None:
 
 
 def told(caplog: pytest.LogCaptureFixture) -> list[str]:
-    """Returns what the supervisor has logged; asyncio may have to say something of processes."""
+    """Return what the supervisor has logged; asyncio may have to say something of processes."""
     return [each.getMessage() for each in caplog.records if each.name == "cogwork"]
 
 
@@ -85,7 +85,7 @@ def supervise(
     story: Callable[[Supervisor], Awaitable[None]] | None = None,
     timing: Timing = TIMING,
 ) -> tuple[ExitCode, list[WorkerProcess]]:
-    """Runs a supervisor; once all listen, the story, then SIGTERM. Returns what was announced."""
+    """Run a supervisor; once all listen, the story, then SIGTERM. Returns what was announced."""
     announced: list[WorkerProcess] = []
 
     async def main() -> ExitCode:

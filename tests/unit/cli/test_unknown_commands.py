@@ -12,7 +12,7 @@ from cogwork.cli.unknown_commands import OTHER_WORDS
 
 
 def group_of(path: str) -> click.Group:
-    """Finds a group by its path, `cogwork queue`."""
+    """Find a group by its path, `cogwork queue`."""
     found: click.Command = cogwork
     for word in path.split()[1:]:
         assert isinstance(found, click.Group)
@@ -24,7 +24,7 @@ def group_of(path: str) -> click.Group:
 
 
 def named_in(text: str) -> list[list[str]]:
-    """Lists the commands of a text, as far as they are words of small letters."""
+    """List the commands of a text, as far as they are words of small letters."""
     shown = (re.match(r"cogwork((?: [a-z]+)*)", line) for line in re.findall(r"`([^`]+)`", text))
     return [each[1].split() for each in shown if each is not None]
 

@@ -35,7 +35,7 @@ def explained(code: int, _state: bytes | None) -> Any:
 
 
 def sent(body: object, *, is_durable: bool) -> Message:
-    """Sends something; returns what arrives at the other end."""
+    """Send something; return what arrives at the other end."""
     core = Core()
     peer = peers.Peer(core)
     outbox: Outbox[Any] = Outbox(Flusher(core, lambda run: run()), pytest.fail, explained)

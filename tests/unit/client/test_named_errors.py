@@ -34,7 +34,7 @@ USED_BY_APPLICATIONS = (
 
 
 def raised_in(file: str) -> set[str]:
-    """Returns the names in the `Raises` sections of a file's docstrings."""
+    """Return the names in the `Raises` sections of a file's docstrings."""
     text = (ROOT / "src/cogwork" / file).read_text()
     sections = re.findall(r"^( +)Raises:\n((?:\1 +.*\n)+)", text, re.MULTILINE)
     names = [

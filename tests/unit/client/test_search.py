@@ -17,7 +17,7 @@ def redirected(origin: str, *names: str) -> Redirected:
 
 
 def tried(search: Search, redirects: dict[str, Redirected]) -> list[str]:
-    """Lists whom a search tries where some redirect and nobody answers."""
+    """List whom a search tries where some redirect and nobody answers."""
     names = []
     for endpoint in search:
         names.append(endpoint.host)

@@ -127,7 +127,7 @@ def test_a_state_of_no_level_is_refused() -> None:
 
 
 def placed(state: Declarations, name: str) -> list[str]:
-    """Returns who holds a stream that does not say so itself, after the primaries were moved."""
+    """Return who holds a stream that does not say so itself, after the primaries were moved."""
     declaration = state.find("stream", "", name)
     assert declaration is not None
     placement = state.placement(declaration)

@@ -27,7 +27,7 @@ ALL = {"a": 2, "b": 2, "c": 2}
 
 @pytest.fixture(autouse=True)
 def version(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Has this be a version that knows levels up to 2."""
+    """Have this be a version that knows levels up to 2."""
     for module in (declarations_module, levels_module):
         monkeypatch.setattr(module, "HIGHEST_LEVEL", 2)
 

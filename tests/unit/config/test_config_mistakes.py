@@ -397,7 +397,7 @@ def test_the_password_of_a_link_is_in_no_message(url: str) -> None:
 
 
 def line_blamed(text: str) -> int | None:
-    """Reads a text that may be anything; None is one without mistakes."""
+    """Read a text that may be anything; None is one without mistakes."""
     try:
         parse(text)
     except ConfigurationError as error:

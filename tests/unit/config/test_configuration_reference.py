@@ -57,7 +57,7 @@ IN_WORDS = {
 
 
 def structs_below(root: type[msgspec.Struct]) -> set[type[msgspec.Struct]]:
-    """Lists every Struct that the configuration is made of."""
+    """List every Struct that the configuration is made of."""
     found: set[type[msgspec.Struct]] = set()
 
     def walk(declared: msgspec.inspect.Type) -> None:
@@ -76,7 +76,7 @@ def structs_below(root: type[msgspec.Struct]) -> set[type[msgspec.Struct]]:
 
 
 def rows_of(section: str) -> dict[str, list[str]]:
-    """Reads the table below a heading: type and default of each key."""
+    """Read the table below a heading: type and default of each key."""
     text = REFERENCE.read_text()
     match = re.search(
         rf"^##+ {re.escape(section)}\n(.*?)(?=^##|\Z)", text, re.DOTALL | re.MULTILINE
@@ -87,7 +87,7 @@ def rows_of(section: str) -> dict[str, list[str]]:
 
 
 def default_in_words(struct: type[msgspec.Struct], each: msgspec.inspect.Field) -> str:
-    """Says what holds where the key is left out."""
+    """Return what holds where the key is left out."""
     if struct is settings.User and each.encode_name == "permissions":
         return "`[]`"
     if struct is settings.Configuration and each.encode_name in ("mesh", "cluster", "arrow"):

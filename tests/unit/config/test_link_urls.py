@@ -64,7 +64,7 @@ def test_the_name_of_the_machine_leads_to_who_listens_everywhere(
 
 
 def own_address(family: socket.AddressFamily, somewhere: str) -> str:
-    """Returns the address by which this machine would send somewhere; nothing is sent."""
+    """Return the address by which this machine would send somewhere; nothing is sent."""
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect((somewhere, 9))

@@ -62,7 +62,7 @@ LINES = {
 
 
 def paths(value: object, path: Path = ()) -> list[Path]:
-    """Lists every path that the library finds."""
+    """List every path that the library finds."""
     children: list[tuple[Path, object]] = []
     if isinstance(value, dict):
         children = [((*path, key), child) for key, child in value.items()]

@@ -60,7 +60,7 @@ class Nobody:
 
 
 def cluster_of(service: Service, names: str = "a", follower: Nobody | None = None) -> Cluster:
-    """Makes the copy of the first of some containers."""
+    """Make the copy of the first of some containers."""
     return Cluster([*names], service, follower or Nobody())  # type: ignore[arg-type]  # all that is asked
 
 
@@ -272,7 +272,7 @@ def test_what_was_declared_since_the_snapshot_is_not_gone_where_it_is_followed_a
 
 
 async def meet(record: object, *, by_snapshot: bool) -> tuple[Cluster, list[Exception]]:
-    """Follows a stream with something of a later version between two known commands."""
+    """Follow a stream with something of a later version between two known commands."""
     service = Service(await OrbHost().open("$cluster", {}))
     service.answers.set()
     failures: list[Exception] = []

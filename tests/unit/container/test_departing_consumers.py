@@ -57,7 +57,7 @@ def fill(hosted: Hosted, address: str, *texts: str) -> None:
 
 
 def holding(hosted: Hosted, address: str, credit: int = 3, **fields: Any) -> Consumer:
-    """Attaches a consumer that gets the first items of five, and settles none."""
+    """Attach a consumer that gets the first items of five, and settle none."""
     fill(hosted, address, *"abcde")
     source = Source(address=address, **fields.pop("source", {}))
     consumer = Peer(hosted).greet().consumer(address, credit, source=source, **fields)
@@ -278,7 +278,7 @@ def test_nothing_is_dropped_for_that_by_default(dead_letter: str | None, bound: 
 
 
 def kept(hosted: Hosted, **source: Any) -> Consumer:
-    """Has a consumer detach its link with three items, and makes sure that nobody gets them."""
+    """Have a consumer detach its link with three items, and makes sure that nobody gets them."""
     first = holding(hosted, QUEUE, name="l", source=source)
     first.detach(closed=False)
     assert texts(Peer(hosted).greet().consumer(QUEUE, 2)) == list("de")

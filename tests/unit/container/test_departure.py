@@ -89,7 +89,7 @@ class Known:
         return {} if self.asked <= self.silent else dict.fromkeys(containers, 0)
 
     async def move(self, declaration: Declaration, voters: list[str], learners: list[str]) -> None:
-        """Has others hold it, at once unless it lasts."""
+        """Have others hold it, at once unless it lasts."""
         self.on_move(declaration)
         self.moved.append(declaration.name)
         self.declare_move(declaration, voters, learners)

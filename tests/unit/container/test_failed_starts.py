@@ -30,7 +30,7 @@ port = {port}
 
 
 def opened() -> set[str]:
-    """Returns what this process has open and locked, but for pipes and the like of its own."""
+    """Return what this process has open and locked, but for pipes and the like of its own."""
     gc.collect()
     found = set()
     for each in Path("/proc/self/fd").iterdir():
@@ -64,7 +64,7 @@ async def lived(text: str) -> None:
 
 
 async def tried(text: str, kinds: type[Exception] | tuple[type[Exception], ...]) -> str:
-    """Starts a container that cannot; returns why."""
+    """Start a container that cannot; return why."""
     with pytest.raises(kinds) as caught:
         await lived(text)
     return str(caught.value)

@@ -105,7 +105,7 @@ class Seen:
 
 
 def gatewayed(test: Callable[[Echo, Container], Awaitable[None]]) -> None:
-    """Runs a test with a container that has an `Echo`."""
+    """Run a test with a container that has an `Echo`."""
 
     async def run() -> None:
         container = Container(parse(CONFIGURATION, "test"))

@@ -45,7 +45,7 @@ class Surroundings:
         self.do("drain")
 
     def send_away(self) -> None:
-        """Clients go."""
+        """Let clients go."""
 
     async def run(self, _timeout_s: float) -> None:
         self.do("replicas")
@@ -67,7 +67,7 @@ def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def leave(around: Any, node: QueueNode) -> Leaving:
-    """Has a container leave, until it has itself stopped."""
+    """Have a container leave, until it has itself stopped."""
 
     async def run() -> Leaving:
         stopped = asyncio.Event()

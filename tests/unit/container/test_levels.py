@@ -24,7 +24,7 @@ UUID = "9f3c"
 
 @pytest.fixture(autouse=True)
 def version(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Has this be a version that knows levels up to 2."""
+    """Have this be a version that knows levels up to 2."""
     for module in (declarations_module, levels_module):
         monkeypatch.setattr(module, "HIGHEST_LEVEL", 2)
 
@@ -72,7 +72,7 @@ def answer(level: int = 2, uuid: str = UUID) -> IdentityIs:
 
 
 def look(cluster: Cluster, service: Service, *reachable: str) -> int:
-    """Looks once; returns the level then."""
+    """Look once; return the level then."""
     levels = Levels(cluster, service, lambda: UUID, lambda: reachable)  # type: ignore[arg-type]  # all that is asked
     asyncio.run(levels.look())
     return cluster.declarations.level

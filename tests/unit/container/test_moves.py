@@ -53,7 +53,7 @@ class Nobody:
 
 @asynccontextmanager
 async def moving() -> AsyncIterator[tuple[Cluster, Moves, asyncio.Future[None]]]:
-    """Has `a` and `b` hold what `a`, `b` and `c` do: nobody brings that about."""
+    """Have `a` and `b` hold what `a`, `b` and `c` do: nobody brings that about."""
     service = Service(await OrbHost().open("$cluster", {}))
     cluster = Cluster([*"abc"], service, Nobody())  # type: ignore[arg-type]  # all that is asked
     moves = Moves(

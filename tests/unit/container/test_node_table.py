@@ -29,7 +29,7 @@ class CountingTable(NodeTable):
 
 
 def node() -> Any:
-    """Stands for a node of no kind: nobody asks it anything here."""
+    """Stand for a node of no kind: nobody asks it anything here."""
     return object()
 
 

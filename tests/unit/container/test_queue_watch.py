@@ -40,7 +40,7 @@ class Later:
         return self
 
     def pass_by(self) -> None:
-        """Does what was to be done later until now."""
+        """Do what was to be done later until now."""
         calls, self.calls = self.calls, []
         for _, call in calls:
             call()
@@ -64,7 +64,7 @@ class Stream:
             self.end()
 
     def end(self) -> None:
-        """Gives everything under way its outcome."""
+        """Give everything under way its outcome."""
         ending, self.under_way = self.under_way, []
         for messages, on_done in ending:
             if self.takes:

@@ -46,7 +46,7 @@ def rule(hosted: Hosted) -> Rule:
 
 
 def opened(hosted: Hosted, hostname: str | None = None, **properties: object) -> Peer:
-    """Connects a peer whose open has these properties."""
+    """Connect a peer whose open has these properties."""
     peer = Peer(hosted)
     peer.feed(AMQP_HEADER)
     named = {Symbol(f"cogwork:{key}"): value for key, value in properties.items()}
@@ -63,7 +63,7 @@ def test_who_is_no_container_is_not_linked_with(hosted: Hosted) -> None:
 
 
 def condition(peer: Peer) -> str | None:
-    """Returns what a connection was closed with."""
+    """Return what a connection was closed with."""
     close = next((said for _, said in peer.heard if isinstance(said, Close)), None)
     return close.error.condition if close is not None and close.error is not None else None
 

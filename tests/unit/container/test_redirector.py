@@ -26,13 +26,13 @@ SWEEP_S = 1.0
 def sent_to(
     redirector: Redirector, clients: int, now_s: float = 0.0, newcomer: Newcomer = NEWCOMER
 ) -> str | None:
-    """Returns the host that a newcomer is sent to."""
+    """Return the host that a newcomer is sent to."""
     redirect = redirector.choose(newcomer, clients, now_s)
     return None if redirect is None else redirect.target.name
 
 
 def of_two(margin: int | None = 10, *, b: int = 0, c: int = 0) -> Redirector:
-    """Makes a container's redirector that knows of two others."""
+    """Make a container's redirector that knows of two others."""
     redirector = Redirector(margin)
     redirector.update("b", b, ["amqp://b:5672"], 0.0)
     redirector.update("c", c, ["amqp://c:5672"], 0.0)
@@ -182,16 +182,16 @@ class Crowd:
             self._at(self.random.uniform(0, SWEEP_S), partial(self._sweep, name))
 
     def dial(self, name: str, at_s: float, redirects: int = 0) -> None:
-        """Has a client dial a container."""
+        """Have a client dial a container."""
         delay_s = self.random.expovariate(1 / self.latency_s)
         self._at(at_s + delay_s, lambda: self._arrive(name, redirects))
 
     def leave(self, name: str) -> None:
-        """Has a client of a container leave."""
+        """Have a client of a container leave."""
         self.clients[name] -= 1
 
     def run(self, until_s: float) -> None:
-        """Lets time pass."""
+        """Let time pass."""
         while self._events and self._events[0][0] <= until_s:
             self.now_s, _, event = heapq.heappop(self._events)
             event()
@@ -226,7 +226,7 @@ class Crowd:
 
 
 def assert_even(counts: Sequence[int]) -> None:
-    """Asserts that each is within ten per cent of each other."""
+    """Assert that each is within ten per cent of each other."""
     assert max(counts) <= min(counts) * 1.1, counts
 
 

@@ -27,7 +27,7 @@ OLD: Mapping[str, tuple[str, str, Mapping[str, Value]]] = {
 
 
 def play(folder: Path, story: Callable[[Container], Awaitable[None]]) -> None:
-    """Plays a story with a container that is a cluster by itself."""
+    """Play a story with a container that is a cluster by itself."""
 
     async def run() -> None:
         queues = [Queue(address="mine")]

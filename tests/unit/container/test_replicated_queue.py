@@ -126,7 +126,7 @@ async def until(holds: Callable[[], object]) -> None:
 
 
 def on_an_orb(story: Callable[[Engine], Awaitable[None]]) -> Callable[[], None]:
-    """Makes a test of a story that needs an engine."""
+    """Make a test of a story that needs an engine."""
 
     async def told() -> None:
         host = OrbHost()
@@ -148,7 +148,7 @@ async def owned(engine: Engine) -> Place:
 
 
 async def settled(place: Place) -> None:
-    """Waits until all that was written is answered."""
+    """Wait until all that was written is answered."""
     await asyncio.sleep(0)
     await until(lambda: not place.queue._late)
 

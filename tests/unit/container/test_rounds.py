@@ -9,7 +9,7 @@ from cogwork.container.cluster.rounds import ROUND_TICKS, Rounds
 
 
 def at_rest(*names: str) -> Rounds[str]:
-    """Returns rounds of these, who have been visited once."""
+    """Return rounds of these, who have been visited once."""
     made: Rounds[str] = Rounds()
     for name in names:
         made.add(name)

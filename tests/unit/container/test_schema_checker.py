@@ -98,7 +98,7 @@ def threads() -> Iterator[ThreadPoolExecutor]:
 
 @pytest.fixture
 def checker(threads: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch) -> Checker:
-    """Has all the time that it needs in a turn."""
+    """Have all the time that it needs in a turn."""
     monkeypatch.setattr(checking, "SLICE_S", 60.0)
     return Checker(Core(), Guards(parse(RULES).schemas), lambda: threads)
 

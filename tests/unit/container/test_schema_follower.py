@@ -63,7 +63,7 @@ class Story:
         self.follower = Follower(cast("VirtualHost", self.host), self.known.append)
 
     async def until(self, count: int) -> Registry:
-        """Waits until so many registries were told of; returns the last one."""
+        """Wait until so many registries were told of; return the last one."""
         async with asyncio.timeout(30):
             while len(self.known) < count:
                 await asyncio.sleep(0.001)

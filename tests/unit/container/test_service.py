@@ -49,7 +49,7 @@ def number(request: pytest.FixtureRequest) -> Iterator[signal.Signals]:
 
 
 def announcements_of(container: Starting) -> int:
-    """Runs a container until it stops; returns how often it said that it listens."""
+    """Run a container until it stops; return how often it said that it listens."""
     announced: list[bool] = []
 
     async def story() -> None:

@@ -36,7 +36,7 @@ def test_the_second_connection_of_a_pair_whose_first_is_elsewhere_is_closed() ->
 
 
 def redirects(hosts: dict[str, tuple[str, ...]]) -> list[str]:
-    """Returns where a drained container that listens at `OWN` sends three newcomers."""
+    """Return where a drained container that listens at `OWN` sends three newcomers."""
     figures = Figures(connections=0, messages=0, memory_bytes=0, queues=0, peers=0)
     links = {name: SimpleNamespace(figures=figures) for name in hosts}
     known = SimpleNamespace(

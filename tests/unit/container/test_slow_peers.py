@@ -45,7 +45,7 @@ def peer(hosted: Hosted, **settings: int) -> Peer:
 
 
 def pass_time(hosted: Hosted) -> None:
-    """Lets more than the time-out pass, and the container look around."""
+    """Let more than the time-out pass, and the container look around."""
     time.sleep(TIMEOUT_S * 1.5)
     hosted.core.tick()
     detach_overdue(hosted.core)

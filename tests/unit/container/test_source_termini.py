@@ -23,7 +23,7 @@ def peer() -> Peer:
 
 
 def subscribed(peer: Peer, address: str, **fields: Any) -> Attach:
-    """Attaches a receiver; returns the answer."""
+    """Attach a receiver; return the answer."""
     source = Source(address=address, **fields)
     peer.say(Attach(name="l", handle=0, role=Role.RECEIVER, source=source, target=Target()), b"", 1)
     return peer.of(Attach)[0]
@@ -31,7 +31,7 @@ def subscribed(peer: Peer, address: str, **fields: Any) -> Attach:
 
 @pytest.fixture(autouse=True)
 def aside(peer: Peer) -> None:
-    """Begins a session of whose links the peer takes no note."""
+    """Begin a session of whose links the peer takes no note."""
     peer.begin(1)
     del peer.channels[1]
 

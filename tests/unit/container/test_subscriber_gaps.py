@@ -53,7 +53,7 @@ def notes(mesh: Mesh) -> SubscriberGaps:
 def miss(
     broker: Broker, notes: SubscriberGaps, publisher: Publisher, address: str, count: int = 1
 ) -> None:
-    """Has a container given up, some messages go by, and takes it back."""
+    """Have a container given up, some messages go by, and take it back."""
     outlet = notes.give_up("b", address)
     broker.entry("all/a").add_outlet(outlet)
     for _ in range(count):

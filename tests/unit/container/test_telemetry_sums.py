@@ -38,7 +38,7 @@ def look(counted: Traffic, hosted: Hosted, now_s: float = 1.0) -> None:
 
 
 def send_near(hosted: Hosted, address: str) -> None:
-    """Has a message come from another container."""
+    """Have a message come from another container."""
     vhost = hosted.container.vhosts[""]
     assert vhost.near.send(Port(hosted.core, Sender()), 1, address.encode(), MESSAGE, True)
 

@@ -37,7 +37,7 @@ ATTACHES = {
 
 
 def acceptor_of(here: Here | Sent) -> TunnelAcceptor:
-    """Makes the acceptor of what stands for a container and its virtual host: all that it asks."""
+    """Make the acceptor of what stands for a container and its virtual host: all that it asks."""
     return TunnelAcceptor(cast("MeshService", here), {"": cast("VirtualHost", here)})
 
 
@@ -157,7 +157,7 @@ class Sent:
         return entry
 
     def attach(self, address: str) -> IncomingLink:
-        """Has one more link come; returns its end here."""
+        """Have one more link come; return its end here."""
         ends: list[IncomingLink] = []
         link = SimpleNamespace(
             session=SimpleNamespace(remote=self.sessions[0].remote, end=self.peer.session),

@@ -70,7 +70,7 @@ class End:
     def on_sender_disposition(
         self, session: Session, first: int, last: int, settled: bool, state: bytes
     ) -> None:
-        """Confirms, as a container does for the upstreams of a tunnel."""
+        """Confirm, as a container does for the upstreams of a tunnel."""
         code = state[2] if len(state) > 2 else ACCEPTED
         for link in session.links:
             if settled and isinstance(link, UpstreamLink):
@@ -101,7 +101,7 @@ class Tunnel:
         self._reader = FrameReader(65536)
 
     def resume(self) -> list[int]:
-        """Presents what the consumer has from an earlier link, as `Upstream` does."""
+        """Present what the consumer has from an earlier link, as `Upstream` does."""
         tags = self.federated.tags_of("far")
         codes = self.shard.store.resume(self.remote_consumer, tags)
         for tag, code in zip(tags, codes, strict=True):
@@ -117,7 +117,7 @@ class Tunnel:
         return self
 
     def run(self, *, hears_back: bool = True) -> None:
-        """Lets both ends hear each other until there is nothing to hear; or the near one alone."""
+        """Let both ends hear each other until there is nothing to hear; or the near one alone."""
         for _ in itertools.count():
             self.near.core.flush()
             self.far.core.flush()
@@ -132,7 +132,7 @@ class Tunnel:
                 return
 
     def cut(self) -> None:
-        """Loses the tunnel: nothing more is heard by either end."""
+        """Lose the tunnel: nothing more is heard by either end."""
         self.federated.remove(self.upstream)
         self.upstream.detach()
         self.near.session.end()
@@ -181,7 +181,7 @@ class FederatedQueue:
         self.tunnel.run()
 
     def deliver(self, *bodies: str, **sections: object) -> list[peers.Arrival]:
-        """Has the other shard take items in; returns what comes to the consumer of it."""
+        """Have the other shard take items in; return what comes to the consumer of it."""
         self.far.send(*bodies, **sections)
         return self.take()
 
@@ -196,7 +196,7 @@ class FederatedQueue:
         self.tunnel.run()
 
     def again(self) -> list[int]:
-        """Opens another tunnel after the last was cut; returns what became of the attempts."""
+        """Open another tunnel after the last was cut; return what became of the attempts."""
         self.tunnel = self._tunnel()
         codes = self.tunnel.resume()
         self.tunnel.attach()

@@ -177,7 +177,7 @@ def test_an_anonymous_message_without_to_is_released(broker: Broker) -> None:
 
 
 def far(broker: Broker, address: str, credit: int, cost: int = 1) -> Consumer:
-    """Attaches a consumer that is as far away as that."""
+    """Attach a consumer that is as far away as that."""
     consumer = broker.peer().consumer(address)
     consumer.end.is_branch = True
     consumer.end.cost = cost

@@ -25,7 +25,7 @@ def queue() -> KeptQueue:
 
 
 def told(queue: KeptQueue) -> list[Told]:
-    """Takes all facts: event, item, attempt, outcome."""
+    """Take all facts: event, item, attempt, outcome."""
     audit_events = queue.store.audit_events
     assert audit_events is not None
     facts = []
@@ -38,7 +38,7 @@ def told(queue: KeptQueue) -> list[Told]:
 
 
 def work(queue: KeptQueue, count: int, state: DeliveryState | None = None) -> None:
-    """Has a consumer get some items, and settle them."""
+    """Have a consumer get some items, and settle them."""
     consumer = queue.peer()
     consumer.consumer(queue.store, count)
     queue.commit()

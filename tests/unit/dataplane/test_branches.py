@@ -17,7 +17,7 @@ BIG = b"x" * 200_000
 
 
 def branch(broker: Broker, credit: int = 0, **options: bool) -> Consumer:
-    """Attaches what leads to another container."""
+    """Attach what leads to another container."""
     found = broker.peer().consumer("all/a", **options)
     assert isinstance(found.end, OutgoingLink)
     found.end.is_branch = True
@@ -244,7 +244,7 @@ def test_a_branch_drops_nothing_unnoticed_where_the_address_drops_for_slow_subsc
 
 
 def whole(broker: Broker) -> None:
-    """Has an address take whole messages only, as those do whose branches may be lost."""
+    """Have an address take whole messages only, as those do whose branches may be lost."""
     broker.entry("all/a").assembles = True
 
 

@@ -58,7 +58,7 @@ class GuardedBroker(Broker):
             self.look()
 
     def look(self, count: int = 1000, size: int = 1 << 20) -> None:
-        """Decides over what waits."""
+        """Decide over what waits."""
         for link in list(self.arrived):
             found = link.look(count, size)
             self.seen += [body for _, body, _ in found]

@@ -53,7 +53,7 @@ def blank() -> JournalImage:
 
 
 def owned(queue: KeptQueue, image: JournalImage) -> None:
-    """Has a store what is written down, as who owns a replicated queue does."""
+    """Have a store what is written down, as who owns a replicated queue does."""
     queue.store.clear()
     queue.store.journal = queue.journal = Journal(queue.core, image.sequence_max)
     restore(queue.store, image)

@@ -21,7 +21,7 @@ ROOM = 2
 
 
 def choked(**options: Any) -> KeptQueue:
-    """Makes a queue that has as many dead as it may hold, and nothing else."""
+    """Make a queue that has as many dead as it may hold, and nothing else."""
     queue = KeptQueue(accepts_dead=False, **options)
     queue.store.maximum_length = ROOM
     die(queue, "ab")

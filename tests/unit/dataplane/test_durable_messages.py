@@ -134,7 +134,7 @@ def test_what_follows_a_settled_outcome_does_not_wait() -> None:
 
 
 def again_and_again(queue: KeptQueue, consumer: peers.Peer, link: OutgoingLink, count: int) -> int:
-    """Takes an item and gives it back, so often; returns how often it came."""
+    """Take an item and give it back, so often; return how often it came."""
     for came in range(count):
         consumer.flow(link, 1)
         arrivals = consumer.take()

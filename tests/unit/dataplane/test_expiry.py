@@ -11,7 +11,7 @@ SHORT_S = 0.02
 
 
 def with_ttl(body: bytes, ttl_ms: int) -> bytes:
-    """Returns a message of a header with a ttl, and a data section."""
+    """Return a message of a header with a ttl, and a data section."""
     header = b"\x00\x53\x70\xc0\x08\x03\x40\x40\x70" + ttl_ms.to_bytes(4, "big")
     return header + b"\x00\x53\x75\xa0" + bytes([len(body)]) + body
 
@@ -24,7 +24,7 @@ def pass_time(broker: Broker, seconds: float = SHORT_S * 1.5) -> None:
 
 
 def dead_letters_from(broker: Broker) -> list[tuple[bytes, str]]:
-    """Returns what becomes dead letters from now on, each with the reason."""
+    """Return what becomes dead letters from now on, each with the reason."""
     dead_lettered: list[tuple[bytes, str]] = []
     entry = broker.entry("one/a")
 
@@ -244,5 +244,5 @@ def test_what_comes_back_to_where_it_expired_is_looked_at_once_a_round() -> None
 
 
 def _watched(broker: Broker) -> list[object]:
-    """Returns the addresses that the core looks at for what is over."""
+    """Return the addresses that the core looks at for what is over."""
     return list(broker.core.expiring)

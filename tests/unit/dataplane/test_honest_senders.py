@@ -13,7 +13,7 @@ BURST_MAX = 150
 
 
 def unsigned_credit(publisher: Publisher) -> int:
-    """Counts credit as qpid-proton does: less than nothing is very much."""
+    """Count credit as qpid-proton does: less than nothing is very much."""
     return publisher.limit - publisher.delivery_count & MAX_UINT
 
 

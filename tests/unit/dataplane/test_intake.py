@@ -30,7 +30,7 @@ PRODUCER, SEQUENCE = Symbol("x-opt-producer"), Symbol("x-opt-sequence")
 
 
 def message(text: str, **annotations: object) -> bytes:
-    """Encodes a message; `x_opt_sequence` is an annotation's name."""
+    """Encode a message; `x_opt_sequence` is an annotation's name."""
     named = {Symbol(key.replace("_", "-")): value for key, value in annotations.items()}
     return encode_sections(
         Sections(message_annotations=named or None, body=Data([text.encode()]))  # type: ignore[arg-type]  # a test's own
@@ -104,7 +104,7 @@ def test_a_batch_has_one_producer_and_no_gap() -> None:
 
 
 def taken(desk: Desk) -> list[tuple[bytes, int, bytes]]:
-    """Returns each record with its producer and its sequence."""
+    """Return each record with its producer and its sequence."""
     return [
         (record_batch.producer, record_batch.sequence + number, record)
         for record_batch in desk.record_batches

@@ -21,7 +21,7 @@ class DeadLetterHandler:
 
 
 def meet(broker: Broker, address: str = "one/a") -> tuple[Publisher, Consumer]:
-    """Attaches a publisher, which keeps its credit, and a consumer, which has used up its own."""
+    """Attach a publisher, which keeps its credit, and a consumer, which has used up its own."""
     publisher = broker.peer().publisher(address)
     publisher.knows_drain = False
     consumer = broker.peer().consumer(address, credit=1)
@@ -30,7 +30,7 @@ def meet(broker: Broker, address: str = "one/a") -> tuple[Publisher, Consumer]:
 
 
 def abandoned(broker: Broker) -> Publisher:
-    """Has a delivery begin, and the last consumer go in the middle of it."""
+    """Have a delivery begin, and the last consumer go in the middle of it."""
     publisher, consumer = meet(broker)
     publisher.start(b"large ")
     consumer.detach()

@@ -106,7 +106,7 @@ def test_publishers_to_one_consumer_do_not_mix_their_frames(broker: Broker) -> N
 
 
 def named(address: bytes, body: bytes) -> bytes:
-    """Returns a message that says where it goes, as for a link that leads nowhere by itself."""
+    """Return a message that says where it goes, as for a link that leads nowhere by itself."""
     fields = b"\x03\x40\x40\xa1" + bytes([len(address)]) + address
     properties = b"\x00\x53\x73\xc0" + bytes([len(fields)]) + fields
     return properties + b"\x00\x53\x75\xa0" + bytes([len(body)]) + body

@@ -56,7 +56,7 @@ def test_the_dead_are_no_more_where_they_have_no_address_any_more() -> None:
 
 
 def reject(queue: KeptQueue, reason: str) -> None:
-    """Has a consumer reject the first item."""
+    """Have a consumer reject the first item."""
     consumer = queue.peer()
     link = consumer.consumer(queue.store, 1)
     queue.commit()
@@ -296,7 +296,7 @@ def test_delayed_items_go_in_the_order_in_which_they_are_due(queue: KeptQueue) -
 
 
 def fail(queue: KeptQueue) -> Header:
-    """Has a consumer fail with the first item; returns the header that it saw."""
+    """Have a consumer fail with the first item; return the header that it saw."""
     consumer = queue.peer()
     link = consumer.consumer(queue.store, 1)
     queue.commit()

@@ -18,7 +18,7 @@ class Application:
         self.passes = 0
 
     def take(self, each_s: float, *, waits: bool = False) -> int:
-        """Works off what is marked in one go; returns how many that were."""
+        """Work off what is marked in one go; return how many that were."""
         count = self.pace.ahead
         self.pace.begin(count, self.now_s, self.passes)
         self.now_s += count * each_s
@@ -27,7 +27,7 @@ class Application:
         return count
 
     def taken(self, times: int, each_s: float, *, waits: bool = False) -> list[int]:
-        """Does so a number of times."""
+        """Do so a number of times."""
         return [self.take(each_s, waits=waits) for _ in range(times)]
 
 

@@ -43,7 +43,7 @@ class Holder:
         self.ends.run()
 
     def attach(self, name: str, known: dict[bytes, Any] | None = None) -> None:
-        """Attaches the inbox by a new link."""
+        """Attach the inbox by a new link."""
         session = self.ends.near.begin_session()
         self.ends.run()
         link = session.open_link(name, Role.RECEIVER)
@@ -63,7 +63,7 @@ class Holder:
         self.ends.run()
 
     def marked(self) -> list[tuple[int, int]]:
-        """Takes what the client has written and not sent; returns the ranges that it marks."""
+        """Take what the client has written and not sent; return the ranges that it marks."""
         data = self.ends.near.wire.take_output()
         found = []
         at = 0
@@ -102,7 +102,7 @@ class Task:
         self._work = work
 
     def go_on(self) -> Any:
-        """Returns what it returned. Raises `Waits` where it waits for something."""
+        """Return what it returned. Raises `Waits` where it waits for something."""
         for _ in range(10):  # it may let the loop go round
             try:
                 waiter = self._work.send(None)
@@ -114,12 +114,12 @@ class Task:
 
 
 def one_of(inbox: ItemInbox) -> Task:
-    """Takes an item as `async for` does."""
+    """Take an item as `async for` does."""
     return Task(cast("Coroutine[Any, Any, Any]", inbox.__anext__()))
 
 
 def batch_of(inbox: ItemInbox) -> Task:
-    """Takes a few items at once."""
+    """Take a few items at once."""
     return Task(inbox.take_batch(3))
 
 

@@ -36,7 +36,7 @@ def given(queue: KeptQueue, consumer: peers.Peer) -> list[peers.Arrival]:
 
 
 def give_back(queue: KeptQueue, state: Modified, **sections: object) -> bytes:
-    """Sends a message, has a consumer give it back, and returns it as the next one gets it."""
+    """Send a message, has a consumer give it back, and return it as the next one gets it."""
     consumer = queue.peer()
     link = consumer.consumer(queue.store, 1)
     queue.send("x" * 100, **sections)

@@ -27,7 +27,7 @@ class Moved:
         self.tunnel = Tunnel(remote.far, self.federated, marks_received=True)
 
     def ask(self, *, handed: bool = True) -> list[int]:
-        """Presents the tags, as `Upstream` does."""
+        """Present the tags, as `Upstream` does."""
         tags = self.federated.tags_of("far")
         codes = self.shard.store.resume(self.tunnel.remote_consumer, tags, tags if handed else ())
         for tag, code in zip(tags, codes, strict=True):

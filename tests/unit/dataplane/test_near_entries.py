@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def consumer(broker: Broker, address: str, cost: int = 0, credit: int = 100) -> Consumer:
-    """Attaches a consumer that stands `cost` away; 0 is this container's own."""
+    """Attach a consumer that stands `cost` away; 0 is this container's own."""
     found = broker.peer().consumer(address)
     assert isinstance(found.end, OutgoingLink)
     if cost:
@@ -29,7 +29,7 @@ def consumer(broker: Broker, address: str, cost: int = 0, credit: int = 100) -> 
 
 
 def near_of(broker: Broker, address: str, code: int = CLOSEST_CODE) -> AddressEntry:
-    """Shows the consumers of an address to publishers of `near/…`, as those of other containers."""
+    """Show the consumers of an address to publishers of `near/…`, as those of other containers."""
     near = AddressEntry(broker.core, f"near/{address}", code)
     broker.space.entries[f"near/{address}".encode()] = near
     broker.entry(address).show_near(near)

@@ -49,13 +49,13 @@ class Desk:
         self.link = self.client.publisher(self.entry)
 
     def send(self, message: bytes) -> object:
-        """Sends a message; returns its outcome."""
+        """Send a message; return its outcome."""
         delivery_id = self.client.send(self.link, message)
         self.core.flush()
         return self.client.outcomes()[delivery_id]
 
     def refusal(self, message: bytes) -> str:
-        """Sends a message that is rejected, and not kept; returns why."""
+        """Send a message that is rejected, and not kept; return why."""
         outcome = self.send(message)
         assert isinstance(outcome, Rejected)
         assert outcome.error is not None

@@ -42,7 +42,7 @@ class Shard:
             self.client.send(self.publisher, encode_sections(sections))
 
     def end(self) -> Session:
-        """Makes this container's end of a tunnel."""
+        """Make this container's end of a tunnel."""
         owner = cast("WireOwner", self)  # it hears of nothing else
         wire = Wire(self.core, owner, 65536)
         wire.start_framing()
@@ -54,13 +54,13 @@ class Shard:
     def on_sender_disposition(
         self, session: Session, first: int, last: int, settled: bool, state: bytes
     ) -> None:
-        """Confirms, as a container does for the upstreams of a tunnel."""
+        """Confirm, as a container does for the upstreams of a tunnel."""
         for link in session.links:
             if settled and isinstance(link, UpstreamLink):
                 link.confirm(first, last, 0x24)
 
     def on_drained(self, link: UpstreamLink) -> None:
-        """Hears that an upstream's credit is used up."""
+        """Hear that an upstream's credit is used up."""
 
 
 class FederatedQueue:
@@ -89,7 +89,7 @@ class FederatedQueue:
         self.near.client.flow(self.link, credit)
 
     def sent(self, shard: int = 0) -> bytes:
-        """Takes what a shard has sent and the consumer's container has not got yet."""
+        """Take what a shard has sent and the consumer's container has not got yet."""
         self.far[shard].core.flush()
         return self.ends[shard][1].wire.take_output()
 
@@ -97,7 +97,7 @@ class FederatedQueue:
         self.ends[shard][0].wire.feed(octets)
 
     def run(self) -> None:
-        """Lets all ends hear each other until there is nothing to hear."""
+        """Let all ends hear each other until there is nothing to hear."""
         is_busy = True
         while is_busy:
             is_busy = False
@@ -109,7 +109,7 @@ class FederatedQueue:
                 is_busy |= bool(out or back)
 
     def take(self) -> list[str]:
-        """Returns what has come to the consumer; it keeps it."""
+        """Return what has come to the consumer; it keeps it."""
         arrived = self.near.client.take()
         self.arrivals += arrived
         bodies = [decode_sections(each.message).body for each in arrived]
@@ -123,7 +123,7 @@ class FederatedQueue:
 
 
 def overrun(remote: FederatedQueue) -> list[str]:
-    """Has a consumer's own shard use up its credit while two remote items are under way.
+    """Have a consumer's own shard use up its credit while two remote items are under way.
 
     It gives credit again between these two. Returns what it gets then, of all that there is.
     """

@@ -59,14 +59,14 @@ class Sender:
         self.attach()
 
     def wait(self) -> None:
-        """Lets time pass."""
+        """Let time pass."""
         self.core.tick()
         later, self.later = self.later, []
         for work in later:
             work()
 
     def sent(self) -> list[tuple[object, Any, Any]]:
-        """Returns body, producer and sequence of what has arrived."""
+        """Return body, producer and sequence of what has arrived."""
         self.arrived = self.peer.take()
         messages = [Message.decode(each.message) for each in self.arrived]
         return [

@@ -82,7 +82,7 @@ class Chance:
         self.grant()
 
     def lose(self) -> None:
-        """Loses the connection: what arrived may have been kept, and nobody hears of it."""
+        """Lose the connection: what arrived may have been kept, and nobody hears of it."""
         for arrival in self.peer.take():
             if self.random.random() < 0.5 and not self.kept.takes(arrival):
                 break
@@ -109,7 +109,7 @@ class Chance:
             self.dispatches.append(self.outbox.append_all(bodies))
 
     def answer(self) -> None:
-        """Answers for some of what has arrived, the oldest first; now and then it takes none."""
+        """Answer for some of what has arrived, the oldest first; now and then it takes none."""
         self.unanswered += self.peer.take()
         count = self.random.randrange(len(self.unanswered) + 1)
         answered, self.unanswered = self.unanswered[:count], self.unanswered[count:]

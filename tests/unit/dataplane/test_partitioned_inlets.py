@@ -53,7 +53,7 @@ class Shared:
         self.other.session.map_link(100, self.way)
 
     def own(self, *partitions: int, rest: OutgoingLink | None) -> None:
-        """Gives these partitions to the store, and all others to another container."""
+        """Give these partitions to the store, and all others to another container."""
         self.inlet.set_owners([self.store if at in partitions else rest for at in range(COUNT)])
         self.core.flush()
 
@@ -77,7 +77,7 @@ GROUPS = [f"group-{number}" for number in range(40)]
 
 
 def partition_of(group: str) -> int:
-    """Finds a group's partition by where it goes."""
+    """Find a group's partition by where it goes."""
     for partition in range(COUNT):
         shared = Shared()
         shared.own(partition, rest=shared.way)
@@ -129,7 +129,7 @@ def own_takes(partition: int, data: bytes) -> bool:
 
 
 def long_form(data: bytes) -> bytes:
-    """Encodes the message-id with as many octets as it may have."""
+    """Encode the message-id with as many octets as it may have."""
     start = data.index(b"\x00\x53\x73\xc0") + 6
     head, tail = data[:start], data[start:]
     if tail[0] == 0x53:

@@ -432,6 +432,6 @@ def test_what_came_back_since_a_recovery_is_as_ever(queue: KeptQueue) -> None:
 
 
 def _parts_of(item: Arrival) -> tuple[int, int]:
-    """Returns an item's number and attempt, by its tag."""
+    """Return an item's number and attempt, by its tag."""
     _, number, attempt = struct.unpack(">IQI", item.tag)
     return number, attempt

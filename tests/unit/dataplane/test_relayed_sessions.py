@@ -76,7 +76,7 @@ class Tunnel:
         return [(channel, each) for channel, each in peer.heard if isinstance(each, Begin)][-1]
 
     def answer(self) -> Tunnel:
-        """Has the far peer begin, too."""
+        """Have the far peer begin, too."""
         self.far.say(
             Begin(
                 remote_channel=self.offered[0],

@@ -87,7 +87,7 @@ ROOM = SIZE_BYTES // MARK.size
 
 
 def taken(consumer: peers.Peer) -> int:
-    """Takes all that comes; returns how much that was."""
+    """Take all that comes; return how much that was."""
     count = 0
     while arrivals := consumer.take():
         count += len(arrivals)

@@ -16,7 +16,7 @@ FRAME_BYTES = 512
 
 
 def parts_of(seed: int, size_bytes: int) -> tuple[bytes, ...]:
-    """Cuts octets that are all of them different somewhere, also where nothing is between."""
+    """Cut octets that are all of them different somewhere, also where nothing is between."""
     rng = random.Random(seed)
     whole = rng.randbytes(size_bytes)
     cuts = sorted(rng.randint(0, size_bytes) for _ in range(rng.randint(0, 12)))

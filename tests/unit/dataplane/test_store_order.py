@@ -222,7 +222,7 @@ def test_a_group_in_doubt_waits() -> None:
 
 
 def stranded() -> tuple[Queue, Arrival]:
-    """Makes a queue with an item of a group that stays in doubt for good, and two others of it."""
+    """Make a queue with an item of a group that stays in doubt for good, and two others of it."""
     queue = Queue(is_ordered=True)
     queue.store.keeps_dead = False
     one = queue.peer()

@@ -37,7 +37,7 @@ TIME_MS = 1_700_000_000_000
 
 
 def looped(test: Callable[[], Coroutine[None, None, None]]) -> Callable[[], None]:
-    """Runs a test on an event loop."""
+    """Run a test on an event loop."""
 
     @functools.wraps(test)
     def run() -> None:
@@ -70,7 +70,7 @@ class Line:
         feed.woken = []
 
     def carry(self) -> None:
-        """Brings each side what the other one has sent."""
+        """Bring each side what the other one has sent."""
         self.receiver.core.flush()
         while said := self.receiver.wire.take_output():
             self.sender.wire.feed(said)
@@ -89,7 +89,7 @@ class Line:
 
 
 def made(chance: random.Random, count: int) -> list[Message]:
-    """Makes messages of many kinds."""
+    """Make messages of many kinds."""
     kinds = (
         lambda: Message(chance.randbytes(chance.choice((0, 1, 100, 255, 256, 1000)))),
         lambda: Message(chance.randbytes(100_000)),
@@ -102,7 +102,7 @@ def made(chance: random.Random, count: int) -> list[Message]:
 
 
 def block_of(messages: list[Message], chance: random.Random | None = None) -> Block:
-    """Makes a block of records, as a stream keeps them: in one chunk, or in some."""
+    """Make a block of records, as a stream keeps them: in one chunk, or in some."""
     block, start = Block(FIRST), 0
     while start < len(messages):
         end = len(messages) if chance is None else start + chance.randrange(1, 600)
@@ -114,7 +114,7 @@ def block_of(messages: list[Message], chance: random.Random | None = None) -> Bl
 
 
 async def taken(line: Line, chance: random.Random) -> list[Record]:
-    """Takes some of what is there, in one of the ways there are."""
+    """Take some of what is there, in one of the ways there are."""
     way = chance.randrange(4)
     if way == 0:
         return [await line.inbox.__anext__() for _ in range(min(line.inbox.waiting, 300))]

@@ -56,7 +56,7 @@ class Holder:
         self.ends.run()
 
     def take(self, count: int) -> list[Item]:
-        """Takes what has arrived."""
+        """Take what has arrived."""
         return [self._next() for _ in range(count)]
 
     def _next(self) -> Item:

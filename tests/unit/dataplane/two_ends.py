@@ -113,7 +113,7 @@ class Ends:
         self.run()
 
     def run(self) -> None:
-        """Carries bytes both ways until nobody has more to say."""
+        """Carry bytes both ways until nobody has more to say."""
         self.near.flush()
         self.far.flush()
         while self.near.wire.unsent_bytes or self.far.wire.unsent_bytes:

@@ -41,7 +41,7 @@ class MemoryLog:
         self._late: list[bytes] = []
 
     def put(self, entry: bytes) -> int:
-        """Appends octets, whoever's they are."""
+        """Append octets, whoever's they are."""
         self.last += 1
         self.entries[self.last] = entry
         self._grown.set()
@@ -93,7 +93,7 @@ class MemoryLog:
         pass
 
     async def wait(self, wait_s: float) -> None:
-        """Waits until something is appended."""
+        """Wait until something is appended."""
         try:
             async with asyncio.timeout(wait_s):
                 await self._grown.wait()

@@ -49,7 +49,7 @@ class Etcd:
 
 
 def reads(etcd: Etcd) -> list[int]:
-    """Reads everything; returns how many entries came at a time."""
+    """Read everything; return how many entries came at a time."""
 
     async def story() -> list[int]:
         reader = EtcdReader(cast("Any", etcd), 1)

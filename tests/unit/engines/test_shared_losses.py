@@ -31,7 +31,7 @@ async def append(stream: SharedStream, record: bytes) -> Appended:
 
 
 async def records(log: MemoryLog) -> list[bytes]:
-    """Reads all with a new reader."""
+    """Read all with a new reader."""
     stream = SharedStream(log)
     try:
         return [each for chunk in await stream.read(0) for each in chunk.batch.records()]
@@ -40,7 +40,7 @@ async def records(log: MemoryLog) -> list[bytes]:
 
 
 def lose(log: MemoryLog, position: int) -> None:
-    """Loses all that is newer."""
+    """Lose all that is newer."""
     for each in [each for each in log.entries if each > position]:
         del log.entries[each]
     log.last = position
@@ -139,7 +139,7 @@ def test_what_follows_an_entry_of_another_log_is_passed_over() -> None:
 
 
 async def stray_entry(log: MemoryLog) -> bytes:
-    """Returns an entry that would follow all there are."""
+    """Return an entry that would follow all there are."""
     await append(SharedStream(log), b"stray")
     entry = log.entries[log.last]
     lose(log, log.last - 1)

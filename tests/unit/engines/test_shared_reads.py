@@ -31,7 +31,7 @@ async def filled(log: MemoryLog, count: int) -> SharedStream:
 
 
 async def lose(log: MemoryLog, position: int, *others: bytes) -> None:
-    """Has the log lose all that is newer, and get other records."""
+    """Have the log lose all that is newer, and get other records."""
     for each in [each for each in log.entries if each > position]:
         del log.entries[each]
     log.last = position

@@ -28,7 +28,7 @@ async def filled(log: MemoryLog, count: int, timeout_s: float = 10.0) -> SharedS
 
 
 def hold_the_first(monkeypatch: pytest.MonkeyPatch, stream: SharedStream) -> asyncio.Event:
-    """Has the first snapshot that is written wait, as for a slow server, until it may go on."""
+    """Have the first snapshot that is written wait, as for a slow server, until it may go on."""
     goes_on = asyncio.Event()
     write = stream._writer.snapshot
     calls: list[bytes] = []
@@ -46,7 +46,7 @@ def hold_the_first(monkeypatch: pytest.MonkeyPatch, stream: SharedStream) -> asy
 async def meanwhile(
     doing: Awaitable[None], then: Callable[[], Awaitable[None]], goes_on: asyncio.Event
 ) -> None:
-    """Begins something that is held, begins something else, and has the first go on."""
+    """Begin something that is held, begins something else, and have the first go on."""
     first = asyncio.ensure_future(doing)
     await asyncio.sleep(0.05)
     second = asyncio.ensure_future(then())
@@ -61,7 +61,7 @@ def before_fetch(
     position: int,
     happens: Callable[[], Awaitable[None]],
 ) -> None:
-    """Has something happen, once, before the entry at a position is fetched."""
+    """Have something happen, once, before the entry at a position is fetched."""
     fetch = log.fetch
 
     async def fetched(wanted: int) -> tuple[int, bytes] | None:

@@ -223,7 +223,7 @@ def test_a_server_that_has_lost_what_was_read_is_told() -> None:
 
 
 def lose(log: MemoryLog, position: int) -> None:
-    """Loses all that is newer."""
+    """Lose all that is newer."""
     for each in [each for each in log.entries if each > position]:
         del log.entries[each]
     log.last = position

@@ -16,7 +16,7 @@ OWNED = 3
 
 
 def missing(owner_timeout_s: float) -> Absences:
-    """Makes absences in a mesh where nobody can be reached."""
+    """Make absences in a mesh where nobody can be reached."""
     routes = SimpleNamespace(is_reachable=lambda _container: False)
     database = SimpleNamespace(incarnation=lambda _container: 0)
     mesh = SimpleNamespace(routes=routes, database=database)

@@ -103,7 +103,7 @@ def leave(
     back_after_s: float = 60.0,
     after: tuple[float, Callable[[], None]] | None = None,
 ) -> tuple[int, int, str | None]:
-    """Has queues' items moved; returns how many are left, and what the mover says.
+    """Have queues' items moved; return how many are left, and what the mover says.
 
     Args:
         mesh: Where to.

@@ -20,7 +20,7 @@ SAID = Interest(InterestKind.OWNER, "", ADDRESS, consumers=7)
 
 
 def made(woken: list[str]) -> Owners:
-    """Returns the owners of a virtual host with one queue, which is owned here."""
+    """Return the owners of a virtual host with one queue, which is owned here."""
     node = object.__new__(QueueNode)
     node.replica = cast("Any", SimpleNamespace(epoch=3, wake=lambda: woken.append(ADDRESS)))
     vhost = SimpleNamespace(name="", nodes={ADDRESS: node})

@@ -51,7 +51,7 @@ class Consuming:
         self.told.append(tag)
 
     def open_upstream(self) -> Upstream:
-        """Opens an upstream from the queue's owner; the last one counts."""
+        """Open an upstream from the queue's owner; the last one counts."""
         consumer: Any = self
         queue_federation: Any = SimpleNamespace(
             lost=int, answered=lambda _consumer, _container: None

@@ -6,7 +6,7 @@ from cogwork.inbox import Inbox
 
 
 def inbox_of(database: sqlite3.Connection, consumer: str = "billing") -> Inbox:
-    """Makes the inbox of a consumer, and its tables."""
+    """Make the inbox of a consumer, and its tables."""
     inbox = Inbox(database, consumer)
     inbox.create()
     return inbox

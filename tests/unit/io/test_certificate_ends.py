@@ -28,7 +28,7 @@ def authority() -> trustme.CA:
 
 
 def issue(authority: trustme.CA, folder: Path, days: float, name: str = "own.pem") -> Path:
-    """Writes a certificate that expires after so many days, with its key."""
+    """Write a certificate that expires after so many days, with its key."""
     now = datetime.now(UTC)
     made = authority.issue_cert(
         "localhost", not_before=now - timedelta(days=90), not_after=now + timedelta(days=days)

@@ -20,19 +20,19 @@ Listening = tuple[str, int]
 
 @pytest.fixture
 def stack() -> Iterator[ExitStack]:
-    """Closes what a test opens."""
+    """Close what a test opens."""
     with ExitStack() as opened:
         yield opened
 
 
 def listening(stack: ExitStack, host: str, port: int = 0) -> Listening:
-    """Answers whoever connects."""
+    """Answer whoever connects."""
     server = stack.enter_context(socket.create_server((host, port)))
     return host, server.getsockname()[1]
 
 
 def silent(stack: ExitStack, host: str, port: int) -> Listening:
-    """Answers nobody: whoever waits to be accepted is one too many already."""
+    """Answer nobody: whoever waits to be accepted is one too many already."""
     server = stack.enter_context(socket.create_server((host, port), backlog=0))
     for _ in range(4):
         waiting = stack.enter_context(socket.socket())
@@ -42,7 +42,7 @@ def silent(stack: ExitStack, host: str, port: int) -> Listening:
 
 
 def found(*addresses: Listening) -> Callable[..., object]:
-    """Makes a search that finds these addresses of any name."""
+    """Make a search that finds these addresses of any name."""
 
     async def search(*_: object, **__: object) -> list[object]:
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", address) for address in addresses]
@@ -51,7 +51,7 @@ def found(*addresses: Listening) -> Callable[..., object]:
 
 
 def reached(*addresses: Listening) -> str:
-    """Connects to a host with these addresses; returns which one was taken."""
+    """Connect to a host with these addresses; return which one was taken."""
 
     async def story() -> str:
         asyncio.get_running_loop().getaddrinfo = found(*addresses)  # type: ignore[method-assign, assignment]  # no name servers

@@ -24,7 +24,7 @@ print(int(keeps), faults() - before)
 
 
 def faults(*, keeps: bool) -> tuple[bool, int]:
-    """Runs a process that takes and frees memory; says what it kept, and its page faults."""
+    """Run a process that takes and frees memory; say what it kept, and its page faults."""
     command = [sys.executable, "-c", FAULTS.format(keeps=keeps)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     kept, count = done.stdout.split()

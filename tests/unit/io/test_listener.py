@@ -75,7 +75,7 @@ def test_a_unix_socket_takes_the_place_of_a_dead_one_and_leaves_no_file(tmp_path
 
 
 def accepted_in_turn(path: str, clients: int, *, closes_first: bool) -> list[int]:
-    """Connects one client after another where two listeners share a socket, as processes do."""
+    """Connect one client after another where two listeners share a socket, as processes do."""
 
     async def story() -> list[int]:
         takers: list[int] = []

@@ -281,7 +281,7 @@ def test_another_thread_wakes_a_loop_that_waits() -> None:
 def flood(
     loop: asyncio.AbstractEventLoop, stack: ExitStack, name: str, read: list[str]
 ) -> socket.socket:
-    """Makes a socket that always has input, and is slow to read."""
+    """Make a socket that always has input, and is slow to read."""
     near, far = pair(stack)
     near.send(b"x")
 
@@ -295,7 +295,7 @@ def flood(
 
 
 def read_with_preferred(then: Callable[[EventLoop, list[str]], object]) -> list[str]:
-    """Has one socket with input preferred to three busy ones, and waits for its turn.
+    """Have one socket with input preferred to three busy ones, and wait for its turn.
 
     Args:
         then: Called once the preferred one was read, to have "turn" noted in due time.

@@ -82,7 +82,7 @@ def test_any_octets_are_refused_or_taken(data: bytes, is_signed: bool) -> None:
 
 
 async def outcome(feed: Callable[[socket.socket], object], timeout_s: float) -> object:
-    """Returns what a header's reader calls back with, and what is left to be read."""
+    """Return what a header's reader calls back with, and what is left to be read."""
     ours, theirs = socket.socketpair()
     ours.setblocking(False)
     loop = asyncio.get_running_loop()

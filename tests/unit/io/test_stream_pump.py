@@ -43,12 +43,12 @@ class Layer:
         return self.answer if self.reads else b""
 
     def close(self) -> None:
-        """Has nothing to say."""
+        """Have nothing to say."""
 
 
 @asynccontextmanager
 async def pumped(layer: Layer) -> AsyncIterator[socket.socket]:
-    """Pumps what the yielded socket sends into a layer."""
+    """Pump what the yielded socket sends into a layer."""
     near, far = socket.socketpair()
     near.setblocking(False)
     far.setblocking(False)

@@ -15,7 +15,7 @@ CLASS_AND_NICE = "import os; print(os.sched_getscheduler(0), os.getpriority(os.P
 
 
 def run(*lines: str) -> list[str]:
-    """Runs lines in a process of their own, so that this one stays as it is."""
+    """Run lines in a process of their own, so that this one stays as it is."""
     program = "\n".join(("from cogwork.io.time_slice import set_time_slice", *lines))
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
     return found.stdout.decode().split()

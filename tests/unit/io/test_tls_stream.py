@@ -43,7 +43,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 
 
 def join(server: TlsStream, client: TlsStream) -> None:
-    """Carries bytes both ways until neither side has any."""
+    """Carry bytes both ways until neither side has any."""
     while True:
         to_server, to_client = client.take_output(), server.take_output()
         if not to_server and not to_client:

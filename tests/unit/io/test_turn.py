@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def on_a_loop(story: Callable[[], Coroutine[Any, Any, None]]) -> Callable[[], None]:
-    """Makes a test of a coroutine function."""
+    """Make a test of a coroutine function."""
 
     @wraps(story)
     def played() -> None:
@@ -33,7 +33,7 @@ class Story:
         self.told: list[str] = []
 
     def waits(self, name: str) -> tuple[Waiter[str], asyncio.Task[str]]:
-        """Has a task wait."""
+        """Have a task wait."""
         waiter: Waiter[str] = self.turn.waiter()
 
         async def wait() -> str:
@@ -45,7 +45,7 @@ class Story:
         return waiter, self.loop.create_task(wait())
 
     async def read(self, reader: Callable[[], object]) -> None:
-        """Has the loop call a reader, as it does where a socket has input."""
+        """Have the loop call a reader, as it does where a socket has input."""
         self.loop.call_soon(self.turn.read, reader)
         await asyncio.sleep(0)
 

@@ -67,7 +67,7 @@ class Waiting:
         assert self.queue.write(self.fd, 0, b"x", then)
 
     def dispatch(self, count: int = 1) -> None:
-        """Waits until so many were told, not longer than that can take."""
+        """Wait until so many were told, not longer than that can take."""
         deadline_s = time.monotonic() + 5.0
         while len(self.told) < count and time.monotonic() < deadline_s:
             self.queue.wait(0.5)

@@ -13,7 +13,7 @@ from cogwork.log.segment_index import SegmentIndex
 
 
 def crc32c(data: bytes) -> bytes:
-    """Computes the checksum bit by bit, as RFC 3720 appendix B.4 has it."""
+    """Compute the checksum bit by bit, as RFC 3720 appendix B.4 has it."""
     state = 0xFFFFFFFF
     for octet in data:
         state ^= octet

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def no_descriptors() -> Iterator[None]:
-    """Lets nothing be opened."""
+    """Let nothing be opened."""
     free = os.open("/dev/null", os.O_RDONLY)
     os.close(free)
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -33,7 +33,7 @@ def no_descriptors() -> Iterator[None]:
 
 
 def fill_up(log: Log) -> int:
-    """Appends until that is refused; returns how many records there were."""
+    """Append until that is refused; return how many records there were."""
     count = 0
     with suppress(DiskFull):
         while True:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def blocks(first: int, count: int, size_bytes: int = 1000, records: int = 10) -> list[Block]:
-    """Makes blocks of one time for each two."""
+    """Make blocks of one time for each two."""
     return [
         Block(
             first + number * records,
@@ -250,7 +250,7 @@ def test_segments_of_another_stream_or_version_are_refused(store: Store) -> None
 
 
 def steps_of(steps: Generator[Operation, None, object], queue: DiskQueue, count: int) -> bool:
-    """Does some of the steps and stops, as if the process had; returns whether all are done."""
+    """Do some of the steps and stop, as if the process had; return whether all are done."""
 
     def some() -> Generator[Operation, None, bool]:
         for number, operation in enumerate(steps):

@@ -30,13 +30,13 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def written_bytes(file: Path) -> int:
-    """Returns how much of a file was written, from its beginning."""
+    """Return how much of a file was written, from its beginning."""
     with file.open("rb") as opened_file:
         return os.lseek(opened_file.fileno(), 0, os.SEEK_HOLE)
 
 
 def put_often(log: Log, count: int = OFTEN) -> list[bytes]:
-    """Appends small records, one a flush."""
+    """Append small records, one a flush."""
     payloads = [b"record %d" % number for number in range(count)]
     for payload in payloads:
         log.put(payload)

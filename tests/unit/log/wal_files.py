@@ -23,5 +23,5 @@ def damage(file: Path, position: int) -> None:
 
 
 def fill(log: Log, count: int, group: int = 1) -> list[int]:
-    """Appends records of 512 octets, one a flush."""
+    """Append records of 512 octets, one a flush."""
     return [log.put(bytes([number % 256]) * 512, group=group)[0] for number in range(count)]

@@ -165,7 +165,7 @@ class FakeContainer:
         self.later.append(step)
 
     def disconnect_user(self, name: str, reason: str) -> int:
-        """Takes note of it."""
+        """Take note of it."""
         self.done.append(("disconnect", name, reason))
         return 2
 
@@ -270,7 +270,7 @@ class World:
     def send(
         self, token: int, body: object = None, reply_to: str | None = "here", **asked: Plain
     ) -> None:
-        """Sends a request without letting it be worked on yet."""
+        """Send a request without letting it be worked on yet."""
         message = Sections(
             properties=Properties(message_id=token, reply_to=reply_to),
             application_properties=asked,
@@ -279,13 +279,13 @@ class World:
         self.send_raw(token, encode_sections(message))
 
     def ask(self, body: object = None, **asked: Plain) -> Sections:
-        """Sends one request and works until it is answered."""
+        """Send one request and work until it is answered."""
         self.send(99, body, **asked)
         self.work()
         return self.replies[99]
 
     def work(self, turns: int = 1000) -> None:
-        """Lets the node have turns for as long as it wants them."""
+        """Let the node have turns for as long as it wants them."""
         self.core.flush()
         while self.container.later and turns:
             turns -= 1

@@ -56,7 +56,7 @@ class DyingQueue:
                 self.reports.append(effect.text)
 
     def restart(self) -> None:
-        """Has another queue go on, of what this one wrote."""
+        """Have another queue go on, of what this one wrote."""
         self.queue = self.queue.restarted()
         self.queue.store.handler = self
         self.store = self.queue.store
@@ -68,14 +68,14 @@ class DyingQueue:
         self.queue.store.tick(self.now_s + 10)
 
     def tick(self, seconds: float = 0.1) -> list[str]:
-        """Lets time pass; returns what is sent."""
+        """Let time pass; return what is sent."""
         self.now_s += seconds
         before = len(self.sent)
         self.dead_letter_sender.tick(self.now_s)
         return [text_of(each.message) for each in self.sent[before:]]
 
     def answer(self, text: str, *, accepted: bool) -> None:
-        """Has the last dead letter of that text answered."""
+        """Have the last dead letter of that text answered."""
         letter = next(each for each in self.sent[::-1] if text_of(each.message) == text)
         assert letter.on_outcome is not None
         letter.on_outcome(accepted=accepted)

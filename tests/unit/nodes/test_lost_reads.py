@@ -70,7 +70,7 @@ class World:
         task.add_done_callback(self._tasks.discard)
 
     async def asked(self, count: int) -> None:
-        """Waits until the engine has been asked so often."""
+        """Wait until the engine has been asked so often."""
         async with asyncio.timeout(30):
             while len(self.engine.asked) < count:
                 await asyncio.sleep(0.001)

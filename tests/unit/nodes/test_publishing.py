@@ -71,12 +71,12 @@ class Sent:
 
 
 def begin(publishing: Publishing, engine: Any) -> None:
-    """Gives it an engine, of which it asks no more than a fake has."""
+    """Give it an engine, of which it asks no more than a fake has."""
     publishing.open(engine)
 
 
 def take(publishing: Publishing, *sent: Any) -> None:
-    """Gives it messages, of which it asks no more than `Sent` has."""
+    """Give it messages, of which it asks no more than `Sent` has."""
     publishing.take(list(sent))
 
 

@@ -96,7 +96,7 @@ class Sent:
 
 
 async def published(engine: Any, *messages: tuple[float, Sent]) -> None:
-    """Publishes messages, each after a while, and waits until all are told."""
+    """Publish messages, each after a while, and wait until all are told."""
     line = Publishing(lambda: None)
     line.open(engine)
     for after_s, message in messages:

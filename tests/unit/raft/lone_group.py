@@ -38,7 +38,7 @@ def group_of(
 
 
 def settle(group: Group) -> list[Ready]:
-    """Has a quick disk, and returns all that was to be done."""
+    """Have a quick disk, and return all that was to be done."""
     done = []
     while ready := group.ready():
         if ready.write is not None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def follower_of(*voters: str, entries: int = 2) -> Group:
-    """Returns a follower of b in term 1 that has entries of it, which are not durable here yet."""
+    """Return a follower of b in term 1 that has entries of it, which are not durable here yet."""
     group = group_of(Membership(voters))
     group.step("b", Append(1, 0, 0, 0, [entry(n, 1) for n in range(1, entries + 1)]), 0.0)
     return group

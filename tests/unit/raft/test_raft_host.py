@@ -296,7 +296,7 @@ def test_a_write_of_a_group_that_was_closed_says_nothing_of_its_successor() -> N
 
 
 def trouble(lab: Lab, random: Random) -> None:
-    """Makes something worse or better; at most one container is down, and one link cut."""
+    """Make something worse or better; at most one container is down, and one link cut."""
     lab.loss = random.choice((0.0, 0.1, 0.3))
     one, other = random.sample("abcde", 2)
     choice = random.random()

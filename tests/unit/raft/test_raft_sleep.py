@@ -32,17 +32,17 @@ def hand_over(group: Group, now_s: float) -> None:
 
 
 def take_in(group: Group, now_s: float) -> None:
-    """Has another one vote in place of c, which is not there."""
+    """Have another one vote in place of c, which is not there."""
     group.change(Membership(("a", "b", "d")), now_s)
 
 
 def leave_out(group: Group, now_s: float) -> None:
-    """Has c vote no more, which is not there to be told."""
+    """Have c vote no more, which is not there to be told."""
     group.change(Membership(("a", "b")), now_s)
 
 
 def acknowledge(group: Group, now_s: float) -> None:
-    """Has b and the disk follow until there is nothing new."""
+    """Have b and the disk follow until there is nothing new."""
     while settle(group):
         group.step("b", AppendReply(group.term, group.last_index), now_s)
 

@@ -16,7 +16,7 @@ ELECTION_S = 0.3
 
 
 def written(group: Group) -> int:
-    """Hands out all that is to be written; returns the number of the last write."""
+    """Hand out all that is to be written; return the number of the last write."""
     number = 0
     while ready := group.ready():
         if ready.write is not None:
@@ -25,7 +25,7 @@ def written(group: Group) -> int:
 
 
 def candidate(group: Group) -> float:
-    """Makes it a candidate; returns when that was."""
+    """Make it a candidate; return when that was."""
     now_s = group.wake_s
     group.tick(now_s)
     pre_vote = VoteReply(group.term + 1, is_granted=True, is_pre=True)

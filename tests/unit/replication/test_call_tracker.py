@@ -36,12 +36,12 @@ class Nowhere(Wire):
 
 
 def never(call: Call, _answer: object) -> None:
-    """Carries out no calls: here nobody makes any."""
+    """Carry out no calls: here nobody makes any."""
     raise AssertionError(call)
 
 
 def asked(board: CallTracker, to: str) -> tuple[int, list[Answer]]:
-    """Asks a container; returns the number of the call, and where its answer will be."""
+    """Ask a container; return the number of the call, and where its answer will be."""
     answers: list[Answer] = []
     call = calls.GetBounds(board.next_number(), ORDERS)
     assert board.expect(to, call, calls.Bounded, answers.append, 0.0)

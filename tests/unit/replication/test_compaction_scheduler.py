@@ -190,7 +190,7 @@ def test_a_stream_of_little_is_kept_by_the_log_alone_while_others_go_on(
     payload: bytes, tmp_path: Path
 ) -> None:
     async def turn_over(containers: Trio, others: RaftEngine) -> None:
-        """Appends until no container's log has a file that it has now."""
+        """Append until no container's log has a file that it has now."""
         newest = {name: number_of(node.wal.end_lsn) for name, node in containers.nodes.items()}
         while any(
             node.wal.oldest_number <= newest[name] for name, node in containers.nodes.items()

@@ -49,7 +49,7 @@ def member_of(containers: Trio, name: str) -> Member:
 
 @asynccontextmanager
 async def sealed(path: Path) -> AsyncIterator[tuple[Trio, dict[str, RaftEngine], str]]:
-    """Runs three containers, each with segments; tells who leads."""
+    """Run three containers, each with segments; tell who leads."""
     async with trio(path) as containers:
         engines = {name: await containers.open(name) for name in "abc"}
         for record in RECORDS:
@@ -63,7 +63,7 @@ async def sealed(path: Path) -> AsyncIterator[tuple[Trio, dict[str, RaftEngine],
 
 
 def damage(containers: Trio, name: str) -> None:
-    """Has no block and no index of a replica's segments be what was written."""
+    """Have no block and no index of a replica's segments be what was written."""
     for segment in member_of(containers, name).files.segments.segments:
         path = containers.path / name / "streams" / "17" / segment.name
         data = bytearray(path.read_bytes())
@@ -75,7 +75,7 @@ def damage(containers: Trio, name: str) -> None:
 
 
 def gathered_faults() -> list[object]:
-    """Gathers what the running loop is told has failed."""
+    """Gather what the running loop is told has failed."""
     faults: list[object] = []
     asyncio.get_running_loop().set_exception_handler(
         lambda _, context: faults.append(context["exception"])
@@ -86,7 +86,7 @@ def gathered_faults() -> list[object]:
 def ask(
     containers: Trio, name: str, make: Callable[[int, calls.StreamKey], calls.Call]
 ) -> list[Answer]:
-    """Has another container ask one; returns where its answers go."""
+    """Have another container ask one; return where its answers go."""
     answers: list[Answer] = []
     service = containers.nodes[name].service
     service.request_handler.carry_out(make(7, service.streams["orders"].key), answers.append)
@@ -114,7 +114,7 @@ def test_others_answer_what_a_damaged_replica_cannot(tmp_path: Path) -> None:
 
 
 async def sealed_in_full(containers: Trio, name: str) -> None:
-    """Waits until a replica's state is as of its last segment, and no other one is being made."""
+    """Wait until a replica's state is as of its last segment, and no other one is being made."""
     found = member_of(containers, name)
     async with asyncio.timeout(30):
         while (
@@ -126,7 +126,7 @@ async def sealed_in_full(containers: Trio, name: str) -> None:
 
 
 def lose(containers: Trio, name: str, which: int) -> str:
-    """Removes one of a replica's segments behind its back; returns its path."""
+    """Remove one of a replica's segments behind its back; return its path."""
     segment = member_of(containers, name).files.segments.segments[which]
     path = containers.path / name / "streams" / "17" / segment.name
     path.unlink()

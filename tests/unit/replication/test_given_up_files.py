@@ -39,7 +39,7 @@ def names(path: Path) -> list[str]:
 
 
 def opened(path: Path) -> list[str]:
-    """Opens a replica's files; returns what is there then."""
+    """Open a replica's files; return what is there then."""
     queue = DiskQueue(Disk())
     directory = Directory(path)
     try:

@@ -35,7 +35,7 @@ _fetch = Installation._fetch
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Has the leader seal often, and a replica fetch little at a time, from afar."""
+    """Have the leader seal often, and a replica fetch little at a time, from afar."""
 
     async def read(installation: Installation, offset: int, end: int) -> list[Chunk]:
         await asyncio.sleep(0.01)
@@ -49,7 +49,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def _leave_behind(containers: Trio, trimmed: int = 0) -> RaftEngine:
-    """Has the entries given up that one replica needs, which is there again then.
+    """Have the entries given up that one replica needs, which is there again then.
 
     Args:
         containers: All of them.
@@ -69,7 +69,7 @@ async def _leave_behind(containers: Trio, trimmed: int = 0) -> RaftEngine:
 
 
 async def _has_come_to(containers: Trio, offset: int, first: int = 0) -> None:
-    """Waits until the one that was behind has as much as that, from the first record on."""
+    """Wait until the one that was behind has as much as that, from the first record on."""
     replica = containers.nodes["c"].service.streams["orders"].member
     assert replica is not None
     async with asyncio.timeout(30):

@@ -97,7 +97,7 @@ def test_an_entry_replaces_all_from_its_index_on() -> None:
 
 
 def restarted(log: Records, kept: Snapshot) -> tuple[Journal, list[tuple[int, int]]]:
-    """Begins with a snapshot that is kept beside a log; returns the entries that follow."""
+    """Begin with a snapshot that is kept beside a log; return the entries that follow."""
     replayed = Replayed()
     for record in log.records:
         replayed.take(record)

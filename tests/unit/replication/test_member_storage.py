@@ -36,7 +36,7 @@ class Log:
         return len(self.records) - 1
 
     def low_water(self, group: int, lsn: int) -> None:
-        """Lets nothing go."""
+        """Let nothing go."""
 
     def read(self, lsn: int) -> Record:
         if lsn in self.damaged:

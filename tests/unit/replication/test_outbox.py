@@ -80,7 +80,7 @@ def call_of(box: Outbox, now_s: float = 0.0) -> Proposal:
 
 
 def proven(box: Outbox, leader: Leader) -> None:
-    """Has one record answered: more than one call goes only to who answers."""
+    """Have one record answered: more than one call goes only to who answers."""
     box.append(batch(b"0"), None, 0, 0.0)
     assert len(box.answered(leader.apply(call_of(box)), 0.0)) == 1
 
@@ -387,7 +387,7 @@ def test_a_leader_that_is_lost_is_not_waited_for() -> None:
 
 
 def copies_to_a_slow_leader(takes_s: float, count: int) -> tuple[int, int]:
-    """Appends batches where each answer takes a while; returns how many came, and how often."""
+    """Append batches where each answer takes a while; return how many came, and how often."""
     box, leader = outbox("a"), Leader()
     sent: list[tuple[float, Proposal]] = []
     commands = done = 0

@@ -200,7 +200,7 @@ class Troubled:
         self._kinds = [*kinds, *["refused"] * self.chance.choice((1, 8, 64))]
 
     def answer(self, call: Proposal) -> Results | Refused | None:
-        """Returns an answer, or none; what is late is applied when nobody expects it."""
+        """Return an answer, or none; what is late is applied when nobody expects it."""
         match self.chance.choice(self._kinds):
             case "refused":
                 return refusal(call, NotLeader())

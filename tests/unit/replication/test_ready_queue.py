@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def watch_faults() -> list[str]:
-    """Gathers what the event loop is told of."""
+    """Gather what the event loop is told of."""
     faults: list[str] = []
     asyncio.get_running_loop().set_exception_handler(
         lambda _, context: faults.append(f"{context['message']}: {context['exception']}")

@@ -43,7 +43,7 @@ def member_of(containers: Trio, name: str) -> Member | None:
 
 
 async def fail(containers: Trio) -> Callable[[], Awaitable[None]]:
-    """Has the replica in c stop by a fault; returns what makes it sound."""
+    """Have the replica in c stop by a fault; return what makes it sound."""
     failing = member_of(containers, "c")
     assert failing is not None
     apply = Replica.apply
@@ -68,7 +68,7 @@ async def fail(containers: Trio) -> Callable[[], Awaitable[None]]:
 
 
 async def damage(containers: Trio) -> Callable[[], Awaitable[None]]:
-    """Has the replica in c refused, as a file of it is damaged; returns what makes it sound."""
+    """Have the replica in c refused, as a file of it is damaged; return what makes it sound."""
     engine = await containers.open("a")
     await engine.append(Batch.of([b"the last one"]))
     found = member_of(containers, "c")

@@ -69,7 +69,7 @@ class Kept:
         self.replica.not_sealed()
 
     def bodies(self) -> list[bytes]:
-        """Reads all of it, as a reader would."""
+        """Read all of it, as a reader would."""
         found: list[bytes] = []
         offset = self.replica.state.first_offset
         while chunks := self.replica.read(offset, 1):

@@ -31,7 +31,7 @@ ANSWERS = {
 
 
 def table(name: str) -> list[list[str]]:
-    """Returns a table's rows, without its head."""
+    """Return a table's rows, without its head."""
     begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->"
     lines = PAGE.partition(begin)[2].partition(end)[0].splitlines()[2:]
     assert lines

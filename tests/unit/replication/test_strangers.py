@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def chunk_of(offset: int, *records: bytes) -> bytes:
-    """Writes a chunk."""
+    """Write a chunk."""
     return encode_chunk(Chunk(offset, 1, 0, Batch.of(records)))
 
 

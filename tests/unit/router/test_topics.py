@@ -33,7 +33,7 @@ def trie() -> TopicTrie:
 
 @pytest.fixture
 def eager_collector() -> Iterator[None]:
-    """Lets the garbage collector run wherever it can."""
+    """Let the garbage collector run wherever it can."""
     thresholds = gc.get_threshold()
     gc.collect()
     gc.freeze()  # what other tests have left would be looked through each time

@@ -25,7 +25,7 @@ class FakeClient:
         self.spins = 0
 
     def spin(self, _wire: object, _waiter: object, _spin_s: float) -> bool:
-        """Counts."""
+        """Count."""
         self.spins += 1
         return self.is_fast
 
@@ -41,7 +41,7 @@ WAITER = cast("Waiter[Any]", object())
 
 
 def looks(spin: AdaptiveSpin, count: int) -> list[bool]:
-    """Makes calls."""
+    """Make calls."""
     return [spin.look(WAITER) for _ in range(count)]
 
 

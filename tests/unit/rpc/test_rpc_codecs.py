@@ -39,7 +39,7 @@ class Vm(msgspec.Struct):
 
 
 def carried(name: str, value: object) -> object:
-    """Sends a value through a message; returns what arrives."""
+    """Send a value through a message; return what arrives."""
     codec = codec_named(name)
     sent = Message(codec.encode(value), content_type=codec.content_type).encode()
     message = Message.decode(sent)

@@ -24,7 +24,7 @@ class OneUser:
 
 
 def respond(certificate_name: str | None, response: bytes | None) -> Step:
-    """Returns what a server says to a peer with a certificate."""
+    """Return what a server says to a peer with a certificate."""
     users = cast("Users", OneUser())
     context = ServerContext(users, (EXTERNAL,), certificate_name)
     return cast("Step", MECHANISMS[EXTERNAL].server(context).respond(response))

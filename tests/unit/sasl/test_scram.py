@@ -93,7 +93,7 @@ def answer(side: Any, challenge: bytes) -> bytes:
 
 
 def run(client: Any, side: ServerSide) -> Success | Failure:
-    """Lets two sides talk to the end."""
+    """Let two sides talk to the end."""
     asked = step(side, client.first())
     if isinstance(asked, Failure):
         return asked

@@ -162,7 +162,7 @@ def test_a_property_may_be_called_like_a_keyword() -> None:
 
 
 def doubling(levels: int) -> dict[str, Any]:
-    """Refers twice to what refers twice, and so on."""
+    """Refer twice to what refers twice, and so on."""
     defs = {
         f"d{i}": {"allOf": [{"$ref": f"#/$defs/d{i + 1}"}, {"$ref": f"#/$defs/d{i + 1}"}]}
         for i in range(levels)
@@ -214,12 +214,12 @@ def test_unlike_items_are_compared_in_one_pass() -> None:
 
 
 def multiples() -> Iterator[int]:
-    """Makes numbers that all have the same hash, which is taken modulo a prime number."""
+    """Make numbers that all have the same hash, which is taken modulo a prime number."""
     return (sign * at * (2**61 - 1) for at in count(5) for sign in (1, -1))
 
 
 def alike_in_pairs() -> Iterator[list[int]]:
-    """Makes pairs of small numbers of which tuples have the same hash, whatever is in front."""
+    """Make pairs of small numbers of which tuples have the same hash, whatever is in front."""
     word = 1 << 64
     one, two = 11400714785074694791, 14029467366897019727  # the primes of a tuple's hash
     inverse = pow(two, -1, word)
@@ -231,7 +231,7 @@ def alike_in_pairs() -> Iterator[list[int]]:
 
 
 def powers() -> Iterator[float]:
-    """Makes decimals whose hashes are their odd factors, 32 of each."""
+    """Make decimals whose hashes are their odd factors, 32 of each."""
     return (odd * 2.0 ** (61 * at) for odd in count(1, 2) for at in range(-16, 16))
 
 
@@ -274,7 +274,7 @@ def test_numbers_that_are_near_are_different(body: str) -> None:
 
 
 def eightfold(leaf: dict[str, Any]) -> JsonSchema:
-    """Makes a schema that looks at the same value two million times, if it may."""
+    """Make a schema that looks at the same value two million times, if it may."""
     eight = {f"d{at}": {"allOf": [{"$ref": f"#/$defs/d{at + 1}"}] * 8} for at in range(7)}
     return schema({"$ref": "#/$defs/d0", "$defs": {**eight, "d7": leaf}})
 

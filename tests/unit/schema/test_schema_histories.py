@@ -33,7 +33,7 @@ def former_snapshot(found: Registry) -> bytes:
 
 
 def told(found: Registry, events: Sequence[bytes]) -> list[int | str]:
-    """Applies events; returns what became of each."""
+    """Apply events; return what became of each."""
     outcomes: list[int | str] = []
     for event in events:
         try:
@@ -50,7 +50,7 @@ def listed(found: Registry) -> list[Registered]:
 def history(
     dice: random.Random, makers: Sequence[Registry], count: int, *changes: Change
 ) -> list[bytes]:
-    """Has makers, who may be behind, change what there is.
+    """Have makers, who may be behind, change what there is.
 
     Args:
         dice: Decides.

@@ -16,7 +16,7 @@ def constant(value: int) -> bytes:
 
 
 def registered(*entries: tuple[str, int]) -> Registry:
-    """Registers one schema after the other, each of which takes one value."""
+    """Register one schema after the other, each of which takes one value."""
     found = Registry()
     for address, value in entries:
         event = found.register(address, "json", constant(value), must_fit=False)

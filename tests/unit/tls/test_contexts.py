@@ -51,7 +51,7 @@ def joined(server: TlsStream, client: TlsStream) -> None:
 
 
 def shake(server: ssl.SSLContext, client: ssl.SSLContext) -> str | None:
-    """Shakes hands; returns the version that is spoken then."""
+    """Shake hands; return the version that is spoken then."""
     ends = TlsStream(server, server_side=True), TlsStream(client, False, "localhost")
     joined(*ends)
     assert ends[0].ready

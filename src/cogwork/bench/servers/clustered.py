@@ -29,7 +29,7 @@ class ClusteredServer(Server):
 
     @classmethod
     def cluster(cls, directory: Path, count: int) -> list[Self]:
-        """Makes the members of a cluster."""
+        """Make the members of a cluster."""
         members = [cls(directory / str(index)) for index in range(count)]
         for each in members:
             each.members = members

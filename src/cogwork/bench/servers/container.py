@@ -20,7 +20,7 @@ class ContainerServer(Server):
     """One container; it dials those that were made before."""
 
     def __init__(self, directory: Path, links: list[str]) -> None:
-        """Does not run yet.
+        """Initialize it; it does not run yet.
 
         Args:
             directory: For its log.
@@ -30,7 +30,7 @@ class ContainerServer(Server):
         self._links = links
 
     def command(self) -> list[str]:
-        """Returns what starts it."""
+        """Return what starts it."""
         options = [word for each in self._links for word in ("--link", each)]
         serve = ["serve", "--id", self.directory.name, "--listen", self.name]
         return [sys.executable, "-m", "cogwork.cli.main", *serve, *options]
@@ -43,7 +43,7 @@ class ContainerServer(Server):
 
 @contextlib.contextmanager
 def linked_containers(count: int) -> Iterator[list[str]]:
-    """Runs containers for the length of a `with` block, each linked with the first one.
+    """Run containers for the length of a `with` block, each linked with the first one.
 
     Raises:
         RuntimeError: One does not start.

@@ -19,7 +19,7 @@ class EtcdServer(ClusteredServer):
         return f"http://127.0.0.1:{self.more_ports[0]}"
 
     def command(self) -> list[str]:
-        """Returns what starts it."""
+        """Return what starts it."""
         members = ",".join(f"{each.name}={each.peer_url}" for each in self.members)
         return [
             program("etcd", "etcd-server"),
@@ -31,7 +31,7 @@ class EtcdServer(ClusteredServer):
         ]
 
     def is_ready(self) -> bool:
-        """Tells whether it answers."""
+        """Return whether it answers."""
         return self.answers(b"GET /health HTTP/1.0\r\n\r\n", b'"health":"true"')
 
     @property

@@ -77,11 +77,11 @@ class KafkaServer(Server):
             raise Missing(f"Kafka cannot make its directory: {reason}") from error
 
     def command(self) -> list[str]:
-        """Returns what starts it."""
+        """Return what starts it."""
         return [*self._java, "kafka.Kafka", str(self._properties)]
 
     def is_ready(self) -> bool:
-        """Tells whether it answers."""
+        """Return whether it answers."""
         settings: dict[str, Any] = {
             "bootstrap.servers": self.bootstrap,
             "error_cb": lambda _: None,

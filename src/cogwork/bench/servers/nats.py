@@ -14,7 +14,7 @@ class NatsServer(ClusteredServer):
     port_count = 3
 
     def command(self) -> list[str]:
-        """Returns what starts it."""
+        """Return what starts it."""
         routes = ",".join(f"nats://127.0.0.1:{each.more_ports[0]}" for each in self.members)
         clustered = (
             *("--name", self.name, "--cluster_name", "c", "--routes", routes),
@@ -29,7 +29,7 @@ class NatsServer(ClusteredServer):
         ]
 
     def is_ready(self) -> bool:
-        """Tells whether it answers, and its streams are there."""
+        """Return whether it answers, and its streams are there."""
         request = b"GET /healthz HTTP/1.0\r\n\r\n"
         return self.answers(request, b'"ok"', self.more_ports[1])
 

@@ -35,7 +35,7 @@ class Missing(Exception):
 
 
 def program(name: str, package: str) -> str:
-    """Finds a program; Debian keeps some where only root's PATH leads.
+    """Find a program; Debian keeps some where only root's PATH leads.
 
     Raises:
         Missing: It is not installed.
@@ -47,7 +47,7 @@ def program(name: str, package: str) -> str:
 
 
 def free_ports(count: int) -> list[int]:
-    """Returns ports at which nobody listens, each another one.
+    """Return ports at which nobody listens, each another one.
 
     They lie below those that the kernel lends to connections, one of which would else have them
     before a server does. Processes that look at the same time begin at different places.
@@ -87,15 +87,15 @@ class Server(ABC):
 
     @abstractmethod
     def command(self) -> list[str]:
-        """Returns what starts it."""
+        """Return what starts it."""
 
     def is_ready(self) -> bool:
-        """Tells whether it answers; by its port, where nothing more can be asked."""
+        """Return whether it answers; by its port, where nothing more can be asked."""
         socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
         return True
 
     def start(self) -> None:
-        """Starts it, and waits until it answers.
+        """Start it, and wait until it answers.
 
         Raises:
             Missing: It is not installed.
@@ -105,7 +105,7 @@ class Server(ABC):
         self.wait()
 
     def launch(self) -> None:
-        """Starts it.
+        """Start it.
 
         Raises:
             Missing: It is not installed.
@@ -120,7 +120,7 @@ class Server(ABC):
             )
 
     def wait(self) -> None:
-        """Waits until it answers.
+        """Wait until it answers.
 
         Raises:
             RuntimeError: It does not; the text has the end of its log.
@@ -138,7 +138,7 @@ class Server(ABC):
         raise RuntimeError(f"{self.command()[0]} does not start: {tail}")
 
     def kill(self) -> None:
-        """Ends it at once, as a crash would."""
+        """End it at once, as a crash would."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
@@ -160,19 +160,19 @@ class Server(ABC):
         """The engine's options that lead to it."""
 
     def freeze(self) -> None:
-        """Has it stand still, with all connections open; it does when this returns."""
+        """Have it stand still, with all connections open; it does when this returns."""
         if self._process is not None:
             self._process.send_signal(signal.SIGSTOP)
             # A thread that waits for a processor may run on and answer until it gets the signal.
             os.waitid(os.P_PID, self._process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def thaw(self) -> None:
-        """Has it go on."""
+        """Have it go on."""
         if self._process is not None:
             self._process.send_signal(signal.SIGCONT)
 
     def answers(self, request: bytes, expected: bytes, port: int | None = None) -> bool:
-        """Sends octets, and looks whether others come back."""
+        """Send octets, and look whether others come back."""
         place = ("127.0.0.1", self.port if port is None else port)
         with socket.create_connection(place, timeout=1) as connection:
             connection.sendall(request)

@@ -24,7 +24,7 @@ class RaftServer(ClusteredServer):
     """One container, which votes and keeps replicas on disk."""
 
     def command(self) -> list[str]:
-        """Returns what starts it."""
+        """Return what starts it."""
         file = self.directory / "cogwork.toml"
         file.write_text(configuration(self.name, self.port, self.members, self.directory / "data"))
         return [sys.executable, "-m", "cogwork.cli.main", "serve", "--config", str(file)]
@@ -36,7 +36,7 @@ class RaftServer(ClusteredServer):
 
 
 def configuration(name: str, port: int, members: Sequence[RaftServer], data: Path | None) -> str:
-    """Writes the configuration of a container that is linked with the members of a cluster."""
+    """Write the configuration of a container that is linked with the members of a cluster."""
     names = ", ".join(f'"{each.name}"' for each in members)
     links = "".join(
         f'[[link]]\nurl = "127.0.0.1:{each.port}"\n' for each in members if each.port != port
@@ -49,7 +49,7 @@ class JoinedHost:
     """The engine raft as a container without replicas has it, in this process."""
 
     def __init__(self, members: Sequence[RaftServer]) -> None:
-        """Joins nobody yet.
+        """Join nobody yet.
 
         Args:
             members: Of the cluster; they run.
@@ -63,19 +63,19 @@ class JoinedHost:
         return CAPABILITIES
 
     async def open(self, stream: str, options: Mapping[str, object]) -> Engine:
-        """Opens a stream; makes it where it is new."""
+        """Open a stream; make it where it is new."""
         if self._container is None:
             self._container = Container(parse(configuration("joined", 0, self._members, None), ""))
             await self._container.start()
         return await self._container.engines.host("raft").open(stream, options)
 
     async def delete(self, stream: str) -> None:
-        """Gives up a stream with all its records."""
+        """Give up a stream with all its records."""
         if self._container is not None:
             await self._container.engines.host("raft").delete(stream)
 
     async def close(self) -> None:
-        """Leaves."""
+        """Leave."""
         if self._container is not None:
             await self._container.stop(drain_timeout_s=0.0)
             self._container = None

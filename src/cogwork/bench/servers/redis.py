@@ -13,7 +13,7 @@ class RedisServer(Server):
     fsync = "always"
 
     def command(self) -> list[str]:
-        """Returns what starts it."""
+        """Return what starts it."""
         return [
             program("redis-server", "redis-server"),
             *("--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.directory)),
@@ -21,7 +21,7 @@ class RedisServer(Server):
         ]
 
     def is_ready(self) -> bool:
-        """Tells whether it answers."""
+        """Return whether it answers."""
         return self.answers(b"PING\r\n", b"PONG")
 
     @property

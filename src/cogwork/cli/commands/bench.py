@@ -83,7 +83,7 @@ class _BenchCommand(click.Command):
         parent: click.Context | None = None,
         **extra: Any,
     ) -> click.Context:
-        """Reads the command line."""
+        """Read the command line."""
         if args and args[0] in _OTHERS:
             module = importlib.import_module(_OTHERS[args[0]])
             other: click.Command = getattr(module, args[0])
@@ -199,7 +199,7 @@ def _chosen(scenarios: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _load(name: str, options: Mapping[str, object], progress: Callable[[int, int], None]) -> Load:
-    """Builds the load from the command's options, of which one says the width."""
+    """Build the load from the command's options, of which one says the width."""
     known = {field.name for field in dataclasses.fields(Load)}
     given = {key: value for key, value in options.items() if value is not None}
     width = given.get(_WIDTH_OPTIONS.get(name, ""), 0)
@@ -208,7 +208,7 @@ def _load(name: str, options: Mapping[str, object], progress: Callable[[int, int
 
 
 def _run(name: str, route: Broker, options: Mapping[str, object], *, quiet: bool) -> Result:
-    """Runs one scenario with a bar on the standard error."""
+    """Run one scenario with a bar on the standard error."""
     columns = (
         TextColumn("{task.description:<14}"),
         BarColumn(),

@@ -129,7 +129,7 @@ def engines(
 
 
 def _tell_problem(name: str, count: int, error: Exception, *, as_json: bool) -> None:
-    """Says which engine has no figures, and why."""
+    """Say which engine has no figures, and why."""
     click.echo(f"cogwork: {name}: not measured: {line_of(error)}", err=True)
     if as_json:
         told = {"engine": name, "servers": count, "problem": line_of(error)}
@@ -147,7 +147,7 @@ def _place(text: str) -> tuple[str, str]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keeps a container here from telling of links that break: leaders are killed on purpose."""
+    """Keep a container here from telling of links that break: leaders are killed on purpose."""
     log = logging.getLogger("cogwork")
     before = log.level
     log.setLevel(logging.CRITICAL)
@@ -158,7 +158,7 @@ def _quiet() -> Iterator[None]:
 
 
 def _counts(name: str, *, is_named: bool, no_clusters: bool) -> tuple[int, ...]:
-    """Says with how many servers an engine is measured."""
+    """Return with how many servers an engine is measured."""
     if name == "raft":
         return () if no_clusters else (REPLICAS,)
     return (1,) if no_clusters or is_named or name not in CLUSTERS else (1, REPLICAS)

@@ -45,7 +45,7 @@ _COLUMNS: Final = (
 
 
 def _options(command: Callable[..., None]) -> Callable[..., None]:
-    """Gives a command what both have."""
+    """Give a command what both have."""
     for option in (
         click.argument("urls", nargs=-1, metavar="[URL]..."),
         click.option(
@@ -144,7 +144,7 @@ def _bench(
 
 
 def _told(text: str) -> AbstractContextManager[object]:
-    """Says on a terminal what is being measured."""
+    """Return on a terminal what is being measured."""
     terminal = Console(stderr=True)
     return terminal.status(text) if terminal.is_terminal else nullcontext()
 

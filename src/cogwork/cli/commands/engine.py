@@ -77,7 +77,7 @@ def list_(file: Path | None, as_json: bool) -> None:
 
 
 def declared(name: str) -> Capabilities:
-    """Returns what an engine declares at least.
+    """Return what an engine declares at least.
 
     Raises:
         PluginError: What it needs is not installed.
@@ -103,7 +103,7 @@ def _described(name: str, figures: Mapping[str, Figures]) -> dict[str, Any]:
 
 
 def engine_table(figures: Mapping[str, Figures]) -> Table:
-    """Makes a table of what was measured."""
+    """Make a table of what was measured."""
     shown = Table(box=SIMPLE_HEAD, pad_edge=False)
     shown.add_column("engine", no_wrap=True)
     headings = ("servers", "durability", "single/s", "batched/s", "p50 ms", "p99 ms", "replay/s")

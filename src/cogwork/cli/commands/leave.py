@@ -62,7 +62,7 @@ def leave(url: str, as_json: bool) -> int:
 
 
 def _lines(outcome: dict[str, Any]) -> list[str]:
-    """Says what has become of items and replicas."""
+    """Return what has become of items and replicas."""
     kept, lost = outcome["kept"], outcome["left"] - outcome["kept"]
     places = ", ".join(outcome["data_dirs"])
     lines = [f"{outcome['moved']} items moved, {outcome['left']} stay"]
@@ -79,7 +79,7 @@ def _lines(outcome: dict[str, Any]) -> list[str]:
 
 
 async def _leave(url: str) -> dict[str, Any]:
-    """Has all workers leave; the first one last, for it dials the other containers."""
+    """Have all workers leave; the first one last, for it dials the other containers."""
     outcome: dict[str, Any] = {**dict.fromkeys(COUNTS, 0), "data_dirs": []}
     problems = []
     async with met(url) as workers:
@@ -96,7 +96,7 @@ async def _leave(url: str) -> dict[str, Any]:
 
 
 async def _watch(manager: Manager) -> dict[str, Any]:
-    """Shows how far it is, until it is done or the container has gone.
+    """Show how far it is, until it is done or the container has gone.
 
     Raises:
         NotLeft: It went before it was done.

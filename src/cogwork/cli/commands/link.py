@@ -45,7 +45,7 @@ COLUMNS = {
 
 
 def a_target(_ctx: click.Context, _parameter: click.Parameter, text: str) -> str:
-    """Sees that what a link is to lead to, or leads to, is a URL of one."""
+    """See that what a link is to lead to, or lead to, is a URL of one."""
     try:
         text = with_variables(text, os.environ)
         LinkUrl.parse(text)

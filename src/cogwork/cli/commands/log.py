@@ -156,7 +156,7 @@ def _files(path: Path) -> list[Path]:
 
 
 def _row_of(file: Path) -> dict[str, Any] | None:
-    """Returns what there is to be shown of a file; None where it has gone meanwhile."""
+    """Return what there is to be shown of a file; None where it has gone meanwhile."""
     try:
         return inspect_file(file)
     except FileNotFoundError:
@@ -191,7 +191,7 @@ def _without(columns: dict[str, str]) -> dict[str, str]:
 
 
 def _shortened(row: dict[str, Any]) -> dict[str, Any]:
-    """Says how many groups there are where they are too many to be listed."""
+    """Return how many groups there are where they are too many to be listed."""
     groups = row.get("groups", {})
     if len(groups) > GROUPS_SHOWN:
         return row | {"groups": f"{len(groups):,} groups"}
@@ -199,7 +199,7 @@ def _shortened(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _in_words(row: dict[str, Any]) -> dict[str, Any]:
-    """Writes times as people do."""
+    """Write times as people do."""
     return row | {
         key: datetime.fromtimestamp(row[key] / 1000, UTC).isoformat(timespec="milliseconds")
         for key in ("first_time_ms", "last_time_ms")

@@ -106,7 +106,7 @@ def _show(snapshot: dict[str, Any], links: list[dict[str, Any]], *, unfolds: boo
 
 
 def _rows(graph: Graph, folding: Folding, *, unfolds: bool) -> list[dict[str, Any]]:
-    """Makes the rows of the table; below a container with workers, these where they are wanted."""
+    """Make the rows of the table; below a container with workers, these where they are wanted."""
     now_s = time.time()
     folded = folding.graph(graph)
     rows = []
@@ -137,7 +137,7 @@ def _row(vertex: Vertex, own: str, now_s: float) -> dict[str, Any]:
 
 
 def _since(duration_s: float | None, now_s: float) -> str:
-    """Says when something began, and how long ago that is."""
+    """Return when something began, and how long ago that is."""
     if duration_s is None:
         return ""
     began = datetime.fromtimestamp(now_s - duration_s, UTC)

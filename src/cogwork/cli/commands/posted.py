@@ -37,7 +37,7 @@ class Posted:
     """
 
     def __init__(self, publisher: Publisher, no_credit: str, *, settled: bool) -> None:
-        """Has posted nothing yet.
+        """Initialize it; it has posted nothing yet.
 
         Args:
             publisher: Open.
@@ -56,7 +56,7 @@ class Posted:
         self._all_done = asyncio.Event()
 
     def post(self, message: object) -> None:
-        """Posts one more."""
+        """Post one more."""
         post = self._publisher.post(message, settled=self._settled)
         if post.is_done:
             self._count(post)
@@ -66,7 +66,7 @@ class Posted:
             post.on_done = self._note
 
     def _note(self, post: Post) -> None:
-        """Takes in that a message has an outcome, or never will, as its link has ended."""
+        """Take in that a message has an outcome, or never will, as its link has ended."""
         self._moved_s = self._time()
         self._under_way.discard(post)
         if post.failure is None:
@@ -83,7 +83,7 @@ class Posted:
             self.failure = post.error()
 
     async def settle(self, timeout_s: float | None) -> None:
-        """Waits until all have their outcomes; says why, where none comes for a while.
+        """Wait until all have their outcomes; say why, where none comes for a while.
 
         Args:
             timeout_s: How long none may come; None for as long as it takes.
@@ -115,7 +115,7 @@ class Posted:
         return self._no_credit if self._publisher.backlog else NO_OUTCOME
 
     def give_up(self) -> None:
-        """Takes back what was not sent; what was is in doubt, as nobody waits for it any more."""
+        """Take back what was not sent; what was is in doubt, as nobody waits for it any more."""
         for post in self._under_way:
             post.on_done = None
             if not post.withdraw():

@@ -245,7 +245,7 @@ def redrive(url: str, address: str, count: int | None, as_json: bool) -> int:
 def _transfer(
     url: str, operation: str, address: str, count: int | None, target: str | None = None
 ) -> dict[str, int]:
-    """Has items moved, at one worker after another."""
+    """Have items moved, at one worker after another."""
 
     async def work(workers: dict[str, Client]) -> dict[str, int]:
         return await SharedQueue(workers, address).transfer(operation, count, target)
@@ -254,7 +254,7 @@ def _transfer(
 
 
 def _tell(address: str, done: dict[str, Any], *, as_json: bool) -> ExitCode:
-    """Prints what has become of items, and says whether all of them have a new place."""
+    """Print what has become of items, and say whether all of them have a new place."""
     if as_json:
         click.echo(json.dumps({"address": address, **done}, ensure_ascii=False))
     else:
@@ -275,7 +275,7 @@ def _tell(address: str, done: dict[str, Any], *, as_json: bool) -> ExitCode:
 
 
 def parse_options(pairs: tuple[str, ...]) -> dict[str, Any]:
-    """Reads each `K=V` as a key of `[[queue]]`, with the type that the configuration gives it.
+    """Read each `K=V` as a key of `[[queue]]`, with the type that the configuration gives it.
 
     Args:
         pairs: As given.
@@ -308,7 +308,7 @@ def parse_options(pairs: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _names_in(text: str) -> object:
-    """Reads an array of strings as people write it, `a,b`, or as JSON does, `["a", "b"]`."""
+    """Read an array of strings as people write it, `a,b`, or as JSON does, `["a", "b"]`."""
     try:
         return json.loads(text) if text.startswith("[") else moving.named(text)
     except (ValueError, RecursionError):
@@ -316,7 +316,7 @@ def _names_in(text: str) -> object:
 
 
 def _is_names(declared: inspect.Type) -> bool:
-    """Tells whether an option is an array of strings."""
+    """Return whether an option is an array of strings."""
     options = declared.types if isinstance(declared, inspect.UnionType) else (declared,)
     return any(
         isinstance(each, inspect.ListType) and isinstance(each.item_type, inspect.StrType)

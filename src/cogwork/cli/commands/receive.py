@@ -39,7 +39,7 @@ CREDIT_MAX = 500
 def _place(
     _ctx: click.Context, _parameter: click.Parameter, text: str | None
 ) -> Origin | FromOffset | FromTime | None:
-    """Reads a place in a stream."""
+    """Read a place in a stream."""
     try:
         return None if text is None else start_of(text)
     except ValueError as error:
@@ -127,7 +127,7 @@ def receive(
 
 
 def _demand_stream(address: str) -> None:
-    """Refuses an address that is something else than a stream: it would be consumed.
+    """Refuse an address that is something else than a stream: it would be consumed.
 
     Raises:
         click.UsageError: It is, or is no address at all.
@@ -143,7 +143,7 @@ def _demand_stream(address: str) -> None:
 
 
 def _tell_misplaced_wildcard(address: str) -> None:
-    """Says what a word is that may be meant for a pattern: messages may be sent there."""
+    """Say what a word is that may be meant for a pattern: messages may be sent there."""
     word = misplaced_wildcard(address)
     if word is not None:
         text = f"{visible(word)} is an ordinary word: * and # are wildcards only as whole words"
@@ -156,7 +156,7 @@ async def _tell(reader: StreamReader) -> None:
 
 
 def _tell_undecodable(receiver: Consumer | StreamReader) -> None:
-    """Says what is missing from the output."""
+    """Say what is missing from the output."""
     if count := receiver.undecodable:
         what = "1 malformed message" if count == 1 else f"{count} malformed messages"
         click.echo(f"cogwork: rejected {what}, not printed", err=True)
@@ -168,7 +168,7 @@ async def _print(
     count: int | None,
     timeout_s: float | None,
 ) -> int:
-    """Prints until there are enough, or nothing comes; returns how many. Accepts items."""
+    """Print until there are enough, or nothing comes; return how many. Accepts items."""
     printed = 0
     while count is None or printed < count:
         wanted = CREDIT_MAX if count is None else min(count - printed, CREDIT_MAX)

@@ -59,7 +59,7 @@ class Asked:
     verbose: bool
 
     def demand_address(self) -> None:
-        """Sees that there can be somebody of these names.
+        """See that there can be somebody of these names.
 
         Raises:
             ValueError: One of them is no level of an address.
@@ -70,7 +70,7 @@ class Asked:
             addresses.server(self.topic, self.server, self.exchange)
 
     def options(self) -> dict[str, Any]:
-        """Returns what calls, casts, fanouts and streams have in common."""
+        """Return what calls, casts, fanouts and streams have in common."""
         named = {} if self.way == "fanout" else {"server": self.server}
         return {
             **named,
@@ -81,7 +81,7 @@ class Asked:
         }
 
     async def ask(self, client: Client) -> None:
-        """Asks, and prints what comes back."""
+        """Ask, and print what comes back."""
         if self.way == "cast":
             await client.cast(self.topic, self.method, **self.options())
         elif self.way == "fanout":
@@ -102,7 +102,7 @@ class Asked:
             click.echo(json.dumps(written, ensure_ascii=False))
 
     def explain(self, error: Exception) -> None:
-        """Prints what a script, or a person who asked for more, wants to know of a failure."""
+        """Print what a script, or a person who asked for more, wants to know of a failure."""
         traceback_text = str(getattr(error, "traceback_text", ""))
         if self.as_json:
             known = {
@@ -122,7 +122,7 @@ class Asked:
 def parse_arguments(
     _ctx: click.Context, _parameter: click.Parameter, pairs: tuple[str, ...]
 ) -> dict[str, Any]:
-    """Reads each `NAME=VALUE`; a value is JSON, or else a text."""
+    """Read each `NAME=VALUE`; a value is JSON, or else a text."""
     arguments: dict[str, Any] = {}
     for pair in pairs:
         name, equals, text = pair.partition("=")
@@ -147,7 +147,7 @@ def _refuse_constant(name: str) -> object:
 
 
 def chosen(ways: Iterable[str], server: str | None) -> str:
-    """Returns the way that is meant: to call, where none is named.
+    """Return the way that is meant: to call, where none is named.
 
     Raises:
         click.UsageError: Two are named, or a server where all are meant.
@@ -162,7 +162,7 @@ def chosen(ways: Iterable[str], server: str | None) -> str:
 
 
 def a_codec(_ctx: click.Context, _parameter: click.Parameter, name: str | None) -> str | None:
-    """Sees that there is a codec of that name here; the service may lack it nevertheless."""
+    """See that there is a codec of that name here; the service may lack it nevertheless."""
     if name is not None:
         try:
             codec_named(name)

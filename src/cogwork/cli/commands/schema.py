@@ -49,7 +49,7 @@ FILE = click.Path(exists=True, dir_okay=False, allow_dash=True)
 
 
 def a_pattern(ctx: click.Context, parameter: click.Parameter, text: str) -> str:
-    """Refuses, as a parameter's callback, what nothing can have a schema at."""
+    """Refuse, as a parameter's callback, what nothing can have a schema at."""
     try:
         demand_pattern(an_address(ctx, parameter, text))
     except InvalidAddress as error:
@@ -125,7 +125,7 @@ def register(
 
 
 def _kind_of(file: str, kind: str | None, message: str) -> str:
-    """Says what a file holds: what the user says, else what its name does.
+    """Return what a file holds: what the user says, else what its name does.
 
     Raises:
         click.UsageError: A message is named, and the file is called JSON.
@@ -250,7 +250,7 @@ def check(
 
 
 def _reach(url: str, work: Callable[[Client], Awaitable[T]]) -> T:
-    """Works where the schemas are, and says on stderr why they cannot be read for a while."""
+    """Work where the schemas are, and say on stderr why they cannot be read for a while."""
 
     async def explaining(client: Client) -> T:
         async with explained(client, SCHEMAS):
@@ -274,7 +274,7 @@ def _row(found: Registered) -> dict[str, Any]:
 
 
 def _definition(found: Registered) -> object:
-    """Returns a definition as JSON has it: a document, or octets in base64."""
+    """Return a definition as JSON has it: a document, or octets in base64."""
     if found.kind == "json":
         try:
             return json.loads(found.definition)

@@ -78,7 +78,7 @@ class Outgoing:
         return (self.count or 1) if self.lines is None else None
 
     async def batches(self) -> AsyncIterator[Iterable[object]]:
-        """Yields what is sent, as lines come: bodies, or messages where there is more to say."""
+        """Yield what is sent, as lines come: bodies, or messages where there is more to say."""
         fields: dict[str, Any] = {
             "subject": self.subject,
             "properties": self.properties or None,
@@ -103,7 +103,7 @@ class Outgoing:
 
 
 def _text_of(number: int, line: str) -> str:
-    """Returns what is sent of a line.
+    """Return what is sent of a line.
 
     Raises:
         click.ClickException: It is no text.
@@ -120,7 +120,7 @@ def _text_of(number: int, line: str) -> str:
 def parse_properties(
     _ctx: click.Context, _parameter: click.Parameter, pairs: tuple[str, ...]
 ) -> dict[str, str]:
-    """Reads each `K=V`."""
+    """Read each `K=V`."""
     properties: dict[str, str] = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
@@ -228,7 +228,7 @@ class Tally:
         self.failure: Exception | None = None
 
     def add(self, posted: Posted) -> None:
-        """Takes in what became of some messages."""
+        """Take in what became of some messages."""
         for state, number in posted.states.items():
             self._states[PRESETTLED if self._presettled else state] += number
         if self.failure is None:
@@ -236,7 +236,7 @@ class Tally:
         self._progress.advance(self._task, posted.states.total())
 
     def as_object(self, problem: str | None) -> dict[str, object]:
-        """Tells programs how many messages had which outcome.
+        """Tell programs how many messages had which outcome.
 
         Args:
             problem: What ended the sending; None where all was sent.
@@ -250,7 +250,7 @@ class Tally:
         }
 
     def __str__(self) -> str:
-        """Says how many messages had which outcome."""
+        """Return how many messages had which outcome."""
         parts = (f"{count} {state}" for state, count in self._states.items())
         return ", ".join(parts) or "no message has an outcome"
 
@@ -269,7 +269,7 @@ async def _send(client: Client, outgoing: Outgoing, tally: Tally) -> None:
 
 
 async def _send_all(messages: Iterable[object], posted: Posted, timeout_s: float | None) -> None:
-    """Posts messages and waits for their outcomes, also where one of them cannot be posted."""
+    """Post messages and wait for their outcomes, also where one of them cannot be posted."""
     try:
         for message in messages:
             posted.post(message)
@@ -278,7 +278,7 @@ async def _send_all(messages: Iterable[object], posted: Posted, timeout_s: float
 
 
 def _reason(address: str) -> str:
-    """Says why an address may take nothing."""
+    """Return why an address may take nothing."""
     text = f"{address} is full, or nobody receives there"
     if AddressTable().resolve(address).prefix:
         return text
@@ -287,7 +287,7 @@ def _reason(address: str) -> str:
 
 
 def _progress(console: Console) -> Progress:
-    """Makes a bar for a terminal, and nothing for a file."""
+    """Make a bar for a terminal, and nothing for a file."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     return Progress(
         *columns,

@@ -209,7 +209,7 @@ def _demand_pyarrow(configuration: Configuration) -> None:
 
 
 def _make(data_dir: str) -> None:
-    """Makes the data directory, where it is not there.
+    """Make the data directory, where it is not there.
 
     Raises:
         DataDirectoryError: It cannot be made.
@@ -221,7 +221,7 @@ def _make(data_dir: str) -> None:
 
 
 def _read_for(job_json: str, configuration: Configuration, read: Read) -> ExitCode:
-    """Runs a reader of a container."""
+    """Run a reader of a container."""
     from cogwork.pipeline.arrow.serving.job import ReaderJob  # noqa: PLC0415  # most have no readers
     from cogwork.pipeline.arrow.serving.reader import run  # noqa: PLC0415  # needs pyarrow
 
@@ -235,7 +235,7 @@ def _read_for(job_json: str, configuration: Configuration, read: Read) -> ExitCo
 def _crew_of(
     options: list[str], worker_json: str | None, worker: Worker | None, container: Container
 ) -> Crew | None:
-    """Makes the crew of readers that a container is to have."""
+    """Make the crew of readers that a container is to have."""
     if not container.configuration.arrow.readers:
         return None
     from cogwork.pipeline.arrow.serving.crew import Crew  # noqa: PLC0415  # most containers have none
@@ -265,7 +265,7 @@ def _kept_out(links: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _words(single: dict[str, object], repeated: dict[str, tuple[str, ...]]) -> list[str]:
-    """Writes options as they stand on a command line."""
+    """Write options as they stand on a command line."""
     given = [(name, value) for name, value in single.items() if value is not None]
     given += [(name, value) for name, values in repeated.items() for value in values]
     return [word for name, value in given for word in (name, str(value))]
@@ -279,7 +279,7 @@ async def _run(
     *,
     as_json: bool,
 ) -> bool:
-    """Runs a container until it stops; tells whether it has left its mesh for good."""
+    """Run a container until it stops; tell whether it has left its mesh for good."""
     raise_file_limit()
     container = Container(configuration, worker)
     crew = crew_of(container)
@@ -324,7 +324,7 @@ def _announce(container: Container, *, as_json: bool) -> None:
 
 
 def _take_up_work(container: Container, service: Service) -> None:
-    """Tells the supervisor that this worker serves clients, and stops when that one has gone."""
+    """Tell the supervisor that this worker serves clients, and stop when that one has gone."""
     asyncio.get_running_loop().add_reader(sys.stdin.fileno(), _on_stdin, service)
     if container.mesh.readiness.is_reached:
         _announce(container, as_json=True)
@@ -333,7 +333,7 @@ def _take_up_work(container: Container, service: Service) -> None:
 
 
 def _on_stdin(service: Service) -> None:
-    """Takes the end of stdin: nothing is ever written there."""
+    """Take the end of stdin: nothing is ever written there."""
     if not os.read(sys.stdin.fileno(), 1):
         asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
         service.stop()

@@ -232,7 +232,7 @@ def _show_one(screen: Console, container: dict[str, Any]) -> None:
 
 
 def cluster_line(cluster: dict[str, Any]) -> str:
-    """Says how a container's cluster is, as that container knows it."""
+    """Return how a container's cluster is, as that container knows it."""
     behind = f"not current yet: {as_markup(why_behind(cluster))}"
     current = "" if cluster["is_current"] else f", [yellow]{behind}[/yellow]"
     voters, leader = as_markup(", ".join(cluster["voters"])), cluster["leader"] or "unknown"
@@ -243,7 +243,7 @@ def cluster_line(cluster: dict[str, Any]) -> str:
 
 
 def schema_line(vhost: str, facts: dict[str, Any]) -> str:
-    """Says what becomes of messages that are held to schemas, in a virtual host."""
+    """Return what becomes of messages that are held to schemas, in a virtual host."""
     where = f" of {as_markup(vhost)}" if vhost else ""
     current = "" if facts["is_current"] else ", [yellow]not known yet[/yellow]"
     problem = f", [yellow]{as_markup(facts['problem'])}[/yellow]" if facts["problem"] else ""
@@ -254,7 +254,7 @@ def schema_line(vhost: str, facts: dict[str, Any]) -> str:
 
 
 def gateway_line(name: str, facts: dict[str, Any]) -> str:
-    """Says where a gateway listens, and what it tells of itself."""
+    """Return where a gateway listens, and what it tells of itself."""
     counts = (
         f"{key.replace('_', ' ')} {value:,}" for key, value in facts.items() if _counts(value)
     )
@@ -277,7 +277,7 @@ def _show_rows(workers: dict[str, Found]) -> None:
 
 
 def _gathered(kind: str, workers: dict[str, Found]) -> tuple[list[dict[str, Any]], int]:
-    """Puts the rows of all workers together, and counts how many there are."""
+    """Put the rows of all workers together, and count how many there are."""
     totals = [found[kind][1] for found in workers.values()]
     rows = [{**row, "worker": name} for name, found in workers.items() for row in found[kind][0]]
     if kind == "node":

@@ -63,7 +63,7 @@ class Quantity(click.ParamType):  # type: ignore[type-arg]  # generic in newer v
     """A number with a unit, such as 7d or 10GiB."""
 
     def __init__(self, name: str, units: dict[str, Any], least: float = 0.0) -> None:
-        """Knows its units.
+        """Initialize it; it knows its units.
 
         Args:
             name: What it is a quantity of, for the usage line.
@@ -77,7 +77,7 @@ class Quantity(click.ParamType):  # type: ignore[type-arg]  # generic in newer v
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        """Reads the text."""
+        """Read the text."""
         match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)", str(value).strip())
         if match is None or match[2] not in self._units or float(match[1]) <= 0:
             known = ", ".join(f"1{unit}" for unit in self._units if unit)
@@ -177,7 +177,7 @@ def create(
 
 
 def _memory_of(row: dict[str, Any]) -> str:
-    """Says what becomes of a stream in memory when its container ends."""
+    """Return what becomes of a stream in memory when its container ends."""
     home = row["options"].get("home")
     if home is None:
         return (
@@ -191,7 +191,7 @@ def _memory_of(row: dict[str, Any]) -> str:
 
 
 def _pair(text: str) -> tuple[str, object]:
-    """Reads `K=V`, where V is a number, true or false where it can be one."""
+    """Read `K=V`, where V is a number, true or false where it can be one."""
     key, equals, value = text.partition("=")
     if not key or not equals:
         raise click.BadParameter(f"{text!r} is not of the form K=V", param_hint="--option")
@@ -232,7 +232,7 @@ def show(url: str, name: str, as_json: bool) -> None:
 
 
 def show_row(row: dict[str, Any]) -> None:
-    """Prints a stream for people."""
+    """Print a stream for people."""
     screen = console()
     problem = f", [yellow]{as_markup(row['problem'])}[/yellow]" if row["problem"] else ""
     screen.print(

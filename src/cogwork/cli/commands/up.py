@@ -121,7 +121,7 @@ def primaries_of(ids: Sequence[str]) -> list[str]:
 
 
 def free_ports(first: int, count: int) -> list[int]:
-    """Finds ports of loopback on which nobody listens.
+    """Find ports of loopback on which nobody listens.
 
     Args:
         first: Where to begin.

@@ -17,7 +17,7 @@ __all__ = ("delete", "tell")
 
 
 def delete(url: str, kind: str, address: str, *, as_json: bool) -> None:
-    """Gives up a stream or a queue with all that it holds.
+    """Give up a stream or a queue with all that it holds.
 
     Args:
         url: The container's.
@@ -34,7 +34,7 @@ def delete(url: str, kind: str, address: str, *, as_json: bool) -> None:
 
 
 def tell(address: str, *, as_json: bool) -> None:
-    """Says that a stream or a queue is given up.
+    """Say that a stream or a queue is given up.
 
     Args:
         address: Which one.

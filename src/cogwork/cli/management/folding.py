@@ -28,7 +28,7 @@ class Folding:
     """
 
     def __init__(self, ids: Iterable[str]) -> None:
-        """Finds the names that have a worker 0 and at least one more.
+        """Find the names that have a worker 0 and at least one more.
 
         Args:
             ids: Those of all containers.
@@ -47,15 +47,15 @@ class Folding:
         self._names = {each: name for name, workers in self.workers.items() for each in workers}
 
     def name_of(self, container: str) -> str:
-        """Returns the name that people know a container by."""
+        """Return the name that people know a container by."""
         return self._names.get(container, container)
 
     def is_inside(self, one: str, other: str | None) -> bool:
-        """Tells whether two containers are workers of one."""
+        """Return whether two containers are workers of one."""
         return other is not None and one in self._names and self.name_of(other) == self._names[one]
 
     def graph(self, graph: Graph) -> Graph:
-        """Returns a mesh in which a container with workers is one vertex."""
+        """Return a mesh in which a container with workers is one vertex."""
         vertices: dict[str, Vertex] = {}
         for name, members in self._members(graph).items():
             vertices[name] = self._vertex(name, members)
@@ -68,7 +68,7 @@ class Folding:
         return members
 
     def _vertex(self, name: str, members: Sequence[Vertex]) -> Vertex:
-        """Adds up the workers of a container; the way to it is that to the nearest of them."""
+        """Add up the workers of a container; the way to it is that to the nearest of them."""
         reachable = [each for each in members if each.cost is not None]
         nearest = min(reachable, key=lambda each: each.cost or 0, default=members[0])
         silent_s = [each.unreachable_s for each in members if each.unreachable_s is not None]
@@ -105,7 +105,7 @@ class Folding:
         return [found[ends] for ends in sorted(found)]
 
     def shards(self, rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """Adds up the shards of workers that are shards of one container to people."""
+        """Add up the shards of workers that are shards of one container to people."""
         found: dict[tuple[str, str, str], dict[str, Any]] = {}
         for row in rows:
             name = self.name_of(row["container"])

@@ -47,7 +47,7 @@ class NotMet(TimeoutError):
 
 @asynccontextmanager
 async def met(url: str, *, is_whole: bool = False) -> AsyncIterator[dict[str, Client]]:
-    """Connects with each worker of a container, or with the container where it is alone.
+    """Connect with each worker of a container, or with the container where it is alone.
 
     Args:
         url: Where; of several between commas, the first that answers.
@@ -94,20 +94,20 @@ async def met(url: str, *, is_whole: bool = False) -> AsyncIterator[dict[str, Cl
 
 
 async def _present(first: Client) -> list[str]:
-    """Lists the workers that are there, as one of them knows."""
+    """List the workers that are there, as one of them knows."""
     container = await Manager(first).get("READ", "container")
     return container.get("workers") or [container["name"]]
 
 
 def _all(container: Open) -> list[str]:
-    """Lists the workers that there are, by what one of them says of itself."""
+    """List the workers that there are, by what one of them says of itself."""
     count = (container.properties or {}).get(OFFERED)
     name = container.container_id
     return siblings(name, count) if isinstance(count, int) else [name]
 
 
 def reach_each(url: str, work: Callable[[Client], Awaitable[T]]) -> dict[str, T]:
-    """Connects with each worker of a container, and does the same at each.
+    """Connect with each worker of a container, and do the same at each.
 
     Args:
         url: Where.
@@ -131,7 +131,7 @@ def reach_each(url: str, work: Callable[[Client], Awaitable[T]]) -> dict[str, T]
 
 
 def reach_all(url: str, work: Callable[[dict[str, Client]], Awaitable[T]]) -> T:
-    """Connects with each worker of a container, those too that are just being started again.
+    """Connect with each worker of a container, those too that are just being started again.
 
     Args:
         url: Where.

@@ -23,7 +23,7 @@ __all__ = ("say_what_is_unknown", "show", "show_all")
 
 
 def show_all(url: str, kind: str, columns: Mapping[str, str], *, as_json: bool) -> None:
-    """Prints all entities of a kind.
+    """Print all entities of a kind.
 
     Args:
         url: The container.
@@ -49,7 +49,7 @@ def show(
     *,
     as_json: bool,
 ) -> None:
-    """Prints entities of a kind.
+    """Print entities of a kind.
 
     Args:
         kind: What is listed.
@@ -67,7 +67,7 @@ def show(
 
 
 async def say_what_is_unknown(manager: Manager) -> None:
-    """Says on stderr where a container does not know yet all that its cluster has declared."""
+    """Say on stderr where a container does not know yet all that its cluster has declared."""
     try:
         container = await manager.get("READ", "container")
     except PermissionDenied:  # who may manage some queues need not see more

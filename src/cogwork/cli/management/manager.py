@@ -22,7 +22,7 @@ class Manager:
     """Sends requests and reads replies; errors of the container are raised as the client does."""
 
     def __init__(self, client: Client, worker: str = "") -> None:
-        """Needs a mesh.
+        """Initialize it with a mesh.
 
         Args:
             client: Connected.
@@ -39,7 +39,7 @@ class Manager:
         properties: Mapping[str, object] | None = None,
         body: Mapping[str, object] | None = None,
     ) -> Message:
-        """Has something done; returns the reply.
+        """Have something done; return the reply.
 
         Args:
             operation: What.
@@ -62,7 +62,7 @@ class Manager:
     def refused(
         self, kind: type[LinkRefused], name: str, condition: Symbol | None, description: str
     ) -> LinkRefused:
-        """Makes the error that something was not done.
+        """Make the error that something was not done.
 
         Args:
             kind: Of error.
@@ -81,13 +81,13 @@ class Manager:
         name: str = "",
         properties: Mapping[str, object] | None = None,
     ) -> Any:  # noqa: ANN401  # whatever the operation answers
-        """Has something done; returns the reply's body."""
+        """Have something done; return the reply's body."""
         return (await self.ask(operation, kind, name, properties)).body
 
     async def rows(
         self, kind: str, attributes: Sequence[str] = (), count_max: int | None = None
     ) -> tuple[list[Row], int]:
-        """Queries entities, page by page.
+        """Query entities, page by page.
 
         Args:
             kind: Their type.

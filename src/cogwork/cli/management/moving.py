@@ -38,19 +38,19 @@ Row = dict[str, Any]
 
 
 def named(text: str | None) -> list[str]:
-    """Returns the names in `a, b,c`."""
+    """Return the names in `a, b,c`."""
     return [each.strip() for each in text.split(",") if each.strip()] if text else []
 
 
 def some(_ctx: click.Context, _parameter: click.Parameter, text: str | None) -> str | None:
-    """Refuses, as a parameter's callback, a list of names that has none."""
+    """Refuse, as a parameter's callback, a list of names that has none."""
     if text is not None and not named(text):
         raise click.BadParameter(f"{text!r} names no container (expected A,B,C)")
     return text
 
 
 def options(command: Callable[..., None]) -> Callable[..., None]:
-    """Gives a command the options that say who is to hold something."""
+    """Give a command the options that say who is to hold something."""
     wanted = "Ids of the new replicas, highest leader priority first."
     copied = "Ids of containers that keep a copy without a vote."
     for option in (
@@ -75,7 +75,7 @@ def move(
     no_wait: bool,
     as_json: bool,
 ) -> None:
-    """Has other containers hold something, and prints how it is then.
+    """Have other containers hold something, and print how it is then.
 
     Args:
         url: A container.
@@ -109,7 +109,7 @@ class Progress:
     """Tells on stderr how far it is; a line each time that changes where nobody looks on."""
 
     def __init__(self, screen: Console | None = None) -> None:
-        """Has told nothing.
+        """Initialize it; it has told nothing.
 
         Args:
             screen: Where; stderr if not given.
@@ -126,7 +126,7 @@ class Progress:
         self._status.stop()
 
     def tell(self, row: Row) -> None:
-        """Tells how a stream or a queue is."""
+        """Tell how a stream or a queue is."""
         held = members(row["voters"] or ["nobody that is known"], row["learners"])
         wanted = members(row["wanted"], row["wanted_learners"])
         text = visible(f"{row['address']}: held by {held}; to be held by {wanted}")
@@ -137,7 +137,7 @@ class Progress:
 
 
 async def watch(manager: Manager, kind: str, row: Row, progress: Progress) -> Row:
-    """Looks at a stream or a queue until it is where it is to be.
+    """Look at a stream or a queue until it is where it is to be.
 
     Args:
         manager: Asks.
@@ -166,7 +166,7 @@ async def watch(manager: Manager, kind: str, row: Row, progress: Progress) -> Ro
 
 
 def _check(row: Row, wanted: tuple[list[str], list[str]]) -> None:
-    """Looks whether it is still this move, and can be looked at."""
+    """Look whether it is still this move, and can be looked at."""
     if (row["wanted"], row["wanted_learners"]) != wanted:
         now = members(row["wanted"], row["wanted_learners"]) or "nobody: it was deleted"
         raise click.ClickException(
@@ -180,12 +180,12 @@ def _check(row: Row, wanted: tuple[list[str], list[str]]) -> None:
 
 
 def is_there(row: Row) -> bool:
-    """Tells whether something is where it is to be, as far as is known."""
+    """Return whether something is where it is to be, as far as is known."""
     present = (row["voters"], sorted(row["learners"]))
     return not row["moving"] and present == (row["wanted"], sorted(row["wanted_learners"]))
 
 
 def members(voters: Sequence[str], learners: Sequence[str]) -> str:
-    """Says who holds something, and who has a copy that does not count."""
+    """Return who holds something, and who has a copy that does not count."""
     text = ", ".join(voters)
     return f"{text}, followed by {', '.join(learners)}" if learners else text

@@ -31,7 +31,7 @@ def reach(
     force: bool = False,
     tls: ssl.SSLContext | None = None,
 ) -> T:
-    """Connects, works, and closes the connection.
+    """Connect, works, and close the connection.
 
     Args:
         url: Where; of several between commas, the first that answers.

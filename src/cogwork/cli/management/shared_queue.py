@@ -79,7 +79,7 @@ class SharedQueue:
     """Asks all workers about a queue."""
 
     def __init__(self, workers: Mapping[str, Client], address: str) -> None:
-        """Asks nothing yet.
+        """Ask nothing yet.
 
         Args:
             workers: A connection to each, by its id; to one, where the container is alone.
@@ -94,7 +94,7 @@ class SharedQueue:
     # -- the queue
 
     async def declare(self, options: Mapping[str, object]) -> Declared:
-        """Makes it where it is not there.
+        """Make it where it is not there.
 
         Args:
             options: As in `[[queue]]`.
@@ -127,7 +127,7 @@ class SharedQueue:
         return Declared(is_new, durability, "; ".join(problems) or None)
 
     async def _lacking(self, until_s: float) -> list[str]:
-        """Lists the workers that do not hear of a replicated queue: each may be its own cluster."""
+        """List the workers that do not hear of a replicated queue: each may be its own cluster."""
         while True:
             lacking = [
                 name
@@ -139,7 +139,7 @@ class SharedQueue:
             await asyncio.sleep(LOOK_S)
 
     async def delete(self) -> None:
-        """Gives it up, or leaves it everywhere as long as it is used anywhere.
+        """Give it up, or leave it everywhere as long as it is used anywhere.
 
         Raises:
             LinkRefused: It is in use, or not there.
@@ -156,7 +156,7 @@ class SharedQueue:
             await holder.manager.ask("DELETE", "queue", self._address)
 
     async def _withdraw(self, nowhere: NotFound) -> None:
-        """Gives up what the cluster has declared and nobody can have: whoever is asked knows.
+        """Give up what the cluster has declared and nobody can have: whoever is asked knows.
 
         Raises:
             NotFound: Nothing is declared, either.
@@ -182,7 +182,7 @@ class SharedQueue:
             )
 
     async def _known(self) -> list[_Holder]:
-        """Finds the workers that know it.
+        """Find the workers that know it.
 
         Raises:
             NotFound: None does.
@@ -200,7 +200,7 @@ class SharedQueue:
     # -- its items
 
     async def _holders(self) -> list[_Holder]:
-        """Finds the workers that have items of it, or may say why nobody here has any.
+        """Find the workers that have items of it, or may say why nobody here has any.
 
         Raises:
             NotFound: None knows it.
@@ -211,7 +211,7 @@ class SharedQueue:
         return found
 
     async def peek(self, count: int) -> list[Row]:
-        """Looks at its first items, of one worker after another.
+        """Look at its first items, of one worker after another.
 
         Args:
             count: At how many, at most.
@@ -233,7 +233,7 @@ class SharedQueue:
         return items
 
     async def purge(self) -> int:
-        """Drops all items that no consumer holds; returns how many."""
+        """Drop all items that no consumer holds; return how many."""
         purged = 0
         for holder in await self._holders():
             purged += (await holder.manager.get("PURGE", "queue", self._address))["purged"]
@@ -242,7 +242,7 @@ class SharedQueue:
     async def transfer(
         self, operation: str, count: int | None, target: str | None = None
     ) -> dict[str, int]:
-        """Has items moved, of one worker after another.
+        """Have items moved, of one worker after another.
 
         Args:
             operation: `MOVE` or `REDRIVE`.
@@ -268,7 +268,7 @@ class SharedQueue:
     async def _transfer(
         self, holder: _Holder, operation: str, count: int | None, target: str | None
     ) -> dict[str, int]:
-        """Has items of one worker moved; a second round would meet what was refused again."""
+        """Have items of one worker moved; a second round would meet what was refused again."""
         done = dict.fromkeys(COUNTS[operation], 0)
         depth = max(holder.row["depth"], 1)  # asked at least once, it tells what is wrong
         left = depth if count is None else min(count, depth)
@@ -283,7 +283,7 @@ class SharedQueue:
         return done
 
     async def _provide(self, target: str, holders: Sequence[_Holder]) -> None:
-        """Declares the target where items are to move and only another worker has it yet."""
+        """Declare the target where items are to move and only another worker has it yet."""
         try:
             rows = {name: await _row(each, target) for name, each in self._managers.items()}
         except PermissionDenied:
@@ -302,12 +302,12 @@ def _is_replicated(found: Sequence[_Holder]) -> bool:
 
 
 def _taken(done: Mapping[str, int]) -> int:
-    """Counts the items that were taken from a queue, whatever became of them."""
+    """Count the items that were taken from a queue, whatever became of them."""
     return sum(done[key] for key in OUTCOMES)
 
 
 async def _row(manager: Manager, address: str) -> Row | None:
-    """Returns what a worker knows of a queue; None where it knows none."""
+    """Return what a worker knows of a queue; None where it knows none."""
     try:
         row: Row = await manager.get("READ", "queue", address)
     except NotFound:
@@ -316,5 +316,5 @@ async def _row(manager: Manager, address: str) -> Row | None:
 
 
 def _is_open(row: Row) -> bool:
-    """Tells whether something may yet come of a queue that was declared."""
+    """Return whether something may yet come of a queue that was declared."""
     return row["problem"] is not None or (row["durability"] == REPLICATED and row["owner"] is None)

@@ -14,7 +14,7 @@ TOLD_APART = {"durability": ", ", "problem": "; "}
 
 
 def added_up(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Adds up the counts of rows with one address; of a disorder the greatest stands for all.
+    """Add up the counts of rows with one address; of a disorder the greatest stands for all.
 
     Where workers keep a queue otherwise, each of their ways is told, and each of their problems.
     """

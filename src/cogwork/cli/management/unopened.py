@@ -34,7 +34,7 @@ class StreamNotOpen(TimeoutError):
 
 @asynccontextmanager
 async def explained(client: Client, address: str | None) -> AsyncIterator[None]:
-    """Says on stderr, for as long as somebody waits, why a stream is not open; None is none."""
+    """Return on stderr, for as long as somebody waits, why a stream is not open; None is none."""
     if address is None:
         yield
         return
@@ -59,7 +59,7 @@ async def _explain(client: Client, address: str) -> None:
 async def attached(
     client: Client, link: AbstractAsyncContextManager[T], address: str, timeout_s: float | None
 ) -> AsyncIterator[T]:
-    """Opens a link for the length of a `with`, and says on stderr why that takes long.
+    """Open a link for the length of a `with`, and say on stderr why that takes long.
 
     A container that has not heard of its cluster yet does not answer: there may be the stream.
 
@@ -86,7 +86,7 @@ async def attached(
 
 
 async def demand_open(client: Client, address: str) -> None:
-    """Tells a stream that has nothing from one that cannot be read.
+    """Tell a stream that has nothing from one that cannot be read.
 
     Raises:
         StreamNotOpen: It cannot.
@@ -97,7 +97,7 @@ async def demand_open(client: Client, address: str) -> None:
 
 
 async def _problem_of(client: Client, address: str) -> str | None:
-    """Returns what keeps a stream from being read; None where nothing does, or nobody may know."""
+    """Return what keeps a stream from being read; None where nothing does, or nobody may know."""
     try:
         row = await Manager(client).get("READ", "stream", address.removeprefix("/"))
     except LinkRefused as error:  # whoever may receive may not be one who may manage

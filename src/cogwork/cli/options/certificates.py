@@ -31,7 +31,7 @@ KEPT = "cogwork.certificates"
 
 
 def certificate_options(command: C) -> C:
-    """Adds them to a command; they arrive as `ca_file`, `cert_file` and `key_file`.
+    """Add them to a command; they arrive as `ca_file`, `cert_file` and `key_file`.
 
     The one for the password is added, too, which arrives by `cogwork.cli.options.passwords`.
     """
@@ -42,7 +42,7 @@ def certificate_options(command: C) -> C:
 
 
 def certified(command: C) -> C:
-    """Adds them to a command that does not ask for them: whatever connects it takes them.
+    """Add them to a command that does not ask for them: whatever connects it takes them.
 
     So it does a password and a token.
     """
@@ -58,7 +58,7 @@ def _keep(ctx: click.Context, parameter: click.Parameter, file: str | None) -> N
 
 
 def given_context() -> ssl.SSLContext | None:
-    """Reads the files that the command line names; None where it names none.
+    """Read the files that the command line names; None where it names none.
 
     Raises:
         click.UsageError: A key has no certificate.
@@ -72,7 +72,7 @@ def given_context() -> ssl.SSLContext | None:
 def certificates_of(
     ca_file: str | None, cert_file: str | None, key_file: str | None
 ) -> Certificates:
-    """Reads the options.
+    """Read the options.
 
     Raises:
         click.UsageError: A key has no certificate.

@@ -10,7 +10,7 @@ __all__ = ("an_address",)
 
 
 def an_address(_ctx: click.Context, _parameter: click.Parameter, text: str) -> str:
-    """Refuses, as a parameter's callback, what is no address."""
+    """Refuse, as a parameter's callback, what is no address."""
     try:
         normalize(text)
     except InvalidAddressError as error:

@@ -49,7 +49,7 @@ _FILE = SecretFileOption(
 
 
 def password_option(command: C) -> C:
-    """Adds `--password-file` to a command: whatever connects it takes the password."""
+    """Add `--password-file` to a command: whatever connects it takes the password."""
     return _FILE.add_to(command)
 
 

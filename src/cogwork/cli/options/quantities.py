@@ -21,7 +21,7 @@ class Whole(click.IntRange):
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> int:
-        """Reads the text."""
+        """Read the text."""
         try:
             number = int(cast("str", value))
         except ValueError:
@@ -41,7 +41,7 @@ class Finite(click.FloatRange):
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        """Reads the text."""
+        """Read the text."""
         try:
             number = float(cast("str", value))
         except ValueError:

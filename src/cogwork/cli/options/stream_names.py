@@ -16,12 +16,12 @@ _BUILT_IN = AddressTable(DEFAULT_RULES)
 
 
 def address_of(name: str) -> str:
-    """Returns a stream's address: `orders` is `stream/orders`."""
+    """Return a stream's address: `orders` is `stream/orders`."""
     return name if "/" in name else PREFIX + name
 
 
 def is_elsewhere(address: str) -> bool:
-    """Tells whether an address is something else than a stream, by the built-in prefixes.
+    """Return whether an address is something else than a stream, by the built-in prefixes.
 
     What none of them knows may be a stream by the configuration: the container says.
 
@@ -33,7 +33,7 @@ def is_elsewhere(address: str) -> bool:
 
 
 def is_stream(address: str) -> bool:
-    """Tells whether an address is a stream's, by the built-in prefixes."""
+    """Return whether an address is a stream's, by the built-in prefixes."""
     try:
         return _BUILT_IN.resolve(address).kind == "stream"
     except InvalidAddressError:
@@ -41,14 +41,14 @@ def is_stream(address: str) -> bool:
 
 
 def a_name(ctx: click.Context, parameter: click.Parameter, name: str) -> str:
-    """Refuses, as a parameter's callback, what names no stream at all."""
+    """Refuse, as a parameter's callback, what names no stream at all."""
     if not name:
         raise click.BadParameter("'' is not a stream's name (expected NAME or stream/NAME)")
     return an_address(ctx, parameter, name)
 
 
 def new_name(_ctx: click.Context, _parameter: click.Parameter, name: str) -> str:
-    """Refuses, as a parameter's callback, what no stream can be named."""
+    """Refuse, as a parameter's callback, what no stream can be named."""
     try:
         is_good = not (name.endswith("/") or is_pattern(name) or is_elsewhere(address_of(name)))
     except InvalidAddressError as error:

@@ -31,7 +31,7 @@ _FILE = SecretFileOption(
 
 
 def token_option(command: C) -> C:
-    """Adds `--token-file` to a command: whatever connects it takes the token."""
+    """Add `--token-file` to a command: whatever connects it takes the token."""
     return _FILE.add_to(command)
 
 

@@ -24,7 +24,7 @@ READ_BYTES = 65_536
 
 
 async def lines(reader: StreamReader) -> AsyncIterator[str]:
-    """Yields lines of any length, without their ends."""
+    """Yield lines of any length, without their ends."""
     rest = b""
     while chunk := await reader.read(READ_BYTES):
         *whole, rest = (rest + chunk).split(b"\n")
@@ -35,13 +35,13 @@ async def lines(reader: StreamReader) -> AsyncIterator[str]:
 
 
 def code_of_child(code: int) -> ExitCode:
-    """Returns the exit code of a child that could not start, where it is one of ours."""
+    """Return the exit code of a child that could not start, where it is one of ours."""
     known = {int(each) for each in ExitCode} - {ExitCode.OK}
     return ExitCode(code) if code in known else ExitCode.ERROR
 
 
 def in_words(code: int) -> str:
-    """Says how a process ended."""
+    """Return how a process ended."""
     if code >= 0:
         return f"exited with code {code}"
     return f"was killed by {signal.Signals(-code).name}"

@@ -8,7 +8,7 @@ __all__ = ("raise_file_limit",)
 
 
 def raise_file_limit() -> None:
-    """Takes as many descriptors as the process may have.
+    """Take as many descriptors as the process may have.
 
     The soft limit is there for programs that call `select`, which knows descriptors up to 1023.
     """

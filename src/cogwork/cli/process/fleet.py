@@ -61,7 +61,7 @@ class Fleet:
     """Runs containers until a signal comes, or none of them is left."""
 
     def __init__(self, commands: Mapping[str, Sequence[str]]) -> None:
-        """Starts nothing yet.
+        """Start nothing yet.
 
         Args:
             commands: What each container's command line says after `cogwork`, by its id.
@@ -72,7 +72,7 @@ class Fleet:
         self._stopping = asyncio.Event()
 
     async def run(self, announce: Callable[[dict[str, int]], None]) -> ExitCode:
-        """Starts all, and returns once all have ended.
+        """Start all, and returns once all have ended.
 
         Args:
             announce: Called with the ids of the processes when all of them listen.
@@ -95,7 +95,7 @@ class Fleet:
         return code if is_clean else ExitCode.ERROR
 
     def _on_signal(self) -> None:
-        """Ends the run; a second signal is passed on: containers wait no longer then."""
+        """End the run; a second signal is passed on: containers wait no longer then."""
         if self._stopping.is_set():
             self._signal(signal.SIGTERM)
         self._stopping.set()
@@ -120,7 +120,7 @@ class Fleet:
         self._children.append(child)
 
     async def _until_all_listen(self) -> ExitCode | None:
-        """Waits for all; returns what went wrong, or that it is over already."""
+        """Wait for all; return what went wrong, or that it is over already."""
         deadline_s = time.monotonic() + START_TIMEOUT_S
         while not all(each.listens.is_set() for each in self._children):
             ended = next((each for each in self._children if each.watch.done()), None)
@@ -137,7 +137,7 @@ class Fleet:
     # -- run
 
     async def _until_told_or_alone(self) -> ExitCode:
-        """Waits for a signal, or until no container is left."""
+        """Wait for a signal, or until no container is left."""
         watches = {each.watch for each in self._children}
         told = asyncio.create_task(self._stopping.wait(), name="told")
         while watches and not self._stopping.is_set():
@@ -152,7 +152,7 @@ class Fleet:
         return ExitCode.ERROR
 
     async def _watch(self, child: _Child) -> int:
-        """Shows what a child writes; returns how it ended, after saying so where nobody asked."""
+        """Show what a child writes; return how it ended, after saying so where nobody asked."""
         await asyncio.gather(self._show_log(child), self._read_output(child))
         code = await child.process.wait()
         if not self._stopping.is_set():
@@ -173,7 +173,7 @@ class Fleet:
     # -- end
 
     async def _stop(self) -> bool:
-        """Asks all to stop, and waits for them; returns whether each did."""
+        """Ask all to stop, and wait for them; return whether each did."""
         self._stopping.set()
         self._signal(signal.SIGTERM)
         watches = [each.watch for each in self._children]

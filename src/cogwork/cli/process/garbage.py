@@ -45,7 +45,7 @@ class GarbageCollection:
         call_later: Callable[[float, Callable[[], None]], object],
         clock_s: Callable[[], float] = time.thread_time,
     ) -> None:
-        """Changes nothing yet.
+        """Change nothing yet.
 
         Args:
             call_later: Calls something after some seconds.
@@ -62,7 +62,7 @@ class GarbageCollection:
         self._call_later(LOOK_S, self._look)
 
     def _look(self) -> None:
-        """Looks at all objects, where it is worth while."""
+        """Look at all objects, where it is worth while."""
         took_s = 0.0
         if gc.get_count()[2] >= OLD_ROUNDS:
             start_s = self._clock_s()

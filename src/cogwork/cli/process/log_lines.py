@@ -25,7 +25,7 @@ class Lines(logging.Filter):
     """Escapes what would make another line of a peer's words, or do something to a terminal."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Has a record say what can be seen of it; the lines of a traceback are its own."""
+        """Have a record say what can be seen of it; the lines of a traceback are its own."""
         record.msg, record.args = visible(shortened(record.getMessage())), None
         if record.exc_info and not record.exc_text:
             traceback = logging.Formatter().formatException(record.exc_info)
@@ -52,12 +52,12 @@ def say(text: str) -> None:
 
 
 def shortened(text: str) -> str:
-    """Cuts what is longer than anybody reads, as a peer's description can be."""
+    """Cut what is longer than anybody reads, as a peer's description can be."""
     return text if len(text) <= LENGTH_MAX else f"{text[: LENGTH_MAX - 1]}…"
 
 
 def start_log(whose: str = "", warnings: Iterable[str] = ()) -> None:
-    """Has the process log to its standard error.
+    """Have the process log to its standard error.
 
     Args:
         whose: What every line begins with, where several processes write to one place.

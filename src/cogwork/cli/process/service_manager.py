@@ -17,7 +17,7 @@ log = logging.getLogger("cogwork")
 
 
 def tell_ready() -> None:
-    """Says that the container serves clients, where somebody wants to know (sd_notify(3))."""
+    """Say that the container serves clients, where somebody wants to know (sd_notify(3))."""
     error = _tell(b"READY=1")
     if error is not None:
         log.warning("cannot notify the service manager of the start (NOTIFY_SOCKET): %s", error)

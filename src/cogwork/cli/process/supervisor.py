@@ -79,13 +79,13 @@ class WorkerProcess:
     keeper: asyncio.Task[int | None] = field(init=False)
 
     def signal(self, number: signal.Signals) -> None:
-        """Sends a signal, where there is a process."""
+        """Send a signal, where there is a process."""
         if self.process is not None and self.process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 self.process.send_signal(number)
 
     async def live(self, stopping: asyncio.Event) -> int:
-        """Starts it, and waits until it has ended.
+        """Start it, and wait until it has ended.
 
         Args:
             stopping: Set where it is to end again: it may be set while the process is made.
@@ -122,7 +122,7 @@ class Supervisor:
         timing: Timing | None = None,
         inherits: Sequence[int] = (),
     ) -> None:
-        """Starts nothing yet.
+        """Start nothing yet.
 
         Args:
             commands: What starts each worker, by its id; the first one starts first.
@@ -138,7 +138,7 @@ class Supervisor:
         self._left = 0
 
     async def run(self, announce: Callable[[list[WorkerProcess]], None]) -> ExitCode:
-        """Starts all, and returns once all have ended.
+        """Start all, and returns once all have ended.
 
         Args:
             announce: Called when all of them listen.
@@ -164,13 +164,13 @@ class Supervisor:
         return code if is_clean or code is not ExitCode.OK else ExitCode.ERROR
 
     def stop(self) -> None:
-        """Has all stop; once more, and they wait for no settlements."""
+        """Have all stop; once more, and they wait for no settlements."""
         self._stopping.set()
         for worker in self.workers:
             worker.signal(signal.SIGTERM)
 
     def _pass_on(self, number: signal.Signals) -> None:
-        """Passes a signal on to those that listen: one that has just started would die of it."""
+        """Pass a signal on to those that listen: one that has just started would die of it."""
         for worker in self.workers:
             if worker.listens.is_set():
                 worker.signal(number)
@@ -178,7 +178,7 @@ class Supervisor:
     # -- start
 
     async def _start(self, started: list[WorkerProcess]) -> ExitCode | None:
-        """Starts the first, then the others; returns what went wrong, or that it is over."""
+        """Start the first, then the others; return what went wrong, or that it is over."""
         for group in (self.workers[:1], self.workers[1:]):
             for worker in group:
                 worker.keeper = asyncio.create_task(self._keep(worker), name=worker.id)
@@ -211,7 +211,7 @@ class Supervisor:
         return ExitCode.TIMEOUT
 
     async def _keep(self, worker: WorkerProcess) -> int | None:
-        """Has a worker live again and again; returns the last exit code."""
+        """Have a worker live again and again; return the last exit code."""
         loop = asyncio.get_running_loop()
         pause_s = self._timing.pause_s
         while True:
@@ -232,7 +232,7 @@ class Supervisor:
             pause_s = min(2 * pause_s, self._timing.pause_max_s)
 
     def _note_left(self, worker: WorkerProcess) -> None:
-        """Goes on without a worker, or ends with the last one."""
+        """Go on without a worker, or end with the last one."""
         log.info("worker %s has left the mesh permanently", worker.id)
         self._left += 1
         if self._left == len(self.workers):
@@ -241,7 +241,7 @@ class Supervisor:
     # -- end
 
     async def _end(self, started: Sequence[WorkerProcess]) -> bool:
-        """Asks all to stop, and waits for them; returns whether each did."""
+        """Ask all to stop, and wait for them; return whether each did."""
         if not self._stopping.is_set():
             self.stop()
         keepers = [worker.keeper for worker in started]
@@ -264,7 +264,7 @@ async def _all_listen(workers: Sequence[WorkerProcess]) -> None:
 
 
 def _failure(worker: WorkerProcess) -> ExitCode:
-    """Says why a worker did not start, where it has not said so itself."""
+    """Return why a worker did not start, where it has not said so itself."""
     code = worker.keeper.result()
     if code is None or code <= 0:
         click.echo(f"cogwork: worker {worker.id} {in_words(code or 0)}", err=True)

@@ -33,14 +33,14 @@ class Topology:
         self.pairs = pairs
 
     def dialled_by(self, container: str) -> list[str]:
-        """Lists the containers that one dials: the later one of each pair dials the earlier one."""
+        """List the containers that one dials: the later one of each pair dials the earlier one."""
         order = {name: at for at, name in enumerate(self.ids)}
         linked = [pair for pair in self.pairs if container in pair]
         others = [one if other == container else other for one, other in linked]
         return [other for other in others if order[other] < order[container]]
 
     def neighbours_of(self, container: str) -> list[str]:
-        """Lists the containers that one is linked with."""
+        """List the containers that one is linked with."""
         return sorted(
             (one if other == container else other)
             for one, other in self.pairs
@@ -62,7 +62,7 @@ NAMED: dict[str, Callable[[Sequence[str]], Pairs]] = {
 
 
 def topology_of(count: int, name: str) -> Topology:
-    """Makes a topology.
+    """Make a topology.
 
     Args:
         count: Of containers; they are called c1, c2 and so on, unless a file names them.

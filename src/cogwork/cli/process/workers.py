@@ -52,7 +52,7 @@ def run(
     *,
     as_json: bool,
 ) -> ExitCode:
-    """Runs the workers until a signal ends them.
+    """Run the workers until a signal ends them.
 
     Args:
         configuration: Of all of them together.
@@ -103,14 +103,14 @@ def run(
 
 @contextlib.contextmanager
 def _reserved(listen: Listen) -> Iterator[int]:
-    """Takes a port; returns which."""
+    """Take a port; return which."""
     with reserved_socket(listen.host, listen.port or 0) as sock:
         yield sock.getsockname()[1]
 
 
 @contextlib.contextmanager
 def _held(path: str, mode: int) -> Iterator[int]:
-    """Listens at a path for all workers; returns the file descriptor."""
+    """Listen at a path for all workers; return the file descriptor."""
     with listening_path(path, mode) as sock:
         file = SocketFile(path)
         try:
@@ -121,7 +121,7 @@ def _held(path: str, mode: int) -> Iterator[int]:
 
 @contextlib.contextmanager
 def _private_directory() -> Iterator[str]:
-    """Makes a directory for sockets that nobody else can enter, and holds its lock.
+    """Make a directory for sockets that nobody else can enter, and hold its lock.
 
     What supervisors have left behind that were killed is removed first: nobody holds its lock.
     """
@@ -140,7 +140,7 @@ def _private_directory() -> Iterator[str]:
 
 
 def _remove_abandoned(place: Path) -> None:
-    """Removes the directories of this user's supervisors that do not live any more."""
+    """Remove the directories of this user's supervisors that do not live any more."""
     for directory in place.glob(f"{PREFIX}*"):
         # Another user's cannot be opened, and one without a lock is just being made.
         with contextlib.suppress(OSError), (directory / LOCK).open("rb") as lock:

@@ -25,7 +25,7 @@ codecs.register_error(_AS_JSON, _as_json)
 
 
 def escape_what_cannot_be_written(stream: object) -> None:
-    """Has what a stream's encoding lacks written as an escape, and no error raised.
+    """Have what a stream's encoding lacks written as an escape, and no error raised.
 
     Args:
         stream: Standard output; whatever has taken its place is left as it is.

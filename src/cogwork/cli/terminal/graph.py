@@ -74,7 +74,7 @@ class Graph:
     edges: list[Edge] = field(default_factory=list)
 
     def walk(self) -> list[str]:
-        """Lists the containers in the order of a walk from neighbour to neighbour.
+        """List the containers in the order of a walk from neighbour to neighbour.
 
         In this order round a circle, the links of a ring or a line lie on the circle.
         """
@@ -98,7 +98,7 @@ class Graph:
 
 
 def graph_of(snapshot: Mapping[str, Any]) -> Graph:
-    """Reads what `READ org.cogwork.mesh` answers.
+    """Read what `READ org.cogwork.mesh` answers.
 
     Args:
         snapshot: The reply's body.
@@ -109,7 +109,7 @@ def graph_of(snapshot: Mapping[str, Any]) -> Graph:
 
 
 def natural(name: str) -> list[tuple[str, int]]:
-    """Sorts c10 after c9."""
+    """Sort c10 after c9."""
     return [(word, int(digits or 0)) for word, digits in _PARTS.findall(name)]
 
 
@@ -144,7 +144,7 @@ def _edges(own: str, vertices: Mapping[str, Vertex]) -> list[Edge]:
 
 
 def _used(own: str, vertices: Mapping[str, Vertex]) -> set[tuple[str, str]]:
-    """Finds the links of the shortest paths: from each container one step back to the start."""
+    """Find the links of the shortest paths: from each container one step back to the start."""
     used = set()
     for vertex in vertices.values():
         for name, cost in vertex.neighbours.items():

@@ -23,7 +23,7 @@ class Lines:
     """
 
     def __init__(self, file: BinaryIO) -> None:
-        """Reads nothing yet.
+        """Read nothing yet.
 
         Args:
             file: Open, with nothing read from it. Octets that are no UTF-8 become lone surrogates.
@@ -36,7 +36,7 @@ class Lines:
         self._is_over = False
 
     async def take(self, limit: int) -> list[str]:
-        """Returns lines that are there, without their ends; waits where none is.
+        """Return lines that are there, without their ends; wait where none is.
 
         Args:
             limit: How many at most.

@@ -19,7 +19,7 @@ LOOK_S = 0.2
 
 
 async def while_read(work: Coroutine[Any, Any, T]) -> T:
-    """Does work until it is done, or whoever read stdout has gone.
+    """Do work until it is done, or whoever read stdout has gone.
 
     Args:
         work: What to do; it is cancelled when the reader has gone.
@@ -44,7 +44,7 @@ async def while_read(work: Coroutine[Any, Any, T]) -> T:
 
 
 async def _reader_left() -> None:
-    """Returns when whoever read stdout has gone; never, where stdout is no file."""
+    """Return when whoever read stdout has gone; never, where stdout is no file."""
     try:
         descriptor = sys.stdout.fileno()
     except (AttributeError, ValueError, OSError):  # none at all, closed, or a test's

@@ -49,7 +49,7 @@ class _Point(NamedTuple):
 
 
 def as_dot(graph: Graph) -> str:
-    """Writes a mesh in the language of Graphviz."""
+    """Write a mesh in the language of Graphviz."""
     vertices = [_dot_vertex(each, graph.own) for each in graph.vertices.values()]
     edges = [_dot_edge(each) for each in graph.edges]
     lines = ("graph mesh {", "  node [shape=box, style=rounded];", *vertices, *edges, "}")
@@ -75,7 +75,7 @@ def _dot_text(text: str) -> str:
 
 
 def as_svg(graph: Graph) -> str:
-    """Draws a mesh as an SVG document."""
+    """Draw a mesh as an SVG document."""
     places = _places(graph)
     width = 2 * max(abs(place.x) for place in places.values()) + BOX_WIDTH + GAP
     width = max(width, LEGEND_WIDTH)
@@ -97,7 +97,7 @@ def as_svg(graph: Graph) -> str:
 
 
 def _places(graph: Graph) -> dict[str, _Point]:
-    """Finds a place for each container; the middle is at 0, 0."""
+    """Find a place for each container; the middle is at 0, 0."""
     hub = graph.hub
     round_it = [name for name in graph.walk() if name != hub]
     places = {} if hub is None else {hub: _Point(0, 0)}
@@ -121,7 +121,7 @@ def _line(edge: Edge, places: dict[str, _Point]) -> Iterator[str]:
 
 
 def _cost(edge: Edge, places: dict[str, _Point]) -> Iterator[str]:
-    """Writes what a link costs at a third of its length: in the middle, many may cross."""
+    """Write what a link costs at a third of its length: in the middle, many may cross."""
     if edge.cost == 1:
         return
     one, other = (places[name] for name in edge.ends)
@@ -148,7 +148,7 @@ def _box(vertex: Vertex, own: str, places: dict[str, _Point]) -> Iterator[str]:
 
 
 def _facts(vertex: Vertex, own: str) -> list[str]:
-    """Says in two short lines what a container is to the one that looks."""
+    """Say in two short lines what a container is to the one that looks."""
     facts = [_way(vertex, own)]
     wants = [
         _counted(count, _NOUNS.get(kind, kind)) for kind, count in vertex.interests.items() if count

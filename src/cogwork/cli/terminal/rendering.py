@@ -43,7 +43,7 @@ _SECTIONS = (
 
 
 def as_text(message: Message) -> str:
-    """Writes the body of a message that was received, for a person."""
+    """Write the body of a message that was received, for a person."""
     with suppress(ProtocolError):  # its encoded form is shown then
         if type(message.body) is str:
             return message.body
@@ -51,12 +51,12 @@ def as_text(message: Message) -> str:
 
 
 def as_json(message: Message) -> str:
-    """Writes a message that was received as one line."""
+    """Write a message that was received as one line."""
     return encoded_as_json(message.encode())
 
 
 def encoded_as_text(encoded: bytes) -> str:
-    """Writes the body of what may be a message, for a person."""
+    """Write the body of what may be a message, for a person."""
     try:
         return message_as_text(decode_sections(encoded))
     except ProtocolError as error:
@@ -66,7 +66,7 @@ def encoded_as_text(encoded: bytes) -> str:
 
 
 def encoded_as_json(encoded: bytes) -> str:
-    """Writes what may be a message as one line."""
+    """Write what may be a message as one line."""
     try:
         return message_as_json(decode_sections(encoded))
     except ProtocolError as error:
@@ -74,7 +74,7 @@ def encoded_as_json(encoded: bytes) -> str:
 
 
 def _unreadable(encoded: bytes, error: ProtocolError) -> dict[str, object]:
-    """Tells what is wrong, and what there is nevertheless: perhaps the body, and all octets."""
+    """Return what is wrong, and what there is nevertheless: perhaps the body, and all octets."""
     body = None
     with suppress(ProtocolError):
         body = jsonable(Message.decode(encoded).body)
@@ -83,20 +83,20 @@ def _unreadable(encoded: bytes, error: ProtocolError) -> dict[str, object]:
 
 
 def message_as_text(message: Sections) -> str:
-    """Writes a message's body for a person: text as it is, anything else as JSON."""
+    """Write a message's body for a person: text as it is, anything else as JSON."""
     body = _body(message.body)
     return body if isinstance(body, str) else json.dumps(body, ensure_ascii=False)
 
 
 def message_as_json(message: Sections) -> str:
-    """Writes a whole message as one line; absent sections and fields are left out."""
+    """Write a whole message as one line; absent sections and fields are left out."""
     sections = {name: _section(getattr(message, name)) for name in _SECTIONS}
     present = {name: section for name, section in sections.items() if section}
     return json.dumps({**present, "body": _body(message.body)}, ensure_ascii=False)
 
 
 def jsonable(value: object) -> object:
-    """Turns a value of any AMQP type into one that JSON knows."""
+    """Turn a value of any AMQP type into one that JSON knows."""
     match value:
         case Timestamp():
             return _time(value)

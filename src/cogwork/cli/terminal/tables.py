@@ -59,7 +59,7 @@ class _Results(Console):
 
 
 def console() -> Console:
-    """Makes the console for results: what it prints is shown as it is, but for `markup=True`.
+    """Make the console for results: what it prints is shown as it is, but for `markup=True`.
 
     An address of IPv6 in brackets and the `[etcd]` of an extra are no styles.
     """
@@ -72,7 +72,7 @@ def console() -> Console:
 
 
 def widened(command: C) -> C:
-    """Adds `--wide` to a command that prints tables; the console heeds it."""
+    """Add `--wide` to a command that prints tables; the console heeds it."""
     return click.option(
         "--wide",
         is_flag=True,
@@ -92,7 +92,7 @@ def _is_wide() -> bool:
 
 
 def in_bytes(size_bytes: float) -> str:
-    """Writes a size: `17 B`, `1.5 MiB`."""
+    """Write a size: `17 B`, `1.5 MiB`."""
     size, unit = float(size_bytes), 0
     while size >= _STEP and unit < len(_UNITS) - 1:
         size /= _STEP
@@ -101,7 +101,7 @@ def in_bytes(size_bytes: float) -> str:
 
 
 def in_words(duration_s: float) -> str:
-    """Writes a duration in its two greatest units: `2 h 5 min`, `40 s`."""
+    """Write a duration in its two greatest units: `2 h 5 min`, `40 s`."""
     left = int(duration_s)
     parts: list[str] = []
     for name, length in (("d", 86400), ("h", 3600), ("min", 60), ("s", 1)):
@@ -119,7 +119,7 @@ def table(
     *,
     width: int | None = None,
 ) -> Iterable[object]:
-    """Makes a table of rows.
+    """Make a table of rows.
 
     Args:
         title: What the rows are.
@@ -190,7 +190,7 @@ def _is_number(value: object) -> bool:
 
 
 def as_markup(text: str) -> str:
-    """Writes a text so that it may stand amid a console's markup, and is shown as it is."""
+    """Write a text so that it may stand amid a console's markup, and is shown as it is."""
     return escape(visible(text))
 
 

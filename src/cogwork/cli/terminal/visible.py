@@ -6,7 +6,7 @@ __all__ = ("visible",)
 
 
 def visible(text: str) -> str:
-    """Escapes what would move the cursor, or do more to a terminal."""
+    """Escape what would move the cursor, or do more to a terminal."""
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)

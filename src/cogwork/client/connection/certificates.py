@@ -26,7 +26,7 @@ class Certificates:
     key_file: str | None = None
 
     def context(self) -> ssl.SSLContext | None:
-        """Reads the files; None where there are none, which trusts the system's authorities.
+        """Read the files; None where there are none, which trusts the system's authorities.
 
         Raises:
             TlsFilesError: A file is missing or cannot be used.
@@ -41,7 +41,7 @@ NONE = Certificates()
 
 
 def is_untrusted(error: BaseException) -> bool:
-    """Says whether it was the other side's certificate: that will be the same the next time."""
+    """Return whether it was the other side's certificate: that will be the same the next time."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ssl.SSLCertVerificationError):

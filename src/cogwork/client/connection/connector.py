@@ -46,7 +46,7 @@ class Connector:
     def __init__(
         self, core: Core, turn: Turn, endpoints: Sequence[Endpoint], options: Options
     ) -> None:
-        """Has not connected yet.
+        """Initialize it; it has not connected yet.
 
         Args:
             core: Whose wires the connections get.
@@ -68,7 +68,7 @@ class Connector:
         self._waits_s: Iterator[float] | None = None
 
     async def connect(self) -> ConnectionHandler:
-        """Tries every host once, and those that they redirect to.
+        """Try every host once, and those that they redirect to.
 
         Raises:
             AuthenticationError: One refused the user, and no other took the connection.
@@ -93,7 +93,7 @@ class Connector:
         raise _summary(search.failures)
 
     def follow(self, origin: Endpoint, redirection: Redirection) -> None:
-        """Connects next where a connection that stands, or a link of it, is redirected to.
+        """Connect next where a connection that stands, or a link of it, is redirected to.
 
         Args:
             origin: Where the connection leads.
@@ -114,7 +114,7 @@ class Connector:
         self._nearest = redirection.endpoints
 
     def avoid(self, endpoint: Endpoint) -> None:
-        """Tries a host last from now on: it has fallen silent, and another attempt would take long.
+        """Try a host last from now on: it has fallen silent, and another attempt would take long.
 
         Args:
             endpoint: Where the connection led that was lost.
@@ -125,7 +125,7 @@ class Connector:
             self._given = [*self._given[at:], *self._given[:at]]
 
     async def reconnect(self) -> ConnectionHandler:
-        """Tries every host again and again, with growing pauses.
+        """Try every host again and again, with growing pauses.
 
         Raises:
             AuthenticationError: The user is not known any more, or the only token is not taken.
@@ -241,14 +241,14 @@ async def _connected(endpoint: Endpoint, silence_s: float) -> socket.socket:
 
 
 def _unwanted(redirected: Redirected) -> ConnectError:
-    """Makes the error of a redirect where force=True rules it out."""
+    """Make the error of a redirect where force=True rules it out."""
     made = ConnectError(f"{redirected}, which force=True rules out")
     made.condition = redirected.condition
     return made
 
 
 def _summary(failures: Sequence[ConnectError]) -> ConnectError:
-    """Makes one error of those of all hosts; a refused login is the most telling."""
+    """Make one error of those of all hosts; a refused login is the most telling."""
     if len(failures) == 1:
         return failures[0]
     told = "; ".join(str(failure) for failure in failures)

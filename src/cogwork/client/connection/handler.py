@@ -85,7 +85,7 @@ class ConnectionHandler(DiallingSide):
         tells_password: bool = False,
         token: str | None = None,
     ) -> None:
-        """Has no connection yet.
+        """Start with no connection yet.
 
         Args:
             endpoint: Where it will lead.
@@ -124,7 +124,7 @@ class ConnectionHandler(DiallingSide):
         pump: SocketPump | StreamPump,
         end_point: Callable[[], bytes | None] | None = None,
     ) -> None:
-        """Says the first header on a connection whose socket stands.
+        """Say the first header on a connection whose socket stands.
 
         Args:
             connection: Made with this handler as its host.
@@ -159,7 +159,7 @@ class ConnectionHandler(DiallingSide):
         connection.start(opening)
 
     def _measure(self, frame: Open | SaslInit, parts: str) -> None:
-        """Notes a frame of more octets than a peer must take before it has opened (§2.4.1, §5.3.1).
+        """Note a frame of more octets than a peer must take before it has opened (§2.4.1, §5.3.1).
 
         Most take more, and tokens need it: it is sent all the same.
         """
@@ -190,20 +190,20 @@ class ConnectionHandler(DiallingSide):
             self.abandon()
 
     def _has_more(self) -> bool:
-        """Tells whether a message has begun to leave, and is not through."""
+        """Return whether a message has begun to leave, and is not through."""
         return self.connection.is_open and any(
             has_more(link) for session in self._sessions for link in session.links.values()
         )
 
     def abandon(self) -> None:
-        """Gives everything up at once."""
+        """Give everything up at once."""
         self._login.cancel()
         self.connection.lose()
         if self._pump is not None:
             self._pump.close()
 
     def tick(self) -> None:
-        """Lets time pass: heartbeats, a container that is silent, or does not answer a close."""
+        """Let time pass: heartbeat, a container that is silent, or does not answer a close."""
         now_s = self.connection.wire.core.now
         limit_s = self._options.idle_timeout_s
         if limit_s and self.connection.is_open:
@@ -225,7 +225,7 @@ class ConnectionHandler(DiallingSide):
     # -- links
 
     def attach(self, end: LinkEnd) -> None:
-        """Attaches a link end on a session that has room."""
+        """Attach a link end on a session that has room."""
         link = self._open_link(end)
         if link is None:
             count = sum(len(session.links) for session in self._sessions)
@@ -244,7 +244,7 @@ class ConnectionHandler(DiallingSide):
             end.not_attached(AmqpError(condition=condition, description=str(error)))
 
     def _open_link(self, end: LinkEnd) -> Link | None:
-        """Makes a link on a session that has room; None where there may be no more sessions."""
+        """Make a link on a session that has room; None where there may be no more sessions."""
         for session in self._sessions:
             try:
                 return session.open_link(end.name, end.role)
@@ -262,7 +262,7 @@ class ConnectionHandler(DiallingSide):
     # -- what the data plane asks: SASL and open
 
     def sasl_init(self, _connection: Connection, offered: tuple[Symbol, ...]) -> SaslInit:
-        """Chooses the mechanism: of those that were asked for, else the strongest."""
+        """Choose the mechanism: of those that were asked for, else the strongest."""
         endpoint, options = self.endpoint, self._options
         wanted = (PLAIN,) if self._tells_password else options.mechanisms
         context = ClientContext(
@@ -303,11 +303,11 @@ class ConnectionHandler(DiallingSide):
         )
 
     def on_sasl_challenge(self, connection: Connection, challenge: bytes) -> None:
-        """Answers, as soon as the answer is there."""
+        """Answer, as soon as the answer is there."""
         self._login.respond(connection, challenge)
 
     def on_sasl_success(self, _connection: Connection, data: bytes | None) -> None:
-        """Demands what the mechanism has the container prove."""
+        """Demand what the mechanism has the container prove."""
         self._login.finish(data)
 
     def on_open(self, connection: Connection, _opened: Open) -> None:
@@ -366,7 +366,7 @@ class ConnectionHandler(DiallingSide):
     # -- the end
 
     def on_fault(self, _connection: Connection, error: BaseException) -> None:
-        """Keeps what went wrong here or in TLS: it is the cause of what follows."""
+        """Keep what went wrong here or in TLS: it is the cause of what follows."""
         self._fault = error
 
     def on_closed(self, _connection: Connection, error: AmqpError | None) -> None:
@@ -394,7 +394,7 @@ class ConnectionHandler(DiallingSide):
         return self._refused(made) if is_refused and self._login.is_scram else made
 
     def _refused(self, made: ConnectError) -> ConnectError:
-        """Says whether the password may be told, or would have to be, where SCRAM is refused."""
+        """Return whether the password may be told, or would have to be, where SCRAM is refused."""
         if self._login.may_tell_password:
             return PasswordWanted(str(made))
         if not self._login.is_plain_offered:

@@ -33,7 +33,7 @@ class Redirection(NamedTuple):
     address: str | None = None
 
     def __str__(self) -> str:
-        """Names the endpoint to try first."""
+        """Name the endpoint to try first."""
         return str(self.endpoints[0])
 
 
@@ -52,7 +52,7 @@ class Redirected(ConnectError):
 
 
 def redirection_of(origin: Endpoint, error: AmqpError) -> Redirection:
-    """Reads a redirect.
+    """Read a redirect.
 
     Args:
         origin: Who sends us away.

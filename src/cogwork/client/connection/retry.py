@@ -38,7 +38,7 @@ class Retry:
         demand_seconds("give_up_after_s", self.give_up_after_s)
 
     def waits_s(self, random: Callable[[], float]) -> Iterator[float]:
-        """Yields the waits, without end.
+        """Yield the waits, without end.
 
         Args:
             random: Returns numbers from 0 to 1.

@@ -34,7 +34,7 @@ class Search:
     """
 
     def __init__(self, nearest: Iterable[Endpoint], given: Iterable[Endpoint]) -> None:
-        """Begins.
+        """Begin.
 
         Args:
             nearest: Those to try first: the last one, and what the last redirect named.
@@ -49,23 +49,23 @@ class Search:
         self._senders: set[Endpoint] = set()
 
     def __iter__(self) -> Iterator[Endpoint]:
-        """Yields the next one to try; `fail` or `follow` tells what came of it."""
+        """Yield the next one to try; `fail` or `follow` tells what came of it."""
         while self._waiting:
             endpoint = self._waiting.popleft()
             if endpoint not in self._failed:
                 yield endpoint
 
     def insists(self, endpoint: Endpoint) -> bool:
-        """Says whether a container has to be asked to keep us: it has sent us away already."""
+        """Return whether a container has to be asked to keep us: it has sent us away already."""
         return endpoint in self._senders
 
     def fail(self, endpoint: Endpoint, error: ConnectError) -> None:
-        """Tries one no more."""
+        """Try one no more."""
         self._failed.add(endpoint)
         self.failures.append(error)
 
     def follow(self, endpoint: Endpoint, redirected: Redirected) -> None:
-        """Goes on where one redirects to, unless there were too many redirects."""
+        """Go on where one redirects to, unless there were too many redirects."""
         if self.redirects == REDIRECTS_MAX:
             error = ConnectError(f"{redirected}, after {REDIRECTS_MAX} redirects in a row")
             error.condition = redirected.condition
@@ -78,6 +78,6 @@ class Search:
         self._waiting = deque([*self._named, *self._given])
 
     def nearest(self, endpoint: Endpoint) -> list[Endpoint]:
-        """Lists whom to try first next time, if `endpoint` has taken the connection."""
+        """List whom to try first next time, if `endpoint` has taken the connection."""
         given_up = {endpoint, *self._failed}
         return [endpoint, *(other for other in self._named if other not in given_up)]

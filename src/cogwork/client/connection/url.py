@@ -103,14 +103,14 @@ class Endpoint:
         return str(Host(self.host, self.port))
 
     def __str__(self) -> str:
-        """Shows the URL without user and password."""
+        """Show the URL without user and password."""
         if self.is_unix:
             return f"{UNIX}://{self.host}" + (f"?vhost={self.vhost}" if self.vhost else "")
         return f"{self.scheme}://{self.authority}" + (f"/{self.vhost}" if self.vhost else "")
 
 
 def parse_url(url: str) -> Endpoint:
-    """Reads `scheme://[user[:password]@]host[:port][/vhost]`.
+    """Read `scheme://[user[:password]@]host[:port][/vhost]`.
 
     A Unix-domain socket is `unix://[user[:password]@]/path[?vhost=name]`.
 

@@ -87,7 +87,7 @@ class LinkEnd(ABC):
     # -- what the client and the application ask for
 
     async def open(self) -> None:
-        """Has the client attach it, and waits until the container has agreed.
+        """Have the client attach it, and wait until the container has agreed.
 
         Raises:
             LinkRefused: It does not.
@@ -102,7 +102,7 @@ class LinkEnd(ABC):
             raise
 
     def demand_open(self) -> None:
-        """Keeps somebody from waiting for good.
+        """Keep somebody from waiting for good.
 
         Raises:
             NotOpened: Nobody has opened it.
@@ -112,7 +112,7 @@ class LinkEnd(ABC):
             raise NotOpened(f"{where}: not opened yet: `async with` does it, or `with`")
 
     async def shut(self) -> None:
-        """Detaches for good, behind what has begun to leave, and waits for the answer."""
+        """Detach for good, behind what has begun to leave, and wait for the answer."""
         try:
             with suppress(TimeoutError):
                 async with asyncio.timeout(DETACH_TIMEOUT_S):
@@ -124,12 +124,12 @@ class LinkEnd(ABC):
             self.abandon()
 
     async def _through(self) -> None:
-        """Waits until no message has begun to leave without being through."""
+        """Wait until no message has begun to leave without being through."""
         while self.link is not None and has_more(self.link):
             await asyncio.sleep(LEFT_PAUSE_S)
 
     def _leave(self) -> bool:
-        """Detaches if there is a link to detach; returns whether an answer will come."""
+        """Detach if there is a link to detach; return whether an answer will come."""
         self.client.forget(self)
         link = self.link
         if link is None or not link.is_attached or link.session.is_over:
@@ -145,7 +145,7 @@ class LinkEnd(ABC):
         return self._failure
 
     def fail(self, error: Exception) -> None:
-        """Ends for good because of `error`."""
+        """End for good because of `error`."""
         if self._failure is not None:
             return
         self._failure = error
@@ -155,7 +155,7 @@ class LinkEnd(ABC):
         self.close_with(error)
 
     def abandon(self) -> None:
-        """Ends for good without a word to anyone."""
+        """End for good without a word to anyone."""
         self.fail(Disconnected(f"{self.address or 'the link'}: closed"))
         if self._attached.done() and not self._attached.cancelled():
             self._attached.exception()  # whoever wanted to know has asked
@@ -168,7 +168,7 @@ class LinkEnd(ABC):
 
     @abstractmethod
     def attach(self, link: Link) -> None:
-        """Sends the attach on a fresh link, with a compiled half to carry it."""
+        """Send the attach on a fresh link, with a compiled half to carry it."""
 
     @abstractmethod
     def attached(self, link: Link) -> None:
@@ -183,7 +183,7 @@ class LinkEnd(ABC):
 
     @abstractmethod
     def close_with(self, error: Exception) -> None:
-        """Tells whoever waits that it is over."""
+        """Tell whoever waits that it is over."""
 
     def drained(self) -> None:  # noqa: B027  # only receivers care
         """The sender has no more of what a drain asked for."""
@@ -239,7 +239,7 @@ class LinkEnd(ABC):
             self.fail(detachment(self.address, error))
 
     def _goes_on_after(self, error: AmqpError | None) -> bool:
-        """Attaches again where that is all there is to be done; returns whether it was."""
+        """Attach again where that is all there is to be done; return whether it was."""
         is_gap = error is not None and error.condition == MESSAGES_MISSED
         if not is_gap or not self.outlives_gaps or self._failure is not None:
             return False
@@ -253,5 +253,5 @@ class LinkEnd(ABC):
 
 
 def has_more(link: Link) -> bool:
-    """Tells whether a message of a link has begun to leave, and is not through."""
+    """Return whether a message of a link has begun to leave, and is not through."""
     return isinstance(link.end, OutgoingLink) and link.end.queue_count > 0

@@ -77,7 +77,7 @@ class Receiver(LinkEnd, Generic[M]):
         return self._inbox.__anext__()
 
     async def batches(self, count_max: int = BATCH_MAX) -> AsyncIterator[list[M]]:
-        """Yields what has arrived, list by list, waiting only where there is nothing.
+        """Yield what has arrived, list by list, waiting only where there is nothing.
 
         Args:
             count_max: How many messages a list holds at most.
@@ -87,7 +87,7 @@ class Receiver(LinkEnd, Generic[M]):
             yield batch
 
     async def take(self, count_max: int = BATCH_MAX) -> list[M]:
-        """Returns what has arrived, at least one message; none once the receiver is closed.
+        """Return what has arrived, at least one message; none once the receiver is closed.
 
         Args:
             count_max: How many messages at most.
@@ -96,7 +96,7 @@ class Receiver(LinkEnd, Generic[M]):
         return await self._inbox.take_batch(count_max)
 
     async def drain(self) -> list[M]:
-        """Returns what is there now, at most as much as the credit; does not wait for more."""
+        """Return what is there now, at most as much as the credit; do not wait for more."""
         self.demand_open()
         return await self._inbox.drain()
 
@@ -113,7 +113,7 @@ class Receiver(LinkEnd, Generic[M]):
     # -- the link
 
     def attach(self, link: Link) -> None:
-        """Attaches to the source."""
+        """Attach to the source."""
         link.attach(
             source=self._source_here(),
             target=Target(),
@@ -136,34 +136,34 @@ class Receiver(LinkEnd, Generic[M]):
         return source
 
     def unsettled_map(self, _link: Link) -> dict[bytes, DeliveryState | None]:
-        """Returns what is held from an earlier link."""
+        """Return what is held from an earlier link."""
         return {}
 
     def desired_capabilities(self) -> tuple[Symbol, ...]:
-        """Returns what is asked of the other end."""
+        """Return what is asked of the other end."""
         return ()
 
     def attached(self, _link: Link) -> None:
-        """Gives the first credit."""
+        """Give the first credit."""
         self._inbox.start()
 
     def drained(self) -> None:
-        """Lets `drain` return."""
+        """Let `drain` return."""
         self._inbox.drained()
 
     def detached(self) -> None:
-        """Waits for the next link."""
+        """Wait for the next link."""
         self._inbox.detach()
 
     def close_with(self, error: Exception) -> None:
-        """Ends the iteration."""
+        """End the iteration."""
         self._inbox.close(error)
         self._entry.remove_outlet(self._inbox)
         self._entry.close()
 
 
 def filters_of(selector: str | None, no_local: bool) -> dict[Symbol, object] | None:
-    """Returns a source's filter set (AMQP 1.0 §3.5.8)."""
+    """Return a source's filter set (AMQP 1.0 §3.5.8)."""
     filters: dict[Symbol, object] = {}
     if selector is not None:
         filters[Symbol("selector")] = Described(SELECTOR, selector)
@@ -173,7 +173,7 @@ def filters_of(selector: str | None, no_local: bool) -> dict[Symbol, object] | N
 
 
 def checked_credit(credit: int) -> int:
-    """Returns the credit of a receiver.
+    """Return the credit of a receiver.
 
     Raises:
         ValueError: It is none: with no credit nothing would ever come.

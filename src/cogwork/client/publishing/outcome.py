@@ -88,7 +88,7 @@ class Outcome:
         return self.state is OutcomeState.ACCEPTED
 
     def error(self) -> ClientError | None:
-        """Returns the exception that says so; None where all is well."""
+        """Return the exception that says so; None where all is well."""
         if self.is_accepted:
             return None
         if self.state is OutcomeState.REJECTED:
@@ -113,7 +113,7 @@ _STATES = {
 
 
 def outcome_of(address: str, code: int, state: bytes | None) -> Outcome:
-    """Makes an outcome of what the data plane has.
+    """Make an outcome of what the data plane has.
 
     Args:
         address: Where the message was sent.
@@ -140,7 +140,7 @@ def outcome_of(address: str, code: int, state: bytes | None) -> Outcome:
 
 
 def meant_for(address: str, error: F) -> F:
-    """Says of a failure that came by the relay, which knows no address, what it means at one.
+    """Say of a failure that came by the relay, which knows no address, what it means at one.
 
     Args:
         address: Where the message was sent.
@@ -154,7 +154,7 @@ def meant_for(address: str, error: F) -> F:
 
 
 def unsent(address: str, wanting: str, timeout_s: float) -> Released:
-    """Returns the exception for a message that was taken back when its time was over.
+    """Return the exception for a message that was taken back when its time was over.
 
     Args:
         address: Where it was to be sent.

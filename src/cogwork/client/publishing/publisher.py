@@ -49,7 +49,7 @@ LEAVE_TIMEOUT_S = 30.0
 
 
 def names_queue(address: str) -> bool:
-    """Tells whether an address is one of those that are stored queues by default."""
+    """Return whether an address is one of those that are stored queues by default."""
     return address.removeprefix("/").startswith(QUEUES)
 
 
@@ -142,7 +142,7 @@ class Publisher(LinkEnd):
     # -- sending
 
     def post(self, body: object, *, settled: bool = False, **fields: Unpack[MessageFields]) -> Post:
-        """Sends a message and goes on; awaiting what is returned waits for its outcome.
+        """Send a message and go on; awaiting what is returned waits for its outcome.
 
         Args:
             body: A `Message`, or the body of one.
@@ -167,7 +167,7 @@ class Publisher(LinkEnd):
         timeout_s: float | None = None,
         **fields: Unpack[MessageFields],
     ) -> None:
-        """Sends a message and waits until it is accepted; a settled one until it is written.
+        """Send a message and wait until it is accepted; a settled one until it is written.
 
         Who leaves it, by a time-out say, while it still waits for credit or for a connection, takes
         it back: it is not sent any more.
@@ -189,7 +189,7 @@ class Publisher(LinkEnd):
         await (self.outcome(post) if timeout_s is None else self.outcome_within(post, timeout_s))
 
     async def outcome(self, post: Post) -> None:
-        """Waits for a post's outcome; who leaves before it was sent has it taken back.
+        """Wait for a post's outcome; who leaves before it was sent has it taken back.
 
         Args:
             post: Nobody else's.
@@ -208,12 +208,12 @@ class Publisher(LinkEnd):
             raise
 
     def _give_up(self, post: Post) -> None:
-        """Takes a post back: also from the container, as far as nobody has had it there."""
+        """Take a post back: also from the container, as far as nobody has had it there."""
         if not post.withdraw() and not post.is_done:
             self._withdrawals.ask(post)
 
     async def outcome_within(self, post: Post, timeout_s: float, spent_s: float = 0.0) -> None:
-        """Waits for a post's outcome; one that was not sent in time is taken back.
+        """Wait for a post's outcome; one that was not sent in time is taken back.
 
         Args:
             post: Nobody else's.
@@ -246,7 +246,7 @@ class Publisher(LinkEnd):
         return NO_CONNECTION if self.link is None else NO_CREDIT
 
     def _unanswered(self, post: Post, timeout_s: float) -> InDoubt:
-        """Returns the exception for a message that cannot be taken back any more."""
+        """Return the exception for a message that cannot be taken back any more."""
         how = (
             "it waits for credit in a stream's line, where it stays,"
             if post.queued
@@ -261,7 +261,7 @@ class Publisher(LinkEnd):
         settled: bool = False,
         timeout_s: float | None = None,
     ) -> list[Outcome]:
-        """Sends messages and waits for all of their outcomes.
+        """Send messages and wait for all of their outcomes.
 
         Who leaves it takes back those that still wait for credit or for a connection.
 
@@ -291,7 +291,7 @@ class Publisher(LinkEnd):
             return self._outcomes_by(batch, timeout_s or 0.0)
 
     def _outcomes_by(self, batch: Batch[Outcome], timeout_s: float) -> list[Outcome]:
-        """Takes back what of a batch was not sent in time; returns the outcomes."""
+        """Take back what of a batch was not sent in time; return the outcomes."""
         late = unsent(self.address, self._wanting, timeout_s)
         why = f"{self._pending} and has no outcome within {timeout_s:g} s"
         return batch.leave(
@@ -300,7 +300,7 @@ class Publisher(LinkEnd):
         )
 
     def post_batch(self, bodies: Iterable[object], *, settled: bool = False) -> Batch[Outcome]:
-        """Sends messages and goes on; awaiting what is returned waits for their outcomes.
+        """Send messages and go on; awaiting what is returned waits for their outcomes.
 
         Args:
             bodies: Messages, or bodies.
@@ -315,7 +315,7 @@ class Publisher(LinkEnd):
         return self._outbox.post_all(batch_of(bodies), settled)
 
     def post_encoded(self, messages: list[bytes]) -> Batch[Outcome]:
-        """Sends messages that are encoded already; see `post_batch`.
+        """Send messages that are encoded already; see `post_batch`.
 
         Args:
             messages: Whole messages, as AMQP 1.0 §3.2 has them.
@@ -325,16 +325,16 @@ class Publisher(LinkEnd):
         return self._outbox.post_encoded(messages)
 
     def withdraw(self, post: Post) -> bool:
-        """Takes back a message that waits for credit; returns whether it did."""
+        """Take back a message that waits for credit; return whether it did."""
         return post.withdraw()
 
     async def ready(self) -> None:
-        """Waits, where much was posted, until the container has taken most of it."""
+        """Wait, where much was posted, until the container has taken most of it."""
         if not self._outbox.has_room:
             await self._outbox.ready()
 
     async def flush(self) -> None:
-        """Waits until everything that was posted has its outcome, or has left where it has none.
+        """Wait until everything that was posted has its outcome, or has left where it has none.
 
         Raises:
             ClientError: The first failure of a post that nobody awaited.
@@ -361,7 +361,7 @@ class Publisher(LinkEnd):
     # -- the link
 
     def attach(self, link: Link) -> None:
-        """Attaches to the address."""
+        """Attach to the address."""
         target = Target(
             address=self.redirected_address or self._target, capabilities=self._capabilities
         )
@@ -371,7 +371,7 @@ class Publisher(LinkEnd):
         self._outbox.attach(end)
 
     def attached(self, link: Link) -> None:
-        """Learns how large messages may be; credit will come by itself."""
+        """Learn how large messages may be; credit will come by itself."""
         assert link.remote is not None
         self._outbox.size_bytes_max = link.remote.max_message_size or 0
 
@@ -380,9 +380,9 @@ class Publisher(LinkEnd):
         self._outbox.stop()
 
     def detached(self) -> None:
-        """Waits for the next link."""
+        """Wait for the next link."""
         self._outbox.detach()
 
     def close_with(self, error: Exception) -> None:
-        """Fails what has no outcome."""
+        """Fail what has no outcome."""
         self._outbox.close(error)

@@ -30,7 +30,7 @@ LOOK_S = 0.2
 async def outcomes_within(
     publisher: Publisher, batch: Batch[Outcome], limit_s: Callable[[], float]
 ) -> list[Outcome]:
-    """Waits for the outcomes of a batch.
+    """Wait for the outcomes of a batch.
 
     Args:
         publisher: Whose batch it is.
@@ -60,7 +60,7 @@ async def _awaited(batch: Batch[Outcome]) -> list[Outcome]:
 
 
 def timeout_error(publisher: Publisher, address: str, timeout_s: float) -> ClientError:
-    """Returns the exception that says what a publisher waits for whose messages do not move on.
+    """Return the exception that says what a publisher waits for whose messages do not move on.
 
     Args:
         publisher: Which one.

@@ -52,7 +52,7 @@ class Senders:
     """Finds the link for an address. Owned by one client."""
 
     def __init__(self, client: LinkContext) -> None:
-        """Has no link yet.
+        """Start with no link yet.
 
         Args:
             client: Whose links they are.
@@ -63,13 +63,13 @@ class Senders:
         self._awaited: Counter[str] = Counter()
 
     def relay(self) -> Publisher | None:
-        """Returns the relay where it stands: the way that costs nothing."""
+        """Return the relay where it stands: the way that costs nothing."""
         check_loop(self._client)
         relay = self._open.get(RELAY)
         return relay if relay is not None and relay.failure is None else None
 
     async def sender_for(self, address: str) -> Publisher:
-        """Returns a link on which messages to `address` can be sent, opened if need be.
+        """Return a link on which messages to `address` can be sent, opened if need be.
 
         Raises:
             LinkRefused: The container does not let this client send there.
@@ -90,7 +90,7 @@ class Senders:
         return publisher
 
     async def _opened(self, key: str) -> Publisher:
-        """Opens a link once, whoever waits for it."""
+        """Open a link once, whoever waits for it."""
         task = self._opening.get(key)
         if task is None:
             task = asyncio.create_task(self._open_one(key))
@@ -110,7 +110,7 @@ class Senders:
         return publisher
 
     def _close_idle(self) -> None:
-        """Closes the links that were used longest ago, where they are too many.
+        """Close the links that were used longest ago, where they are too many.
 
         Not those on which something waits or is not answered yet: that may take long, and whoever
         needs another link has nothing to do with it. Nor those that are just being opened for
@@ -129,7 +129,7 @@ class Senders:
     async def send_within(
         self, address: str, message: Message, timeout_s: float, *, settled: bool
     ) -> None:
-        """Sends a message unless that takes too long; says why nobody took it where there is time.
+        """Send a message unless that takes too long; say why nobody took it where there is time.
 
         Raises:
             ClientError: It is not accepted, or was not sent, or has no outcome.
@@ -157,7 +157,7 @@ class Senders:
             raise meant_for(address, error) from None
 
     async def explain_rejection(self, address: str, error: Rejected) -> NoReturn:
-        """Raises why a message was rejected.
+        """Raise why a message was rejected.
 
         Raises:
             LinkRefused: A link to the address is refused, for the same reason.
@@ -168,7 +168,7 @@ class Senders:
         raise meant_for(address, error) from None
 
     async def explain(self, address: str, error: Released | Rejected) -> NoReturn:
-        """Raises why nobody took a message.
+        """Raise why nobody took a message.
 
         Raises:
             LinkRefused: A link to the address is refused, for a reason.
@@ -192,7 +192,7 @@ class _Probe(Publisher):
     """A link to learn why messages are not taken: nobody waits for another connection for that."""
 
     def on_detached(self, error: AmqpError | None, *, is_lost: bool) -> None:
-        """Ends with its connection."""
+        """End with its connection."""
         super().on_detached(error, is_lost=is_lost)
         if is_lost:
             self.client.forget(self)

@@ -39,7 +39,7 @@ class Withdrawals:
     """Asks for messages of one publisher."""
 
     def __init__(self, client: LinkContext, publisher: Publisher, outbox: Outbox[Outcome]) -> None:
-        """Has asked for nothing.
+        """Initialize it; it has asked for nothing.
 
         Args:
             client: Its connection.
@@ -52,7 +52,7 @@ class Withdrawals:
         self._asked: list[Post | Batch[Outcome]] = []
 
     def ask(self, dispatch: Post | Batch[Outcome]) -> bool:
-        """Asks for what of a post or a batch has no outcome; returns whether there is an answer."""
+        """Ask for what of a post or a batch has no outcome; return whether there is an answer."""
         if not self._publisher.takes_back:
             return False
         try:
@@ -66,7 +66,7 @@ class Withdrawals:
         return True
 
     async def has(self, dispatch: Post | Batch[Outcome]) -> bool:
-        """Asks for it, and waits a moment; returns whether it was given back."""
+        """Ask for it, and wait a moment; return whether it was given back."""
         if not self.ask(dispatch):
             return False
         with suppress(TimeoutError, ClientError):  # an outcome that whoever awaits it hears, too
@@ -88,7 +88,7 @@ class Withdrawals:
 
 
 def ranges(numbers: Iterable[int]) -> Iterator[tuple[int, int]]:
-    """Yields the first and the last of each run in sorted numbers."""
+    """Yield the first and the last of each run in sorted numbers."""
     first = last = -1
     for number in numbers:
         if number == last + 1 and first >= 0:

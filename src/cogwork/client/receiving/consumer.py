@@ -101,7 +101,7 @@ class Consumer(Receiver[Item]):
             await self.shut()
 
     async def stop(self) -> None:
-        """Asks for no more items, and waits, not long, until what is under way has arrived.
+        """Ask for no more items, and wait, not long, until what is under way has arrived.
 
         It can still be taken. Nothing is under way then when the link goes, which the owner would
         have to doubt.
@@ -123,7 +123,7 @@ class Consumer(Receiver[Item]):
                 raise
 
     def accept(self, items: list[Item]) -> Claim:
-        """Claims a batch of items; awaiting the result returns once all claims stand.
+        """Claim a batch of items; awaiting the result returns once all claims stand.
 
         Args:
             items: What `batches` or `take` handed over.
@@ -137,7 +137,7 @@ class Consumer(Receiver[Item]):
         return self._items.accept_all(items)
 
     async def flush(self) -> None:
-        """Waits until every accept is confirmed.
+        """Wait until every accept is confirmed.
 
         Raises:
             StaleAttempt: Some that nobody awaited were too late.
@@ -155,18 +155,18 @@ class Consumer(Receiver[Item]):
     # -- the link
 
     def unsettled_map(self, link: Link) -> dict[bytes, DeliveryState | None]:
-        """Returns the tags of the items that are held or claimed, as many as fit a frame."""
+        """Return the tags of the items that are held or claimed, as many as fit a frame."""
         opened = link.session.connection.remote
         source = encode(self._source_here().to_described())
         used_bytes = ATTACH_BYTES + len(self.name.encode()) + len(source)
         return self._items.unsettled_map(opened.max_frame_size - used_bytes if opened else 0)
 
     def desired_capabilities(self) -> tuple[Symbol, ...]:
-        """Offers to mark items that were handed over."""
+        """Offer to mark items that were handed over."""
         return (MARKS_RECEIVED,) if self._confirms else ()
 
     def attached(self, link: Link) -> None:
-        """Gives credit, and the owner some time to resume what is held."""
+        """Give credit, and the owner some time to resume what is held."""
         assert link.remote is not None
         assert isinstance(link.end, IncomingLink)
         is_second = link.remote.rcv_settle_mode is ReceiverSettleMode.SECOND
@@ -189,12 +189,12 @@ class Consumer(Receiver[Item]):
         return properties.get(Symbol("product")) == "cogwork"
 
     def detached(self) -> None:
-        """Waits for the next link; what is held stays held."""
+        """Wait for the next link; what is held stays held."""
         self._cancel_resuming()
         super().detached()
 
     def close_with(self, error: Exception) -> None:
-        """Ends the iteration; what is held is the owner's again."""
+        """End the iteration; what is held is the owner's again."""
         self._cancel_resuming()
         super().close_with(error)
 
@@ -204,13 +204,13 @@ class Consumer(Receiver[Item]):
             self._resuming = None
 
     def settled_by_peer(self, session: Session, first: int, last: int, state: bytes) -> None:
-        """Takes in which claims stand."""
+        """Take in which claims stand."""
         if self._items.link is not None and self._items.link.session is session:
             self._items.confirm(first, last, state)
 
 
 def checked_mark_ahead(count: int) -> int:
-    """Returns how many items a consumer marks in one go at most.
+    """Return how many items a consumer marks in one go at most.
 
     Raises:
         ValueError: It is no such number.

@@ -59,7 +59,7 @@ class Subscription(Receiver[Message]):
         self._changed: dict[str, bool] = {}
 
     async def bind(self, pattern: str) -> None:
-        """Receives what matches one more pattern, from now on.
+        """Receive what matches one more pattern, from now on.
 
         Args:
             pattern: Words split by `.`; `*` is one word, `#` any number. With the address's
@@ -73,7 +73,7 @@ class Subscription(Receiver[Message]):
         self._changed[pattern] = True
 
     async def unbind(self, pattern: str) -> None:
-        """Receives what matches a pattern no more.
+        """Receive what matches a pattern no more.
 
         Args:
             pattern: As it was bound, or as the address had it.
@@ -98,7 +98,7 @@ class Subscription(Receiver[Message]):
             self._changed.pop(pattern, None)
 
     async def _change(self, pattern: str, *, is_bound: bool) -> None:
-        """Has the container bind or unbind a pattern, on the link that stands once that is done."""
+        """Have the container bind or unbind a pattern, on the link of that time."""
         while True:
             link = self.link
             try:
@@ -112,34 +112,34 @@ class Subscription(Receiver[Message]):
                 return
 
     async def _ask(self, pattern: str, *, is_bound: bool) -> None:
-        """Asks for it once; by the link's name, which no other link has, on whatever connection."""
+        """Ask for it once; by the link's name, which no other link has, on whatever connection."""
         asked_for = {"type": "link", "name": self.name, "pattern": pattern}
         await self.client.manage("SUBSCRIBE" if is_bound else "UNSUBSCRIBE", asked_for)
 
     def _is_wanted(self, pattern: str) -> bool:
-        """Tells whether a pattern is to be bound, by the address or by what was asked since."""
+        """Return whether a pattern is to be bound, by the address or by what was asked since."""
         return self._changed.get(pattern, pattern == self._own)
 
     def _whole(self, pattern: str) -> str:
-        """Returns a pattern as an address: with the prefix of the subscription's, `topic/`."""
+        """Return a pattern as an address: with the prefix of the subscription's, `topic/`."""
         if "/" in pattern:
             return pattern.removeprefix("/")
         address = self.address.removeprefix("/")
         return f"{address[: address.find('/') + 1]}{pattern}"
 
     def attached(self, link: Link) -> None:
-        """Gives credit, and binds again what was bound; unbinds what only the address binds."""
+        """Give credit, and bind again what was bound; unbinds what only the address binds."""
         super().attached(link)
         if self._changed:
             self.client.spawn(self._change_again(link))
 
     async def _change_again(self, link: Link) -> None:
-        """Gives a new link the patterns of the one before."""
+        """Give a new link the patterns of the one before."""
         for pattern, is_bound in list(self._changed.items()):
             await self._set(link, pattern, is_bound=is_bound)
 
     async def _set(self, link: Link, pattern: str, *, is_bound: bool) -> None:
-        """Binds a pattern to a link, or unbinds it; the subscription ends where that cannot be.
+        """Bind a pattern to a link, or unbinds it; the subscription ends where that cannot be.
 
         The next link is given all patterns anyway, and whoever changes this one does it himself.
         """
@@ -155,7 +155,7 @@ class Subscription(Receiver[Message]):
             self._end_without(pattern, error)
 
     def _end_without(self, pattern: str, error: CogworkError) -> None:
-        """Lets the application know that it will not get all that it asked for."""
+        """Let the application know that it will not get all that it asked for."""
         condition = getattr(error, "condition", None)
         what = "is not bound any more" if self._is_wanted(pattern) else "cannot be unbound again"
         text = f"{pattern!r} {what}: {error}"

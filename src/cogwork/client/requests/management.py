@@ -30,13 +30,13 @@ class Requests(Protocol):
     """Sends requests."""
 
     async def request(self, address: str, body: object) -> Message:
-        """Sends a request and returns its reply."""
+        """Send a request and return its reply."""
 
 
 async def manage(
     client: Requests, operation: str, properties: Mapping[str, object], body: object = None
 ) -> Message:
-    """Has the container do something.
+    """Have the container do something.
 
     Args:
         client: Carries the request.

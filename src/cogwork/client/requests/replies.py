@@ -45,7 +45,7 @@ class Replies(ReplySource):
         self._task: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        """Attaches, and begins to match replies."""
+        """Attach, and begin to match replies."""
         await super().open()
         self._task = asyncio.create_task(self._match())
 
@@ -66,7 +66,7 @@ class Replies(ReplySource):
     async def request(
         self, senders: Senders, address: str, request: Message, ttl_s: float
     ) -> Message:
-        """Sends a request and waits for its reply.
+        """Send a request and wait for its reply.
 
         Args:
             senders: Find the link that it is sent on.
@@ -99,7 +99,7 @@ class Replies(ReplySource):
         return _checked(address, reply)
 
     async def _way(self, senders: Senders, address: str) -> Publisher:
-        """Waits until there is an address for replies, and a link to send on at the same time."""
+        """Wait until there is an address for replies, and a link to send on at the same time."""
         while True:
             await self.addressed()
             publisher = senders.relay() or await senders.sender_for(address)
@@ -107,13 +107,13 @@ class Replies(ReplySource):
                 return publisher
 
     def close_with(self, error: Exception) -> None:
-        """Matches no more."""
+        """Match no more."""
         super().close_with(error)
         if self._task is not None:
             self._task.cancel()
 
     def lost(self, error: Exception | None) -> None:
-        """Fails the calls that wait."""
+        """Fail the calls that wait."""
         said = "the connection was lost; the request may have been handled"
         reason = error or Disconnected(said)
         waiting, self._waiting = self._waiting, {}

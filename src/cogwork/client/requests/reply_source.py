@@ -38,7 +38,7 @@ class ReplySource(Receiver[Message]):
         self._has_address = asyncio.Event()
 
     async def addressed(self) -> None:
-        """Waits until replies have an address.
+        """Wait until replies have an address.
 
         Raises:
             CogworkError: They will have none any more.
@@ -55,7 +55,7 @@ class ReplySource(Receiver[Message]):
     # -- the link
 
     def attached(self, link: Link) -> None:
-        """Learns where replies go."""
+        """Learn where replies go."""
         assert link.remote is not None
         assert link.remote.source is not None
         self.reply_to = self.address or link.remote.source.address or ""
@@ -63,14 +63,14 @@ class ReplySource(Receiver[Message]):
         super().attached(link)
 
     def detached(self) -> None:
-        """Tells the requests that wait."""
+        """Tell the requests that wait."""
         super().detached()
         self.reply_to = ""
         self._has_address.clear()
         self.lost(None)
 
     def close_with(self, error: Exception) -> None:
-        """Tells the requests that wait."""
+        """Tell the requests that wait."""
         super().close_with(error)
         self.reply_to = ""
         self._has_address.set()

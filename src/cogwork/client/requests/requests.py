@@ -22,7 +22,7 @@ class Requests:
     """Sends requests, and waits for their replies. One a client."""
 
     def __init__(self, client: LinkContext, senders: Senders) -> None:
-        """Has no source of replies yet.
+        """Start with no source of replies yet.
 
         Args:
             client: The connection.
@@ -33,7 +33,7 @@ class Requests:
         self._replies: asyncio.Task[Replies] | None = None
 
     async def send(self, address: str, message: Message, timeout_s: float) -> Message:
-        """Sends a request and waits for its reply.
+        """Send a request and wait for its reply.
 
         Args:
             address: Whom to ask.
@@ -57,7 +57,7 @@ class Requests:
             await self._senders.explain_rejection(address, error)
 
     async def _open_replies(self) -> Replies:
-        """Opens the one source of replies, once, and again if it was ended."""
+        """Open the one source of replies, once, and again if it was ended."""
         task = self._replies
         if task is None or (task.done() and (task.exception() or task.result().failure)):
             task = self._replies = asyncio.create_task(self._opened_replies())

@@ -36,7 +36,7 @@ class Service:
         handler: Callable[[Message], object],
         concurrency: int,
     ) -> None:
-        """Does not serve yet.
+        """Initialize it; it does not serve yet.
 
         Args:
             client: Keeps it attached.
@@ -75,7 +75,7 @@ class Service:
         await self._requests.__aexit__(kind, error, trace)
 
     async def wait(self) -> None:
-        """Serves until it is cancelled, or the address is taken away.
+        """Serve until it is cancelled, or the address is taken away.
 
         Raises:
             LinkDetached: The container ended the link.
@@ -90,7 +90,7 @@ class Service:
             task.add_done_callback(self._tasks.discard)
 
     async def _handle(self, request: Item) -> None:
-        """Has one request handled; whatever goes wrong is the answer."""
+        """Have one request handled; whatever goes wrong is the answer."""
         try:
             answer = self._handler(request)
             if inspect.isawaitable(answer):

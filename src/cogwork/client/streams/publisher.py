@@ -77,7 +77,7 @@ class StreamPublisher(Publisher):
         return self._outbox.producer
 
     def post(self, body: object, *, settled: bool = False, **fields: Unpack[MessageFields]) -> Post:
-        """Appends a message and goes on; awaiting what is returned waits until it is appended.
+        """Append a message and go on; awaiting what is returned waits until it is appended.
 
         Args:
             body: A `Message`, or the body of one.
@@ -97,7 +97,7 @@ class StreamPublisher(Publisher):
         return self._outbox.append_one(message_of(body, self.post, **fields) if fields else body)
 
     def post_batch(self, bodies: Iterable[object], *, settled: bool = False) -> Batch[Outcome]:
-        """Appends messages and goes on; awaiting what is returned waits for their outcomes."""
+        """Append messages and go on; awaiting what is returned waits for their outcomes."""
         if self._outbox.link is None:
             self.demand_open()
         if settled:
@@ -105,7 +105,7 @@ class StreamPublisher(Publisher):
         return self._outbox.append_all(batch_of(bodies))
 
     def post_encoded(self, messages: list[bytes]) -> Batch[Outcome]:
-        """Appends messages that are encoded already; see `post_batch`."""
+        """Append messages that are encoded already; see `post_batch`."""
         if self._outbox.link is None:
             self.demand_open()
         return self._outbox.append_encoded(messages)

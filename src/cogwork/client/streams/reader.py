@@ -78,7 +78,7 @@ class StreamReader(Receiver[Record]):
         return {**start_filters(start, skips=self._skips), **self._selector}
 
     async def open(self) -> None:
-        """Waits until it is attached; at a stream's end, until it is known which that is.
+        """Wait until it is attached; at a stream's end, until it is known which that is.
 
         Raises:
             LinkRefused: The container does not agree.
@@ -109,7 +109,7 @@ class StreamReader(Receiver[Record]):
         return self._stream_inbox.is_caught_up
 
     async def caught_up(self) -> None:
-        """Waits for that; another task takes the records meanwhile.
+        """Wait for that; another task takes the records meanwhile.
 
         Raises:
             CogworkError: The link ended for good before.
@@ -124,7 +124,7 @@ class StreamReader(Receiver[Record]):
     # -- iterating
 
     def __aiter__(self) -> Any:  # noqa: ANN401  # itself, or a generator that attaches it first
-        """Iterates over records; attaches where that is still to be done, and detaches then."""
+        """Iterate over records; attach where that is still to be done, and detaches then."""
         return self if self._attached.done() else self._iterate()
 
     async def _iterate(self) -> AsyncIterator[Record]:
@@ -135,7 +135,7 @@ class StreamReader(Receiver[Record]):
     async def batches(  # type: ignore[override]  # made when they are looked at
         self, count_max: int = BATCH_MAX
     ) -> AsyncIterator[Records]:
-        """Yields what has arrived, batch by batch, waiting only where there is nothing.
+        """Yield what has arrived, batch by batch, waiting only where there is nothing.
 
         Args:
             count_max: How many records a batch holds at most.
@@ -150,7 +150,7 @@ class StreamReader(Receiver[Record]):
                 yield batch
 
     async def take(self, count_max: int = BATCH_MAX) -> Records:  # type: ignore[override]  # no list, but as good
-        """Returns what has arrived, at least one record; none once the reader is closed.
+        """Return what has arrived, at least one record; none once the reader is closed.
 
         Args:
             count_max: How many records at most.
@@ -159,18 +159,18 @@ class StreamReader(Receiver[Record]):
         return await self._stream_inbox.take_batch(count_max)
 
     async def drain(self) -> Records:  # type: ignore[override]  # no list, but as good
-        """Returns what is there now, at most as much as the credit; does not wait for more."""
+        """Return what is there now, at most as much as the credit; do not wait for more."""
         self.demand_open()
         return await self._stream_inbox.drain()
 
     # -- the link
 
     def desired_capabilities(self) -> tuple[Symbol, ...]:
-        """Asks to be told when it has caught up."""
+        """Ask to be told when it has caught up."""
         return (CAUGHT_UP,)
 
     def attached(self, link: Link) -> None:
-        """Gives the first credit, to a stream alone: a queue would give its items for records."""
+        """Give the first credit, to a stream alone: a queue would give its items for records."""
         if _starts_somewhere(link):
             super().attached(link)
             return
@@ -179,7 +179,7 @@ class StreamReader(Receiver[Record]):
         asyncio.get_running_loop().call_soon(self._leave)
 
     def _source_here(self) -> Source:
-        """Goes on after what has arrived."""
+        """Go on after what has arrived."""
         source = super()._source_here()
         following = self.next_offset
         if following is not None:
@@ -213,7 +213,7 @@ class StreamReader(Receiver[Record]):
         return RecordsLost(self.address, text, int(end))
 
     def close_with(self, error: Exception) -> None:
-        """Ends the iteration, behind what has arrived and is in the stream yet."""
+        """End the iteration, behind what has arrived and is in the stream yet."""
         if isinstance(error, RecordsLost):
             self._stream_inbox.forget_from(error.end)
         super().close_with(error)
@@ -221,13 +221,13 @@ class StreamReader(Receiver[Record]):
         self._placed.set()
 
     def abandon(self) -> None:
-        """Ends for good without a word to anyone."""
+        """End for good without a word to anyone."""
         super().abandon()
         self._stream_inbox.forget()
 
 
 def _starts_somewhere(link: Link) -> bool:
-    """Tells whether the other end goes by the place to start: its answer has what is in force."""
+    """Return whether the other end goes by the place to start: its answer has what is in force."""
     source = link.remote.source if link.remote is not None else None
     in_force = (source.filter or {}).values() if source is not None else ()
     return any(isinstance(it, Described) and it.descriptor == STREAM_START for it in in_force)

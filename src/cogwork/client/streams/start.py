@@ -31,7 +31,7 @@ DIGITS_MAX = len(str(ULong.MAX))
 def start_of(
     start: StreamStart, now: Callable[[], datetime] = datetime.now
 ) -> Origin | FromOffset | FromTime:
-    """Reads what somebody says.
+    """Read what somebody says.
 
     Args:
         start: `first`, `last`, `next`, `snapshot`; an offset, also as a string of digits; `today`,
@@ -94,7 +94,7 @@ def _refusal(start: object) -> str:
 def start_filters(
     start: Origin | FromOffset | FromTime, *, skips: bool = False
 ) -> dict[Symbol, object]:
-    """Makes the filters of a source."""
+    """Make the filters of a source."""
     value: object
     if isinstance(start, Origin):
         value = start.value

@@ -44,7 +44,7 @@ class Stream:
     """
 
     def __init__(self, client: ClientContext, name: str) -> None:
-        """Attaches nothing yet.
+        """Attach nothing yet.
 
         Args:
             client: The connection.
@@ -64,7 +64,7 @@ class Stream:
         await self.close()
 
     async def close(self) -> None:
-        """Waits for what is being appended, and lets the link go."""
+        """Wait for what is being appended, and let the link go."""
         task, self._publisher = self._publisher, None
         if task is None or (task.done() and task.exception() is not None):
             return  # who wanted to append was told why it could not be opened
@@ -83,7 +83,7 @@ class Stream:
         send_timeout_s: float | None = None,
         patience_s: float | None = None,
     ) -> StreamPublisher:
-        """Opens a link of its own to append with; use it in `async with`.
+        """Open a link of its own to append with; use it in `async with`.
 
         Args:
             producer: An id to append under, instead of a new one. Who comes with the same one and
@@ -104,7 +104,7 @@ class Stream:
         return StreamPublisher(self._client, self.address, producer, send_timeout_s)
 
     async def append(self, bodies: Iterable[object]) -> None:
-        """Appends messages, in order, each once, and waits until all are kept.
+        """Append messages, in order, each once, and wait until all are kept.
 
         Args:
             bodies: Messages, or bodies.
@@ -123,7 +123,7 @@ class Stream:
                 raise error
 
     async def publish(self, body: object, **fields: Unpack[MessageFields]) -> None:
-        """Appends one message and waits until it is kept.
+        """Append one message and wait until it is kept.
 
         Args:
             body: A `Message`, or the body of one.
@@ -137,7 +137,7 @@ class Stream:
         await (await self._opened()).post(message)
 
     async def _opened(self) -> StreamPublisher:
-        """Opens the link that `append` and `publish` share, once, and again if it was ended."""
+        """Open the link that `append` and `publish` share, once, and again if it was ended."""
         task = self._publisher
         if task is None or (task.done() and (task.exception() or task.result().failure)):
             task = self._publisher = asyncio.create_task(self._open())
@@ -158,7 +158,7 @@ class Stream:
         selector: str | None = None,
         on_truncated: OnTruncated = "raise",
     ) -> StreamReader:
-        """Reads from a place on, without an end; use it in `async for`, or in `async with` first.
+        """Read from a place on, without an end; use it in `async for`, or in `async with` first.
 
         Args:
             start: `first`, `last`, `next`, an offset, a time (`today`, `06:00`, a datetime), a
@@ -192,7 +192,7 @@ class Stream:
         selector: str | None = None,
         on_truncated: OnTruncated = "raise",
     ) -> AsyncIterator[Records]:
-        """Yields records batch by batch: the fast way.
+        """Yield records batch by batch: the fast way.
 
         Args:
             start: As for `read`, and so are the rest.
@@ -210,7 +210,7 @@ class Stream:
     # -- snapshots
 
     async def save_snapshot(self, data: bytes, offset: int) -> None:
-        """Keeps an application's state in the stream, instead of an earlier one.
+        """Keep an application's state in the stream, instead of an earlier one.
 
         Args:
             data: The state, as the application writes it.
@@ -226,7 +226,7 @@ class Stream:
         await self._client.publish(self.address, message)
 
     async def load_snapshot(self) -> Snapshot | None:
-        """Returns the newest snapshot; None where there is none.
+        """Return the newest snapshot; None where there is none.
 
         What follows it may have been given up: who reads on from there is told.
         """

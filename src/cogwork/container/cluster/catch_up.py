@@ -29,7 +29,7 @@ class CatchUp:
     """Calls back once what was declared before the call is known here."""
 
     def __init__(self, cluster: Cluster) -> None:
-        """Waits for nothing yet.
+        """Wait for nothing yet.
 
         Args:
             cluster: Knows the declarations.
@@ -39,7 +39,7 @@ class CatchUp:
         self._task: asyncio.Task[None] | None = None
 
     def when_known(self, call: Callable[[], None]) -> None:
-        """Calls once that is so.
+        """Call once that is so.
 
         One that has never known what is declared waits for as long as that takes; any other goes by
         what it knows where no majority answers for a while.
@@ -61,7 +61,7 @@ class CatchUp:
         self._task = None
 
     async def close(self) -> None:
-        """Calls nobody any more."""
+        """Call nobody any more."""
         self._calls.clear()
         if self._task is not None:
             self._task.cancel()

@@ -121,7 +121,7 @@ class Cluster:
         identity: Identity | None = None,
         check: Check | None = None,
     ) -> None:
-        """Knows nothing yet.
+        """Initialize it; it knows nothing yet.
 
         Args:
             voters: The containers with replicas, in order of leader priority.
@@ -160,12 +160,12 @@ class Cluster:
         return self._current.is_set()
 
     async def when_current(self) -> None:
-        """Waits until it has caught up with the stream once, where it follows that at all."""
+        """Wait until it has caught up with the stream once, where it follows that at all."""
         if self._task is not None:
             await self._current.wait()
 
     async def know_all(self) -> None:
-        """Waits until everything is known here that was declared before the call.
+        """Wait until everything is known here that was declared before the call.
 
         Raises:
             ConsensusError: That cannot be found out: no majority answers, say.
@@ -195,13 +195,13 @@ class Cluster:
         return found
 
     def start(self) -> None:
-        """Begins to follow."""
+        """Begin to follow."""
         loop = asyncio.get_running_loop()
         self._task = loop.create_task(self._run())
         self._watching = loop.create_task(self._watch())
 
     async def close(self) -> None:
-        """Follows no more; whoever waits for a command's outcome does not hear of it here."""
+        """Follow no more; whoever waits for a command's outcome does not hear of it here."""
         tasks = [each for each in (self._task, self._watching) if each is not None]
         for task in tasks:
             task.cancel()
@@ -221,7 +221,7 @@ class Cluster:
         options: Mapping[str, Value],
         defaults: Mapping[str, Value] | None = None,
     ) -> Declaration:
-        """Declares something for all containers; what is there with these options stays.
+        """Declare something for all containers; what is there with these options stays.
 
         Args:
             kind: What it is.
@@ -249,7 +249,7 @@ class Cluster:
         return outcome.declaration
 
     async def delete(self, kind: str, vhost: str, name: str) -> bool:
-        """Takes a declaration back; returns whether there was one.
+        """Take a declaration back; return whether there was one.
 
         Raises:
             Unavailable: No majority answers; nothing is deleted, now or later.
@@ -268,7 +268,7 @@ class Cluster:
         return outcome.has_changed
 
     async def demand_majority(self) -> None:
-        """Waits a while until a majority of the voters answers.
+        """Wait a while until a majority of the voters answers.
 
         Raises:
             Unavailable: None does; the text says who is missing.
@@ -282,7 +282,7 @@ class Cluster:
         learners: Sequence[str],
         present: Sequence[str],
     ) -> None:
-        """Declares that others are to hold something; whoever leads there then sees to it.
+        """Declare that others are to hold something; whoever leads there then sees to it.
 
         Args:
             declaration: What.
@@ -323,7 +323,7 @@ class Cluster:
         await self._order(PrimariesMoved(move, *floor))
 
     async def end_move(self, declaration: Declaration, move: int, floor: tuple[int, int]) -> None:
-        """Declares that a move is done.
+        """Declare that a move is done.
 
         Args:
             declaration: Of what.
@@ -497,7 +497,7 @@ class Cluster:
         self._tell(self._listener.current, self.declarations)
 
     async def _take_voters(self, engine: RaftEngine) -> None:
-        """Goes by those that the cluster has, whatever the configuration says.
+        """Go by those that the cluster has, whatever the configuration says.
 
         Where a stream is held that does not say so follows from them, everywhere the same.
         """
@@ -580,7 +580,7 @@ class Cluster:
         self._tell_reached()
 
     def _tell_reached(self) -> None:
-        """Lets those go on who wait for what is known now."""
+        """Let those go on who wait for what is known now."""
         self._reaching, waiting = [], self._reaching
         for end, reached in waiting:
             if end > self.next and not reached.done():
@@ -607,7 +607,7 @@ class Cluster:
 
     @staticmethod
     def _tell(tell: Callable[[T], None], what: T) -> None:
-        """Tells the listener.
+        """Tell the listener.
 
         Where its disk fails, what is declared is known nevertheless, and what is left there is
         removed at the next start.
@@ -618,7 +618,7 @@ class Cluster:
             log.error("cannot apply all of the cluster's declarations here: %s", error)
 
     async def _look_whether_to_keep(self, engine: RaftEngine) -> None:
-        """Keeps a snapshot where this container leads and enough has come since the last one."""
+        """Keep a snapshot where this container leads and enough has come since the last one."""
         if self.next - self._kept < SNAPSHOT_EVERY or not self._service.leads(STREAM):
             return
         await self._keep(engine)
@@ -638,7 +638,7 @@ class Cluster:
         return behind or (self._identity.problem if self._identity is not None else "")
 
     def facts(self) -> dict[str, object]:
-        """Returns what is known, in plain values."""
+        """Return what is known, in plain values."""
         identity, primaries = self._identity, self.declarations.primaries
         return {
             "uuid": identity.uuid if identity is not None else "",
@@ -678,4 +678,4 @@ def _do_nothing() -> None:
 
 
 def _ignore(_error: NotUnderstood) -> None:
-    """Stops nothing."""
+    """Stop nothing."""

@@ -43,7 +43,7 @@ class Departure:
     """
 
     def __init__(self, replication: Replication, mesh: MeshService) -> None:
-        """Does nothing yet.
+        """Initialize it; it does nothing yet.
 
         Args:
             replication: Has the replicas.
@@ -65,7 +65,7 @@ class Departure:
         return "; ".join(self._problems.values()) or None
 
     async def run(self, timeout_s: float) -> None:
-        """Has others hold what this container holds; returns when they do, or after a time.
+        """Have others hold what this container holds; return when they do, or after a time.
 
         Args:
             timeout_s: What is here by then stays.
@@ -102,7 +102,7 @@ class Departure:
             await replication.levels.leave()
 
     def _held(self) -> dict[int, tuple[Declaration, Placement]]:
-        """Returns what this container holds a replica of, or may, by its number."""
+        """Return what this container holds a replica of, or may, by its number."""
         cluster = self._replication.cluster
         declared = (*cluster.declarations.all("stream"), *cluster.declarations.all("queue"))
         placed = ((each, placement_of(cluster, each)) for each in declared if is_replicated(each))
@@ -113,7 +113,7 @@ class Departure:
         }
 
     async def _move_all(self) -> None:
-        """Declares who is to hold what is here; once more where that has come to nothing."""
+        """Declare who is to hold what is here; once more where that has come to nothing."""
         rooms: dict[str, int] | None = None
         for number in self._held().keys() - self._staying:
             if self._due(number) is None:
@@ -129,7 +129,7 @@ class Departure:
         return [each for each in costs if each != self._own and self._mesh.way_to(each)]
 
     def _due(self, number: int) -> tuple[Declaration, Placement, str] | None:
-        """Returns what has to be moved, who is to hold it, and who of these is to be replaced.
+        """Return what has to be moved, who is to hold it, and who of these is to be replaced.
 
         That is this container, or one that it chose and that is lost. None where it is on its way.
         """
@@ -149,7 +149,7 @@ class Departure:
     async def _move(
         self, declaration: Declaration, placement: Placement, outgoing: str, rooms: dict[str, int]
     ) -> None:
-        """Has another container hold one of them, where there is one that can."""
+        """Have another container hold one of them, where there is one that can."""
         number, costs = declaration.number, self._mesh.mesh.routes.tree.costs
         target = choose(placement, outgoing, rooms, costs, self._mesh.siblings)
         if target is None and outgoing in placement.voters:
@@ -171,7 +171,7 @@ class Departure:
             self._chosen[number] = target
 
     def _failed(self, declaration: Declaration, problem: str) -> None:
-        """Notes why a replica is still here, and that it stays where it was tried often enough."""
+        """Note why a replica is still here, and that it stays where it was tried often enough."""
         self._note(declaration, problem)
         self._failures[declaration.number] += 1
         if self._failures[declaration.number] >= TRIES:
@@ -188,7 +188,7 @@ def choose(
     costs: Mapping[str, int],
     siblings: Container[str],
 ) -> str | None:
-    """Chooses who gets a replica of a container that leaves; None where nobody can.
+    """Choose who gets a replica of a container that leaves; None where nobody can.
 
     Args:
         placement: Who holds what it is a replica of.
@@ -212,7 +212,7 @@ def choose(
 
 
 def _host(container: str) -> str:
-    """Returns what a container's workers share, which die together."""
+    """Return what a container's workers share, which die together."""
     name, _, number = container.rpartition(".")
     return name if name and number.isdecimal() else container
 

@@ -36,7 +36,7 @@ class Following:
         placement_of: Callable[[Declaration], Placement | None],
         forget_orb: Callable[[str], object],
     ) -> None:
-        """Needs the nodes' places.
+        """Initialize it with the nodes' places.
 
         Args:
             vhosts: This container's virtual hosts.
@@ -53,7 +53,7 @@ class Following:
         self._is_current = False
 
     def declared(self, declaration: Declaration) -> None:
-        """Makes its node, unless it is there."""
+        """Make its node, unless it is there."""
         vhost = self._vhosts.get(declaration.vhost)
         if vhost is None:
             return
@@ -79,7 +79,7 @@ class Following:
             )
 
     def deleted(self, declaration: Declaration) -> None:
-        """Removes its node, and the replica here.
+        """Remove its node, and the replica here.
 
         What is there for this container alone was in its way, and stays.
         """
@@ -98,13 +98,13 @@ class Following:
         self._service.remove(name, FIRST_GROUP + declaration.number)
 
     def renew(self, stream: str) -> None:
-        """Opens a stream anew whose records have gone with the container that had them."""
+        """Open a stream anew whose records have gone with the container that had them."""
         vhost, name = split_name(stream)
         if vhost in self._vhosts:
             StreamDeclarations(self._vhosts[vhost]).renew(f"stream/{name}")
 
     def moved(self, declaration: Declaration) -> None:
-        """Has the replica here opened or given up."""
+        """Have the replica here opened or given up."""
         placement = self._placement_of(declaration)
         if placement is None:
             return
@@ -127,12 +127,12 @@ class Following:
             StreamDeclarations(vhost).renew(node.address, "is opened anew")
 
     def _is_left(self, declaration: Declaration) -> bool:
-        """Tells whether a replica here would be one that nobody needs any more."""
+        """Return whether a replica here would be one that nobody needs any more."""
         placement = self._placement_of(declaration)
         return placement is not None and self._service.own not in placement.holders
 
     def current(self, declarations: Declarations) -> None:
-        """Removes what is left of what was deleted or moved while this container was away.
+        """Remove what is left of what was deleted or moved while this container was away.
 
         A group that the cluster has never given a number to is somebody else's, and stays.
         """
@@ -153,12 +153,12 @@ class Following:
 
 
 def _is_shared(node: object) -> bool:
-    """Tells whether a node can be that of something declared for all."""
+    """Return whether a node can be that of something declared for all."""
     return isinstance(node, Streaming) or replica_of(node) is not None
 
 
 def _is_clusters(node: object) -> bool:
-    """Tells whether a node is that of something declared for all."""
+    """Return whether a node is that of something declared for all."""
     return _is_shared(node) and not (isinstance(node, Streaming) and not node.is_everywhere)
 
 

@@ -438,4 +438,4 @@ class Identity:
 
 
 def _ignore(_what: object) -> None:
-    """Tells nobody."""
+    """Tell nobody."""

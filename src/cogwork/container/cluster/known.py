@@ -13,7 +13,7 @@ __all__ = ("demand_known",)
 
 
 def demand_known(known: Collection[str], options: Mapping[str, object]) -> None:
-    """Sees that each container which is to hold replicas is there, or was.
+    """See that each container which is to hold replicas is there, or was.
 
     Only what is declared by hand is held to it: a configuration is read before any other container
     is known.

@@ -44,7 +44,7 @@ class Moves:
         placement_of: Callable[[Declaration], Placement],
         stream_of: Callable[[Declaration], str],
     ) -> None:
-        """Moves nothing.
+        """Move nothing.
 
         Args:
             cluster: Knows the declarations.
@@ -70,7 +70,7 @@ class Moves:
     async def move(
         self, declaration: Declaration, voters: Sequence[str], learners: Sequence[str] = ()
     ) -> None:
-        """Declares that others are to hold something; returns before they do.
+        """Declare that others are to hold something; return before they do.
 
         Args:
             declaration: What.
@@ -129,7 +129,7 @@ class Moves:
     async def change_members(
         self, group: int, voters: Sequence[str], learners: Sequence[str]
     ) -> None:
-        """Has others hold a stream; returns when they do.
+        """Have others hold a stream; return when they do.
 
         Raises:
             Unavailable: It cannot be declared now, or something came between.
@@ -143,7 +143,7 @@ class Moves:
             await asyncio.sleep(LOOK_S)
 
     def _is_done(self, declaration: Declaration, wanted: Membership) -> bool:
-        """Tells whether these hold what is declared.
+        """Return whether these hold what is declared.
 
         Raises:
             Unavailable: They are not to any more.
@@ -158,7 +158,7 @@ class Moves:
         return placement.is_settled
 
     def moved(self, group: int, move: int, floor: tuple[int, int]) -> None:
-        """Has it declared that those that are to hold a stream do."""
+        """Have it declared that those that are to hold a stream do."""
         declaration = self._declaration(group)
         key = (group, move)
         if key in self._ending:
@@ -182,7 +182,7 @@ class Moves:
         return self._cluster.declarations.numbered(group - self._first_group)
 
     def close(self) -> None:
-        """Declares nothing any more."""
+        """Declare nothing any more."""
         self._is_closed = True
         for task in self._ending.values():
             task.cancel()

@@ -54,7 +54,7 @@ class ClusteredOrb:
         life_of: Callable[[str], int],
         renewed: Callable[[str], object],
     ) -> None:
-        """Has no streams yet.
+        """Start with no streams yet.
 
         Args:
             own: This container's id.
@@ -77,7 +77,7 @@ class ClusteredOrb:
         return CAPABILITIES
 
     async def open(self, stream: str, options: Mapping[str, object]) -> Engine:
-        """Opens a stream; makes it where it is new.
+        """Open a stream; make it where it is new.
 
         Args:
             stream: Its name, behind its virtual host's and a colon where it has one.
@@ -115,7 +115,7 @@ class ClusteredOrb:
             self._timer = asyncio.get_running_loop().call_later(LOOK_S, self._look)
 
     def _look(self) -> None:
-        """Has streams opened anew whose home has been started anew."""
+        """Have streams opened anew whose home has been started anew."""
         self._timer = None
         for stream, (home, life) in list(self._distant.items()):
             if self._life_of(home) not in {0, life}:
@@ -129,7 +129,7 @@ class ClusteredOrb:
         self._service.remove(_name(stream, life), NO_GROUP)
 
     async def delete(self, stream: str) -> None:
-        """Gives up a stream here: with its records where this is its home."""
+        """Give up a stream here: with its records where this is its home."""
         if stream in self._distant:
             self._forget_distant(stream)
         name = self._served.pop(stream, None)
@@ -138,7 +138,7 @@ class ClusteredOrb:
         await self._local.delete(stream)
 
     async def close(self) -> None:
-        """Lets go of all streams, which are gone with it."""
+        """Let go of all streams, which are gone with it."""
         if self._timer is not None:
             self._timer.cancel()
         for stream in list(self._served):
@@ -147,5 +147,5 @@ class ClusteredOrb:
 
 
 def _name(stream: str, life: int) -> str:
-    """Returns what containers know a stream in memory by, in one life of its home."""
+    """Return what containers know a stream in memory by, in one life of its home."""
     return f"orb {life:x} {stream}"

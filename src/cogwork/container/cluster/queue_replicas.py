@@ -54,7 +54,7 @@ SLEEP_S = 0.5
 
 
 def shard_of_queue(vhost: str, address: str) -> int:
-    """Returns the number that the tags of a replicated queue's items begin with, at every owner."""
+    """Return the number that the tags of a replicated queue's items begin with, at every owner."""
     return crc32(f"queue {vhost} {address}".encode())
 
 
@@ -76,7 +76,7 @@ class QueueReplicas:
         *,
         has_cluster: bool,
     ) -> None:
-        """Has none yet.
+        """Start with none yet.
 
         Args:
             own: This container's id.
@@ -103,7 +103,7 @@ class QueueReplicas:
         self._tasks: set[asyncio.Task[object]] = set()
 
     def now_s(self) -> float:
-        """Returns the time as this container lives it: what it slept through does not count."""
+        """Return the time as this container lives it: what it slept through does not count."""
         return self._now_s
 
     def open(
@@ -114,7 +114,7 @@ class QueueReplicas:
         store: Store,
         inlet: PartitionedInlet,
     ) -> ReplicatedQueue:
-        """Has a queue's changes written to a stream; see `cogwork.plugin.journals.Journals`."""
+        """Have a queue's changes written to a stream; see `cogwork.plugin.journals.Journals`."""
         if not self._has_cluster:
             raise Refused(
                 f"{address!r:.200} is to be replicated, and this container is in no cluster: give "
@@ -132,7 +132,7 @@ class QueueReplicas:
         return queue
 
     def start(self, cluster: Cluster, service: RaftService, moves: Moves) -> None:
-        """Begins to follow the queues that there are."""
+        """Begin to follow the queues that there are."""
         self._cluster, self._service, self._moves = cluster, service, moves
         service.on_replica_changed = self._replica_changed
         for queue in self._queues.values():
@@ -140,7 +140,7 @@ class QueueReplicas:
         self._timer = asyncio.get_running_loop().call_later(TICK_S, self._tick)
 
     def close(self) -> None:
-        """Lets go of all queues."""
+        """Let go of all queues."""
         if self._timer is not None:
             self._timer.cancel()
         for queue in list(self._queues.values()):
@@ -150,7 +150,7 @@ class QueueReplicas:
     # -- what queues need
 
     async def open_stream(self, queue: ReplicatedQueue) -> RaftEngine:
-        """Opens the stream of a queue's records; declares it where it is new.
+        """Open the stream of a queue's records; declare it where it is new.
 
         Raises:
             Unavailable: The cluster has no majority.
@@ -164,7 +164,7 @@ class QueueReplicas:
         )
 
     def held(self, queue: ReplicatedQueue, engine: RaftEngine | None) -> Mapping[str, object]:
-        """Tells who holds a queue's records, and who is to, as far as it is known here."""
+        """Return who holds a queue's records, and who is to, as far as it is known here."""
         declaration = self._declaration(queue)
         placement = None
         if declaration is not None and self._cluster is not None:
@@ -186,7 +186,7 @@ class QueueReplicas:
     async def relocate(
         self, queue: ReplicatedQueue, voters: Sequence[str], learners: Sequence[str]
     ) -> None:
-        """Declares that others are to hold a queue's records; returns before they do.
+        """Declare that others are to hold a queue's records; return before they do.
 
         Raises:
             Unavailable: It cannot be declared now, or a container cannot be asked.
@@ -205,17 +205,17 @@ class QueueReplicas:
         return self._cluster.declarations.find(KIND, queue.vhost, queue.address)
 
     def has_replica(self, queue: ReplicatedQueue) -> bool:
-        """Tells whether a replica of the queue's records is here."""
+        """Return whether a replica of the queue's records is here."""
         assert self._service is not None
         found = self._service.streams.get(stream_name(KIND, queue.vhost, queue.address))
         return found is not None and found.member is not None
 
     def release(self, engine: RaftEngine) -> None:
-        """Lets a stream go."""
+        """Let a stream go."""
         self._spawn(engine.close())
 
     async def withdraw(self, vhost: str, address: str) -> bool:
-        """Has every container give up a queue, had here or not; tells whether there was one.
+        """Have every container give up a queue, had here or not; tell whether there was one.
 
         It goes here as it goes everywhere: once the cluster has agreed on that.
 
@@ -234,7 +234,7 @@ class QueueReplicas:
         return await cluster.delete(KIND, vhost, address) or is_here
 
     def forget(self, queue: ReplicatedQueue) -> None:
-        """Takes note that a queue is not here any more."""
+        """Take note that a queue is not here any more."""
         self._rounds.remove(queue)
         if self._queues.get((queue.vhost, queue.address)) is queue:
             del self._queues[queue.vhost, queue.address]
@@ -248,14 +248,14 @@ class QueueReplicas:
         task.add_done_callback(self._tasks.discard)
 
     def changed(self, queue: ReplicatedQueue) -> None:
-        """Has others know who owns a queue."""
+        """Have others know who owns a queue."""
         self.wake(queue)
         vhost = self._vhosts.get(queue.vhost)
         if vhost is not None and vhost.reach is not None:
             vhost.reach.owners.changed(queue.address)
 
     def cut_off(self, queue: ReplicatedQueue) -> None:
-        """Cuts off consumers that have items of a queue: they come back with them."""
+        """Cut off consumers that have items of a queue: they come back with them."""
         for link, is_far, has_items in queue.store.holders():
             if is_far:
                 link.owner.detach(closed=False)
@@ -274,7 +274,7 @@ class QueueReplicas:
                 self.wake(queue)
 
     def wake(self, queue: ReplicatedQueue) -> None:
-        """Has a queue visited at the next tick: something about it may have changed."""
+        """Have a queue visited at the next tick: something about it may have changed."""
         self._rounds.wake(queue)
 
     def _replica_changed(self, stream: str) -> None:
@@ -283,7 +283,7 @@ class QueueReplicas:
             self.wake(queue)
 
     def _visit(self, queue: ReplicatedQueue, now_s: float) -> bool:
-        """Does what is due of a queue; tells whether the next tick is to look again."""
+        """Do what is due of a queue; tell whether the next tick is to look again."""
         queue.attend(now_s, has_replica=self.has_replica(queue))
         queue.tick(now_s)
         if queue.epoch is not None:
@@ -295,7 +295,7 @@ class QueueReplicas:
         return True  # it may have to follow first, and a claim may come to nothing
 
     def _look_for_newer(self, queue: ReplicatedQueue) -> None:
-        """Gives up a queue that another container owns since a later epoch."""
+        """Give up a queue that another container owns since a later epoch."""
         vhost = self._vhosts.get(queue.vhost)
         if queue.epoch is None or vhost is None or vhost.reach is None:
             return
@@ -304,7 +304,7 @@ class QueueReplicas:
             queue.disown(f"container {owner} owns it now")
 
     def owner_of(self, queue: ReplicatedQueue) -> str | None:
-        """Returns who owns a queue, as far as it is known here."""
+        """Return who owns a queue, as far as it is known here."""
         if queue.epoch is not None:
             return self._own
         vhost = self._vhosts.get(queue.vhost)
@@ -313,18 +313,18 @@ class QueueReplicas:
         return vhost.reach.owners.owner_of(queue.address)
 
     def _is_ours(self, queue: ReplicatedQueue) -> bool:
-        """Tells whether this container leads a queue's replicas, and can reach no owner."""
+        """Return whether this container leads a queue's replicas, and can reach no owner."""
         assert self._service is not None
         name = stream_name(KIND, queue.vhost, queue.address)
         return self._service.leads(name) and self.owner_of(queue) is None
 
     def bar(self, why: str) -> None:
-        """Gives up what is owned here: the disk takes nothing."""
+        """Give up what is owned here: the disk takes nothing."""
         self.is_barred = True
         for queue in list(self._queues.values()):
             queue.disown(why)
 
     def unbar(self) -> None:
-        """Takes queues over again where that is due."""
+        """Take queues over again where that is due."""
         self.is_barred = False
         self._rounds.wake_all()

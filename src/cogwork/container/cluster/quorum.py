@@ -32,7 +32,7 @@ BROKEN = "its log says why"
 async def demand_majority(
     service: RaftService, engine: RaftEngine, stream: StreamKey, voters: Sequence[str]
 ) -> None:
-    """Waits until a majority answers: a leader that has just lost it does not know that yet.
+    """Wait until a majority answers: a leader that has just lost it does not know that yet.
 
     Args:
         service: Carries the questions.

@@ -55,24 +55,24 @@ CURRENT_TIMEOUT_S = 5.0
 
 
 def stream_name(kind: str, vhost: str, name: str) -> str:
-    """Returns what replicas know something declared by: streams, and the records of queues."""
+    """Return what replicas know something declared by: streams, and the records of queues."""
     prefix = "" if kind == KIND else f"{kind} "
     return f"{prefix}{vhost}:{name}" if vhost else f"{prefix}{name}"
 
 
 def split_name(stream: str) -> tuple[str, str]:
-    """Splits what engines know a stream by: virtual host and name."""
+    """Split what engines know a stream by: virtual host and name."""
     vhost, colon, name = stream.rpartition(":")
     return (vhost, name) if colon else ("", stream)
 
 
 def is_replicated(declaration: Declaration) -> bool:
-    """Tells whether something declared is on replicas: a stream may be on another engine."""
+    """Return whether something declared is on replicas: a stream may be on another engine."""
     return declaration.kind != KIND or declaration.options.get("engine", RAFT) == RAFT
 
 
 def placement_of(cluster: Cluster, declaration: Declaration) -> Placement:
-    """Returns who is to hold the stream of something declared, and who may."""
+    """Return who is to hold the stream of something declared, and who may."""
     moved = cluster.declarations.placement(declaration)
     first = replicas_of(declaration, cluster.voters)
     return Placement(first, founders=first) if moved is None else moved
@@ -87,7 +87,7 @@ async def open_declared(
     *,
     defaults: Mapping[str, Value] | None = None,
 ) -> RaftEngine:
-    """Opens the stream of something declared; declares it where it is new.
+    """Open the stream of something declared; declare it where it is new.
 
     Args:
         cluster: Knows the declarations.
@@ -129,7 +129,7 @@ async def open_declared(
 
 
 def _check_distinct(cluster: Cluster, kind: str, name: tuple[str, str]) -> None:
-    """Refuses what replicas could not tell from something of another virtual host."""
+    """Refuse what replicas could not tell from something of another virtual host."""
     text = stream_name(KIND, *name)
     splits = ((text[:at], text[at + 1 :]) for at, each in enumerate(text) if at and each == ":")
     for vhost, address in (("", text), *splits):
@@ -142,7 +142,7 @@ def _check_distinct(cluster: Cluster, kind: str, name: tuple[str, str]) -> None:
 
 
 def _check_name(stream: str) -> None:
-    """Refuses what would be the cluster's own stream, or the records of a queue.
+    """Refuse what would be the cluster's own stream, or the records of a queue.
 
     Whoever may use streams could read there what is said to queues, and declare anything.
 
@@ -157,7 +157,7 @@ def _check_name(stream: str) -> None:
 
 
 def _check_replicas(named: object) -> None:
-    """Refuses replicas that no group can have.
+    """Refuse replicas that no group can have.
 
     Raises:
         ValueError: The text says what is wrong.
@@ -178,7 +178,7 @@ class ClusteredRaft:
     """
 
     def __init__(self, cluster: Cluster, service: RaftService) -> None:
-        """Needs a cluster.
+        """Initialize it with a cluster.
 
         Args:
             cluster: Knows the declarations.
@@ -200,7 +200,7 @@ class ClusteredRaft:
         return CAPABILITIES
 
     async def open(self, stream: str, options: Mapping[str, object]) -> RaftEngine:
-        """Opens a stream; declares it where it is new.
+        """Open a stream; declare it where it is new.
 
         Args:
             stream: Its name, behind its virtual host's and a colon where it has one.
@@ -221,12 +221,12 @@ class ClusteredRaft:
         return await open_declared(self._cluster, self._service, KIND, name, options)
 
     def placement(self, stream: str) -> Placement | None:
-        """Returns who is to hold a stream, and may; None where there is none."""
+        """Return who is to hold a stream, and may; None where there is none."""
         declaration = self._cluster.declarations.find(KIND, *split_name(stream))
         return None if declaration is None else placement_of(self._cluster, declaration)
 
     async def move(self, stream: str, voters: Sequence[str], learners: Sequence[str] = ()) -> None:
-        """Declares that others are to hold a stream; returns before they do.
+        """Declare that others are to hold a stream; return before they do.
 
         Args:
             stream: Its name.
@@ -243,11 +243,11 @@ class ClusteredRaft:
         await self.moves.move(declaration, voters, learners)
 
     async def delete(self, stream: str) -> None:
-        """Gives up a stream, here and everywhere."""
+        """Give up a stream, here and everywhere."""
         await self._cluster.delete(KIND, *split_name(stream))
 
     async def close(self) -> None:
-        """Lets go of all streams."""
+        """Let go of all streams."""
         self.moves.close()
         await self._cluster.close()
         await self._service.close()

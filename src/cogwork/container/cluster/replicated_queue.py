@@ -96,7 +96,7 @@ class ReplicatedQueue(DurableQueue):
         store: Store,
         inlet: PartitionedInlet,
     ) -> None:
-        """Follows nothing yet; `start` comes next.
+        """Follow nothing yet; `start` comes next.
 
         Args:
             host: The container's.
@@ -135,7 +135,7 @@ class ReplicatedQueue(DurableQueue):
     # -- life
 
     def start(self) -> None:
-        """Begins to follow."""
+        """Begin to follow."""
         self._spawn(self._run())
 
     def _spawn(self, work: Coroutine[object, object, None]) -> None:
@@ -144,7 +144,7 @@ class ReplicatedQueue(DurableQueue):
         task.add_done_callback(self._tasks.discard)
 
     def close(self) -> None:
-        """Lets the queue go; it stays with the others."""
+        """Let the queue go; it stays with the others."""
         for task in list(self._tasks):
             task.cancel()
         if self._following is not None:
@@ -156,18 +156,18 @@ class ReplicatedQueue(DurableQueue):
             self._host.release(engine)
 
     def when_durable(self, call: Callable[[bool], object]) -> None:
-        """Has a call made once it is known whether all that has happened so far is durable."""
+        """Have a call made once it is known whether all that has happened so far is durable."""
         self._host.journals.when_durable(call)
 
     def delete(self) -> None:
-        """Leaves its records: every container has them given up by `QueueReplicas.withdraw`."""
+        """Leave its records: every container has them given up by `QueueReplicas.withdraw`."""
 
     async def _run(self) -> None:
         self._engine = await self._opened()
         self.attend(self._host.now_s(), has_replica=self._host.has_replica(self))
 
     def attend(self, now_s: float, *, has_replica: bool) -> None:
-        """Has its records summed up where a replica is here, and owned nowhere else."""
+        """Have its records summed up where a replica is here, and owned nowhere else."""
         if self._engine is None:
             return
         if has_replica:
@@ -182,7 +182,7 @@ class ReplicatedQueue(DurableQueue):
             self._is_current = False
 
     def _has_retired(self, now_s: float) -> bool:
-        """Takes nothing more; tells whether what it took is written and told, or lasts too long."""
+        """Take nothing more; tell whether what it took is written and told, or lasts too long."""
         if self.epoch is None:
             return True
         if self._retiring_s is None:
@@ -227,17 +227,17 @@ class ReplicatedQueue(DurableQueue):
     # -- who holds it
 
     def held(self) -> Mapping[str, object]:
-        """Tells who holds it, and who is to, as far as it is known here."""
+        """Return who holds it, and who is to, as far as it is known here."""
         return self._host.held(self, self._engine)
 
     async def relocate(self, voters: Sequence[str], learners: Sequence[str]) -> None:
-        """Declares that others are to hold it; returns before they do."""
+        """Declare that others are to hold it; return before they do."""
         await self._host.relocate(self, voters, learners)
 
     # -- following
 
     async def _follow(self, engine: RaftEngine) -> None:
-        """Sums up the records; owns the queue from when a claim stands until it falls."""
+        """Sum up the records; owns the queue from when a claim stands until it falls."""
         self._replayed, self._next = Replayed(), 0
         self._is_current = self._is_claiming = False
         self._claim = None
@@ -270,7 +270,7 @@ class ReplicatedQueue(DurableQueue):
     # -- taking over
 
     def claim(self) -> None:
-        """Takes the queue over, where nobody else has it and this container could."""
+        """Take the queue over, where nobody else has it and this container could."""
         if self._is_current and not self._is_claiming and self.epoch is None:
             self._is_claiming = True
             self._spawn(self._fence())
@@ -313,7 +313,7 @@ class ReplicatedQueue(DurableQueue):
         self._host.core.flush()
 
     def disown(self, why: str) -> None:
-        """Forgets the queue's items here: another container has them, or will."""
+        """Forget the queue's items here: another container has them, or will."""
         if self.epoch is None:
             return
         log.info("queue %r: this container no longer owns it: %s", self.address, why)
@@ -350,7 +350,7 @@ class ReplicatedQueue(DurableQueue):
         return bool(self._unsent)
 
     def write(self, kind: int, payload: bytes) -> None:
-        """Has a record appended to the stream; the present turn waits for that."""
+        """Have a record appended to the stream; the present turn waits for that."""
         if self.epoch is None or self._engine is None or self._is_broken:
             self._host.journals.barriers.break_turn()
             return
@@ -382,7 +382,7 @@ class ReplicatedQueue(DurableQueue):
         return answer
 
     def _send_more(self, size_bytes: int, epoch: int, answer: Future[Appended]) -> None:
-        """Has the engine append what it had no room for, unless something before it failed."""
+        """Have the engine append what it had no room for, unless something before it failed."""
         self._sent_bytes -= size_bytes
         has_failed = answer.cancelled() or answer.exception() is not None
         if has_failed and epoch == self.epoch:
@@ -396,7 +396,7 @@ class ReplicatedQueue(DurableQueue):
             self._append(record).add_done_callback(partial(_pass_on, told))
 
     def fail(self, error: Exception) -> None:
-        """Lets go of the queue: whoever owns it next goes on from what is written."""
+        """Let go of the queue: whoever owns it next goes on from what is written."""
         self.disown(f"cannot write its changes: {error!r}")
 
     def _answered(self, kind: int, epoch: int, answer: Future[Appended]) -> None:
@@ -421,7 +421,7 @@ class ReplicatedQueue(DurableQueue):
     # -- time
 
     def wake(self) -> None:
-        """Has it looked at soon: it may have another owner."""
+        """Have it looked at soon: it may have another owner."""
         self._host.wake(self)
 
     @property
@@ -430,7 +430,7 @@ class ReplicatedQueue(DurableQueue):
         return self.epoch is not None and (bool(self._late) or self._retiring_s is not None)
 
     def tick(self, now_s: float) -> None:
-        """Takes no more while appends are late; writes its items anew when it is time."""
+        """Take no more while appends are late; write its items anew when it is time."""
         journal = self.journal
         if self.epoch is None or journal is None:
             return
@@ -448,13 +448,13 @@ class ReplicatedQueue(DurableQueue):
             self._written_bytes = 0
 
     def _is_long(self) -> bool:
-        """Tells whether what is written is much more than what there is: to count that is work."""
+        """Return whether what is written is much more than what there is: to count that is work."""
         written_bytes = self._written_bytes
         return written_bytes > CHECKPOINT_BYTES and written_bytes > 2 * self.store.counts()["bytes"]
 
 
 def _pass_on(told: Future[Appended], answer: Future[Appended]) -> None:
-    """Tells who waits for an append of its end."""
+    """Tell who waits for an append of its end."""
     if told.done():
         return
     if answer.cancelled():

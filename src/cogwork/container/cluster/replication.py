@@ -120,7 +120,7 @@ class Replication:
     """
 
     def __init__(self, container: ReplicatedContainer) -> None:
-        """Opens the data directory, where there is one.
+        """Open the data directory, where there is one.
 
         Raises:
             ConfigurationError: This container is to vote and has no data directory.
@@ -218,7 +218,7 @@ class Replication:
         return [] if self.storage is None else self.storage.groups()
 
     def cluster_facts(self) -> dict[str, object] | None:
-        """Returns what is known of the cluster, in plain values; None where there is none."""
+        """Return what is known of the cluster, in plain values; None where there is none."""
         return self.cluster.facts() if self.is_in_use else None
 
     def _replay(self, record: Record) -> None:
@@ -257,7 +257,7 @@ class Replication:
         fail(failure)
 
     def start(self) -> None:
-        """Recovers what is on the disk, and follows the cluster.
+        """Recover what is on the disk, and follow the cluster.
 
         Raises:
             LogError: The write-ahead log is damaged.
@@ -273,7 +273,7 @@ class Replication:
             self._queues.start(self.cluster, self.service, self.raft.moves)
 
     async def hand_over(self) -> None:
-        """Has others lead before this container stops, as far as they do so soon."""
+        """Have others lead before this container stops, as far as they do so soon."""
         await self.service.hand_over(HAND_OVER_S)
 
     def _identity_of(self, own: str, primaries: list[str], data_dir: str | None) -> Identity:
@@ -286,12 +286,12 @@ class Replication:
             raise
 
     def release(self) -> None:
-        """Lets go of the data directory, where nothing else was begun."""
+        """Let go of the data directory, where nothing else was begun."""
         if self.storage is not None:
             self.storage.close()
 
     async def close(self) -> None:
-        """Lets go of everything."""
+        """Let go of everything."""
         self._queues.close()
         await self._catch_up.close()
         await self.levels.close()

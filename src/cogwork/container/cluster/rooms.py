@@ -27,7 +27,7 @@ class Rooms:
     """Asks containers."""
 
     def __init__(self, cluster: Cluster, service: RaftService) -> None:
-        """Knows nothing.
+        """Initialize it; it knows nothing.
 
         Args:
             cluster: The one that they have to be in.
@@ -37,7 +37,7 @@ class Rooms:
         self._service = service
 
     async def demand(self, container: str) -> None:
-        """Sees that a container can hold a replica.
+        """See that a container can hold a replica.
 
         Raises:
             ConsensusError: It does not answer.
@@ -82,7 +82,7 @@ class Rooms:
         )
 
     async def free(self, containers: Iterable[str]) -> dict[str, int]:
-        """Asks containers; returns those that can hold a replica, with how many they have."""
+        """Ask containers; return those that can hold a replica, with how many they have."""
         asked = list(containers)
         answers = await asyncio.gather(*map(self._ask, asked), return_exceptions=True)
         return {

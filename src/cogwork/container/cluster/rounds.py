@@ -25,34 +25,34 @@ class Rounds(Generic[T]):
     """Who is to be visited."""
 
     def __init__(self) -> None:
-        """Knows nobody yet."""
+        """Initialize it; it knows nobody yet."""
         self._awake: set[T] = set()
         self._shares: list[set[T]] = [set() for _ in range(ROUND_TICKS)]
         self._share_of: dict[T, set[T]] = {}
         self._ticks = 0
 
     def add(self, each: T) -> None:
-        """Has somebody visited from now on; it is awake."""
+        """Have somebody visited from now on; it is awake."""
         share = self._share_of[each] = min(self._shares, key=len)
         share.add(each)
         self._awake.add(each)
 
     def remove(self, each: T) -> None:
-        """Has somebody visited no more."""
+        """Have somebody visited no more."""
         self._share_of.pop(each, set()).discard(each)
         self._awake.discard(each)
 
     def wake(self, each: T) -> None:
-        """Has somebody visited at the next tick; one that is not known stays so."""
+        """Have somebody visited at the next tick; one that is not known stays so."""
         if each in self._share_of:
             self._awake.add(each)
 
     def wake_all(self) -> None:
-        """Has everybody visited at the next tick."""
+        """Have everybody visited at the next tick."""
         self._awake.update(self._share_of)
 
     def due(self) -> Iterator[T]:
-        """Yields who is to be visited at this tick; each rests from then on."""
+        """Yield who is to be visited at this tick; each rests from then on."""
         share = self._shares[self._ticks % ROUND_TICKS]
         self._ticks += 1
         for each in self._awake | share:

@@ -24,7 +24,7 @@ class Sharing:
     """Has every container know of a stream."""
 
     def __init__(self, cluster: Cluster) -> None:
-        """Needs a cluster.
+        """Initialize it with a cluster.
 
         Args:
             cluster: Knows the declarations.
@@ -33,7 +33,7 @@ class Sharing:
         self._withdrawing: set[asyncio.Task[None]] = set()
 
     async def declare(self, kind: str, stream: str, options: Mapping[str, object]) -> bool:
-        """Declares a stream for all containers; what is there with these options stays.
+        """Declare a stream for all containers; what is there with these options stays.
 
         Returns whether it is new.
 
@@ -56,7 +56,7 @@ class Sharing:
         return is_new
 
     async def demand_majority(self) -> None:
-        """Waits a while until a majority of the cluster answers.
+        """Wait a while until a majority of the cluster answers.
 
         Raises:
             Unavailable: None does.
@@ -64,7 +64,7 @@ class Sharing:
         await self._cluster.demand_majority()
 
     async def delete(self, stream: str) -> None:
-        """Has every container let go of a stream.
+        """Have every container let go of a stream.
 
         Raises:
             ConsensusError: It is not known whether they do.
@@ -72,7 +72,7 @@ class Sharing:
         await self._cluster.delete(KIND, *split_name(stream))
 
     def withdraw(self, stream: str) -> None:
-        """Has every container let go of a stream soon: whoever calls may be ended by that."""
+        """Have every container let go of a stream soon: whoever calls may be ended by that."""
         task = asyncio.get_running_loop().create_task(self._withdraw(stream))
         self._withdrawing.add(task)
         task.add_done_callback(self._withdrawing.discard)

@@ -49,7 +49,7 @@ class Storage:
     """
 
     def __init__(self, data_dir: str, container_id: str) -> None:
-        """Opens the directory, which is this process's alone from now on.
+        """Open the directory, which is this process's alone from now on.
 
         Args:
             data_dir: Where.
@@ -80,7 +80,7 @@ class Storage:
         self._timer: asyncio.TimerHandle | None = None
 
     def _demand_log(self) -> None:
-        """Refuses replicas without the log that says what they are: they would not be had here.
+        """Refuse replicas without the log that says what they are: they would not be had here.
 
         Raises:
             FileMissing: There are some, and no file of the log.
@@ -90,7 +90,7 @@ class Storage:
             raise FileMissing(str(folder))
 
     def recover(self, take: Callable[[Record], None]) -> None:
-        """Hands over what the log holds, record by record; then it can be appended to.
+        """Hand over what the log holds, record by record; then it can be appended to.
 
         Raises:
             DiskTooSmall: There is no space for a new log, or the file that it needs.
@@ -108,7 +108,7 @@ class Storage:
         return shutil.disk_usage(self._path).free
 
     def start(self) -> None:
-        """Has the event loop hear of the disk."""
+        """Have the event loop hear of the disk."""
         loop = asyncio.get_running_loop()
         for queue in (self._queue, self.aside):
             loop.add_reader(queue.fileno(), queue.dispatch)
@@ -126,11 +126,11 @@ class Storage:
             return None
 
     def directory_of(self, group: int) -> Directory:
-        """Opens the directory of a replica; makes it where it is not there."""
+        """Open the directory of a replica; make it where it is not there."""
         return Directory(self._path / "streams" / str(group))
 
     def groups(self) -> list[int]:
-        """Lists the groups that have a directory."""
+        """List the groups that have a directory."""
         path = self._path / "streams"
         names = [each.name for each in path.iterdir()] if path.is_dir() else []
         return [int(name) for name in names if name.isdecimal()]
@@ -169,7 +169,7 @@ class Storage:
             self.on_failure(failure)
 
     def close(self) -> None:
-        """Writes what is to be written, and lets the directory go."""
+        """Write what is to be written, and let the directory go."""
         if self._timer is not None:
             self._timer.cancel()
             for queue in (self._queue, self.aside):

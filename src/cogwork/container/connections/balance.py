@@ -36,7 +36,7 @@ class Balance:
         vhosts: Mapping[str, VirtualHost],
         options: MeshOptions,
     ) -> None:
-        """Redirects nobody before figures have come.
+        """Redirect nobody before figures have come.
 
         Args:
             mesh: Carries the figures.
@@ -59,28 +59,28 @@ class Balance:
         return self._redirector.choose(newcomer, self._peers.clients, time.monotonic())
 
     def _forget_gone(self) -> None:
-        """Sends nobody where there is no link any more: clients of one that died come at once."""
+        """Send nobody where there is no link any more: clients of one that died come at once."""
         for gone in self._known - self._mesh.mesh.neighbours.active.keys():
             self._known.discard(gone)
             self._redirector.remove(gone)
 
     def advertise(self, urls: tuple[str, ...]) -> None:
-        """Tells neighbours where clients may be sent to reach this container."""
+        """Tell neighbours where clients may be sent to reach this container."""
         self._own = urls
         if not self._redirector.is_draining:
             self._mesh.set_hosts(urls[:HOSTS_MAX])
 
     def set_margin(self, margin: int | None) -> None:
-        """Says how many clients more than a neighbour's newcomers are sent there for."""
+        """Say how many clients more than a neighbour's newcomers are sent there for."""
         self._redirector.margin = margin
 
     def drain(self) -> None:
-        """Sends every newcomer away that can be, and has nobody sent here."""
+        """Send every newcomer away that can be, and have nobody sent here."""
         self._redirector.is_draining = True
         self._mesh.set_hosts(())
 
     def send_away(self) -> None:
-        """Redirects the clients that are here, as far as there is anywhere to go."""
+        """Redirect the clients that are here, as far as there is anywhere to go."""
         for connection, client in list(self._peers.connections.items()):
             opened = connection.remote
             if opened is None or not client.is_counted or connection.is_over:
@@ -94,7 +94,7 @@ class Balance:
                 connection.close(redirect.to_error(frame_size_bytes=size_bytes))
 
     def tick(self, now_s: float) -> None:
-        """Takes over the neighbours' figures, and tells this container's own."""
+        """Take over the neighbours' figures, and tell this container's own."""
         active = self._mesh.mesh.neighbours.active
         self._forget_gone()
         self._known = set(active)

@@ -110,13 +110,13 @@ class ClientContext:
         return Holder("source", self.peer.source)
 
     def permit(self, permissions: Permissions) -> None:
-        """Lets it do other things from now on; its links stay as they are."""
+        """Let it do other things from now on; its links stay as they are."""
         self.permissions = permissions
         self.is_free = permissions.are_all(self.vhost.name or None)
         self.permits = None
 
     def may(self, right: Right, address: str) -> bool:
-        """Tells whether it has a right at an address.
+        """Return whether it has a right at an address.
 
         Whoever knows a reply address was given it, and may send there.
         """
@@ -125,11 +125,11 @@ class ClientContext:
         return self.is_free or self.permissions.allows(right, address, self.vhost.name or None)
 
     def is_denied(self, right: Right, address: str) -> bool:
-        """Tells whether a right is denied to it, whatever it may do otherwise."""
+        """Return whether a right is denied to it, whatever it may do otherwise."""
         return self.permissions.denies(right, address, self.vhost.name or None)
 
     def demand_any(self, right: Right) -> None:
-        """Checks that it may do anything at all, for what needs no permission of its own.
+        """Check that it may do anything at all, for what needs no permission of its own.
 
         Raises:
             Refused: It may not.
@@ -138,7 +138,7 @@ class ClientContext:
             raise Refused(f"no permission to {right} anywhere", Condition.UNAUTHORIZED_ACCESS)
 
     def demand(self, right: Right, address: str) -> None:
-        """Checks a permission.
+        """Check a permission.
 
         Raises:
             Refused: It is missing.
@@ -162,7 +162,7 @@ _IDS = struct.Struct("3i")
 
 
 def peer_of(client: ClientContext) -> str:
-    """Tells where a client is: host and port, or which process on this machine."""
+    """Return where a client is: host and port, or which process on this machine."""
     peer, sock = client.peer, client.sock
     if isinstance(sock, NoSocket):
         return sock.getpeername()
@@ -172,7 +172,7 @@ def peer_of(client: ClientContext) -> str:
 
 
 def _process_at(sock: socket.socket) -> str:
-    """Tells who has connected by a Unix-domain socket, where the system does."""
+    """Return who has connected by a Unix-domain socket, where the system does."""
     option = getattr(socket, "SO_PEERCRED", None)
     if option is None or sock.family != socket.AF_UNIX or sock.fileno() < 0:
         return ""

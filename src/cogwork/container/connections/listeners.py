@@ -92,7 +92,7 @@ class Listeners:
     """
 
     def __init__(self, peers: Peers) -> None:
-        """Listens nowhere yet.
+        """Listen nowhere yet.
 
         Args:
             peers: Get the connections.
@@ -114,7 +114,7 @@ class Listeners:
         is_shared: bool = False,
         held: Mapping[str, int] | None = None,
     ) -> None:
-        """Opens a listener for each; closes all of them again where one fails.
+        """Open a listener for each; close all of them again where one fails.
 
         Args:
             listens: Where, and as what.
@@ -156,7 +156,7 @@ class Listeners:
             raise
 
     def open_for_links(self, listen: LinkSocket) -> None:
-        """Listens for other containers of this machine.
+        """Listen for other containers of this machine.
 
         Raises:
             ListenError: The socket cannot be made.
@@ -183,7 +183,7 @@ class Listeners:
         ]
 
     def replaced(self, listens: Iterable[Listen]) -> tuple[list[Listen], list[str]]:
-        """Has connections from now on made as `listens` says, and certificates read again.
+        """Have connections from now on made as `listens` says, and certificates read again.
 
         Sockets stay as they are: one that is not among `listens` goes on, a new one is not opened.
 
@@ -205,7 +205,7 @@ class Listeners:
         return [place.listen for place in self._open], problems
 
     def _renew(self, place: _Open, listen: Listen) -> None:
-        """Takes over certificates, which may fail, then mechanisms and origins."""
+        """Take over certificates, which may fail, then mechanisms and origins."""
         if place.tls is not None and listen.tls is not None:
             place.tls.reload(_files_of(listen.tls))
         place.listen = structs.replace(
@@ -234,7 +234,7 @@ class Listeners:
                 log.error(text, place.listen.endpoint, error)
 
     def close(self) -> None:
-        """Accepts no more."""
+        """Accept no more."""
         for place in self._open:
             if place.listener is not None:
                 place.listener.close()
@@ -250,7 +250,7 @@ class Listeners:
             self._links.close()
 
     def _accept(self, place: _Open, sock: socket.socket) -> None:
-        """Has a client connected, or waits for the load balancer to say who it is."""
+        """Have a client connected, or wait for the load balancer to say who it is."""
         if place.listen.proxy_protocol:
             self._await_header(place, sock)
             return
@@ -288,7 +288,7 @@ class Listeners:
         self._headers.add(header)
 
     def _refuse(self, place: _Open, sock: socket.socket, peer: PeerName, why: str) -> None:
-        """Closes a connection; says why once a second, however many there are."""
+        """Close a connection; say why once a second, however many there are."""
         sock.close()
         self._peers.refused += 1
         self._peers.note_refusal(place.listen, peer, why)
@@ -302,7 +302,7 @@ class Listeners:
         log.warning("refused a connection from %s to %s: %s%s", peer, endpoint, why, more)
 
     def _connect(self, place: _Open, sock: socket.socket, peer: PeerName) -> None:
-        """Has a client connected now, or when it is the turn of its source address."""
+        """Have a client connected now, or when it is the turn of its source address."""
         wait_s = self._peers.arrival_wait_s(peer)
         if wait_s == 0.0:
             self._connect_now(place, sock, peer)
@@ -351,14 +351,14 @@ class Listeners:
 
 
 def _name_in(encrypted: TlsStream, place: _Open) -> str | None:
-    """Returns whom a client's certificate names by the mapping that holds now."""
+    """Return whom a client's certificate names by the mapping that holds now."""
     tls = place.listen.tls
     assert tls is not None
     return identity_of(encrypted.peer_certificate, tls.identity_from, tls.users)
 
 
 def _web_of(listen: Listen) -> type[WebSocketStream] | None:
-    """Imports what speaks WebSocket where a listener does: most do not, and it takes its time."""
+    """Import what speaks WebSocket where a listener does: most do not, and it takes its time."""
     if listen.transport not in ("ws", "wss"):
         return None
     from cogwork.io.websocket import WebSocketStream  # noqa: PLC0415  # see above
@@ -367,7 +367,7 @@ def _web_of(listen: Listen) -> type[WebSocketStream] | None:
 
 
 def mode_of(listen: Listen) -> int:
-    """Returns the permissions of the file at a listener's path."""
+    """Return the permissions of the file at a listener's path."""
     return OWN_MODE if listen.mode is None else int(listen.mode, 8)
 
 
@@ -397,7 +397,7 @@ def _files_of(tls: Tls) -> TlsFiles:
 
 
 def _advertised(place: _Open) -> str | None:
-    """Returns HOST:PORT for clients elsewhere; None where the configuration does not tell."""
+    """Return HOST:PORT for clients elsewhere; None where the configuration does not tell."""
     if place.listen.advertise is not None:
         return place.listen.advertise
     is_elsewhere = place.listen.path is None and place.listen.host not in WILDCARDS

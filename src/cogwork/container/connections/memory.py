@@ -40,7 +40,7 @@ _PAGE_BYTES = os.sysconf("SC_PAGESIZE")
 
 
 def resident_bytes() -> int:
-    """Returns the memory that the process has in use; 0 where the system does not tell."""
+    """Return the memory that the process has in use; 0 where the system does not tell."""
     try:
         return int(_STATM.read_bytes().split()[1]) * _PAGE_BYTES
     except OSError:
@@ -51,7 +51,7 @@ class Memory:
     """Gives memory back to the system. Owned by the container."""
 
     def __init__(self) -> None:
-        """Starts from the size that the process has now."""
+        """Start from the size that the process has now."""
         self._trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc has it
         keep_freed()
         self._floor_bytes = resident_bytes()
@@ -61,12 +61,12 @@ class Memory:
         self._again_s: tuple[int, ...] = ()
 
     def give_back(self) -> None:
-        """Gives memory back now: much was freed, and there is little left."""
+        """Give memory back now: much was freed, and there is little left."""
         if self._trim is not None:
             self._trim(0)
 
     def sweep(self, held_bytes: int) -> bool:
-        """Lets a second pass.
+        """Let a second pass.
 
         Args:
             held_bytes: What the data plane holds now.
@@ -88,7 +88,7 @@ class Memory:
         return True
 
     def _is_due(self) -> bool:
-        """Says whether the process has grown, or it is time to ask once more; notes which."""
+        """Return whether the process has grown, or it is time to ask once more; note which."""
         if resident_bytes() - self._floor_bytes >= GROWTH_BYTES:
             self._pause = min(2 * self._pause + 1, PAUSE_MAX)
             self._since_s, self._again_s = 0, AGAIN_S

@@ -120,7 +120,7 @@ class Peers(ListeningSide):
         vhosts: Mapping[str, VirtualHost],
         limits: Limits,
     ) -> None:
-        """Starts with none.
+        """Start with none.
 
         Args:
             core: The data plane.
@@ -161,7 +161,7 @@ class Peers(ListeningSide):
         return self._limits.idle_timeout_s
 
     def limit(self, limits: Limits, own: OwnLimits = NOBODYS) -> None:
-        """Takes over limits, for connections made from now on; `own` are those of single users."""
+        """Take over limits, for connections made from now on; `own` are those of single users."""
         self._limits = limits
         for tally in (self._connected, self._sessions, self._links):
             tally.limit(limits, own)
@@ -179,12 +179,12 @@ class Peers(ListeningSide):
         )
 
     def uses(self) -> Iterator[Use]:
-        """Yields who has most connections, sessions and links, for each limit."""
+        """Yield who has most connections, sessions and links, for each limit."""
         for tally in (self._connected, self._sessions, self._links):
             yield from tally.uses()
 
     def offer(self, capability: Symbol, told: object) -> None:
-        """Tells peers that open from now on of one more thing that there is for them.
+        """Tell peers that open from now on of one more thing that there is for them.
 
         Args:
             capability: What it is called, also among the properties.
@@ -200,7 +200,7 @@ class Peers(ListeningSide):
         sock: socket.socket,
         peer: PeerName | None = None,
     ) -> tuple[Connection, ClientContext] | None:
-        """Makes a connection of an accepted socket; a few too many are told why they are not.
+        """Make a connection of an accepted socket; a few too many are told why they are not.
 
         Args:
             listen: The listener that accepted it.
@@ -241,7 +241,7 @@ class Peers(ListeningSide):
         return self._arrivals.wait_s(source, time.monotonic(), per_s, ARRIVAL_WAIT_S)
 
     def _await_open(self, connection: Connection, source: Holder) -> None:
-        """Has a newcomer wait among those that have not opened, in the place of one if need be."""
+        """Have a newcomer wait among those that have not opened, in the place of one if need be."""
         goes = self._newcomers.enter(source, connection)
         if goes is not None:
             log.info(
@@ -255,7 +255,7 @@ class Peers(ListeningSide):
         client.holders += holders
 
     def join(self, place: Inside, mechanisms: tuple[Symbol, ...], user: str | None) -> Connection:
-        """Makes the container's end of a connection within the process.
+        """Make the container's end of a connection within the process.
 
         Args:
             place: Stands where a listener does.
@@ -274,7 +274,7 @@ class Peers(ListeningSide):
         mechanisms: tuple[Symbol, ...],
         sock: socket.socket | NoSocket,
     ) -> ClientContext:
-        """Counts a connection, and gives it its standing: none yet."""
+        """Count a connection, and give it its standing: none yet."""
         self.accepted += 1
         client = ClientContext(
             place,
@@ -290,7 +290,7 @@ class Peers(ListeningSide):
         return client
 
     def _log_refused(self, reason: object) -> None:
-        """Says once a second that connections are refused, however many there are."""
+        """Say once a second that connections are refused, however many there are."""
         if self._core.now - self._refusal_logged_s >= 1.0:
             self._refusal_logged_s = self._core.now
             log.warning("refused a connection: %d are open, %s", len(self.connections), reason)
@@ -298,28 +298,28 @@ class Peers(ListeningSide):
     def note_refusal(
         self, listen: Listen | LinkSocket | Inside, peer: PeerName | str, reason: str
     ) -> None:
-        """Has the security log tell of a connection that was closed before anybody logged in."""
+        """Have the security log tell of a connection that was closed before anybody logged in."""
         listener = f"{listen.scheme}://{listen.endpoint}"
         self._security.event("connection_refused", peer=str(peer), listener=listener, reason=reason)
 
     def client_of(self, connection: Connection) -> ClientContext:
-        """Returns what is kept with a connection."""
+        """Return what is kept with a connection."""
         return cast("ClientContext", connection.context)
 
     def connection_named(self, name: str) -> Connection | None:
-        """Finds a connection by its number, as `$management` shows it."""
+        """Find a connection by its number, as `$management` shows it."""
         found = (each for each, client in self.connections.items() if str(client.number) == name)
         return next(found, None)
 
     # -- time
 
     def beat(self, now_s: float) -> None:
-        """Lets time pass for the peers that need heartbeats more often than once a second."""
+        """Let time pass for the peers that need heartbeats more often than once a second."""
         for connection in list(self._impatient):
             connection.tick(now_s)
 
     def sweep(self, now_s: float) -> None:
-        """Lets time pass, once a second."""
+        """Let time pass, once a second."""
         self._desk.tick(now_s)
         for connection, client in list(self.connections.items()):
             connection.tick(now_s)
@@ -337,20 +337,20 @@ class Peers(ListeningSide):
             self.mesh.end_unwelcome(self._why_token_ended)
 
     def _end_expired(self, connection: Connection, client: ClientContext) -> None:
-        """Ends a connection along with the token that it was opened with."""
+        """End a connection along with the token that it was opened with."""
         why = None if client.grant is None else why_expired(client.grant)
         if why is not None:
             self._revoke(connection, client, why)
 
     def _why_token_ended(self, connection: Connection) -> str | None:
-        """Tells why the token of a connection holds no longer; None where it does."""
+        """Return why the token of a connection holds no longer; None where it does."""
         why = self._access.why_token_ended(self.client_of(connection))
         if why is not None:
             self._security.event("connection_revoked", **who_is(connection), reason=why)
         return why
 
     def _give_up(self, connection: Connection, client: ClientContext) -> None:
-        """Ends a peer that asks and asks, and reads no answer: messages never wait like that."""
+        """End a peer that asks and asks, and read no answer: messages never wait like that."""
         log.warning(
             "connection %d: closed, because its peer leaves %d bytes unread",
             client.number,
@@ -359,25 +359,25 @@ class Peers(ListeningSide):
         connection.lose()
 
     def _await_close(self, connection: Connection, client: ClientContext, now_s: float) -> None:
-        """Gives up a peer that does not answer a close, however lively it is."""
+        """Give up a peer that does not answer a close, however lively it is."""
         if client.closing_since_s is None:
             client.closing_since_s = now_s
         elif now_s - client.closing_since_s > CLOSE_TIMEOUT_S:
             connection.lose()
 
     def close(self, error: AmqpError) -> None:
-        """Closes every connection; peers may still answer."""
+        """Close every connection; peers may still answer."""
         for connection in list(self.connections):
             connection.close(error)
 
     def close_those_in(self, vhost: VirtualHost, error: AmqpError) -> None:
-        """Closes every connection of a virtual host; peers may still answer."""
+        """Close every connection of a virtual host; peers may still answer."""
         for connection, client in list(self.connections.items()):
             if client.vhost is vhost:
                 connection.close(error)
 
     def lose(self) -> None:
-        """Ends every connection that is left, without another word."""
+        """End every connection that is left, without another word."""
         for connection in list(self.connections):
             connection.lose()
 
@@ -393,12 +393,12 @@ class Peers(ListeningSide):
     # -- what connections ask, and tell
 
     def sasl_mechanisms(self, connection: Connection) -> tuple[Symbol, ...]:
-        """Lists what the connection's listener offers, as far as it can work for this peer."""
+        """List what the connection's listener offers, as far as it can work for this peer."""
         client = self.client_of(connection)
         return self._access.offered(client.mechanisms, client)
 
     def authenticate(self, connection: Connection, frame: SaslInit | SaslResponse) -> None:
-        """Has the login checked."""
+        """Have the login checked."""
         if not isinstance(frame, SaslInit):
             self._access.respond(connection, frame.response)
             return
@@ -417,7 +417,7 @@ class Peers(ListeningSide):
         )
 
     def _is_container(self, frame: SaslInit) -> bool:
-        """Tells whether a login is that of another container, as far as one can say."""
+        """Return whether a login is that of another container, as far as one can say."""
         if frame.mechanism == ANONYMOUS:
             return frame.initial_response == TRACE
         mechanism = MECHANISMS.get(frame.mechanism)
@@ -427,7 +427,7 @@ class Peers(ListeningSide):
         return user is not None and self._access.is_container(user)
 
     def _authenticate_held(self, connection: Connection, frame: SaslInit) -> None:
-        """Goes on with a login that had to wait until it is known what other containers want."""
+        """Go on with a login that had to wait until it is known what other containers want."""
         if not connection.is_over:
             try:
                 self.authenticate(connection, frame)
@@ -436,7 +436,7 @@ class Peers(ListeningSide):
             connection.flush()
 
     def may_skip_sasl(self, connection: Connection) -> bool:
-        """Lets a peer be anonymous without SASL where it could be with it."""
+        """Let a peer be anonymous without SASL where it could be with it."""
         if self.mesh is not None and not self.mesh.readiness.is_reached:
             return False
         may_skip = ANONYMOUS in self.sasl_mechanisms(connection)
@@ -445,7 +445,7 @@ class Peers(ListeningSide):
         return may_skip
 
     def on_open(self, connection: Connection, opened: Open) -> None:
-        """Answers an open, or refuses it."""
+        """Answer an open, or refuse it."""
         try:
             self._take_open(connection, opened)
         except ProtocolError as error:
@@ -454,7 +454,7 @@ class Peers(ListeningSide):
             raise
 
     def _take_open(self, connection: Connection, opened: Open) -> None:
-        """Finds the virtual host, answers the open, and has it decided who has to go elsewhere."""
+        """Find the virtual host, answers the open, and have it decided who has to go elsewhere."""
         client = self.client_of(connection)
         if MESH in (opened.properties or {}):
             self._hand_over(connection, opened)
@@ -486,7 +486,7 @@ class Peers(ListeningSide):
         self.clients += is_client
 
     def _demand_room(self, connection: Connection, client: ClientContext) -> None:
-        """Counts a connection for its user.
+        """Count a connection for its user.
 
         Raises:
             ProtocolError: It is beyond a limit.
@@ -502,7 +502,7 @@ class Peers(ListeningSide):
         raise ProtocolError(Condition.RESOURCE_LIMIT_EXCEEDED, str(excess))
 
     def _vhost_named(self, hostname: str) -> VirtualHost:
-        """Finds the virtual host that an open asks for.
+        """Find the virtual host that an open asks for.
 
         A name as it is may be that of the machine, too, as clients say it by default: it stands for
         a virtual host where there is one of that name, and else for the default one.
@@ -519,14 +519,14 @@ class Peers(ListeningSide):
         return vhost
 
     def _permit(self, connection: Connection, client: ClientContext) -> None:
-        """Gives a connection what its peer may do."""
+        """Give a connection what its peer may do."""
         if isinstance(client.listen, Inside):
             client.permit(self._access.gateway_permissions(connection.identity))
         else:
             client.permit(self._access.permissions_of_client(client, connection.identity))
 
     def permit_anew(self, revoked: Mapping[str, str]) -> None:
-        """Has other permissions hold, and ends what they do not allow any more.
+        """Have other permissions hold, and end what they do not allow any more.
 
         Args:
             revoked: Why the logins of users hold no longer, by their names.
@@ -545,13 +545,13 @@ class Peers(ListeningSide):
         self._core.flush()
 
     def is_logging_in(self, connection: Connection) -> bool:
-        """Tells whether a peer's password is being checked."""
+        """Return whether a peer's password is being checked."""
         return self._access.is_logging_in(connection)
 
     def _why_ended(
         self, connection: Connection, client: ClientContext, revoked: Mapping[str, str]
     ) -> str | None:
-        """Tells why the login of a connection holds no longer; None where it does."""
+        """Return why the login of a connection holds no longer; None where it does."""
         user = connection.identity
         if user is None:
             is_under_way = bool(revoked) and self.is_logging_in(connection)
@@ -563,7 +563,7 @@ class Peers(ListeningSide):
     def _why_login_ended(
         self, client: ClientContext, user: str, revoked: Mapping[str, str]
     ) -> str | None:
-        """Tells why a password, a certificate or a token is not good for a user any more."""
+        """Return why a password, a certificate or a token is not good for a user any more."""
         if client.grant is not None:
             return self._access.why_token_ended(client)
         if client.is_by_certificate and user not in revoked:
@@ -581,7 +581,7 @@ class Peers(ListeningSide):
             connection.close(login_ended(why))
 
     def _why_unwelcome(self, revoked: Mapping[str, str], connection: Connection) -> str | None:
-        """Tells why the other end of a link is taken no longer; None where it is."""
+        """Return why the other end of a link is taken no longer; None where it is."""
         why = self._why_no_container(revoked, connection)
         if why is not None:
             self._security.event("connection_revoked", **who_is(connection), reason=why)
@@ -608,7 +608,7 @@ class Peers(ListeningSide):
     def _elsewhere(
         self, client: ClientContext, properties: Mapping[Symbol, object]
     ) -> Redirect | None:
-        """Asks where a newcomer has to go, unless it said that it will not."""
+        """Ask where a newcomer has to go, unless it said that it will not."""
         if self.redirect is None or properties.get(FORCE) is True:
             return None
         redirects = properties.get(REDIRECTS)
@@ -621,7 +621,7 @@ class Peers(ListeningSide):
         )
 
     def _hand_over(self, connection: Connection, opened: Open) -> None:
-        """Gives a connection to the mesh: another container dialled.
+        """Give a connection to the mesh: another container dialled.
 
         Raises:
             ProtocolError: Its user is no container, it is not wanted, or this is a reader.
@@ -651,7 +651,7 @@ class Peers(ListeningSide):
             raise
 
     def _demand_own_id(self, connection: Connection, container_id: str, mesh: MeshService) -> None:
-        """Sees that a container is who it says: an id is bound to the user that links by it.
+        """See that a container is who it says: an id is bound to the user that links by it.
 
         Raises:
             ProtocolError: It is another user's, or a worker's.
@@ -668,12 +668,12 @@ class Peers(ListeningSide):
             raise ProtocolError(Condition.UNAUTHORIZED_ACCESS, why)
 
     def _open_to_refuse(self, connection: Connection) -> None:
-        """Answers an open, and says that a close follows which tells why."""
+        """Answer an open, and say that a close follows which tells why."""
         properties = {**(self._opening.properties or {}), ESTABLISHMENT_FAILED: True}
         connection.open(replace(self._opening, properties=properties))
 
     def on_begun(self, session: SessionEndpoint) -> None:
-        """Counts a session; ends one that is beyond a limit."""
+        """Count a session; end one that is beyond a limit."""
         connection = session.connection
         client = self.client_of(connection)
         excess = self._sessions.excess(client.shares)
@@ -684,7 +684,7 @@ class Peers(ListeningSide):
             session.close(AmqpError(condition=condition, description=str(excess)))
 
     def on_attach(self, link: Link, attach: Attach) -> None:
-        """Has the attach decided, now or when it is the turn of who attaches."""
+        """Have the attach decided, now or when it is the turn of who attaches."""
         connection = link.session.connection
         client = self.client_of(connection)
         excess = self._links.excess(client.shares)
@@ -708,14 +708,14 @@ class Peers(ListeningSide):
             self._desk.take(link, attach, client)
 
     def _attach_wait_s(self, client: ClientContext) -> float | None:
-        """Tells how long an attach has to wait; None where it is one too many."""
+        """Return how long an attach has to wait; None where it is one too many."""
         if isinstance(client.listen, Inside):
             return 0.0
         now_s, per_s = time.monotonic(), self._limits.attach_rate_per_source
         return self._attaches.wait_s(client.source, now_s, per_s, ATTACH_WAIT_S)
 
     def _ends(self, connection: Connection, excess: Excess) -> bool:
-        """Closes the connection of who goes on and on beyond its share; tells whether it did."""
+        """Close the connection of who goes on and on beyond its share; tell whether it did."""
         is_shared = excess.holder == ALL  # then it need not be the fault of this one
         if is_shared or excess.has - excess.bound.most < REFUSED_MAX:
             return False
@@ -725,15 +725,15 @@ class Peers(ListeningSide):
         return True
 
     def on_stopping(self, link: Link) -> None:
-        """Gives back what the link held."""
+        """Give back what the link held."""
         self._desk.release(link, self.client_of(link.session.connection))
 
     def on_detached(self, link: Link, _error: AmqpError | None, *, closed: bool) -> None:  # noqa: ARG002  # the contract's
-        """Counts the link no longer."""
+        """Count the link no longer."""
         self._links.give_back(self.client_of(link.session.connection).shares)
 
     def on_session_ended(self, session: SessionEndpoint, _error: AmqpError | None) -> None:
-        """Goes on to the end of what was kept for links of the session."""
+        """Go on to the end of what was kept for links of the session."""
         client = self.client_of(session.connection)
         if client.sessions:
             client.sessions -= 1
@@ -748,7 +748,7 @@ class Peers(ListeningSide):
             self._core.take_back(session, first, last)
 
     def on_closed(self, connection: Connection, error: AmqpError | None) -> None:
-        """Forgets the connection."""
+        """Forget the connection."""
         client = self.client_of(connection)
         self._desk.end_connection(connection, client)
         self._let_go(connection, client)
@@ -760,7 +760,7 @@ class Peers(ListeningSide):
             log.info("connection %d closed: %s", client.number, error.description)
 
     def _let_go(self, connection: Connection, client: ClientContext) -> None:
-        """Takes a connection from those that stand here; its shares are free again."""
+        """Take a connection from those that stand here; its shares are free again."""
         self.connections.pop(connection, None)
         self._impatient.discard(connection)
         self._newcomers.leave(client.source, connection)
@@ -770,7 +770,7 @@ class Peers(ListeningSide):
         client.holders = ()
 
     def on_fault(self, connection: Connection, error: BaseException) -> None:
-        """Logs what went wrong with one connection."""
+        """Log what went wrong with one connection."""
         client = self.client_of(connection)
         number = client.number
         if isinstance(error, StreamError):  # the peer's doing, and nothing of ours to be looked for
@@ -782,13 +782,13 @@ class Peers(ListeningSide):
 
 
 def _answer(link: Link) -> None:
-    """Answers an attach that had to wait, unless its link has gone."""
+    """Answer an attach that had to wait, unless its link has gone."""
     link.answer()
     link.session.connection.flush()
 
 
 def _opening(container_id: str, limits: Limits, offered: Mapping[Symbol, object]) -> Open:
-    """Makes the open that every peer is answered with."""
+    """Make the open that every peer is answered with."""
     return Open(
         container_id=container_id,
         max_frame_size=limits.max_frame_size_bytes,

@@ -57,7 +57,7 @@ class _Other:
         return self.clients + len(self._sent_s)
 
     def update(self, clients: int, hosts: dict[str, list[Host]], counted_s: float) -> None:
-        """Takes over figures, and no longer counts beside them whom they count.
+        """Take over figures, and no longer counts beside them whom they count.
 
         Whoever was sent before `counted_s` is among them, or has gone elsewhere.
         """
@@ -69,11 +69,11 @@ class _Other:
         self.hosts = hosts
 
     def send(self, now_s: float) -> None:
-        """Remembers a newcomer that is on its way."""
+        """Remember a newcomer that is on its way."""
         self._sent_s.append(now_s)
 
     def hosts_for(self, newcomer: Newcomer) -> list[Host]:
-        """Lists where a newcomer reaches it: by what it speaks, over loopback from here only."""
+        """List where a newcomer reaches it: by what it speaks, over loopback from here only."""
         hosts = self.hosts.get(newcomer.scheme, [])
         return [host for host in hosts if newcomer.is_near or not host.is_loopback]
 
@@ -88,7 +88,7 @@ class Redirector:
     """
 
     def __init__(self, margin: int | None, age_s: float = AGE_S) -> None:
-        """Knows of no other container yet.
+        """Initialize it; it knows of no other container yet.
 
         Args:
             margin: As the attribute.
@@ -100,7 +100,7 @@ class Redirector:
         self._others: dict[str, _Other] = {}
 
     def update(self, container_id: str, clients: int, urls: Iterable[str], now_s: float) -> None:
-        """Takes over what another container says of itself, new or once more.
+        """Take over what another container says of itself, new or once more.
 
         One that drains is to be `remove`d instead.
 
@@ -114,11 +114,11 @@ class Redirector:
         other.update(clients, _hosts_by_scheme(urls), now_s - self._counted_after_s)
 
     def remove(self, container_id: str) -> None:
-        """Sends nobody to a container from now on: it cannot be reached, or drains."""
+        """Send nobody to a container from now on: it cannot be reached, or drain."""
         self._others.pop(container_id, None)
 
     def choose(self, newcomer: Newcomer, clients: int, now_s: float) -> Redirect | None:
-        """Decides over one newcomer.
+        """Decide over one newcomer.
 
         Args:
             newcomer: What is known of it.
@@ -143,7 +143,7 @@ class Redirector:
 
 
 def _hosts_by_scheme(urls: Iterable[str]) -> dict[str, list[Host]]:
-    """Sorts URLs by what is spoken there; what is no such URL is of no use to anybody."""
+    """Sort URLs by what is spoken there; what is no such URL is of no use to anybody."""
     hosts: dict[str, list[Host]] = {}
     for url in urls:
         scheme, _, rest = url.partition("://")

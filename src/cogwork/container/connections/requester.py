@@ -38,15 +38,15 @@ class ClientRequester:
         return self.connection.identity
 
     def may(self, right: str, address: str) -> bool:
-        """Tells whether it has a right at an address."""
+        """Return whether it has a right at an address."""
         return self.client.may(cast("Right", right), address)
 
     def is_denied(self, right: str, address: str) -> bool:
-        """Tells whether a right is denied to it, whatever it may do otherwise."""
+        """Return whether a right is denied to it, whatever it may do otherwise."""
         return self.client.is_denied(cast("Right", right), address)
 
     def takes_reply(self, address: str) -> bool:
-        """Tells whether a reply may go to `address`, and is likely to be taken."""
+        """Return whether a reply may go to `address`, and is likely to be taken."""
         entry = self.client.vhost.space.entries.get(address.removeprefix("/").encode())
         if entry is None:
             return self.may("send", address)

@@ -29,7 +29,7 @@ log = logging.getLogger("cogwork")
 
 
 def detach_overdue(core: Core) -> None:
-    """Detaches the subscribers that are too slow for their address's policy.
+    """Detach the subscribers that are too slow for their address's policy.
 
     Not those for whom a publisher's unfinished delivery keeps everything back: then it is that
     publisher who goes. Consumers of one message each may take their time. Nor links to other
@@ -50,7 +50,7 @@ def detach_overdue(core: Core) -> None:
 
 
 def detach_dear(end: OutgoingLink, error: DearSelectorError) -> None:
-    """Detaches a receiver whose selector takes too long."""
+    """Detach a receiver whose selector takes too long."""
     link = cast("Link", end.owner)
     if link.is_attached:
         log.warning("detached receiver %r: %s", link.name, error)
@@ -75,7 +75,7 @@ def _look_at_blocked(end: OutgoingLink, now_s: float) -> None:
 
 
 def _may_not_wait(end: OutgoingLink) -> bool:
-    """Says whether a subscriber's policy has it detached: a dropping one only in mid-delivery."""
+    """Return whether a subscriber's policy has it detached: a dropping one only in mid-delivery."""
     return end.policy != POLICY_CODES[SlowSubscriber.DROP_OLDEST] or end.is_midway
 
 

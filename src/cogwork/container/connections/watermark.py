@@ -67,7 +67,7 @@ class Watermark:
     """
 
     def __init__(self, block: Callable[[bool], None]) -> None:
-        """Has nobody wait yet.
+        """Start with nobody wait yet.
 
         Args:
             block: Called with whether publishers wait from now on.

@@ -36,7 +36,7 @@ class Absences:
     """Who is away, of one virtual host."""
 
     def __init__(self, mesh: MeshService) -> None:
-        """Misses nobody yet.
+        """Initialize it; it misses nobody yet.
 
         Args:
             mesh: Knows who can be reached.
@@ -47,14 +47,14 @@ class Absences:
         self._lives: dict[str, int] = {}
 
     def begin(self, container: str, interest: Interest) -> None:
-        """Takes note that something a container said holds no longer."""
+        """Take note that something a container said holds no longer."""
         if not self._is_lost(container):
             return
         until_s = self._away_since_s(container) + self._mesh.owner_timeout_s
         self._claims.setdefault(interest.address, {})[container] = _Claim(interest, until_s)
 
     def end(self, container: str, address: str) -> None:
-        """Takes note that a container says something of a queue."""
+        """Take note that a container says something of a queue."""
         self._lives[container] = self._mesh.mesh.database.incarnation(container)
         claims = self._claims.get(address, {})
         claims.pop(container, None)
@@ -62,7 +62,7 @@ class Absences:
             self._claims.pop(address, None)
 
     def sweep(self) -> None:
-        """Forgets what counts no longer: its container may never be back, its queue be deleted."""
+        """Forget what counts no longer: its container may never be back, its queue be deleted."""
         now_s = time.monotonic()
         for address, claims in list(self._claims.items()):
             for container in [each for each, claim in claims.items() if now_s >= claim.until_s]:
@@ -71,7 +71,7 @@ class Absences:
                 del self._claims[address]
 
     def of(self, address: str, count: int, said: Mapping[str, Interest]) -> dict[str, int]:
-        """Lists who is waited for at a queue, with the partitions that each said it holds.
+        """List who is waited for at a queue, with the partitions that each said it holds.
 
         Args:
             address: The queue.
@@ -99,6 +99,6 @@ class Absences:
         return self._mesh.mesh.routes.is_reachable(container)
 
     def _is_lost(self, container: str) -> bool:
-        """Tells whether a container did not take back itself what it said."""
+        """Return whether a container did not take back itself what it said."""
         incarnation = self._mesh.mesh.database.incarnation(container)
         return incarnation != self._lives.get(container) or not self._is_reachable(container)

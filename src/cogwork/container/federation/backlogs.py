@@ -19,7 +19,7 @@ class Backlogs:
     """Those of one virtual host."""
 
     def __init__(self, mesh: MeshService, vhost: VirtualHost) -> None:
-        """Has told nothing yet."""
+        """Initialize it; it has told nothing yet."""
         self._mesh = mesh
         self._vhost = vhost
         self._told: dict[str, int] = {}
@@ -27,7 +27,7 @@ class Backlogs:
         self._changed = vhost.nodes.follow()
 
     def tick(self) -> None:
-        """Tells of backlogs that have changed much, but for replicated queues: their owners do."""
+        """Tell of backlogs that have changed much, but for replicated queues: their owners do."""
         while self._changed:
             self._look_at(self._changed.pop())
         stores = self._stores
@@ -38,7 +38,7 @@ class Backlogs:
             self._tell(address, 0)
 
     def _look_at(self, address: str) -> None:
-        """Takes note of a queue that is new, or has gone."""
+        """Take note of a queue that is new, or has gone."""
         node = self._vhost.nodes.get(address)
         if isinstance(node, Shareable) and replica_of(node) is None:
             self._stores[address] = node.store
@@ -46,7 +46,7 @@ class Backlogs:
             self._stores.pop(address, None)
 
     def _tell(self, address: str, waiting: int) -> None:
-        """Tells a backlog in steps of two; down only by more than one step, or to nothing."""
+        """Tell a backlog in steps of two; down only by more than one step, or to nothing."""
         step = waiting.bit_length()
         before = self._told.get(address, 0)
         if step == before or (step and before - step == 1):

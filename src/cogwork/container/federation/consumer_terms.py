@@ -62,7 +62,7 @@ class ConsumerTerms:
 
 
 def terms_of(attach: Attach, address: str) -> ConsumerTerms:
-    """Reads a consumer's terms.
+    """Read a consumer's terms.
 
     Args:
         attach: As its client sent it.

@@ -46,21 +46,21 @@ class Disks:
         self._changes = Changes(self._settle)
 
     def take_interest(self, container: str, interest: Interest) -> None:
-        """Takes note of a container that keeps a queue on disk, or would."""
+        """Take note of a container that keeps a queue on disk, or would."""
         self._elsewhere.take(container, interest)
         self.changed(interest.address)
 
     def lose_interest(self, container: str, interest: Interest) -> None:
-        """Takes note that a container keeps a queue on disk no longer."""
+        """Take note that a container keeps a queue on disk no longer."""
         self._elsewhere.lose(container, interest)
         self.changed(interest.address)
 
     def changed(self, address: str) -> None:
-        """Has a queue looked at, at the end of the loop's turn: it may be kept otherwise now."""
+        """Have a queue looked at, at the end of the loop's turn: it may be kept otherwise now."""
         self._changes.add(address)
 
     def rules_changed(self) -> None:
-        """Has all looked at that would be kept otherwise by other rules."""
+        """Have all looked at that would be kept otherwise by other rules."""
         for address in {*self._elsewhere, *self._told}:
             self.changed(address)
 
@@ -75,7 +75,7 @@ class Disks:
             self._warn(address)
 
     def _would_keep(self, address: str) -> bool:
-        """Tells whether a queue that others have on disk would be so here, once it is used."""
+        """Return whether a queue that others have on disk would be so here, once it is used."""
         # Whoever only would be one to have it is no reason for anybody else to say the same.
         if not any(said.consumers for said in self._elsewhere.at(address).values()):
             return False
@@ -86,7 +86,7 @@ class Disks:
         return provides(rule.kind, Storing) and rule.options.get("durability") == DISK
 
     def _tell(self, address: str, has_it: bool | None) -> None:
-        """Tells the others whether a queue is on disk here, or only would be; None is neither."""
+        """Tell the others whether a queue is on disk here, or only would be; None is neither."""
         if has_it is self._told.get(address):
             return
         if has_it is None:
@@ -97,7 +97,7 @@ class Disks:
         self._mesh.set_interest(Interest(InterestKind.DISK, self._vhost.name, address, **figures))
 
     def _warn(self, address: str) -> None:
-        """Logs, once, that a queue which is on disk elsewhere is in memory here."""
+        """Log, once, that a queue which is on disk elsewhere is in memory here."""
         node = self._vhost.nodes.get(address)
         others = sorted(self._elsewhere.at(address))
         if not others or not isinstance(node, Storing) or node.durability != MEMORY:
@@ -112,7 +112,7 @@ class Disks:
             )
 
     def problem(self, address: str, durability: str) -> str | None:
-        """Says where a queue of this container is kept otherwise; None where it is nowhere."""
+        """Return where a queue of this container is kept otherwise; None where it is nowhere."""
         there = self._elsewhere.at(address)
         if durability == DISK:
             lacking = self._mesh.mesh.routes.next_hops.keys() - there.keys()
@@ -123,7 +123,7 @@ class Disks:
 
 
 def _names(containers: Sequence[str]) -> str:
-    """Names containers in a text, or the first few of many."""
+    """Name containers in a text, or the first few of many."""
     more = len(containers) - SHOWN_MAX
     shown = ", ".join(containers[:SHOWN_MAX]) + (f" and {more} more" if more > 0 else "")
     return f"container {shown}" if len(containers) == 1 else f"containers {shown}"

@@ -24,12 +24,12 @@ class DeletedError(MoveError):
 
 
 def is_there(vhost: VirtualHost, node: Shareable) -> bool:
-    """Tells whether a queue is still there: one of the same name may have taken its place."""
+    """Return whether a queue is still there: one of the same name may have taken its place."""
     return vhost.nodes.get(node.address) is node
 
 
 def demand_there(vhost: VirtualHost, node: Shareable) -> None:
-    """Looks whether a queue is still there.
+    """Look whether a queue is still there.
 
     Raises:
         DeletedError: It is not.
@@ -59,7 +59,7 @@ class Batch:
         return list(self._number_of.values())
 
     def drop(self, number: int) -> int:
-        """Takes an item out; returns the queue's number of it."""
+        """Take an item out; return the queue's number of it."""
         del self.items[number]
         return self._number_of.pop(number)
 
@@ -84,7 +84,7 @@ class Stuck:
         self._since_s = time.monotonic()
 
     def is_over(self, limit_s: float) -> bool:
-        """Tells whether that was so long ago."""
+        """Return whether that was so long ago."""
         return time.monotonic() - self._since_s > limit_s
 
     @property
@@ -99,12 +99,12 @@ class Stuck:
         return self.is_over(self.node.store.in_doubt_timeout_s)
 
     def give_up(self, numbers: list[int]) -> None:
-        """Has the queue forget what is another container's now, by its own numbers."""
+        """Have the queue forget what is another container's now, by its own numbers."""
         if is_there(self.vhost, self.node):
             self.node.store.moved(numbers)
 
     def put_back(self) -> None:
-        """Has the queue offer the items again."""
+        """Have the queue offer the items again."""
         if is_there(self.vhost, self.node):
             self.node.store.enter_again(self.batch.numbers)
 

@@ -50,7 +50,7 @@ class MoveIntake:
     """Takes the items of a container that leaves, for one virtual host."""
 
     def __init__(self, core: Core, is_leaving: Callable[[], bool]) -> None:
-        """Has taken nothing.
+        """Initialize it; it has taken nothing.
 
         Args:
             core: The container's.
@@ -64,7 +64,7 @@ class MoveIntake:
         self._clocks: dict[tuple[str, int], float] = {}
 
     def take(self, link: Link, attach: Attach, origin: str, node: Shareable) -> None:
-        """Takes a link by which items come.
+        """Take a link by which items come.
 
         Raises:
             Refused: They are more durable where they are, or belong to another container here.
@@ -97,7 +97,7 @@ class MoveIntake:
         end.open_credit()
 
     def _clock(self, origin: str, incarnation: int, ticks: object) -> float:
-        """Says how far the clock here is ahead of another container's: always the same.
+        """Return how far the clock here is ahead of another container's: always the same.
 
         Items keep their order only where all that are moved are late by as much.
         """
@@ -106,7 +106,7 @@ class MoveIntake:
         return self._clocks.setdefault((origin, incarnation), time.monotonic() - ticks / TICKS)
 
     def forget_all_but(self, lives: Mapping[str, int]) -> None:
-        """Gives up what was kept aside for containers that have died on their way out.
+        """Give up what was kept aside for containers that have died on their way out.
 
         What they did not give up is theirs, if they come back; nobody will ever ask for it here. It
         goes the second time that they are not there, and their clocks with it: one that is new is
@@ -125,7 +125,7 @@ class MoveIntake:
     def prepare(
         self, key: tuple[str, int, str], node: Shareable, number: int, item: KeptAside
     ) -> str | None:
-        """Keeps an item aside, unless it has been activated already.
+        """Keep an item aside, unless it has been activated already.
 
         Returns:
             Why the queue can never take it: it stays where it is. None where it is kept.
@@ -139,7 +139,7 @@ class MoveIntake:
         return flaw
 
     def activate(self, key: tuple[str, int, str], node: Shareable, numbers: list[int]) -> int:
-        """Puts items into the shard.
+        """Put items into the shard.
 
         Returns:
             The outcome: released where the shard is full, or this container leaves, and the rest
@@ -163,12 +163,12 @@ class MoveIntake:
         return ACCEPTED
 
     def _puts(self, node: Shareable, item: KeptAside) -> bool:
-        """Puts an item into the shard, where that is this container's and takes it."""
+        """Put an item into the shard, where that is this container's and takes it."""
         return not self._is_leaving() and not _is_elsewhere(node) and node.store.put(*item)
 
 
 def _is_elsewhere(node: Shareable) -> bool:
-    """Says whether a queue is on replicas, and owned by another container, or by none."""
+    """Return whether a queue is on replicas, and owned by another container, or by none."""
     replica = replica_of(node)
     return replica is not None and replica.epoch is None
 
@@ -184,11 +184,11 @@ class _Numbers:
         self._ranges: list[range] = []
 
     def __contains__(self, number: object) -> bool:
-        """Tells whether a number is among them; the newest ones are found first."""
+        """Return whether a number is among them; the newest ones are found first."""
         return any(number in each for each in reversed(self._ranges))
 
     def add(self, number: int) -> None:
-        """Adds a number, which may be there."""
+        """Add a number, which may be there."""
         if number in self:
             return
         if self._ranges and self._ranges[-1].stop == number:
@@ -217,7 +217,7 @@ class _MoveReceiver:
         self.entry.add_outlet(self._port)
 
     def on_batch(self, port: Port) -> None:
-        """Keeps items aside, and puts those into the shard that are given up elsewhere."""
+        """Keep items aside, and put those into the shard that are given up elsewhere."""
         arrivals, port.arrivals = port.arrivals, []
         for data, token, source, _settled in arrivals:
             outcome, state = self._read(data)
@@ -243,7 +243,7 @@ class _MoveReceiver:
         return (ACCEPTED, None) if flaw is None else (REJECTED, _rejection(flaw))
 
     def _here_s(self, ticks: int) -> float:
-        """Says by the clock here what the other container says by its own."""
+        """Say by the clock here what the other container says by its own."""
         return ticks / TICKS + self._clock_s
 
     def attached(self, link: Link) -> None:
@@ -253,7 +253,7 @@ class _MoveReceiver:
         """Nothing is left to do."""
 
     def detached(self, _link: Link, _error: AmqpError | None) -> None:
-        """Gives up what the link needed; what is kept aside stays for the next one."""
+        """Give up what the link needed; what is kept aside stays for the next one."""
         self._port.close()
         self.entry.close()
 

@@ -91,7 +91,7 @@ class MovedItem(NamedTuple):
     history: tuple[float, float, int, int]
 
     def encoded(self, number: int, *, with_past: bool) -> bytes:
-        """Returns what is sent of it."""
+        """Return what is sent of it."""
         head = ITEM.pack(number, self.format)
         if not with_past:
             return PREPARE + head + self.message
@@ -149,14 +149,14 @@ class MoveWay:
         self._core.flush()
 
     async def opened(self, deadline_s: float) -> None:
-        """Waits until it is known that the other container takes the queue's items."""
+        """Wait until it is known that the other container takes the queue's items."""
         while not self._is_open:
             self._demand_link()
             self._credit.clear()
             await self._wait(self._credit.wait(), deadline_s)
 
     async def prepare(self, batch: Mapping[int, MovedItem], deadline_s: float) -> dict[int, str]:
-        """Sends items, and waits until they are kept aside there.
+        """Send items, and wait until they are kept aside there.
 
         Args:
             batch: The items, by number.
@@ -178,7 +178,7 @@ class MoveWay:
         return {number: why for number, (code, why) in outcomes.items() if code == REJECTED}
 
     async def activate(self, numbers: Iterable[int], deadline_s: float) -> None:
-        """Says that items are given up here, and waits until they are in the other shard.
+        """Say that items are given up here, and wait until they are in the other shard.
 
         Raises:
             ForgottenError: It is not known there what they are.
@@ -199,7 +199,7 @@ class MoveWay:
         raise FullError(f"container {self._target} takes no more of them now", taken)
 
     async def _are_taken(self, numbers: Iterable[int], deadline_s: float) -> bool:
-        """Has items activated; tells whether all of them are."""
+        """Have items activated; tell whether all of them are."""
         message = ACTIVATE + b"".join(map(NUMBER.pack, numbers))
         ((code, _),) = (await self._send({0: message}, deadline_s)).values()
         if code == REJECTED:
@@ -241,7 +241,7 @@ class MoveWay:
             raise MoveError(text or f"the way to container {self._target} is broken")
 
     def on_batch(self, port: Port) -> None:
-        """Takes outcomes, and goes on where there was no credit."""
+        """Take outcomes, and go on where there was no credit."""
         outcomes, port.outcomes = port.outcomes, []
         port.woken.clear()
         self._credit.set()
@@ -272,7 +272,7 @@ class MoveWay:
 
 
 def _reason_of(state: bytes | None) -> str:
-    """Returns what a rejected outcome says to people."""
+    """Return what a rejected outcome says to people."""
     value, _ = decode(state, 0) if state else (None, 0)
     found = composite_from(value) if isinstance(value, Described) else None
     if isinstance(found, Rejected) and found.error is not None:

@@ -74,12 +74,12 @@ log = logging.getLogger("cogwork")
 
 
 def items_of(node: Shareable) -> int:
-    """Counts a queue's items, and those of its dead that have not been accepted elsewhere."""
+    """Count a queue's items, and those of its dead that have not been accepted elsewhere."""
     return node.store.depth + node.store.counts()["leaving"]
 
 
 def _queues(vhost: VirtualHost) -> dict[str, Shareable]:
-    """Finds the queues whose items are moved: replicated ones' are with others, too."""
+    """Find the queues whose items are moved: replicated ones' are with others, too."""
     return {
         address: node
         for address, node in vhost.nodes.storing.items()
@@ -88,12 +88,12 @@ def _queues(vhost: VirtualHost) -> dict[str, Shareable]:
 
 
 def _came(queues: Mapping[str, Shareable]) -> dict[Shareable, int]:
-    """Counts what each queue has ever taken in."""
+    """Count what each queue has ever taken in."""
     return {node: node.store.counts()["in"] for node in queues.values()}
 
 
 def _is_awaited(node: Shareable) -> bool:
-    """Tells whether items will be ready here: what is delayed on disk may stay there."""
+    """Return whether items will be ready here: what is delayed on disk may stay there."""
     depth = node.store.depth
     return depth > 0 and not (node.is_on_disk and depth == node.store.counts()["delayed"])
 
@@ -123,7 +123,7 @@ class Mover:
         return "; ".join([*self._stay, *self._trouble.values()]) or None
 
     async def move_all(self, vhost: VirtualHost, deadline_s: float) -> None:
-        """Moves the items of every queue of its virtual host.
+        """Move the items of every queue of its virtual host.
 
         Args:
             vhost: The virtual host.
@@ -143,12 +143,12 @@ class Mover:
         self._came = _came(queues)
 
     def has_more_since(self, vhost: VirtualHost) -> bool:
-        """Tells whether queues have taken anything in since their items were moved."""
+        """Return whether queues have taken anything in since their items were moved."""
         known = self._came
         return any(came != known.get(node, 0) for node, came in _came(_queues(vhost)).items())
 
     def _end(self, vhost: VirtualHost, address: str, node: Shareable) -> None:
-        """Puts back what can never be taken elsewhere, and says what stays of a queue."""
+        """Put back what can never be taken elsewhere, and say what stays of a queue."""
         unfit = self._unfit.pop(address, None)
         if not is_there(vhost, node):
             self._trouble.pop(address, None)
@@ -161,7 +161,7 @@ class Mover:
     async def _has_more_come(
         self, vhost: VirtualHost, left: Collection[Shareable], deadline_s: float
     ) -> bool:
-        """Waits for what consumers have, what is due later, and dead letters that come to queues.
+        """Wait for what consumers have, what is due later, and dead letters that come to queues.
 
         Returns:
             Whether there is more to move.
@@ -189,7 +189,7 @@ class Mover:
         self._trouble.pop(address, None)
 
     async def _goes_on(self, vhost: VirtualHost, node: Shareable, deadline_s: float) -> bool:
-        """Does `_move_queue`; a queue at which that fails keeps no other one here."""
+        """Do `_move_queue`; a queue at which that fails keeps no other one here."""
         try:
             return await self._move_queue(vhost, node, deadline_s)
         except Exception as error:  # whatever it is, the others' items are not to be lost
@@ -198,7 +198,7 @@ class Mover:
             return False
 
     async def _move_queue(self, vhost: VirtualHost, node: Shareable, deadline_s: float) -> bool:
-        """Moves what is ready of a queue; returns False where no more of it is going to be moved.
+        """Move what is ready of a queue; return False where no more of it is going to be moved.
 
         What consumers have comes back, or is done with: others go on meanwhile.
         """
@@ -221,7 +221,7 @@ class Mover:
     async def _move_delayed(
         self, vhost: VirtualHost, node: Shareable, given: Counter[str], deadline_s: float
     ) -> bool:
-        """Does the same for what is delayed."""
+        """Do the same for what is delayed."""
         no_delays = self._no_delays[node.address]
         while self._takes_delayed(node) and time.monotonic() < deadline_s:
             if not is_there(vhost, node):
@@ -234,13 +234,13 @@ class Mover:
         return is_there(vhost, node) and time.monotonic() < deadline_s
 
     def _takes_delayed(self, node: Shareable) -> bool:
-        """Tells whether items are delayed that somebody may take."""
+        """Return whether items are delayed that somebody may take."""
         if not node.store.counts()["delayed"]:
             return False
         return self._target(node, Counter(), set(), self._no_delays[node.address]) is not None
 
     def _is_hopeless(self, node: Shareable, refused: set[str], patience: _Patience) -> bool:
-        """Tells whether consumers elsewhere have nothing, either, and nobody has come back."""
+        """Return whether consumers elsewhere have nothing, either, and nobody has come back."""
         is_refused = bool(refused) or not self._mesh.diallers
         return (is_refused and not self._takers(node)) or patience.is_over(node.store.depth)
 
@@ -254,7 +254,7 @@ class Mover:
         *,
         is_delayed: bool = False,
     ) -> bool:
-        """Moves some items; returns False where there is nobody to take any.
+        """Move some items; return False where there is nobody to take any.
 
         What has been given up here and not been activated for sure stays aside, and the others go
         on: on disk it is not lost, and in doubt when the container is started again.
@@ -301,7 +301,7 @@ class Mover:
         return False
 
     def _has_other(self, node: Shareable, failed: set[str], refused: set[str]) -> bool:
-        """Tells whether there is a container that has not failed to take the items."""
+        """Return whether there is a container that has not failed to take the items."""
         target = self._target(node, Counter(), failed, refused)
         return target is not None and target not in failed
 
@@ -311,7 +311,7 @@ class Mover:
         self._trouble.pop(stuck.node.address, None)
 
     def _failed(self, stuck: Stuck, error: MoveError) -> None:
-        """Notes why items are not activated, all of them: some may be."""
+        """Note why items are not activated, all of them: some may be."""
         self._trouble[stuck.node.address] = str(error)
         if isinstance(error, FullError):
             first = list(stuck.batch.items)[: error.taken]
@@ -323,7 +323,7 @@ class Mover:
     async def _is_free(
         self, stuck: Stuck, error: MoveError | None, deadline_s: float, *, has_other: bool
     ) -> bool:
-        """Waits a little for the container that has to activate items; the others go on then.
+        """Wait a little for the container that has to activate items; the others go on then.
 
         Returns:
             Whether they can go to another one: with its memory it has lost what it may have had, or
@@ -340,7 +340,7 @@ class Mover:
         return error is not None and not stuck.node.is_on_disk
 
     async def _activate(self, stuck: Stuck, deadline_s: float) -> MoveError | None:
-        """Has items activated; returns why they are not."""
+        """Have items activated; return why they are not."""
         try:
             demand_there(stuck.vhost, stuck.node)
             with MoveWay(self._mesh, stuck.vhost, stuck.node, stuck.target) as way:
@@ -354,7 +354,7 @@ class Mover:
         return None
 
     async def _try_stuck(self, deadline_s: float) -> None:
-        """Looks whether containers are back that have items to activate.
+        """Look whether containers are back that have items to activate.
 
         In memory their items are moved once more where the queue delivers again what is in doubt,
         when it would; else they are waited for to the end, as nothing else can become of them. What
@@ -373,7 +373,7 @@ class Mover:
     def _set_aside(
         self, node: Shareable, batch: Batch, unfit: Mapping[int, str], target: str | None
     ) -> None:
-        """Keeps what another container can never take from being offered again and again."""
+        """Keep what another container can never take from being offered again and again."""
         for number, why in unfit.items():
             known = self._unfit.setdefault(node.address, Unfit())
             known.numbers.append(batch.drop(number))
@@ -385,14 +385,14 @@ class Mover:
         return batch
 
     def _batch(self, node: Shareable) -> int:
-        """Says how many items to move at once."""
+        """Return how many items to move at once."""
         takers = len(self._takers(node))
         if takers < 2:
             return BATCH
         return max(BATCH_LEAST, min(BATCH, node.store.depth // (ROUNDS * takers)))
 
     def _takers(self, node: Shareable) -> Counter[str]:
-        """Counts what consumers elsewhere have asked this shard for, by their container."""
+        """Count what consumers elsewhere have asked this shard for, by their container."""
         found: Counter[str] = Counter()
         if isinstance(node, Partitioned) and node.is_partitioned:
             return found
@@ -407,7 +407,7 @@ class Mover:
     def _target(
         self, node: Shareable, given: Counter[str], failed: set[str], refused: set[str]
     ) -> str | None:
-        """Chooses who takes items: one whose consumers ask for them, else who is nearest.
+        """Choose who takes items: one whose consumers ask for them, else who is nearest.
 
         Workers leave together: items go to each other only where there is nobody else.
 
@@ -451,7 +451,7 @@ class _Patience:
         self._since_s = 0.0
 
     def is_over(self, depth: int) -> bool:
-        """Tells whether nobody has got any items lately."""
+        """Return whether nobody has got any items lately."""
         now_s = time.monotonic()
         if depth != self._depth:
             self._depth, self._since_s = depth, now_s

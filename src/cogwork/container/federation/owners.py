@@ -46,33 +46,33 @@ class Owners:
     # -- who owns what
 
     def owner_of(self, address: str) -> str | None:
-        """Returns the other container that owns a queue and can be reached."""
+        """Return the other container that owns a queue and can be reached."""
         routes = self._mesh.mesh.routes
         owners = self._elsewhere.at(address)
         reachable = [each for each in owners if routes.is_reachable(each)]
         return max(reachable, key=lambda each: owners[each].consumers, default=None)
 
     def epoch_of(self, address: str, container: str) -> int:
-        """Returns in which epoch another container owns a queue; 0 where it does not."""
+        """Return in which epoch another container owns a queue; 0 where it does not."""
         said = self._elsewhere.at(address).get(container)
         return 0 if said is None else said.consumers
 
     def take_interest(self, container: str, interest: Interest) -> None:
-        """Takes note of a container that owns a queue."""
+        """Take note of a container that owns a queue."""
         self._elsewhere.take(container, interest)
         self.changed(interest.address)
 
     def lose_interest(self, container: str, interest: Interest) -> None:
-        """Takes note that a container owns a queue no longer."""
+        """Take note that a container owns a queue no longer."""
         self._elsewhere.lose(container, interest)
         self.changed(interest.address)
 
     def changed(self, address: str) -> None:
-        """Has a queue looked at, at the end of the loop's turn: its owner may be another one."""
+        """Have a queue looked at, at the end of the loop's turn: its owner may be another one."""
         self._changes.add(address)
 
     def restore(self) -> None:
-        """Looks at all queues: ways have come or gone."""
+        """Look at all queues: ways have come or gone."""
         for address, node in self._vhost.nodes.items():
             if replica_of(node) is not None:
                 self.changed(address)
@@ -90,7 +90,7 @@ class Owners:
         self._mesh.core.flush()
 
     def _tell(self, address: str, epoch: int | None) -> None:
-        """Tells the others in which epoch a queue is owned here; None: it is not."""
+        """Tell the others in which epoch a queue is owned here; None: it is not."""
         if epoch == self._told.get(address):
             return
         if epoch is None:
@@ -104,7 +104,7 @@ class Owners:
     # -- ways to the owners
 
     def _lead(self, address: str, node: Replicated) -> None:
-        """Has a queue's messages, and its consumers, go to its owner."""
+        """Have a queue's messages, and its consumers, go to its owner."""
         assert node.replica is not None
         assert node.inlet is not None
         way = self._ways.get(address)
@@ -136,7 +136,7 @@ class Owners:
             way.detach()
 
     def stopping(self, way: Away) -> None:
-        """Takes a link that is about to end out of use."""
+        """Take a link that is about to end out of use."""
         address = way.address or ""
         if self._ways.get(address) is way:
             del self._ways[address]
@@ -146,7 +146,7 @@ class Owners:
         self._mesh.restoration.later()
 
     def refused(self, way: Away, error: AmqpError) -> None:
-        """Logs why an owner takes nothing: until it does, its messages wait."""
+        """Log why an owner takes nothing: until it does, its messages wait."""
         log.debug(
             "queue %r: container %s accepts no messages: %s",
             way.address,

@@ -102,7 +102,7 @@ class Partitions:
     # -- queues here
 
     def add(self, address: str, node: Node) -> None:
-        """Shares a queue of this container, where that is one with partitions."""
+        """Share a queue of this container, where that is one with partitions."""
         if isinstance(node, Partitioned) and node.is_partitioned and node.inlet is None:
             if address in self._queues:
                 self._remove(self._queues[address])
@@ -110,7 +110,7 @@ class Partitions:
             self._settle_soon()
 
     def _remove(self, queue: PartitionedQueue) -> None:
-        """Lets go of a queue that this container has no longer."""
+        """Let go of a queue that this container has no longer."""
         del self._queues[queue.address]
         for way in list(queue.ways.values()):
             way.detach()
@@ -119,13 +119,13 @@ class Partitions:
     # -- queues elsewhere
 
     def take_interest(self, container: str, interest: Interest) -> None:
-        """Takes note of a container that shares a queue, and of what it holds."""
+        """Take note of a container that shares a queue, and of what it holds."""
         self._elsewhere.take(container, interest)
         self._absences.end(container, interest.address)
         self._settle_soon()
 
     def lose_interest(self, container: str, interest: Interest) -> None:
-        """Takes note that a container shares a queue no longer."""
+        """Take note that a container shares a queue no longer."""
         self._elsewhere.lose(container, interest)
         self._absences.begin(container, interest)
         self._settle_soon()
@@ -133,7 +133,7 @@ class Partitions:
     # -- settling
 
     def tick(self) -> None:
-        """Tells what is held now, and lets go of what is over."""
+        """Tell what is held now, and lets go of what is over."""
         nodes = self._vhost.nodes
         while self._changed:
             address = self._changed.pop()
@@ -152,11 +152,11 @@ class Partitions:
                 _end_idle(queue)
 
     def sweep(self) -> None:
-        """Forgets who was waited for long enough."""
+        """Forget who was waited for long enough."""
         self._absences.sweep()
 
     def _held_by(self, queue: PartitionedQueue) -> int | None:
-        """Returns what this container holds; None where it is leaving, and shares nothing."""
+        """Return what this container holds; None where it is leaving, and share nothing."""
         return None if self._mesh.is_leaving else queue.held
 
     def _settle_soon(self) -> None:
@@ -171,7 +171,7 @@ class Partitions:
         self._mesh.core.flush()
 
     def _create(self) -> None:
-        """Makes the queues that others have and that are partitioned by what is configured here.
+        """Make the queues that others have and that are partitioned by what is configured here.
 
         Else the first to come here with a message would have it know nothing of the others yet.
         """
@@ -189,7 +189,7 @@ class Partitions:
             self._created += 1
 
     def restore(self) -> None:
-        """Gives every partition its owner, and opens the links that should be there and are not."""
+        """Give every partition its owner, and open the links that should be there and are not."""
         for queue in self._queues.values():
             members, away = self._members_of(queue), self._away_from(queue)
             if (members, away) != (queue.members, queue.away):
@@ -201,7 +201,7 @@ class Partitions:
                 self._connect(queue)
 
     def _members_of(self, queue: PartitionedQueue) -> dict[str, int]:
-        """Lists who shares a queue and can be reached, with the partitions that each holds.
+        """List who shares a queue and can be reached, with the partitions that each holds.
 
         One that leaves is not among them, even if nobody else is: what it took would be lost.
         """
@@ -215,7 +215,7 @@ class Partitions:
         return members
 
     def _away_from(self, queue: PartitionedQueue) -> dict[str, int]:
-        """Lists who is waited for, with the partitions that each held, or may hold."""
+        """List who is waited for, with the partitions that each held, or may hold."""
         if not queue.node.is_on_disk:
             return {}
         elsewhere = self._elsewhere.at(queue.address)
@@ -223,7 +223,7 @@ class Partitions:
         return {each: held | _bits_of(queue.owners, each) for each, held in away.items()}
 
     def _tell(self, queue: PartitionedQueue, held: int | None) -> None:
-        """Tells the others what is held here; None: that the queue is not shared any more."""
+        """Tell the others what is held here; None: that the queue is not shared any more."""
         if held == queue.members.get(self._mesh.id):
             return
         figures = (0, 0) if held is None else (queue.inlet.count, held)
@@ -234,12 +234,12 @@ class Partitions:
     # -- ways to the owners
 
     def _missing(self, queue: PartitionedQueue) -> set[str]:
-        """Lists the owners to which there should be a link, and is none."""
+        """List the owners to which there should be a link, and is none."""
         known = {self._mesh.id, *queue.ways}
         return {owner for owner in queue.owners if owner is not None and owner not in known}
 
     def _connect(self, queue: PartitionedQueue) -> None:
-        """Has each partition's messages go to its owner; they wait where there is no way yet."""
+        """Have each partition's messages go to its owner; they wait where there is no way yet."""
         for container in self._missing(queue):
             way = self._reach.open(container, queue.address, queue.inlet.entry, self)
             if way is not None:
@@ -253,7 +253,7 @@ class Partitions:
         )
 
     def stopping(self, way: Away) -> None:
-        """Takes a link that is about to end out of use."""
+        """Take a link that is about to end out of use."""
         queue = self._queues.get(way.address or "")
         if queue is not None and queue.ways.get(way.container) is way:
             del queue.ways[way.container]
@@ -261,7 +261,7 @@ class Partitions:
         self._mesh.restoration.later()
 
     def refused(self, way: Away, error: AmqpError) -> None:
-        """Logs why an owner takes nothing: until it does, its messages wait."""
+        """Log why an owner takes nothing: until it does, its messages wait."""
         log.warning(
             "queue %r: container %s accepts no messages: %s",
             way.address,
@@ -270,14 +270,14 @@ class Partitions:
         )
 
     def _connect_without(self, queue: PartitionedQueue, way: Away) -> None:
-        """Has messages wait whose owner's link has gone."""
+        """Have messages wait whose owner's link has gone."""
         queue.inlet.set_owners(
             [None if owner is way.end else owner for owner in queue.inlet.owners]
         )
 
 
 def _bits_of(owners: list[str | None], container: str) -> int:
-    """Returns the partitions that a container owns, as bits."""
+    """Return the partitions that a container owns, as bits."""
     return sum(1 << at for at, owner in enumerate(owners) if owner == container)
 
 
@@ -287,7 +287,7 @@ def _end_of(queue: PartitionedQueue, owner: str | None) -> OutgoingLink | None:
 
 
 def _end_idle(queue: PartitionedQueue) -> None:
-    """Ends the links to containers that own nothing any more, once all is answered."""
+    """End the links to containers that own nothing any more, once all is answered."""
     for container in queue.ways.keys() - set(queue.owners):
         way = queue.ways[container]
         if not way.end.unsettled and not way.end.queue_count:

@@ -81,7 +81,7 @@ class QueueFederation:
     # -- this container's consumers
 
     def add_consumer(self, node: Node, subscription: Subscription, attach: Attach) -> bool:
-        """Lets a consumer of a queue receive from other containers.
+        """Let a consumer of a queue receive from other containers.
 
         Returns:
             Whether its link is answered from here, when it is known what has become of the items
@@ -105,7 +105,7 @@ class QueueFederation:
         return bool(consumer.asked)
 
     def _expect(self, consumer: Consumer) -> None:
-        """Finds out whose the items are that a client presents and that are not of this shard."""
+        """Find out whose the items are that a client presents and that are not of this shard."""
         subscription = consumer.subscription
         tags = [
             tag
@@ -120,7 +120,7 @@ class QueueFederation:
                 consumer.asked.add(container)
 
     def _homes(self, node: Shareable) -> dict[int, str]:
-        """Returns the other containers by the number of their shards of a queue."""
+        """Return the other containers by the number of their shards of a queue."""
         replica = replica_of(node)
         if replica is not None:
             return {} if replica.epoch is not None else {node.store.shard: OWNER}
@@ -133,21 +133,21 @@ class QueueFederation:
         }
 
     def answered(self, consumer: Consumer, container: str) -> None:
-        """Takes note that a shard has said what has become of the items that a client presents."""
+        """Take note that a shard has said what has become of the items that a client presents."""
         if container in consumer.asked:
             consumer.asked.discard(container)
             if not consumer.asked:
                 self._begin(consumer)
 
     def _begin(self, consumer: Consumer) -> None:
-        """Answers a client's attach."""
+        """Answer a client's attach."""
         link: Link = consumer.subscription.link.owner
         consumer.asked_s = time.monotonic()
         link.answer()
         consumer.federated.begin()
 
     def remove_consumer(self, subscription: Subscription) -> None:
-        """Ends a consumer's upstreams, and tells the shards whether it has gone in order."""
+        """End a consumer's upstreams, and tell the shards whether it has gone in order."""
         consumers = self._consumers.get(subscription.address, {})
         consumer = consumers.pop(subscription, None)
         if consumer is None:
@@ -184,25 +184,25 @@ class QueueFederation:
     # -- other containers' shards
 
     def take_interest(self, container: str, interest: Interest) -> None:
-        """Takes note of a shard with a backlog."""
+        """Take note of a shard with a backlog."""
         self._shards.take(container, interest)
         for consumer in self._consumers.get(interest.address, {}).values():
             if not consumer.is_kept:
                 self._open_upstream(consumer, container)
 
     def lose_interest(self, container: str, interest: Interest) -> None:
-        """Takes note that a shard has no backlog any more: its upstreams end once they are idle."""
+        """Take note that a shard has no backlog any more: its upstreams end once they are idle."""
         self._shards.lose(container, interest)
 
     def restore(self) -> None:
-        """Opens the upstreams that should be open and are not."""
+        """Open the upstreams that should be open and are not."""
         for address, consumers in self._consumers.items():
             for consumer in consumers.values():
                 for container in self._wanted(address, consumer):
                     self._open_upstream(consumer, container)
 
     def _wanted(self, address: str, consumer: Consumer) -> set[str]:
-        """Lists the containers with a backlog, and those from which the consumer has something.
+        """List the containers with a backlog, and those from which the consumer has something.
 
         Those count, too, that may have sent what has not come.
         """
@@ -213,13 +213,13 @@ class QueueFederation:
         return {*self._shards.at(address), *consumer.federated.containers(), *consumer.cut_off}
 
     def _owner_of(self, consumer: Consumer) -> str | None:
-        """Returns the other container that owns a replicated queue."""
+        """Return the other container that owns a replicated queue."""
         replica = replica_of(consumer.node)
         assert replica is not None
         return None if replica.epoch is not None else replica.owner
 
     def follow(self, address: str, owner: str | None) -> None:
-        """Has consumers of a replicated queue receive from its owner alone."""
+        """Have consumers of a replicated queue receive from its owner alone."""
         for consumer in self._consumers.get(address, {}).values():
             upstream = consumer.upstreams.get(OWNER)
             if upstream is not None and upstream.supplier != owner:
@@ -228,7 +228,7 @@ class QueueFederation:
                 self._open_upstream(consumer, OWNER)
 
     def own(self, address: str) -> None:
-        """Leaves to this container's store what consumers have of a replicated queue."""
+        """Leave to this container's store what consumers have of a replicated queue."""
         for consumer in self._consumers.get(address, {}).values():
             upstream = consumer.upstreams.get(OWNER)
             if upstream is not None:
@@ -237,7 +237,7 @@ class QueueFederation:
             self._resume_here(consumer)
 
     def _resume_here(self, consumer: Consumer) -> None:
-        """Answers from here what a client presents that waits for the owner's answer."""
+        """Answer from here what a client presents that waits for the owner's answer."""
         tags = list(consumer.federated.expected)
         subscription = consumer.subscription
         resume(consumer.node.store, subscription, tags)
@@ -286,18 +286,18 @@ class QueueFederation:
 
     @staticmethod
     def _said(consumer: Consumer, tag: bytes) -> DeliveryState | None:
-        """Returns what a shard is to know of an item that a consumer has from an earlier link."""
+        """Return what a shard is to know of an item that a consumer has from an earlier link."""
         is_held = tag in consumer.federated.expected and tag in consumer.terms.held
         return HANDED if is_held or consumer.federated.is_handed(tag) else None
 
     def lost(self) -> None:
-        """Has what was lost opened again."""
+        """Have what was lost opened again."""
         self._mesh.restoration.later()
 
     # -- time
 
     def tick(self, now_s: float) -> None:
-        """Tells the others of backlogs that have changed much, and ends idle upstreams."""
+        """Tell the others of backlogs that have changed much, and ends idle upstreams."""
         self._backlogs.tick()
         for consumers in list(self._consumers.values()):
             for consumer in list(consumers.values()):
@@ -309,7 +309,7 @@ class QueueFederation:
                 self._end_unheard(consumer, now_s)
 
     def _end_silence(self, consumer: Consumer, now_s: float) -> None:
-        """Waits no longer for shards that do not say, or do not send, what a client presents."""
+        """Wait no longer for shards that do not say, or do not send, what a client presents."""
         if not consumer.federated.expected or now_s - consumer.asked_s <= ANSWER_S:
             return
         is_asked = bool(consumer.asked)
@@ -320,7 +320,7 @@ class QueueFederation:
             self._begin(consumer)
 
     def _forsake(self, consumer: Consumer, container: str) -> None:
-        """Leaves it to a shard what becomes of the items that are awaited from there."""
+        """Leave it to a shard what becomes of the items that are awaited from there."""
         federated = consumer.federated
         tags = [tag for tag, home in federated.expected.items() if home == container]
         for tag in tags:
@@ -330,7 +330,7 @@ class QueueFederation:
             upstream.link.detach(closed=False)
 
     def _end_idle(self, consumer: Consumer, now_s: float) -> None:
-        """Ends upstreams that bring nothing, once all has come that was sent on their credit."""
+        """End upstreams that bring nothing, once all has come that was sent on their credit."""
         for container, upstream in list(consumer.upstreams.items()):
             end = upstream.end
             if end.deliveries != upstream.deliveries or end.unsettled:
@@ -349,7 +349,7 @@ class QueueFederation:
                     consumer.federated.refresh()
 
     def _end_broken(self, consumer: Consumer, now_s: float) -> None:
-        """Detaches a consumer whose items another container will soon give to others."""
+        """Detach a consumer whose items another container will soon give to others."""
         containers = consumer.federated.containers(unsettled_only=True)
         if not containers or replica_of(consumer.node) is not None:
             consumer.broken_since_s = None
@@ -373,7 +373,7 @@ class QueueFederation:
             )
 
     def _end_unheard(self, consumer: Consumer, now_s: float) -> None:
-        """Forgets what another container has not heard for long: it may be gone for good."""
+        """Forget what another container has not heard for long: it may be gone for good."""
         away = [each for each in consumer.federated.containers() if each not in consumer.upstreams]
         consumer.unheard = {each: consumer.unheard.get(each, now_s) for each in away}
         for container, since_s in consumer.unheard.items():

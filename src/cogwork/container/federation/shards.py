@@ -11,5 +11,5 @@ DURABLE_LIFE = 0
 
 
 def shard_of(container: str, incarnation: int) -> int:
-    """Returns the number of a container's shards, which its items' tags begin with."""
+    """Return the number of a container's shards, which its items' tags begin with."""
     return crc32(f"{container}.{incarnation:x}".encode())

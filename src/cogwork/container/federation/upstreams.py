@@ -85,7 +85,7 @@ class Upstream:
         self.queue_federation.answered(self.consumer, self.container)
 
     def _learn(self, tag: bytes, known: dict[bytes, DeliveryState | None]) -> None:
-        """Takes in what the shard says of an item that the client has from another container."""
+        """Take in what the shard says of an item that the client has from another container."""
         if tag in known:
             self.consumer.subscription.known[tag] = known[tag]
         if tag in known and not isinstance(known[tag], Accepted | Rejected):

@@ -85,7 +85,7 @@ class GatewayDoor(DiallingSide):
         return self.connection.is_over
 
     def start(self, pipe: MemoryPipe, vhost: str = "") -> None:
-        """Opens the connection, once its other end is there."""
+        """Open the connection, once its other end is there."""
         self._pipe = pipe
         self.connection.start(
             Open(
@@ -99,18 +99,18 @@ class GatewayDoor(DiallingSide):
         pipe.run()
 
     def tick(self, now_s: float) -> None:
-        """Lets time pass: heartbeats."""
+        """Let time pass: heartbeat."""
         self._core.tick()
         self.connection.tick(now_s)
         self.connection.wire.shed()
 
     def flush(self) -> None:
-        """Has everything go on its way."""
+        """Have everything go on its way."""
         if self._pipe is not None:
             self._pipe.run()
 
     def close(self) -> None:
-        """Closes the connection."""
+        """Close the connection."""
         self._is_closing = True
         self.connection.close(LEFT)
         self.flush()
@@ -118,7 +118,7 @@ class GatewayDoor(DiallingSide):
     # -- sending
 
     def post(self, message: bytes, token: int, *, is_settled: bool) -> bool:
-        """Sends a message to the address in its `to`."""
+        """Send a message to the address in its `to`."""
         relay = self._relay
         if relay is not None and relay.send(self._port, token, message, is_settled):
             return True
@@ -133,11 +133,11 @@ class GatewayDoor(DiallingSide):
         return (remote.max_message_size or 0) if remote is not None else 0
 
     def is_served(self, address: str) -> bool:
-        """Tells whether a node, or a receiver anywhere in the mesh, stands at an address now."""
+        """Return whether a node, or a receiver anywhere in the mesh, stands at an address now."""
         return self._is_served(self, address)
 
     def on_batch(self, port: Port) -> None:
-        """Passes outcomes on."""
+        """Pass outcomes on."""
         outcomes, port.outcomes = port.outcomes, []
         port.arrivals.clear()
         has_credit = bool(port.woken)
@@ -154,7 +154,7 @@ class GatewayDoor(DiallingSide):
     def attach(
         self, address: str | None, receiver: Receiver, credit: int, *, is_exclusive: bool = False
     ) -> Inlet:
-        """Receives from an address."""
+        """Receive from an address."""
         inlet = DoorInlet(
             self._core,
             address,
@@ -239,7 +239,7 @@ class GatewayDoor(DiallingSide):
         self.connection.close()
 
     def on_fault(self, _connection: Connection, error: BaseException) -> None:
-        """Logs what went wrong."""
+        """Log what went wrong."""
         log.error("gateway %s: %s", self._name, error, exc_info=error)
 
     def _on_error(self, _port: object, error: Exception) -> None:
@@ -263,7 +263,7 @@ class GatewayDoor(DiallingSide):
 
 
 def _reason_of(state: bytes | None) -> str:
-    """Reads what the other end says of a rejection."""
+    """Read what the other end says of a rejection."""
     if state is None:
         return ""
     try:

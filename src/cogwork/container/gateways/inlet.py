@@ -46,7 +46,7 @@ class DoorInlet:
         *,
         is_exclusive: bool = False,
     ) -> None:
-        """Has no link yet.
+        """Start with no link yet.
 
         Args:
             core: Of the door.
@@ -71,7 +71,7 @@ class DoorInlet:
     # -- what the door does with it
 
     def open(self, link: Link) -> None:
-        """Attaches."""
+        """Attach."""
         self._link = link
         link.context = self
         self._end = IncomingLink(link.session.end, link.handle, self._entry)
@@ -102,7 +102,7 @@ class DoorInlet:
             self._receiver.on_closed(reason)
 
     def on_batch(self, port: Port) -> None:
-        """Hands over what came."""
+        """Hand over what came."""
         arrivals, port.arrivals = port.arrivals, []
         port.outcomes.clear()
         port.woken.clear()
@@ -114,13 +114,13 @@ class DoorInlet:
     # -- what the gateway does with it
 
     def grant(self, credit: int) -> None:
-        """Sets how many more messages may come."""
+        """Set how many more messages may come."""
         self._credit = credit
         if self._end is not None and self._link is not None and self._link.remote is not None:
             self._end.grant(credit)
 
     def settle(self, token: int, code: Code) -> None:
-        """Says what became of a message."""
+        """Say what became of a message."""
         if self._end is not None and not self._end.detached:
             self._end.settle(token, code)
 

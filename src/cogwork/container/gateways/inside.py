@@ -46,7 +46,7 @@ class NoSocket:
     __slots__ = ("_name",)
 
     def __init__(self, name: str) -> None:
-        """Has no descriptor.
+        """Start with no descriptor.
 
         Args:
             name: Of the gateway.
@@ -54,5 +54,5 @@ class NoSocket:
         self._name = name
 
     def getpeername(self) -> str:
-        """Names the gateway, as a Unix-domain socket does its path."""
+        """Name the gateway, as a Unix-domain socket does its path."""
         return f"gateway:{self._name}"

@@ -32,7 +32,7 @@ class MemoryPipe:
         outer: Connection,
         call_soon: Callable[[Callable[[], None]], object],
     ) -> None:
-        """Joins two connections.
+        """Join two connections.
 
         Args:
             inner: The container's end.
@@ -50,7 +50,7 @@ class MemoryPipe:
             end.wire.on_output = self.run_soon
 
     def run_soon(self) -> None:
-        """Moves bytes in the next turn."""
+        """Move bytes in the next turn."""
         if not self._is_due and not self._is_running:
             self._is_due = True
             self._call_soon(self._run_due)
@@ -60,7 +60,7 @@ class MemoryPipe:
         self.run()
 
     def run(self) -> None:
-        """Moves bytes both ways until there are none, or others have to get their turn."""
+        """Move bytes both ways until there are none, or others have to get their turn."""
         if self._is_running:
             return
         self._is_running = True
@@ -80,14 +80,14 @@ class MemoryPipe:
             self.run_soon()
 
     def prefer(self) -> None:
-        """Makes no difference here."""
+        """Make no difference here."""
 
     def read_rest(self) -> None:
-        """Moves what there is."""
+        """Move what there is."""
         self.run()
 
     def finish(self, *, linger: bool) -> None:  # noqa: ARG002  # the contract's
-        """Moves what is left; then the other end has lost its peer."""
+        """Move what is left; then the other end has lost its peer."""
         if self._is_finished:
             return
         self._is_finished = True

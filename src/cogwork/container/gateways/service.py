@@ -45,7 +45,7 @@ class Gateways:
         access: Access,
         options: Mapping[str, Mapping[str, object]],
     ) -> None:
-        """Makes the gateways; none listens yet.
+        """Make the gateways; none listens yet.
 
         Args:
             container_id: Whose they are.
@@ -91,12 +91,12 @@ class Gateways:
         }
 
     def _note_refusal(self, name: str, peer: str, reason: str) -> None:
-        """Has the security log tell of a client that a gateway does not let in."""
+        """Have the security log tell of a client that a gateway does not let in."""
         listener = f"gateway {name}"
         self._security.event("connection_refused", peer=peer, listener=listener, reason=reason)
 
     def check(self, options: Mapping[str, Mapping[str, object]], users: Iterable[User]) -> None:
-        """Checks another configuration, of gateways that are not to start.
+        """Check another configuration, of gateways that are not to start.
 
         Args:
             options: Of each gateway, by its name.
@@ -109,7 +109,7 @@ class Gateways:
         self._made(options, known.__contains__, has_users=bool(known))
 
     def reload(self) -> list[str]:
-        """Has each read its files again; returns what is wrong with those of some."""
+        """Have each read its files again; return what is wrong with those of some."""
         problems = []
         for name, gateway in self._gateways.items():
             try:
@@ -119,7 +119,7 @@ class Gateways:
         return problems
 
     def start(self, readiness: Readiness) -> None:
-        """Has all of them listen.
+        """Have all of them listen.
 
         Args:
             readiness: Tells when it is known what other containers want.
@@ -150,7 +150,7 @@ class Gateways:
         return door
 
     def _join(self, name: str, door: GatewayDoor, user: str | None) -> None:
-        """Joins a door with an end of the container's own."""
+        """Join a door with an end of the container's own."""
         inner = self._peers.join(Inside(name), (ANONYMOUS,), user)
         self._inner[door] = inner
         pipe = MemoryPipe(inner, door.connection, asyncio.get_running_loop().call_soon)
@@ -163,7 +163,7 @@ class Gateways:
         return cast("ClientContext", inner.context).vhost.is_served(address)
 
     def tick(self, now_s: float) -> None:
-        """Lets time pass."""
+        """Let time pass."""
         for name, gateway in self._gateways.items():
             try:
                 gateway.tick(now_s)
@@ -175,7 +175,7 @@ class Gateways:
                 door.tick(now_s)
 
     def drain(self) -> None:
-        """Has them take on nothing new."""
+        """Have them take on nothing new."""
         for gateway in self._gateways.values():
             gateway.drain()
 
@@ -185,7 +185,7 @@ class Gateways:
         return all(gateway.is_drained for gateway in self._gateways.values())
 
     def close(self) -> None:
-        """Ends all of them."""
+        """End all of them."""
         for gateway in self._gateways.values():
             gateway.close()
         for door in self._doors:
@@ -199,7 +199,7 @@ class Gateways:
         return {name: gateway.endpoints for name, gateway in self._gateways.items()}
 
     def status(self) -> dict[str, Mapping[str, object]]:
-        """Returns what each tells of itself, by its name."""
+        """Return what each tells of itself, by its name."""
         return dict(self._statuses())
 
     def _statuses(self) -> Iterator[tuple[str, Mapping[str, object]]]:

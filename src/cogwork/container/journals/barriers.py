@@ -67,37 +67,37 @@ class Barriers:
         self._durable_lsn = 0
 
     def wait_for(self, answer: Future[Appended]) -> None:
-        """Has the present turn wait for an append, which breaks it where it fails."""
+        """Have the present turn wait for an append, which breaks it where it fails."""
         self._turn.appends += 1
         answer.add_done_callback(partial(self._answered, self._turn))
 
     def when_over(self, call: Callable[[bool], object]) -> None:
-        """Has a call made once the present turn is over, with whether all of it is durable."""
+        """Have a call made once the present turn is over, with whether all of it is durable."""
         self._turn.calls.append(call)
 
     def break_turn(self) -> None:
-        """Takes note that something of the present turn will not be written."""
+        """Take note that something of the present turn will not be written."""
         self._turn.is_broken = True
 
     def end_turn(self) -> Barrier:
-        """Ends the present turn; `placed` says where its records are."""
+        """End the present turn; `placed` says where its records are."""
         barrier, self._turn = self._turn, Barrier()
         barrier.number = self._core.close_barrier()
         return barrier
 
     def placed(self, barrier: Barrier, lsn: int) -> None:
-        """Takes note that all that a turn wrote is in the log below a place."""
+        """Take note that all that a turn wrote is in the log below a place."""
         barrier.lsn = lsn
         self._ended.append(barrier)
 
     def durable(self, lsn: int) -> None:
-        """Takes note that the log is durable up to a place."""
+        """Take note that the log is durable up to a place."""
         self._durable_lsn = max(self._durable_lsn, lsn)
         if self._ended:
             self._release()
 
     def clear(self) -> None:
-        """Forgets the turns that have ended: their output will never leave."""
+        """Forget the turns that have ended: their output will never leave."""
         self._ended.clear()
 
     def _answered(self, barrier: Barrier, answer: Future[Appended]) -> None:
@@ -120,7 +120,7 @@ class Barriers:
             self._call()
 
     def _call(self) -> None:
-        """Makes the calls that are due: one that fails keeps none of the others from theirs."""
+        """Make the calls that are due: one that fails keeps none of the others from theirs."""
         while self._calls:
             call = self._calls.popleft()
             try:

@@ -53,7 +53,7 @@ class DurableQueue(ABC):
         return count if has_window and isinstance(count, int) else 0
 
     def fill(self, replayed: Replayed | None, core: Core, note: Callable[[], None]) -> Journal:
-        """Gives the store what was written of it, and a journal for what is to come.
+        """Give the store what was written of it, and a journal for what is to come.
 
         Args:
             replayed: What its log says; None where it says nothing yet.
@@ -73,7 +73,7 @@ class DurableQueue(ABC):
         return journal
 
     def begin(self, checkpoint: Checkpoint | None = None) -> bytes:
-        """Returns the payload of the record that an account begins with."""
+        """Return the payload of the record that an account begins with."""
         account = checkpoint or Checkpoint(self.store)
         options = dict(self.options)
         return Begin(
@@ -92,8 +92,8 @@ class DurableQueue(ABC):
 
     @abstractmethod
     def write(self, kind: int, payload: bytes) -> None:
-        """Has a record written, behind all before it."""
+        """Have a record written, behind all before it."""
 
     @abstractmethod
     def fail(self, error: Exception) -> None:
-        """Takes and gives nothing: what it did cannot be written, nor anything behind it."""
+        """Take and give nothing: what it did cannot be written, nor anything behind it."""

@@ -94,7 +94,7 @@ class QueueJournals:
     """
 
     def __init__(self, core: Core, container_id: str, *, has_disk: bool) -> None:
-        """Has none yet.
+        """Start with none yet.
 
         Args:
             core: Whose output is held.
@@ -128,7 +128,7 @@ class QueueJournals:
     def open(
         self, vhost: str, address: str, options: Mapping[str, object], store: Store
     ) -> QueueJournal:
-        """Has a queue's changes written down; see `cogwork.plugin.journals.Journals`.
+        """Have a queue's changes written down; see `cogwork.plugin.journals.Journals`.
 
         Before `start` that only takes note of the queue.
         """
@@ -151,7 +151,7 @@ class QueueJournals:
         return queue
 
     def note_in_memory(self, address: str) -> None:
-        """Logs, once, that a durable message is kept in memory, as there is no data directory."""
+        """Log, once, that a durable message is kept in memory, as there is no data directory."""
         if not self._has_told:
             self._has_told = True
             log.warning(
@@ -191,11 +191,11 @@ class QueueJournals:
         journal.is_low = self.low_space.is_low
 
     def append(self, queue: QueueJournal, kind: int, payload: bytes) -> None:
-        """Has a record appended at the end of the turn, behind all before it."""
+        """Have a record appended at the end of the turn, behind all before it."""
         self._waiting.append(_Append(queue, kind, payload))
 
     def forget(self, queue: QueueJournal) -> None:
-        """Gives a queue up for good."""
+        """Give a queue up for good."""
         self._queues.pop(queue.group, None)
         self._pressed.pop(queue, None)
         queue.store.journal = queue.journal = None
@@ -206,7 +206,7 @@ class QueueJournals:
     # -- the start
 
     def replay(self, record: Record) -> None:
-        """Takes a record of the log, before `start`.
+        """Take a record of the log, before `start`.
 
         Raises:
             UnreadableRecord: It is none of a queue's, or has another version.
@@ -227,7 +227,7 @@ class QueueJournals:
     def start(
         self, wal: Wal, vhosts: Mapping[str, VirtualHost], sent: SentFile | None = None
     ) -> None:
-        """Fills the queues that there are, and declares those again that there were.
+        """Fill the queues that there are, and declare those again that there were.
 
         Args:
             wal: Recovered.
@@ -274,23 +274,23 @@ class QueueJournals:
     # -- turns
 
     def note(self, queue: DurableQueue) -> None:
-        """Takes note that a queue has something to write."""
+        """Take note that a queue has something to write."""
         self._dirty.append(queue)
         self.commit_soon()
 
     def when_durable(self, call: Callable[[bool], object]) -> None:
-        """Has a call made once it is known whether all that has happened so far is durable."""
+        """Have a call made once it is known whether all that has happened so far is durable."""
         self.barriers.when_over(call)
         self.commit_soon()
 
     def commit_soon(self) -> None:
-        """Ends the turn at the end of the loop's pass."""
+        """End the turn at the end of the loop's pass."""
         if not self._is_due:
             self._is_due = True
             asyncio.get_running_loop().call_soon(self.commit)
 
     def commit(self) -> None:
-        """Ends a turn: what the queues have written goes to the log, as far as that takes it.
+        """End a turn: what the queues have written goes to the log, as far as that takes it.
 
         A turn goes on while a replicated queue waits for its appends: who is told that they are
         there ends it.
@@ -310,7 +310,7 @@ class QueueJournals:
         self._append_all()
 
     def _is_written(self, queue: DurableQueue) -> bool:
-        """Writes what a queue did; returns whether that was possible: its fault is its own."""
+        """Write what a queue did; return whether that was possible: its fault is its own."""
         if queue.journal is None:
             return True
         try:
@@ -326,7 +326,7 @@ class QueueJournals:
         return True
 
     def _cut_off(self, queue: DurableQueue) -> None:
-        """Closes the connections that would tell of what a queue did and is not written."""
+        """Close the connections that would tell of what a queue did and is not written."""
         if self._core.held_connections:
             text = (
                 f"{queue.address}: what was not confirmed by now is in doubt, as it is not written"
@@ -334,7 +334,7 @@ class QueueJournals:
             self._core.break_off(str(Condition.INTERNAL_ERROR), text)
 
     def _append_all(self) -> None:
-        """Appends what waits, until the log takes no more."""
+        """Append what waits, until the log takes no more."""
         wal = self._wal
         if wal is None:
             return
@@ -370,7 +370,7 @@ class QueueJournals:
             wal.low_water(queue.group, wal.end_lsn)
 
     def durable(self, lsn: int) -> None:
-        """Takes note that the log is durable up to a place: what waited for that goes out."""
+        """Take note that the log is durable up to a place: what waited for that goes out."""
         self.barriers.durable(lsn)
         if self._is_shut and self._failure is None:
             self.commit_soon()
@@ -378,35 +378,35 @@ class QueueJournals:
     # -- checkpoints
 
     def press(self, group: int) -> None:
-        """Has a queue that holds an old file of the log write its items anew."""
+        """Have a queue that holds an old file of the log write its items anew."""
         queue = self._queues.get(group) or self._stranded(group)
         if queue is not None:
             self.renew(queue)
 
     def _stranded(self, group: int) -> QueueJournal | None:
-        """Finds a queue that is only on disk: else it would hold the log's oldest file for ever."""
+        """Find a queue that is only on disk: else it would hold the log's oldest file for ever."""
         replayed = self._replayed.get(group)
         if replayed is None or self.low_space.is_low or group in self._strandeds():
             return None
         return StrandedQueue(self, group, replayed, self._core)
 
     def _strandeds(self) -> dict[int, DurableQueue]:
-        """Returns those that are being written anew, by their group."""
+        """Return those that are being written anew, by their group."""
         return {each.group: each for each in self._pressed if isinstance(each, StrandedQueue)}
 
     def renew(self, queue: DurableQueue) -> None:
-        """Has a queue write its items anew, so that older records are not needed."""
+        """Have a queue write its items anew, so that older records are not needed."""
         if queue.journal is not None and not queue.journal.is_failed:
             self._pressed[queue] = None
             self.commit_soon()
 
     def abandon(self, queue: DurableQueue) -> None:
-        """Takes note that a queue writes nothing here any more."""
+        """Take note that a queue writes nothing here any more."""
         self._pressed.pop(queue, None)
         queue.checkpoint = None
 
     def _go_on_or_not(self, queue: DurableQueue) -> None:
-        """Goes on with a checkpoint; one that cannot be made is given up, and asked for again."""
+        """Go on with a checkpoint; one that cannot be made is given up, and asked for again."""
         try:
             self._go_on(queue)
         except Exception:  # the turn goes on for the other queues
@@ -416,7 +416,7 @@ class QueueJournals:
                 queue.store.close()
 
     def _go_on(self, queue: DurableQueue) -> None:
-        """Writes the next part of a checkpoint, unless what was written before it waits."""
+        """Write the next part of a checkpoint, unless what was written before it waits."""
         if self._is_shut or queue.has_backlog:  # whoever is answered ends a turn, and so comes here
             return
         if queue.checkpoint is None:
@@ -432,12 +432,12 @@ class QueueJournals:
     # -- no room, or no disk
 
     def full(self, is_full: bool) -> None:
-        """Takes note whether there is space on the disk."""
+        """Take note whether there is space on the disk."""
         if not is_full and self._is_shut:
             self.commit_soon()
 
     def failed(self, failure: LogFailed) -> None:
-        """Takes note that nothing more can be written until a new start."""
+        """Take note that nothing more can be written until a new start."""
         self._failure = failure
         self.barriers.clear()
         self._set_open(is_open=False)
@@ -462,7 +462,7 @@ class QueueJournals:
         self._wait_for_room()
 
     def _ask_again(self) -> None:
-        """Has the log asked again a little later: it need not say that it takes something."""
+        """Have the log asked again a little later: it need not say that it takes something."""
         if self._retry is None:
             self._retry = asyncio.get_running_loop().call_later(RETRY_S, self._asked_again)
 
@@ -503,7 +503,7 @@ class QueueJournals:
                 queue.journal.is_open = is_open
 
     def close(self) -> None:
-        """Writes what is to be written."""
+        """Write what is to be written."""
         if self._wal is not None and self._failure is None:
             self.commit()
         for timer in (self._patience, self._retry):

@@ -38,7 +38,7 @@ class LowSpace:
     """
 
     def __init__(self, queues: Mapping[int, QueueJournal]) -> None:
-        """Sees no want of space.
+        """Initialize it; it sees no want of space.
 
         Args:
             queues: By their group in the log, as they come and go.
@@ -48,7 +48,7 @@ class LowSpace:
         self._others_in = 0
 
     def take(self, wal: Wal, press: Callable[[int], None], is_low: bool) -> None:
-        """Takes note of whether there is space, once more while there is none.
+        """Take note of whether there is space, once more while there is none.
 
         Args:
             wal: The log.
@@ -67,7 +67,7 @@ class LowSpace:
             self._make_space(wal, press)
 
     def _make_space(self, wal: Wal, press: Callable[[int], None]) -> None:
-        """Has those who hold the oldest file write anew what they have, where that is little."""
+        """Have those who hold the oldest file write anew what they have, where that is little."""
         groups = wal.oldest_groups()
         queues = [queue for each in groups if (queue := self._queues.get(each)) is not None]
         if 2 * sum(map(_size_of, queues)) > wal.room_bytes:
@@ -79,7 +79,7 @@ class LowSpace:
 
 
 def _size_of(queue: QueueJournal) -> int:
-    """Estimates what a queue's checkpoint takes."""
+    """Estimate what a queue's checkpoint takes."""
     items = queue.store.items
     seen = queue.journal.seen if queue.journal is not None else None
     count = items.depth + items.aside_count + len(seen or ())

@@ -41,11 +41,11 @@ class QueueJournal(DurableQueue):
         self._owner = owner
 
     def write(self, kind: int, payload: bytes) -> None:
-        """Has a record appended to the log."""
+        """Have a record appended to the log."""
         self._owner.append(self, kind, payload)
 
     def fail(self, error: Exception) -> None:
-        """Stops, until a new start fills it from what is written."""
+        """Stop, until a new start fills it from what is written."""
         self.problem = f"stopped by a fault, start the container anew: {error!r:.200}"
         self._owner.abandon(self)
         if self.journal is not None:
@@ -55,11 +55,11 @@ class QueueJournal(DurableQueue):
             self.store.reopen()
 
     def when_durable(self, call: Callable[[bool], object]) -> None:
-        """Has a call made once it is known whether all that has happened so far is durable."""
+        """Have a call made once it is known whether all that has happened so far is durable."""
         self._owner.when_durable(call)
 
     def delete(self) -> None:
-        """Gives up all that it holds, for good."""
+        """Give up all that it holds, for good."""
         self._owner.forget(self)
 
 
@@ -77,7 +77,7 @@ class StrandedQueue(QueueJournal):
         self.fill(replayed, core, lambda: None)  # its store does nothing that is to be written
 
     def write(self, kind: int, payload: bytes) -> None:
-        """Has a record appended to the log; with the last one of its account it is done."""
+        """Have a record appended to the log; with the last one of its account it is done."""
         super().write(kind, payload)
         if kind == END:
             self.store.close()

@@ -43,14 +43,14 @@ class Begin:
     options: dict[str, Any] = field(default_factory=dict)
 
     def encode(self) -> bytes:
-        """Returns the payload of a record."""
+        """Return the payload of a record."""
         facts = {"vhost": self.vhost, "address": self.address, "options": self.options}
         head = _HEAD.pack(VERSION, self.shard, self.birth_base & 0xFFFFFFFF)
         return head + msgspec.json.encode(facts)
 
     @classmethod
     def decode(cls, payload: bytes) -> Begin:
-        """Reads the payload of a record.
+        """Read the payload of a record.
 
         Raises:
             ValueError: It is none.
@@ -84,7 +84,7 @@ class Replayed:
         self._next: tuple[Begin, JournalImage] | None = None
 
     def take(self, kind: int, payload: bytes) -> None:
-        """Takes the next record.
+        """Take the next record.
 
         Raises:
             ValueError: It is none of a queue's.

@@ -27,7 +27,7 @@ class SentFile:
     """
 
     def __init__(self, folder: Path) -> None:
-        """Reads what is there, and makes room for what is to come.
+        """Read what is there, and makes room for what is to come.
 
         Args:
             folder: The data directory.

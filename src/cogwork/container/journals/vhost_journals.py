@@ -23,7 +23,7 @@ class VhostJournals:
     """The journals of one virtual host's queues, as its nodes see them."""
 
     def __init__(self, journals: QueueJournals, replicas: QueueReplicas, vhost: str) -> None:
-        """Needs the container's.
+        """Initialize it with the container's.
 
         Args:
             journals: The container's.
@@ -40,7 +40,7 @@ class VhostJournals:
         return self._journals.has_disk
 
     def note_in_memory(self, address: str) -> None:
-        """Takes note that a queue keeps a durable message in memory, for want of a disk."""
+        """Take note that a queue keeps a durable message in memory, for want of a disk."""
         self._journals.note_in_memory(address)
 
     @property
@@ -49,11 +49,11 @@ class VhostJournals:
         return self._journals.shard
 
     def open(self, address: str, options: Mapping[str, object], store: Store) -> QueueJournal:
-        """Has a queue's changes written down."""
+        """Have a queue's changes written down."""
         return self._journals.open(self._vhost, address, options, store)
 
     def shard_of(self, address: str) -> int:
-        """Returns the number of a replicated queue's items, the same wherever it is owned."""
+        """Return the number of a replicated queue's items, the same wherever it is owned."""
         return shard_of_queue(self._vhost, address)
 
     def replicate(
@@ -63,5 +63,5 @@ class VhostJournals:
         store: Store,
         inlet: PartitionedInlet,
     ) -> ReplicatedQueue:
-        """Has a queue's changes written down by several containers."""
+        """Have a queue's changes written down by several containers."""
         return self._replicas.open(self._vhost, address, options, store, inlet)

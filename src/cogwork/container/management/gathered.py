@@ -35,7 +35,7 @@ class Gathered:
     """Reports that wait for others of their kind. Owned by who runs effects."""
 
     def __init__(self, tell: Callable[[Report, str], None]) -> None:
-        """Holds none.
+        """Start with none.
 
         Args:
             tell: Writes a line: with a report, as whose it counts, and the text.
@@ -44,7 +44,7 @@ class Gathered:
         self._kinds: dict[tuple[str, bool, bool], _Kind] = {}
 
     def add(self, report: Report, now_s: float) -> None:
-        """Takes a report; one that is of no kind is told at once."""
+        """Take a report; one that is of no kind is told at once."""
         if not report.kind:
             self._tell(report, report.text)
             return
@@ -53,7 +53,7 @@ class Gathered:
         kind.reports.append(report)
 
     def tick(self, now_s: float) -> None:
-        """Tells what has waited for long enough."""
+        """Tell what has waited for long enough."""
         for key, kind in list(self._kinds.items()):
             if now_s < kind.due_s:
                 continue
@@ -64,7 +64,7 @@ class Gathered:
             kind.due_s = now_s + NEXT_S
 
     def close(self) -> None:
-        """Tells what is left."""
+        """Tell what is left."""
         kinds, self._kinds = self._kinds, {}
         for kind in kinds.values():
             self._tell_all(kind)

@@ -59,14 +59,14 @@ class Entities(Generic[T]):
     get: Callable[[str], T | None]
 
     def __len__(self) -> int:
-        """Counts the entities."""
+        """Count the entities."""
         members = self.members()
         return len(members) if isinstance(members, Sized) else sum(1 for _ in members)
 
     def rows(
         self, index: int, count: int, sees: Callable[[str], bool] | None = None
     ) -> Iterator[Row]:
-        """Yields rows; see `cogwork.plugin.management.Collection`."""
+        """Yield rows; see `cogwork.plugin.management.Collection`."""
         members = iter(self.members())
         if sees is not None:
             members = (member for member in members if sees(self.name_of(member)))
@@ -74,13 +74,13 @@ class Entities(Generic[T]):
         return map(self.row, islice(members, first, end))
 
     def find(self, name: str) -> Row | None:
-        """Returns one entity's row; None where it is not there."""
+        """Return one entity's row; None where it is not there."""
         member = self.get(name)
         return None if member is None else self.row(member)
 
 
 def collections_of(container: Container, vhost: VirtualHost) -> Mapping[str, Collection]:
-    """Lists the collections that a virtual host's `$management` shows, by type.
+    """List the collections that a virtual host's `$management` shows, by type.
 
     Those of the mesh are the operator's: the default virtual host's.
     """
@@ -124,7 +124,7 @@ def _identities(
 
 
 def _limits(container: Container, identities: DeclaredIdentities) -> Iterator[Row]:
-    """Yields the limits, each with who has most of it, and how much."""
+    """Yield the limits, each with who has most of it, and how much."""
     uses = container.uses()
     for row in identities.limits():
         use = uses.get(str(row["name"]))
@@ -149,7 +149,7 @@ def _vhosts(container: Container) -> Entities[str]:
 
 
 def links_of(mesh: MeshView) -> Entities[LinkRow]:
-    """Makes the collection of a container's links to neighbours."""
+    """Make the collection of a container's links to neighbours."""
 
     def get(name: str) -> LinkRow | None:
         try:
@@ -165,7 +165,7 @@ def links_of(mesh: MeshView) -> Entities[LinkRow]:
 
 
 def mesh_of(mesh: MeshView, container_id: str) -> Entities[MeshView]:
-    """Makes the collection of meshes: the one that the container is in."""
+    """Make the collection of meshes: the one that the container is in."""
     return Entities(
         mesh_rows.MESH,
         lambda: (mesh,),

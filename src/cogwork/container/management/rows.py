@@ -142,12 +142,12 @@ PATTERNS_MAX = 10
 
 
 def iso_time(at_s: float) -> str:
-    """Writes a time of the wall clock, in whole milliseconds."""
+    """Write a time of the wall clock, in whole milliseconds."""
     return datetime.fromtimestamp(at_s, UTC).isoformat(timespec="milliseconds")
 
 
 def container_row(container: Container) -> Row:
-    """Makes the container's own row; `totals` holds what a leak would show in."""
+    """Make the container's own row; `totals` holds what a leak would show in."""
     totals = container.core.totals()
     now_s = time.time()
     return {
@@ -186,7 +186,7 @@ def container_row(container: Container) -> Row:
 
 
 def durable_in_memory(container: Container) -> int:
-    """Counts the durable messages that its queues have kept in memory."""
+    """Count the durable messages that its queues have kept in memory."""
     return sum(
         node.store.durable_in_memory
         for vhost in container.vhosts.values()
@@ -195,7 +195,7 @@ def durable_in_memory(container: Container) -> int:
 
 
 def schema_facts(container: Container) -> dict[str, object] | None:
-    """Tells what becomes of messages that are held to schemas, by virtual host."""
+    """Return what becomes of messages that are held to schemas, by virtual host."""
     facts = {
         name: found
         for name, vhost in container.vhosts.items()
@@ -205,12 +205,12 @@ def schema_facts(container: Container) -> dict[str, object] | None:
 
 
 def connection_name(connection: Connection) -> str:
-    """Names a connection: its number."""
+    """Name a connection: its number."""
     return str(cast("ClientContext", connection.context).number)
 
 
 def connection_row(connection: Connection) -> Row:
-    """Makes a connection's row."""
+    """Make a connection's row."""
     wire, remote = connection.wire, connection.remote
     client = cast("ClientContext", connection.context)
     properties = (remote.properties or {}) if remote is not None else {}
@@ -252,12 +252,12 @@ def _product(properties: dict[str, object]) -> str:
 
 
 def session_name(session: SessionEndpoint) -> str:
-    """Names a session: its connection's number and its channel."""
+    """Name a session: its connection's number and its channel."""
     return f"{connection_name(session.connection)}.{session.channel}"
 
 
 def session_row(session: SessionEndpoint) -> Row:
-    """Makes a session's row."""
+    """Make a session's row."""
     end = session.end
     return {
         "name": session_name(session),
@@ -272,7 +272,7 @@ def session_row(session: SessionEndpoint) -> Row:
 
 
 def link_row(link: Link) -> Row:
-    """Makes a link's row; its direction is seen from the container."""
+    """Make a link's row; its direction is seen from the container."""
     attachment = link.context
     assert isinstance(attachment, Attachment)
     end = link.end
@@ -302,7 +302,7 @@ def _patterns(attachment: Attachment, end: IncomingLink | OutgoingLink) -> list[
 
 
 def address_row(vhost: VirtualHost, entry: AddressEntry) -> Row:
-    """Makes an address's row; what a storing node holds counts as its depth."""
+    """Make an address's row; what a storing node holds counts as its depth."""
     name = entry.name
     node = vhost.nodes.get(name)
     stored = _status(node) if node is not None else {}
@@ -327,7 +327,7 @@ def address_row(vhost: VirtualHost, entry: AddressEntry) -> Row:
 
 
 def _unsettled(entry: AddressEntry) -> int:
-    """Counts what its senders wait for, or what its receivers hold where that is more."""
+    """Count what its senders wait for, or what its receivers hold where that is more."""
     waiting = sum(source.unsettled for source in entry.sources)
     if entry.distribution == MULTICAST_CODE:
         return waiting
@@ -336,7 +336,7 @@ def _unsettled(entry: AddressEntry) -> int:
 
 
 def storing_row(vhost: VirtualHost, address: str, node: Node) -> Row:
-    """Makes a queue's or a stream's row: what its node says, and the options it was made with."""
+    """Make a queue's or a stream's row: what its node says, and the options it was made with."""
     row = {"name": address, "address": address, "vhost": vhost.name, **node.status()}
     if isinstance(node, Storing) and vhost.reach is not None and row["problem"] is None:
         row["problem"] = vhost.reach.disks.problem(address, node.durability)
@@ -344,7 +344,7 @@ def storing_row(vhost: VirtualHost, address: str, node: Node) -> Row:
 
 
 def vhost_row(container: Container, name: str) -> Row:
-    """Makes a virtual host's row."""
+    """Make a virtual host's row."""
     vhost = container.vhosts.get(name)
     clients = container.peers.connections.values()
     return {
@@ -356,7 +356,7 @@ def vhost_row(container: Container, name: str) -> Row:
 
 
 def node_row(vhost: VirtualHost, address: str, node: Node) -> Row:
-    """Makes a node's row."""
+    """Make a node's row."""
     return {
         "name": address,
         "address": address,
@@ -367,7 +367,7 @@ def node_row(vhost: VirtualHost, address: str, node: Node) -> Row:
 
 
 def _status(node: Node) -> Row:
-    """Asks a node of somebody else how it is: what it raises is told in place of that."""
+    """Ask a node of somebody else how it is: what it raises is told in place of that."""
     try:
         return dict(node.status())
     except PLUGIN_FAULTS as error:

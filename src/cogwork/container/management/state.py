@@ -36,7 +36,7 @@ OF_VHOST = {"address": "addresses", "queue": "queues", "node": "nodes"}
 
 
 async def write_state(container: Container) -> Path | None:
-    """Writes the state to a file in the data directory, or to stderr where there is none.
+    """Write the state to a file in the data directory, or to stderr where there is none.
 
     Args:
         container: Goes on meanwhile.
@@ -58,7 +58,7 @@ async def write_state(container: Container) -> Path | None:
 
 
 def _write(path: Path, parts: Iterable[bytes]) -> None:
-    """Replaces the file at once, so that a reader never sees half of it."""
+    """Replace the file at once, so that a reader never sees half of it."""
     new = path.with_suffix(".new")
     with open(new, "wb", opener=opened_privately) as file:
         file.writelines(parts)
@@ -66,7 +66,7 @@ def _write(path: Path, parts: Iterable[bytes]) -> None:
 
 
 async def _parts(container: Container) -> AsyncIterator[bytes]:
-    """Yields the document in pieces; a piece is a page of rows."""
+    """Yield the document in pieces; a piece is a page of rows."""
     row = container_row(container)
     totals = row.pop("totals")
     yield b'{"container":' + msgspec.json.encode(row)
@@ -106,7 +106,7 @@ async def _pages(collection: Collection) -> AsyncIterator[bytes]:
 
 
 def one_line(container: Container) -> str:
-    """Says how a container is, in one line."""
+    """Return how a container is, in one line."""
     row = container_row(container)
     totals = container.core.totals()
     return (

@@ -73,7 +73,7 @@ class View:
     """
 
     def __init__(self, container: Container, vhost: VirtualHost) -> None:
-        """Makes a view.
+        """Make a view.
 
         Args:
             container: What is looked at.
@@ -92,7 +92,7 @@ class View:
         }
 
     def requester(self, source: Terminus | None) -> ClientRequester | None:
-        """Finds whose request came by a link; None where the link has gone."""
+        """Find whose request came by a link; None where the link has gone."""
         if not isinstance(source, IncomingLink) or source.detached:
             return None
         return ClientRequester(cast("Connection", source.session.wire.owner))
@@ -110,7 +110,7 @@ class View:
             security.event("management_refused", **fields, reason=refusal)
 
     def soon(self, step: Callable[[], None]) -> None:
-        """Calls `step` in the event loop's next turn."""
+        """Call `step` in the event loop's next turn."""
         asyncio.get_running_loop().call_soon(self._run, step)
 
     def _run(self, step: Callable[[], object]) -> None:
@@ -123,7 +123,7 @@ class View:
     # -- connections and links
 
     def close_connection(self, name: str, reason: str) -> bool:
-        """Closes a connection, once the reply is on its way; returns whether it was there."""
+        """Close a connection, once the reply is on its way; return whether it was there."""
         connection = self._container.peers.connection_named(name)
         if connection is None or connection.is_over:
             return False
@@ -134,7 +134,7 @@ class View:
         return True
 
     def disconnect_user(self, name: str, reason: str) -> int:
-        """Closes all connections of a user, once the reply is on its way; returns how many."""
+        """Close all connections of a user, once the reply is on its way; return how many."""
         peers = self._container.peers
         found = [
             each
@@ -153,7 +153,7 @@ class View:
         )
 
     def detach_link(self, name: str, reason: str) -> bool:
-        """Detaches a link, once the reply is on its way; returns whether it was there."""
+        """Detach a link, once the reply is on its way; return whether it was there."""
         link = self._container.links.get(name)
         if link is None or not self._sees(self._vhost_of(link)):
             return False
@@ -170,17 +170,17 @@ class View:
     # -- consumers that are no links
 
     def note_report(self, report: Report) -> None:
-        """Keeps what a query elsewhere tells of itself, for a while."""
+        """Keep what a query elsewhere tells of itself, for a while."""
         self._reported.note(report)
 
     def forget_report(self, name: str) -> bool:
-        """Gives it up; returns whether it was there."""
+        """Give it up; return whether it was there."""
         return self._reported.forget(name)
 
     # -- subscriptions
 
     def bind(self, requester: Requester, link: str, pattern: str) -> bool:
-        """Gives a topic subscriber one more pattern; returns whether it is new."""
+        """Give a topic subscriber one more pattern; return whether it is new."""
         node, end, subject = self._subscription(requester, link, pattern)
         try:
             return node.bind(end, subject)
@@ -188,14 +188,14 @@ class View:
             raise ManagementError(BAD_REQUEST, refusal.description) from refusal
 
     def unbind(self, requester: Requester, link: str, pattern: str) -> bool:
-        """Takes a pattern from a topic subscriber; returns whether it had it."""
+        """Take a pattern from a topic subscriber; return whether it had it."""
         node, end, subject = self._subscription(requester, link, pattern)
         return node.unbind(end, subject)
 
     def _subscription(
         self, requester: Requester, name: str, pattern: str
     ) -> tuple[Bindable, OutgoingLink, bytes]:
-        """Finds a subscriber and the subject that a pattern means to its topics."""
+        """Find a subscriber and the subject that a pattern means to its topics."""
         assert isinstance(requester, ClientRequester)
         link = self._link_of(requester, name)
         attachment = link.context
@@ -228,7 +228,7 @@ class View:
         return subject
 
     def _link_of(self, requester: ClientRequester, name: str) -> Link:
-        """Finds a link by its id, or by its name among the requester's own."""
+        """Find a link by its id, or by its name among the requester's own."""
         for session in requester.connection.sessions:
             link = session.link_named(name, Role.SENDER)
             if link is not None:
@@ -250,29 +250,29 @@ class View:
     # -- queues
 
     def queue(self, address: str) -> ManagedQueue | None:
-        """Finds a queue; None where there is none yet."""
+        """Find a queue; None where there is none yet."""
         return self._declarations.queue(address)
 
     def declare_queue(
         self, address: str, options: Mapping[str, object], requester: Requester | None = None
     ) -> bool:
-        """Makes a queue; returns False where it was there with these options."""
+        """Make a queue; return False where it was there with these options."""
         if not self._declarations.has(address):
             demand_known(self._known_containers(), options)
         return self._declarations.declare(address, options, _makers(requester))
 
     def delete_queue(self, address: str) -> bool:
-        """Gives up a queue of this container's; returns whether there was one."""
+        """Give up a queue of this container's; return whether there was one."""
         return self._declarations.delete(address)
 
     def withdraw_queue(self, address: str) -> Awaitable[bool]:
-        """Has the whole cluster give up a queue; tells whether there was one."""
+        """Have the whole cluster give up a queue; tell whether there was one."""
         return self._container.queues.withdraw(self._vhost.name, address.removeprefix("/"))
 
     def relocate_queue(
         self, address: str, voters: Sequence[str], learners: Sequence[str]
     ) -> Awaitable[None]:
-        """Declares that others are to hold a replicated queue; returns before they do."""
+        """Declare that others are to hold a replicated queue; return before they do."""
         self.demand_holders([*voters, *learners])
         return self._declarations.relocate(address, voters, learners)
 
@@ -289,7 +289,7 @@ class View:
         return {container.id, *voters, *container.mesh.mesh.database.records}
 
     def demand_holders(self, names: Sequence[str]) -> None:
-        """Sees that containers which are to hold replicas are there, or were."""
+        """See that containers which are to hold replicas are there, or were."""
         demand_known(self._known_containers(), {"replicas": names})
 
     async def move_primaries(self, voters: Sequence[str]) -> None:
@@ -325,19 +325,19 @@ class View:
             await replication.raft.moves.rooms.demand_all(names)
 
     async def demand_majority(self) -> None:
-        """Waits a while until a majority of the cluster answers, if there is a cluster."""
+        """Wait a while until a majority of the cluster answers, if there is a cluster."""
         replication = self._container.replication
         if replication.is_in_use:
             await replication.cluster.demand_majority()
 
     def stream(self, address: str) -> ManagedStream | None:
-        """Finds a stream; None where there is none yet."""
+        """Find a stream; None where there is none yet."""
         return self._streams.stream(address)
 
     def declare_stream(
         self, address: str, options: Mapping[str, object], requester: Requester | None = None
     ) -> bool:
-        """Makes a stream; returns False where it was there with these options."""
+        """Make a stream; return False where it was there with these options."""
         if self.stream(address) is None:
             demand_known(self._known_containers(), options)
             demand_installed(self._container.engines.kinds, options)
@@ -348,11 +348,11 @@ class View:
         return self._streams.declare(address, options, home, _makers(requester))
 
     def delete_stream(self, address: str) -> Awaitable[bool]:
-        """Gives up a stream with its records; tells whether it was there."""
+        """Give up a stream with its records; tell whether it was there."""
         return self._delete_stream(address.removeprefix("/"))
 
     async def _delete_stream(self, name: str) -> bool:
-        """Deletes one that is here, or that the cluster has and this container cannot have."""
+        """Delete one that is here, or that the cluster has and this container cannot have."""
         if await self._streams.delete(name):
             return True
         kind, _, rest = name.partition("/")
@@ -362,11 +362,11 @@ class View:
         return await cluster.delete(STREAM, vhost, rest)
 
     def abandon_stream(self, address: str) -> None:
-        """Lets a stream go that was just made and cannot be opened; it may be another's, too."""
+        """Let a stream go that was just made and cannot be opened; it may be another's, too."""
         self._streams.abandon(address)
 
     def begin(self, work: Awaitable[T]) -> asyncio.Future[T]:
-        """Has something done that takes its time."""
+        """Have something done that takes its time."""
         begun = asyncio.ensure_future(work)
         begun.add_done_callback(self._ended)
         return begun
@@ -377,7 +377,7 @@ class View:
         self._run(self.on_done)
 
     def send(self, address: str, message: bytes, on_outcome: OnOutcome) -> bool:
-        """Sends a message from within; False where the address leads nowhere."""
+        """Send a message from within; False where the address leads nowhere."""
         return self._container.outgoing.send(self._vhost, address, message, on_outcome)
 
 

@@ -23,10 +23,10 @@ class Opener(Protocol):
     """Who has links to other containers."""
 
     def stopping(self, way: Away) -> None:
-        """Takes a link that is about to end out of use."""
+        """Take a link that is about to end out of use."""
 
     def refused(self, way: Away, error: AmqpError) -> None:
-        """Hears why the other container does not take the link, or has ended it."""
+        """Hear why the other container does not take the link, or has ended it."""
 
 
 @dataclass(slots=True, eq=False)
@@ -66,5 +66,5 @@ class Away:
             self.opener.refused(self, error)
 
     def detach(self) -> None:
-        """Ends it from this side."""
+        """End it from this side."""
         self.link.detach()

@@ -42,7 +42,7 @@ class Branches:
         self._by_container: dict[str, Branch] = {}
 
     def take(self, container: str, pattern: str) -> None:
-        """Takes note that a container wants something of a topic."""
+        """Take note that a container wants something of a topic."""
         branch = self._branch_of(container)
         branch.patterns.add(pattern)
         if branch.outlet is None:
@@ -51,7 +51,7 @@ class Branches:
             self._bind(pattern, branch.outlet)
 
     def lose(self, container: str, pattern: str) -> bool:
-        """Takes note that it does no longer; tells whether it did."""
+        """Take note that it does no longer; tell whether it did."""
         branch = self._by_container.get(container)
         if branch is None or pattern not in branch.patterns:
             return False
@@ -68,20 +68,20 @@ class Branches:
         return True
 
     def stopping(self, way: Away) -> None:
-        """Takes a link that is about to end out of use, if it is a branch's."""
+        """Take a link that is about to end out of use, if it is a branch's."""
         branch = self._by_container.get(way.container)
         if branch is not None and branch.way is way:
             branch.way = None
             self._stand(branch, branch.lost)
 
     def restore(self) -> None:
-        """Opens the links that should be open and are not."""
+        """Open the links that should be open and are not."""
         for container, branch in self._by_container.items():
             if branch.way is None and self._mesh.way_to(container) is not None:
                 self._connect(container, branch)
 
     def sweep(self, given_up: Set[str]) -> None:
-        """Gives up those of containers that have not been reached for long."""
+        """Give up those of containers that have not been reached for long."""
         for container, branch in self._by_container.items():
             if branch.way is None and container in given_up and not branch.is_given_up:
                 self._give_up(container, branch)
@@ -104,7 +104,7 @@ class Branches:
             node.unbind_far(node.subject_of(pattern), outlet)
 
     def _connect(self, container: str, branch: Branch) -> None:
-        """Opens the way of a branch, or has the loss of it told."""
+        """Open the way of a branch, or have the loss of it told."""
         if branch.is_given_up:
             branch.is_given_up = False
             for pattern in branch.patterns:
@@ -115,7 +115,7 @@ class Branches:
         self._stand(branch, branch.lost if branch.way is None else branch.way.end)
 
     def _stand(self, branch: Branch, outlet: Terminus | None) -> None:
-        """Puts an outlet in the place of the one that a branch has in the tries."""
+        """Put an outlet in the place of the one that a branch has in the tries."""
         if branch.outlet is outlet:
             return
         for pattern in branch.patterns:
@@ -126,7 +126,7 @@ class Branches:
         branch.outlet = outlet
 
     def _give_up(self, container: str, branch: Branch) -> None:
-        """Lets a container's subscribers count as gone, and notes what they miss meanwhile."""
+        """Let a container's subscribers count as gone, and note what they miss meanwhile."""
         self._stand(branch, None)
         branch.is_given_up = True
         for pattern in branch.patterns:
@@ -134,7 +134,7 @@ class Branches:
 
 
 def topic_of(vhost: VirtualHost, address: str) -> Bindable | None:
-    """Finds the node that serves a topic; None where the address is no topic's."""
+    """Find the node that serves a topic; None where the address is no topic's."""
     try:
         name, rule = vhost.rule_of(address)
         if not provides(rule.kind, Bindable):

@@ -15,7 +15,7 @@ class Changes:
     """What is to be looked at again; once, however often it has changed."""
 
     def __init__(self, settle: Callable[[Set[str]], None]) -> None:
-        """Knows of none.
+        """Initialize it; it knows of none.
 
         Args:
             settle: Looks at addresses.
@@ -24,7 +24,7 @@ class Changes:
         self._addresses: set[str] = set()
 
     def add(self, address: str) -> None:
-        """Has an address looked at."""
+        """Have an address looked at."""
         if not self._addresses:
             asyncio.get_running_loop().call_soon(self._settle_all)
         self._addresses.add(address)

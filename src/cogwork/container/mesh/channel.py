@@ -52,7 +52,7 @@ class Channel:
         on_message: Callable[[memoryview], None],
         on_fault: Callable[[Exception], None],
     ) -> None:
-        """Has no links yet.
+        """Start with no links yet.
 
         Args:
             core: The data plane.
@@ -78,7 +78,7 @@ class Channel:
         return len(self._waiting)
 
     def open(self, session: SessionEndpoint, sender: str) -> None:
-        """Attaches the link on which this side sends.
+        """Attach the link on which this side sends.
 
         Args:
             session: Of the control connection.
@@ -95,7 +95,7 @@ class Channel:
         )
 
     def take(self, link: Link, attach: Attach) -> None:
-        """Takes the link on which the other side sends."""
+        """Take the link on which the other side sends."""
         end = IncomingLink(link.session.end, link.handle, self._entry, None, self._window)
         link.attach(source=attach.source, target=Target(address=self.address))
         link.carry(end)
@@ -103,7 +103,7 @@ class Channel:
         end.open_credit()
 
     def send(self, *parts: bytes) -> bool:
-        """Sends a message, given in parts, as soon as the other side takes it.
+        """Send a message, given in parts, as soon as the other side takes it.
 
         Returns:
             False where it is dropped, as too much waits already.
@@ -126,7 +126,7 @@ class Channel:
             self.waiting_bytes -= len(self._waiting.popleft()) - _HEAD_BYTES
 
     def on_batch(self, port: Port) -> None:
-        """Takes what has come, and sends what had to wait."""
+        """Take what has come, and send what had to wait."""
         arrivals, port.arrivals = port.arrivals, []
         port.outcomes.clear()
         port.woken.clear()

@@ -97,7 +97,7 @@ class Owner(Protocol):
         """A connection is over."""
 
     def on_begin(self, connection: Connection, channel: int, begin: Begin) -> bool:
-        """Takes a session that is to be passed on; False where it ends here."""
+        """Take a session that is to be passed on; False where it ends here."""
 
     def on_attach(self, link: Link, attach: Attach) -> None:
         """Another container attaches a link in a tunnel."""
@@ -136,7 +136,7 @@ class MeshConnection(DiallingSide):
     connection: Connection
 
     def __init__(self, owner: Owner, number: int) -> None:
-        """Has no connection yet.
+        """Start with no connection yet.
 
         Args:
             owner: The mesh.
@@ -158,7 +158,7 @@ class MeshConnection(DiallingSide):
     role = ""
 
     def opening(self) -> Open:
-        """Returns this side's open."""
+        """Return this side's open."""
         return Open(
             container_id=self.owner.id,
             max_frame_size=self.settings.max_frame_size_bytes,
@@ -182,7 +182,7 @@ class MeshConnection(DiallingSide):
         keys: dict[tuple[str, str, bytes, int], Keys] | None = None,
         token: str | None = None,
     ) -> None:
-        """Says the first header, on a connection that this side dialled.
+        """Say the first header, on a connection that this side dialled.
 
         Args:
             connection: Made with this as its host.
@@ -200,7 +200,7 @@ class MeshConnection(DiallingSide):
         self.connection.start(self.opening())
 
     def adopt(self, connection: Connection, opened: Open) -> None:
-        """Answers the open of a container that dialled."""
+        """Answer the open of a container that dialled."""
         self.connection = connection
         self.peer = opened.container_id
         self.connection.host = self
@@ -211,7 +211,7 @@ class MeshConnection(DiallingSide):
         self.begin()
 
     def begin(self) -> None:
-        """Goes to work: both sides have opened."""
+        """Go to work: both sides have opened."""
 
     def _demand_frames(self, opened: Open) -> None:
         if opened.max_frame_size < FRAME_BYTES:
@@ -222,13 +222,13 @@ class MeshConnection(DiallingSide):
             )
 
     def close(self, error: AmqpError | None) -> None:
-        """Closes, and tells the other side why."""
+        """Close, and tell the other side why."""
         self.connection.close(error)
 
     # -- what the connection asks: SASL and open
 
     def sasl_init(self, _connection: Connection, offered: tuple[Symbol, ...]) -> SaslInit:
-        """Logs in as the link's URL and certificate allow."""
+        """Log in as the link's URL and certificate allow."""
         url = self.url
         assert url is not None
         by_name = ClientContext(
@@ -258,11 +258,11 @@ class MeshConnection(DiallingSide):
         )
 
     def on_sasl_challenge(self, connection: Connection, challenge: bytes) -> None:
-        """Answers, as soon as the answer is there."""
+        """Answer, as soon as the answer is there."""
         self._login.respond(connection, challenge)
 
     def on_sasl_success(self, _connection: Connection, data: bytes | None) -> None:
-        """Demands what the mechanism has the other container prove."""
+        """Demand what the mechanism has the other container prove."""
         self._login.finish(data)
 
     def on_open(self, _connection: Connection, opened: Open) -> None:
@@ -317,7 +317,7 @@ class MeshConnection(DiallingSide):
     # -- the end
 
     def on_fault(self, _connection: Connection, error: BaseException) -> None:
-        """Keeps what went wrong: it is the cause of what follows."""
+        """Keep what went wrong: it is the cause of what follows."""
         self._fault = error
         if not self.opened.done():
             return
@@ -343,7 +343,7 @@ def _context(link: Link) -> LinkContext:
 
 
 def _blamed(fault: BaseException, url: LinkUrl | None) -> str:
-    """Says what went wrong, and what a link can name that was dialled without it."""
+    """Return what went wrong, and what a link can name that was dialled without it."""
     is_untrusted = isinstance(fault.__cause__, ssl.SSLCertVerificationError)
     if not is_untrusted or url is None or url.authority is not None:
         return str(fault)

@@ -63,7 +63,7 @@ class ControlConnection(MeshConnection):
         self._channels = {each.address: each for each in (self._protocol, self._datagrams)}
 
     def begin(self) -> None:
-        """Attaches the links on which this side sends, each in a session of its own.
+        """Attach the links on which this side sends, each in a session of its own.
 
         What neighbours tell each other is served first: it is little, and much depends on it.
         """
@@ -74,7 +74,7 @@ class ControlConnection(MeshConnection):
             channel.open(self.connection.begin_session(), self.owner.id)
 
     def on_attach(self, link: Link, attach: Attach) -> None:
-        """Takes the links on which the other side sends."""
+        """Take the links on which the other side sends."""
         target = attach.target
         address = target.address if isinstance(target, Target) else None
         channel = self._channels.get(address or "")
@@ -84,7 +84,7 @@ class ControlConnection(MeshConnection):
         channel.take(link, attach)
 
     def send(self, data: bytes) -> None:
-        """Sends a message of the protocol, as soon as the other side takes it."""
+        """Send a message of the protocol, as soon as the other side takes it."""
         if self._protocol.waiting >= WAITING_MAX or not self._protocol.send(data):
             self._give_up()
 
@@ -92,7 +92,7 @@ class ControlConnection(MeshConnection):
         self.owner.on_message(self, bytes(data))
 
     def _give_up(self) -> None:
-        """Ends a connection whose other end says hello, and takes nothing."""
+        """End a connection whose other end says hello, and take nothing."""
         error = AmqpError(
             condition=Condition.RESOURCE_LIMIT_EXCEEDED,
             description=f"{WAITING_MAX} messages of the protocol wait to be taken",

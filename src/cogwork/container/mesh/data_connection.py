@@ -41,17 +41,17 @@ class DataConnection(MeshConnection):
         return sum(incoming for incoming, _ in counts), sum(outgoing for _, outgoing in counts)
 
     def on_stopping(self, link: Link) -> None:
-        """Keeps the count of a link that is about to end."""
+        """Keep the count of a link that is about to end."""
         (incoming, outgoing), (more_in, more_out) = self._carried, _count_of(link.end)
         self._carried = incoming + more_in, outgoing + more_out
         super().on_stopping(link)
 
     def begin(self) -> None:
-        """Lets sessions of others pass."""
+        """Let sessions of others pass."""
         self.connection.relay = self.owner.on_begin
 
     def on_attach(self, link: Link, attach: Attach) -> None:
-        """Has the attach decided."""
+        """Have the attach decided."""
         self.owner.on_attach(link, attach)
 
     def on_settled_by_sender(
@@ -67,7 +67,7 @@ class DataConnection(MeshConnection):
 
 
 def _count_of(end: IncomingLink | OutgoingLink | None) -> tuple[int, int]:
-    """Counts the messages that came, and went, by a link that has not ended."""
+    """Count the messages that came, and went, by a link that has not ended."""
     if end is None or end.detached:
         return 0, 0
     return (end.deliveries, 0) if isinstance(end, IncomingLink) else (0, end.deliveries)

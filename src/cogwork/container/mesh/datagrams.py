@@ -32,13 +32,13 @@ class Datagram:
     @staticmethod
     @lru_cache(maxsize=1024)
     def label(to: str, origin: str) -> bytes:
-        """Returns what stands before the octets."""
+        """Return what stands before the octets."""
         target, source = to.encode(), origin.encode()
         return b"".join((bytes((VERSION, 0, len(target))), target, bytes((len(source),)), source))
 
     @staticmethod
     def unpack(datagram: bytes | memoryview) -> tuple[str, str, int]:
-        """Reads a label.
+        """Read a label.
 
         Returns:
             Where it leads, where it comes from, and where the octets begin.
@@ -63,7 +63,7 @@ class Datagram:
 
     @staticmethod
     def hop(datagram: bytes | memoryview) -> bytes | None:
-        """Counts one container more; None where there were too many."""
+        """Count one container more; None where there were too many."""
         if datagram[1] + 1 >= HOPS_MAX:
             return None
         return b"".join((bytes((VERSION, datagram[1] + 1)), datagram[2:]))
@@ -87,7 +87,7 @@ class Datagrams:
         self.dropped = 0
 
     def send(self, to: str, *parts: bytes) -> bool:
-        """Sends octets, given in parts, to a container.
+        """Send octets, given in parts, to a container.
 
         Returns:
             False where they are dropped at once.
@@ -102,7 +102,7 @@ class Datagrams:
         return False
 
     def receive(self, datagram: bytes | memoryview) -> None:
-        """Takes what a neighbour sent.
+        """Take what a neighbour sent.
 
         Raises:
             ValueError: It is no datagram.

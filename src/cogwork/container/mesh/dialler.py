@@ -69,7 +69,7 @@ class LinkDialler:
     """
 
     def __init__(self, mesh: MeshService, link: Link) -> None:
-        """Does not dial yet.
+        """Initialize it; it does not dial yet.
 
         Args:
             mesh: Gets the peer links.
@@ -117,11 +117,11 @@ class LinkDialler:
             self._tls = None
 
     def start(self) -> None:
-        """Dials until it is stopped."""
+        """Dial until it is stopped."""
         self._task = asyncio.get_running_loop().create_task(self._keep())
 
     def stop(self) -> None:
-        """Dials no more; the link stays as it is."""
+        """Dial no more; the link stays as it is."""
         if self._task is not None:
             self._task.cancel()
 
@@ -147,7 +147,7 @@ class LinkDialler:
             pause_s = min(2 * pause_s, PAUSE_MAX_S)
 
     async def _while_linked(self) -> None:
-        """Waits while the other container's own link to this one stands, or it was cut off.
+        """Wait while the other container's own link to this one stands, or it was cut off.
 
         Now and then it is dialled all the same: another one may have taken its place.
         """
@@ -160,7 +160,7 @@ class LinkDialler:
             await asyncio.sleep(PAUSE_S)
 
     async def _stood_well(self, peer_link: PeerLink) -> bool:
-        """Waits until the link is lost; tells whether it was ever of use."""
+        """Wait until the link is lost; tell whether it was ever of use."""
         await peer_link.lost.wait()
         return peer_link.was_up
 
@@ -187,7 +187,7 @@ class LinkDialler:
         self.problem = self.last_problem = problem
 
     async def _dial(self) -> PeerLink | None:
-        """Opens the data connection, then the one for control: with that the link is there.
+        """Open the data connection, then the one for control: with that the link is there.
 
         Returns None where it turns out that the other container has dialled already.
         """
@@ -206,7 +206,7 @@ class LinkDialler:
         return self._mesh.add_peer_link(control, data, self)
 
     async def _open_control(self, number: int) -> ControlConnection:
-        """Opens the second connection with the container that has the first: ports are shared."""
+        """Open the second connection with the container that has the first: ports are shared."""
         for _ in range(MEETINGS_MAX - 1):
             with contextlib.suppress(OtherContainerError):
                 return await self._open(ControlConnection, number)

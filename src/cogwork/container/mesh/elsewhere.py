@@ -19,27 +19,27 @@ class Elsewhere:
     """Interests of one kind and one virtual host, by address and by container."""
 
     def __init__(self) -> None:
-        """Knows of none."""
+        """Initialize it; it knows of none."""
         self._said: dict[str, dict[str, Interest]] = {}
 
     def __iter__(self) -> Iterator[str]:
-        """Goes over the addresses that somebody says something of, as they are now."""
+        """Go over the addresses that somebody says something of, as they are now."""
         return iter(list(self._said))
 
     def __contains__(self, address: str) -> bool:
-        """Tells whether somebody says something of an address."""
+        """Return whether somebody says something of an address."""
         return address in self._said
 
     def at(self, address: str) -> Mapping[str, Interest]:
-        """Returns what is said of an address, by container."""
+        """Return what is said of an address, by container."""
         return self._said.get(address, _NOBODY)
 
     def take(self, container: str, interest: Interest) -> None:
-        """Takes note of what a container says of an address; it says it in place of all before."""
+        """Take note of what a container says of an address; it says it in place of all before."""
         self._said.setdefault(interest.address, {})[container] = interest
 
     def lose(self, container: str, interest: Interest) -> None:
-        """Takes note that a container says nothing of an address any more."""
+        """Take note that a container says nothing of an address any more."""
         others = self._said.get(interest.address, {})
         others.pop(container, None)
         if not others:

@@ -49,7 +49,7 @@ class IncomingPeers:
         self._kept_out: dict[str, tuple[float, str]] = {}
 
     def adopt(self, connection: Connection, opened: Open) -> None:
-        """Takes a connection.
+        """Take a connection.
 
         Raises:
             ProtocolError: It does not say what it is for, or is not wanted.
@@ -94,20 +94,20 @@ class IncomingPeers:
             )
 
     def keep_out(self, container: str, why: str) -> None:
-        """Takes nothing of a container for a while that has not kept to the rules."""
+        """Take nothing of a container for a while that has not kept to the rules."""
         self._kept_out[container] = (time.monotonic() + KEPT_OUT_S, why)
 
     def is_kept_out(self, container: str) -> bool:
-        """Tells whether a container was cut off just now."""
+        """Return whether a container was cut off just now."""
         return self._kept_out.get(container, (0.0, ""))[0] > time.monotonic()
 
     def forget(self, connection: MeshConnection) -> None:
-        """Takes note that a connection is over, which perhaps has waited here."""
+        """Take note that a connection is over, which perhaps has waited here."""
         for key in [key for key, (data, _) in self._waiting.items() if data is connection]:
             del self._waiting[key]
 
     def end_unwelcome(self, why_not: Callable[[Connection], str | None]) -> None:
-        """Ends the connections that wait and are taken no longer; `why_not` tells why."""
+        """End the connections that wait and are taken no longer; `why_not` tells why."""
         for data, _ in list(self._waiting.values()):
             why = why_not(data.connection)
             if why is not None:
@@ -116,7 +116,7 @@ class IncomingPeers:
                 asyncio.get_running_loop().call_soon(data.connection.lose)
 
     def sweep(self, now_s: float) -> None:
-        """Ends the connections that have waited for too long."""
+        """End the connections that have waited for too long."""
         for container, (until_s, _) in list(self._kept_out.items()):
             if until_s <= now_s:
                 del self._kept_out[container]

@@ -28,7 +28,7 @@ class LinkManager:
     """Those who dial them, one for each place."""
 
     def __init__(self, mesh: MeshService) -> None:
-        """Dials nobody yet.
+        """Dial nobody yet.
 
         Args:
             mesh: Gets the peer links.
@@ -39,7 +39,7 @@ class LinkManager:
         self._number = int(time.time() * 1000)
 
     def __iter__(self) -> Iterator[LinkDialler]:
-        """Goes over them as they are now."""
+        """Go over them as they are now."""
         return iter(list(self._by_endpoint.values()))
 
     def __len__(self) -> int:
@@ -61,7 +61,7 @@ class LinkManager:
         return self._allowed is None or self._allowed.hold(url.host, url.port)
 
     def add(self, url: str, cost: int = 1) -> None:
-        """Dials one more container.
+        """Dial one more container.
 
         Raises:
             Refused: The URL is malformed or not allowed, the cost too high, or there is such a
@@ -77,7 +77,7 @@ class LinkManager:
         self.dial(Link(url=url, cost=cost))
 
     def dial(self, link: Link) -> None:
-        """Dials what is configured.
+        """Dial what is configured.
 
         Raises:
             Refused: The URL is malformed, or there is such a link.
@@ -114,7 +114,7 @@ class LinkManager:
             dialler.look()
 
     def remove(self, url: str) -> None:
-        """Ends a link that was dialled from here.
+        """End a link that was dialled from here.
 
         Raises:
             Refused: The URL is malformed.
@@ -129,15 +129,15 @@ class LinkManager:
             dialler.peer_link.control.close(None)
 
     def stop(self) -> None:
-        """Dials no more; links that stand are left alone."""
+        """Dial no more; link that stand are left alone."""
         for dialler in self:
             dialler.stop()
 
     def next_number(self) -> int:
-        """Returns a number that no link dialled here has had."""
+        """Return a number that no link dialled here has had."""
         self._number += 1
         return self._number
 
     def cost_to(self, peer: str) -> int:
-        """Returns what is configured for the link to a container; 0 where there is none."""
+        """Return what is configured for the link to a container; 0 where there is none."""
         return next((each.link.cost for each in self if each.peer == peer), 0)

@@ -17,7 +17,7 @@ class NeighbourOwners:
     """The user of each container that has linked here, by its id."""
 
     def __init__(self, is_linked: Callable[[str], bool]) -> None:
-        """Knows nobody yet.
+        """Initialize it; it knows nobody yet.
 
         Args:
             is_linked: Tells whether a container is a neighbour at present.

@@ -98,7 +98,7 @@ class Reach:
         self.reply_routes = ReplyRoutes(mesh, self)
 
     def start(self) -> None:
-        """Has the virtual host ask here for what it does not have itself."""
+        """Have the virtual host ask here for what it does not have itself."""
         self.vhost.reach = self
         for address, node in self.vhost.nodes.items():
             self.partitions.add(address, node)
@@ -109,15 +109,15 @@ class Reach:
     # -- what this container wants
 
     def subscribe(self, address: str) -> None:
-        """Counts a subscription to a multicast address, which may hold wildcards."""
+        """Count a subscription to a multicast address, which may hold wildcards."""
         self._mesh.subscribe(self.vhost.name, address)
 
     def unsubscribe(self, address: str) -> None:
-        """Counts one less."""
+        """Count one less."""
         self._mesh.unsubscribe(self.vhost.name, address)
 
     def add_consumer(self, address: str, entry: AddressEntry) -> None:
-        """Counts a consumer of a plain address."""
+        """Count a consumer of a plain address."""
         if entry.distribution == MULTICAST_CODE:
             self.subscribe(address)
             return
@@ -126,7 +126,7 @@ class Reach:
             self._mesh.set_interest(self._interest(address, 1))
 
     def remove_consumer(self, address: str, entry: AddressEntry) -> None:
-        """Counts one less."""
+        """Count one less."""
         if entry.distribution == MULTICAST_CODE:
             self.unsubscribe(address)
             return
@@ -142,11 +142,11 @@ class Reach:
     # -- what others want
 
     def wanted_at(self, address: str) -> list[str]:
-        """Lists the containers that have receivers of an address which is not multicast."""
+        """List the containers that have receivers of an address which is not multicast."""
         return [name for name, said in self._wanted.at(address).items() if said.consumers]
 
     def take_interest(self, container: str, interest: Interest) -> None:
-        """Takes note of what another container wants."""
+        """Take note of what another container wants."""
         keeper = self._keepers.get(interest.kind)
         if keeper is not None:
             keeper.take_interest(container, interest)
@@ -159,7 +159,7 @@ class Reach:
         self._reconcile(interest.address)
 
     def lose_interest(self, container: str, interest: Interest) -> None:
-        """Takes note that another container wants something no longer."""
+        """Take note that another container wants something no longer."""
         keeper = self._keepers.get(interest.kind)
         if keeper is not None:
             keeper.lose_interest(container, interest)
@@ -175,7 +175,7 @@ class Reach:
     # -- topics
 
     def _expand(self, address: str, outlets: list[Terminus]) -> list[Terminus]:
-        """Puts links of a topic's own address where a publisher's messages may not name it."""
+        """Put links of a topic's own address where a publisher's messages may not name it."""
         found = list(outlets)
         for at, outlet in enumerate(found):
             if isinstance(outlet, OutgoingLink) and outlet.is_branch:
@@ -183,7 +183,7 @@ class Reach:
         return found
 
     def _own_way(self, container: str, address: str) -> Terminus:
-        """Returns the link that a topic's own publishers have to a container."""
+        """Return the link that a topic's own publishers have to a container."""
         ways = self._ways.setdefault(address, {})
         way = ways.get(container)
         if way is None:
@@ -196,7 +196,7 @@ class Reach:
     # -- addresses
 
     def entry_added(self, address: str, entry: AddressEntry) -> None:
-        """Takes note of a new entry."""
+        """Take note of a new entry."""
         if topic_of(self.vhost, address) is not None:
             entry.expand = partial(self._expand, address)
             self._topic_entries[address] = entry
@@ -207,7 +207,7 @@ class Reach:
             self.disks.changed(address)
 
     def entry_dropped(self, address: str) -> None:
-        """Ends the links of an address that nobody uses here any more."""
+        """End the links of an address that nobody uses here any more."""
         if self._topic_entries.pop(address, None) is None:
             self.gaps.take_back_all(address)
         self._used.pop(address, None)
@@ -216,14 +216,14 @@ class Reach:
             way.detach()
 
     def use(self, address: str, entry: AddressEntry) -> None:
-        """Takes note that somebody here sends to an address."""
+        """Take note that somebody here sends to an address."""
         if address in self._used or address in self._topic_entries:
             return
         self._used[address] = entry
         self._reconcile(address)
 
     def is_wanted(self, address: str) -> bool:
-        """Tells whether other containers have consumers of an address."""
+        """Return whether other containers have consumers of an address."""
         return address in self._wanted
 
     def _containers_for(self, address: str) -> set[str]:
@@ -233,7 +233,7 @@ class Reach:
         return set(self._wanted.at(address))
 
     def _reconcile(self, address: str) -> None:
-        """Gives an address that is used here the links that it should have, and no others."""
+        """Give an address that is used here the links that it should have, and no others."""
         entry = self._used.get(address)
         if entry is None:
             return
@@ -255,14 +255,14 @@ class Reach:
             entry.add_outlet(self._lost)
 
     def _part(self, way: Away, entry: AddressEntry) -> None:
-        """Sends nothing more to a container of an address that it does not want any more."""
+        """Send nothing more to a container of an address that it does not want any more."""
         way.entry = None
         way.end.feeder = None  # what it has room for is not the address's any more
         entry.remove_outlet(way.end)
         self.leave(way)
 
     def leave(self, way: Away) -> None:
-        """Ends a link that nothing goes on any more, once all that went on it is answered."""
+        """End a link that nothing goes on any more, once all that went on it is answered."""
         self._leaving.append(way)
         self._end_left()
 
@@ -292,7 +292,7 @@ class Reach:
         entry: AddressEntry | None,
         opener: Opener | None = None,
     ) -> Away | None:
-        """Attaches a link to another container; None where there is no way.
+        """Attach a link to another container; None where there is no way.
 
         Args:
             container: Where it leads.
@@ -324,7 +324,7 @@ class Reach:
         return way
 
     def stopping(self, way: Away) -> None:
-        """Takes a link that is about to end out of use; what should be there is opened again."""
+        """Take a link that is about to end out of use; what should be there is opened again."""
         if way in self._leaving:
             self._leaving.remove(way)
         self._branches.stopping(way)
@@ -341,21 +341,21 @@ class Reach:
         self._mesh.restoration.later()
 
     def _reserve(self, way: Away, entry: AddressEntry) -> None:
-        """Has a way's loss told from now on, until it is known whether there is another."""
+        """Have a way's loss told from now on, until it is known whether there is another."""
         address = way.address or ""
         is_wanted = address in self._used and way.container in self._wanted.at(address)
         if is_wanted and entry.distribution == MULTICAST_CODE and self._lost not in entry.outlets:
             entry.add_outlet(self._lost)
 
     def refused(self, way: Away, error: AmqpError) -> None:
-        """Takes note that an address is not there: one for replies never comes back."""
+        """Take note that an address is not there: one for replies never comes back."""
         address = way.address
         is_reply = address is not None and address.startswith(REPLY_PREFIX)
         if address in self._used and is_reply and error.condition == Condition.NOT_FOUND:
             self._gone.add(address)
 
     def restore(self) -> None:
-        """Opens what should be open and is not."""
+        """Open what should be open and is not."""
         self._branches.restore()
         for address in list(self._used):
             self._reconcile(address)
@@ -368,7 +368,7 @@ class Reach:
         self.owners.restore()
 
     def _tell(self, container: str) -> None:
-        """Opens a link for nothing but to tell a container what it has missed."""
+        """Open a link for nothing but to tell a container what it has missed."""
         way = self.open(container, None, None)
         if way is None or way.on_attached is None:
             return
@@ -386,14 +386,14 @@ class Reach:
             node.touch()
 
     def tick(self, now_s: float) -> None:
-        """Looks at what queues have, and at what they need no more."""
+        """Look at what queues have, and at what they need no more."""
         self.queue_federation.tick(now_s)
         self.partitions.tick()
         if self._leaving:
             self._end_left()
 
     def sweep(self, now_s: float) -> None:
-        """Gives up containers that have not been reached for long, and ways that nobody uses."""
+        """Give up containers that have not been reached for long, and ways that nobody uses."""
         given_up = self._mesh.mesh.lost_for(LOST_HOLD_S, now_s)
         self._branches.sweep(given_up)
         self.gaps.sweep()

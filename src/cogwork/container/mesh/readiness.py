@@ -35,16 +35,16 @@ class Readiness:
         self._calls: list[Callable[[], None]] = []
 
     def start(self, now_s: float) -> None:
-        """Waits for the neighbours, where there are to be any."""
+        """Wait for the neighbours, where there are to be any."""
         self._started_s = now_s
         self.is_reached = not self._mesh.diallers and self.holds_all()
 
     def when_reached(self, call: Callable[[], None]) -> None:
-        """Calls once it is ready."""
+        """Call once it is ready."""
         self._calls.append(call)
 
     def look(self, now_s: float) -> None:
-        """Finds out whether it is ready now."""
+        """Find out whether it is ready now."""
         if self.is_reached:
             return
         is_late = now_s - self._started_s >= self._timeout_s
@@ -62,5 +62,5 @@ class Readiness:
         return is_alone and not self._mesh.peer_links
 
     def holds_all(self) -> bool:
-        """Tells whether all conditions hold, however late it is."""
+        """Return whether all conditions hold, however late it is."""
         return all(condition() for condition in self.conditions)

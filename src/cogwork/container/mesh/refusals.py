@@ -19,11 +19,11 @@ class Refusals:
         self._told: dict[str, str] = {}
 
     def tell(self, container: str, why: str) -> None:
-        """Logs why a container refuses, unless that is known."""
+        """Log why a container refuses, unless that is known."""
         if self._told.get(container) != why and len(self._told) < REMEMBERED_MAX:
             self._told[container] = why
             log.error("container %s refuses the link: %s", container, why)
 
     def forget(self, container: str) -> None:
-        """Forgets a container that is linked now."""
+        """Forget a container that is linked now."""
         self._told.pop(container, None)

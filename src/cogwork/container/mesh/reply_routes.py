@@ -33,7 +33,7 @@ class ReplyRoutes:
         self._seen: dict[str, tuple[int, float]] = {}
 
     def entry_of(self, address: str) -> AddressEntry | None:
-        """Finds the route to a reply address; None where it is none of another container's."""
+        """Find the route to a reply address; None where it is none of another container's."""
         container = self.container_for(address)
         if container is None:
             return None
@@ -50,17 +50,17 @@ class ReplyRoutes:
         return entry
 
     def container_for(self, address: str) -> str | None:
-        """Returns the other container whose reply address this is."""
+        """Return the other container whose reply address this is."""
         container = container_of(address)
         return None if container == self._mesh.id else container
 
     def may_lead_to(self, address: str) -> bool:
-        """Tells whether an address may be there, at another container that is known."""
+        """Return whether an address may be there, at another container that is known."""
         container = self.container_for(address)
         return container is not None and container in self._mesh.mesh.database.records
 
     def sweep(self, now_s: float) -> None:
-        """Closes the ways that have not been used for long."""
+        """Close the ways that have not been used for long."""
         for container, entry in list(self._entries.items()):
             received, since_s = self._seen.get(container, (-1, now_s))
             ways = [each for each in entry.outlets if isinstance(each, OutgoingLink)]

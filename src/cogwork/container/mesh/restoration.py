@@ -21,7 +21,7 @@ class Restoration:
     """Owned by the mesh."""
 
     def __init__(self, restore: Callable[[], None]) -> None:
-        """Has nothing to do.
+        """Start with nothing to do.
 
         Args:
             restore: Opens what should be open and is not.
@@ -33,17 +33,17 @@ class Restoration:
         self._is_stopped = False
 
     def now(self) -> None:
-        """Opens what was lost."""
+        """Open what was lost."""
         self._timer.cancel()
         self._done_s = time.monotonic()
         self._restore()
 
     def soon(self) -> None:
-        """Does so when what happens now is over."""
+        """Do so when what happens now is over."""
         self._after(0.0)
 
     def later(self) -> None:
-        """Does so after a moment; later and later where that fails."""
+        """Do so after a moment; later and later where that fails."""
         if time.monotonic() - self._done_s > PAUSE_MAX_S:
             self._pause_s = PAUSE_S
         if not self._timer.is_set:
@@ -56,6 +56,6 @@ class Restoration:
             self._timer.set(now_s + delay_s, now_s)
 
     def stop(self) -> None:
-        """Opens nothing any more."""
+        """Open nothing any more."""
         self._is_stopped = True
         self._timer.cancel()

@@ -23,12 +23,12 @@ MESH = ("name", "id", "incarnation", "containers", "links", "shards", "leaving")
 
 
 def link_row(link: LinkRow) -> Row:
-    """Makes a link's row; its name is its URL."""
+    """Make a link's row; its name is its URL."""
     facts = {"name": link.url, "since": iso_time(link.since_s), **asdict(link)}
     return {key: facts[key] for key in LINK}
 
 
 def mesh_row(mesh: MeshView) -> Row:
-    """Makes the mesh's row; its name is that of the container that sees it so."""
+    """Make the mesh's row; its name is that of the container that sees it so."""
     known = mesh.snapshot()
     return {"name": known["id"], **known}

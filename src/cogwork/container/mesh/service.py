@@ -99,7 +99,7 @@ class MeshService:
         vhosts: Mapping[str, VirtualHost],
         options: MeshOptions,
     ) -> None:
-        """Knows nobody yet.
+        """Initialize it; it knows nobody yet.
 
         Args:
             core: The data plane.
@@ -145,7 +145,7 @@ class MeshService:
     # -- life
 
     def start(self, links: Iterable[Link]) -> None:
-        """Dials the configured links."""
+        """Dial the configured links."""
         now_s = time.monotonic()
         self._is_started = True
         for name, vhost_reach in self.reaches.items():
@@ -157,7 +157,7 @@ class MeshService:
         self.readiness.start(now_s)
 
     def add_vhost(self, vhost: VirtualHost) -> None:
-        """Carries one more virtual host, which other containers may have already, or not yet."""
+        """Carry one more virtual host, which other containers may have already, or not yet."""
         reach = self.reaches[vhost.name] = Reach(self, vhost)
         if not self._is_started:
             return
@@ -168,12 +168,12 @@ class MeshService:
                     reach.take_interest(origin, interest)
 
     def remove_vhost(self, name: str) -> None:
-        """Carries a virtual host no more."""
+        """Carry a virtual host no more."""
         self.reaches.pop(name, None)
         self._tunnel_acceptor.remove_vhost(name)
 
     def end_credit(self) -> bool:
-        """Has other containers send nothing more to queues here; tells whether any could."""
+        """Have other containers send nothing more to queues here; tell whether any could."""
         return self._tunnel_acceptor.end_credit()
 
     @property
@@ -182,7 +182,7 @@ class MeshService:
         return self._tunnel_acceptor.unanswered
 
     def stop(self) -> None:
-        """Says good-bye, behind all that is under way, and dials no more."""
+        """Say good-bye, behind all that is under way, and dial no more."""
         self._is_stopped = True
         self.diallers.stop()
         self._timer.cancel()
@@ -194,7 +194,7 @@ class MeshService:
             peer_link.data.close(error)
 
     def leave(self) -> None:
-        """Lets nobody come this way any more; links stay for what is under way."""
+        """Let nobody come this way any more; link stay for what is under way."""
         self.run(self.mesh.leave(time.monotonic()))
 
     # -- links
@@ -205,7 +205,7 @@ class MeshService:
         return list(self._peer_links.values())
 
     def adopt(self, connection: Connection, opened: Open) -> None:
-        """Takes a connection that another container dialled.
+        """Take a connection that another container dialled.
 
         Raises:
             ProtocolError: It does not say what it is for, or is not wanted.
@@ -215,7 +215,7 @@ class MeshService:
     def add_peer_link(
         self, control: ControlConnection, data: DataConnection, dialler: LinkDialler | None
     ) -> PeerLink:
-        """Makes a link of two connections that stand."""
+        """Make a link of two connections that stand."""
         self._number += 1
         peer_link = PeerLink(self._number, control, data, dialler)
         self._peer_links[peer_link.number] = peer_link
@@ -233,11 +233,11 @@ class MeshService:
         return peer_link
 
     def _cost_of(self, dialler: LinkDialler | None, peer: str) -> int:
-        """Returns what is configured for a link, also where the other side was first to dial."""
+        """Return what is configured for a link, also where the other side was first to dial."""
         return self.diallers.cost_to(peer) if dialler is None else dialler.link.cost
 
     def end_unwelcome(self, why_not: Callable[[Connection], str | None]) -> int:
-        """Ends links that others dialled and that are taken no longer; returns how many.
+        """End links that others dialled and that are taken no longer; return how many.
 
         Args:
             why_not: Tells why one is not, by either of its connections.
@@ -258,7 +258,7 @@ class MeshService:
         return ended
 
     def is_linked(self, container: str) -> bool:
-        """Tells whether a container is a neighbour at present."""
+        """Return whether a container is a neighbour at present."""
         return container in self.mesh.neighbours.active
 
     def _end_peer_link(self, peer_link: PeerLink, why: str | None) -> None:
@@ -274,20 +274,20 @@ class MeshService:
     # -- what connections tell
 
     def on_message(self, connection: ControlConnection, data: bytes) -> None:
-        """Takes a message of the protocol."""
+        """Take a message of the protocol."""
         peer_link = self._by_connection.get(connection)
         if peer_link is not None:
             self.run(self.mesh.on_message(peer_link.number, data, time.monotonic()))
 
     def on_datagram(self, connection: ControlConnection, data: memoryview) -> None:
-        """Takes a datagram, for here or for further on."""
+        """Take a datagram, for here or for further on."""
         try:
             self.datagrams.receive(data)
         except ValueError as error:
             log.warning("mesh: container %s sent a malformed datagram: %s", connection.peer, error)
 
     def on_lost(self, connection: MeshConnection, error: AmqpError | None) -> None:
-        """Ends the link that a connection belongs to."""
+        """End the link that a connection belongs to."""
         peer_link = self._by_connection.get(connection)
         if peer_link is not None:
             self._on_peer_link_lost(peer_link, error if connection.connection.was_closed else None)
@@ -295,7 +295,7 @@ class MeshService:
         self.incoming_peers.forget(connection)
 
     def _on_peer_link_lost(self, peer_link: PeerLink, error: AmqpError | None) -> None:
-        """Ends a link, and logs why the other container did not want it, where that says so."""
+        """End a link, and log why the other container did not want it, where that says so."""
         why = None if error is None else error.description
         peer_link.is_duplicate |= error is not None and error.condition == DUPLICATE_LINK
         is_wanted = peer_link.was_up or peer_link.is_duplicate or peer_link.why_lost is not None
@@ -304,21 +304,21 @@ class MeshService:
         self._end_peer_link(peer_link, why)
 
     def on_begin(self, connection: Connection, channel: int, begin: Begin) -> bool:
-        """Passes a tunnel on."""
+        """Pass a tunnel on."""
         return self.tunnels.on_begin(connection, channel, begin)
 
     def on_attach(self, link: AmqpLink, attach: Attach) -> None:
-        """Takes a link that another container attaches."""
+        """Take a link that another container attaches."""
         self._tunnel_acceptor.take(link, attach)
 
     def on_fault(self, connection: MeshConnection, error: BaseException) -> None:
-        """Logs a fault of ours."""
+        """Log a fault of ours."""
         log.error("link to container %s: %s", connection.peer, error, exc_info=error)
 
     # -- the protocol
 
     def run(self, effects: Iterable[Effect]) -> None:
-        """Carries out what the protocol wants done, and waits for when it wants to be called."""
+        """Carry out what the protocol wants done, and wait for when it wants to be called."""
         for effect in effects:
             self._run_one(effect)
         self._arm()
@@ -382,7 +382,7 @@ class MeshService:
                 reach.take_interest(change.origin, interest)
 
     def _arm(self) -> None:
-        """Has `_tick` called when the protocol wants it, but no later than it would be anyway."""
+        """Have `_tick` called when the protocol wants it, but no later than it would be anyway."""
         if not self._is_stopped:
             now_s = time.monotonic()
             self._timer.set(min(self.mesh.wake_s, now_s + TICK_S), now_s)
@@ -413,14 +413,14 @@ class MeshService:
     # -- for the others of this package
 
     def way_to(self, container: str) -> Connection | None:
-        """Returns the data connection to the next hop; None where there is no way."""
+        """Return the data connection to the next hop; None where there is no way."""
         peer_link = self._peer_link_towards(container)
         if peer_link is None or not peer_link.data.connection.is_open:
             return None
         return peer_link.data.connection
 
     def control_to(self, container: str) -> ControlConnection | None:
-        """Returns the control connection to the next hop; None where there is no way."""
+        """Return the control connection to the next hop; None where there is no way."""
         peer_link = self._peer_link_towards(container)
         return None if peer_link is None else peer_link.control
 
@@ -430,29 +430,29 @@ class MeshService:
         return None if link is None else self._peer_links.get(link.number)
 
     def cost_to(self, container: str) -> int:
-        """Returns the cost of the way to a container; at least 1."""
+        """Return the cost of the way to a container; at least 1."""
         cost = self.mesh.routes.tree.costs.get(container)
         return 1 if cost is None else max(1, cost)
 
     def data_connections(self) -> Iterator[Connection]:
-        """Yields the connections on which tunnels run."""
+        """Yield the connections on which tunnels run."""
         for peer_link in list(self._peer_links.values()):
             yield peer_link.data.connection
 
     def subscribe(self, virtual_host: str, pattern: str) -> None:
-        """Tells the others of one more subscription."""
+        """Tell the others of one more subscription."""
         self.run(self.mesh.subscribe(virtual_host, pattern, time.monotonic()))
 
     def unsubscribe(self, virtual_host: str, pattern: str) -> None:
-        """Tells the others of one subscription less."""
+        """Tell the others of one subscription less."""
         self.run(self.mesh.unsubscribe(virtual_host, pattern, time.monotonic()))
 
     def set_interest(self, interest: Interest) -> None:
-        """Tells the others what this container wants or has."""
+        """Tell the others what this container wants or has."""
         self.run(self.mesh.set_interest(interest, time.monotonic()))
 
     def set_hosts(self, hosts: tuple[str, ...]) -> None:
-        """Tells the neighbours where clients may be sent to; none: nowhere."""
+        """Tell the neighbours where clients may be sent to; none: nowhere."""
         self.run(self.mesh.set_hosts(hosts, time.monotonic()))
 
     def _restore(self) -> None:
@@ -462,7 +462,7 @@ class MeshService:
 
 
 def _ignore(_neighbour: str) -> None:
-    """Takes notice of nothing."""
+    """Take notice of nothing."""
 
 
 _OFFENCES = frozenset({Reason.FLOOD, Reason.MALFORMED, Reason.TOO_MUCH})

@@ -88,16 +88,16 @@ class SubscriberGaps:
         self._lives: dict[str, int] = {}
 
     def know(self, container: str) -> None:
-        """Takes note of which life of a container wants something."""
+        """Take note of which life of a container wants something."""
         self._lives[container] = self._mesh.mesh.life_of(container)
 
     def give_up(self, container: str, address: str) -> LostBranch:
-        """Returns an outlet that takes nothing for a container, and notes what went by."""
+        """Return an outlet that takes nothing for a container, and note what went by."""
         outlet = self._outlets[container, address] = LostBranch(self._mesh.core, True)
         return outlet
 
     def take_back(self, container: str, address: str) -> LostBranch | None:
-        """Closes such an outlet; returns it to be taken out, None where there was none."""
+        """Close such an outlet; return it to be taken out, None where there was none."""
         outlet = self._outlets.pop((container, address), None)
         if outlet is None:
             return None
@@ -107,17 +107,17 @@ class SubscriberGaps:
         return outlet
 
     def take_back_all(self, address: str) -> list[LostBranch]:
-        """Closes the outlets for all containers that want an address."""
+        """Close the outlets for all containers that want an address."""
         containers = [container for container, each in self._outlets if each == address]
         found = [self.take_back(container, address) for container in containers]
         return [outlet for outlet in found if outlet is not None]
 
     def forget(self, container: str) -> None:
-        """Takes note that nobody remembers what a container wanted, which may still be there."""
+        """Take note that nobody remembers what a container wanted, which may still be there."""
         self._note_of(container).is_forgotten = True
 
     def sweep(self) -> None:
-        """Forgets the lives of containers that the mesh has forgotten."""
+        """Forget the lives of containers that the mesh has forgotten."""
         known = self._mesh.mesh.database.records
         self._lives = {each: life for each, life in self._lives.items() if each in known}
 
@@ -131,7 +131,7 @@ class SubscriberGaps:
         return note
 
     def report(self, container: str) -> Report | None:
-        """Returns what a container is to be told; None where there is nothing."""
+        """Return what a container is to be told; None where there is nothing."""
         note = self._notes.get(container)
         if note is None:
             return None
@@ -149,12 +149,12 @@ class SubscriberGaps:
         return Report(said, until_s)
 
     def untold(self) -> list[str]:
-        """Lists the containers that can be reached, and nobody is telling what they have missed."""
+        """List the containers that can be reached, and nobody is telling what they have missed."""
         reachable = self._mesh.mesh.routes.next_hops
         return [each for each in self._notes if each in reachable and each not in self.telling]
 
     def told(self, container: str, report: Report) -> None:
-        """Takes note that a container has heard what it had missed."""
+        """Take note that a container has heard what it had missed."""
         self.telling.discard(container)
         note = self._notes.get(container)
         if note is None:
@@ -172,7 +172,7 @@ def _milliseconds(seconds: float) -> int:
 
 
 def read_gaps(said: object) -> dict[str, float]:
-    """Returns what another container says was missed here: by address, how many seconds ago."""
+    """Return what another container says was missed here: by address, how many seconds ago."""
     if not isinstance(said, dict):
         return {}
     return {
@@ -185,7 +185,7 @@ def read_gaps(said: object) -> dict[str, float]:
 def detach_stale_subscribers(
     vhost: VirtualHost, container: str, missed: Mapping[str, float]
 ) -> None:
-    """Detaches the subscribers that have missed what another container was told is accepted.
+    """Detach the subscribers that have missed what another container was told is accepted.
 
     Args:
         vhost: Whose subscribers.
@@ -213,7 +213,7 @@ def detach_stale_subscribers(
 
 
 def _losers(vhost: VirtualHost, missed: Mapping[str, float]) -> Iterator[tuple[Link, float]]:
-    """Yields who has missed something, and how many seconds ago that was last.
+    """Yield who has missed something, and how many seconds ago that was last.
 
     These are the links that have one of the patterns, or receive from one of the multicast
     addresses. It looks at each link once: there may be many of them, and much may be missed.

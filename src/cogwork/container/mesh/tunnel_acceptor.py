@@ -62,7 +62,7 @@ class TunnelAcceptor:
         self._intakes.pop(name, None)
 
     def take(self, link: Link, attach: Attach) -> None:
-        """Accepts or refuses a link."""
+        """Accept or refuse a link."""
         try:
             if origin_of(link.session) is None:
                 raise Refused("a link outside of a tunnel")
@@ -80,14 +80,14 @@ class TunnelAcceptor:
             link.refuse(Condition.FRAME_SIZE_TOO_SMALL, str(error))
 
     def sweep(self) -> None:
-        """Forgets what containers brought that have gone."""
+        """Forget what containers brought that have gone."""
         known = (record.advertisement for record in self._mesh.mesh.database)
         lives = {each.origin: each.life or each.incarnation for each in known}
         for intake in self._intakes.values():
             intake.forget_all_but(lives)
 
     def end_credit(self) -> bool:
-        """Has others send nothing more to queues here; tells whether any could.
+        """Have others send nothing more to queues here; tell whether any could.
 
         What they have sent is taken. They hold what comes later, until the queue has another owner.
         """
@@ -112,7 +112,7 @@ class TunnelAcceptor:
                         yield link.end
 
     def _leads_into_queue(self, attach: Attach | None) -> bool:
-        """Tells whether another container sends to a queue by a link."""
+        """Return whether another container sends to a queue by a link."""
         target = None if attach is None else attach.target
         if attach is None or not isinstance(target, Target) or target.address is None:
             return False
@@ -120,7 +120,7 @@ class TunnelAcceptor:
         return vhost is not None and provides(vhost.rule_of(target.address)[1].kind, Shareable)
 
     def _demand_known(self, vhost: VirtualHost, address: str) -> None:
-        """Refuses a queue or stream that is not here, while the cluster may have declared it.
+        """Refuse a queue or stream that is not here, while the cluster may have declared it.
 
         It would be one by the address's rule, and in the way of what is declared; others would take
         it for that and believe what it says of their items.
@@ -131,7 +131,7 @@ class TunnelAcceptor:
             raise Refused(f"{name!r} is not known here yet", Condition.NOT_FOUND)
 
     def _detach_stale(self, link: Link, attach: Attach, vhost: VirtualHost) -> None:
-        """Detaches subscribers that have missed something, once this attach is dealt with."""
+        """Detach subscribers that have missed something, once this attach is dealt with."""
         missed = read_gaps((attach.properties or {}).get(MISSED))
         if missed:
             origin = str(origin_of(link.session))
@@ -168,7 +168,7 @@ class TunnelAcceptor:
         end.open_credit()
 
     def _take_items(self, link: Link, attach: Attach, vhost: VirtualHost) -> None:
-        """Takes a link by which a container that leaves moves items here."""
+        """Take a link by which a container that leaves moves items here."""
         target = attach.target
         address = target.address if isinstance(target, Target) else None
         origin = origin_of(link.session)

@@ -73,7 +73,7 @@ class Outward:
     was_full: bool = False
 
     def has_room(self, container: str) -> bool:
-        """Tells whether one more link may be attached; logs the first time that it may not."""
+        """Return whether one more link may be attached; log the first time that it may not."""
         count = len(self.session.links)
         if count <= self.session.handle_max:
             return True
@@ -88,7 +88,7 @@ class Outward:
         return False
 
     def has_rested(self) -> bool:
-        """Tells whether there is nothing in it, and was nothing since it was asked last."""
+        """Return whether there is nothing in it, and was nothing since it was asked last."""
         before, self.carried = self.carried, _carried(self.session)
         return self.carried == before and not any(map(_is_busy, self.session.links.values()))
 
@@ -103,7 +103,7 @@ class Tunnels:
         self._latest: dict[str, _Latest] = {}
 
     def to(self, container: str) -> SessionEndpoint | None:
-        """Returns the session that leads to a container; None where there is no way, or no room."""
+        """Return the session that leads to a container; None where there is no way, or no room."""
         known = self._outward.get(container)
         if known is not None and not known.session.is_over:
             return known.session if known.has_room(container) else None
@@ -125,7 +125,7 @@ class Tunnels:
         return session
 
     def sweep(self) -> bool:
-        """Ends the tunnels that have rested and do not take the best way any more.
+        """End the tunnels that have rested and do not take the best way any more.
 
         Returns:
             Whether there were any: what was in them is to be opened again, before anything is sent.
@@ -143,14 +143,14 @@ class Tunnels:
         return has_moved
 
     def _has_better(self, container: str, tunnel: Outward) -> bool:
-        """Tells whether a new tunnel would take a cheaper way."""
+        """Return whether a new tunnel would take a cheaper way."""
         routes = self._mesh.mesh.routes
         return not routes.is_best(tunnel.path) and self._mesh.way_to(container) is not None
 
     # -- what others begin
 
     def on_begin(self, connection: Connection, channel: int, begin: Begin) -> bool:
-        """Passes a tunnel on, or refuses it; False lets it end here."""
+        """Pass a tunnel on, or refuse it; False lets it end here."""
         properties = begin.properties or {}
         problem = self._problem_with(properties)
         if problem is None and properties[TO] == self._mesh.id:
@@ -170,7 +170,7 @@ class Tunnels:
         return True
 
     def _problem_with(self, properties: dict[Symbol, object]) -> str | None:
-        """Says what is wrong with a tunnel's begin; None where nothing is."""
+        """Return what is wrong with a tunnel's begin; None where nothing is."""
         for key, kind in ((FROM, str), (TO, str), (INCARNATION, int), (NUMBER, int), (HOPS, int)):
             if not isinstance(properties.get(key), kind):
                 return f"a session between containers whose begin does not say {key}"
@@ -185,7 +185,7 @@ class Tunnels:
         return None
 
     def _end_older(self, properties: dict[Symbol, object]) -> None:
-        """Ends the tunnels from a container that a newer one of its own replaces."""
+        """End the tunnels from a container that a newer one of its own replaces."""
         origin = str(properties[FROM])
         self._latest[origin] = _Latest(_age(properties), time.monotonic())
         if len(self._latest) > CONTAINERS_MAX:
@@ -198,7 +198,7 @@ class Tunnels:
                     session.close(error)
 
     def _forget_strangers(self, before_s: float) -> None:
-        """Forgets the ages of tunnels from containers that the mesh does not know.
+        """Forget the ages of tunnels from containers that the mesh does not know.
 
         Names can be invented; and one that was forgotten may come back with a clock that was put
         back, and so with an earlier incarnation.
@@ -212,7 +212,7 @@ class Tunnels:
 
 
 def origin_of(session: SessionEndpoint) -> str | None:
-    """Returns the container that a tunnel comes from; None for one that began here."""
+    """Return the container that a tunnel comes from; None for one that began here."""
     begun = session.remote
     if begun is None or begun.remote_channel is not None:
         return None
@@ -221,12 +221,12 @@ def origin_of(session: SessionEndpoint) -> str | None:
 
 
 def _carried(session: SessionEndpoint) -> int:
-    """Counts the transfers that came and went."""
+    """Count the transfers that came and went."""
     return session.end.next_incoming_id + session.end.next_outgoing_id
 
 
 def _is_busy(link: Link) -> bool:
-    """Tells whether something is under way on a link, or waits for it, or may be coming unseen."""
+    """Return whether something is under way on a link, or wait for it, or may be coming unseen."""
     end = link.end
     if end is None or end.detached or link.remote is None or end.unsettled:
         return True

@@ -55,7 +55,7 @@ class View:
     """The mesh, as management sees it."""
 
     def __init__(self, container: LinkedContainer) -> None:
-        """Needs the container, which may have no mesh yet.
+        """Initialize it with the container, which may have no mesh yet.
 
         Args:
             container: Whose mesh it is.
@@ -66,7 +66,7 @@ class View:
         return self._container.mesh
 
     def links(self) -> list[LinkRow]:
-        """Lists the links that are kept from here, and those that came in."""
+        """List the links that are kept from here, and those that came in."""
         service = self._service()
         out = [self._dialled(dialler) for dialler in service.diallers]
         return out + [
@@ -76,12 +76,12 @@ class View:
         ]
 
     def add_link(self, url: str, cost: int) -> None:
-        """Dials another container; see `MeshView`."""
+        """Dial another container; see `MeshView`."""
         self._demand_another(LinkUrl.parse(url))
         self._service().diallers.add(url, cost)
 
     def _demand_another(self, target: LinkUrl) -> None:
-        """Sees that a link does not lead to where this container listens.
+        """See that a link does not lead to where this container listens.
 
         Raises:
             Refused: It does.
@@ -96,15 +96,15 @@ class View:
                     )
 
     def remove_link(self, url: str) -> None:
-        """Gives up a link that is dialled from here; see `MeshView`."""
+        """Give up a link that is dialled from here; see `MeshView`."""
         self._service().diallers.remove(url)
 
     def leave(self) -> None:
-        """Has this container leave the mesh for good; see `MeshView`."""
+        """Have this container leave the mesh for good; see `MeshView`."""
         self._container.leave()
 
     def snapshot(self) -> dict[str, object]:
-        """Returns what is known of the mesh; see `MeshView`."""
+        """Return what is known of the mesh; see `MeshView`."""
         leaving = self._container.leaving
         known = self._service().mesh.snapshot(time.monotonic())
         return {**known, "leaving": None if leaving is None else leaving.facts}
@@ -125,7 +125,7 @@ class View:
         )
 
     def _standing_by(self, dialler: LinkDialler) -> LinkRow:
-        """Shows a link to a neighbour that is linked by another one, which has the counts."""
+        """Show a link to a neighbour that is linked by another one, which has the counts."""
         link = self._service().mesh.neighbours.active[dialler.peer]
         return LinkRow(
             url=str(dialler.url),

@@ -60,7 +60,7 @@ class Checker:
     """
 
     def __init__(self, core: Core, guards: Guards, executor: Callable[[], Executor]) -> None:
-        """Knows of nothing that is registered.
+        """Initialize it; it knows of nothing that is registered.
 
         Args:
             core: The data plane.
@@ -83,13 +83,13 @@ class Checker:
     # -- what the data plane and the registry say
 
     def on_arrivals(self, links: Sequence[CheckedLink]) -> None:
-        """Takes links that have messages again."""
+        """Take links that have messages again."""
         self._turns.update((link, None) for link in links if link not in self._busy)
         if not self._is_due:
             self._work()
 
     def know(self, registry: Registry) -> None:
-        """Takes what is registered, as far as it goes from now on."""
+        """Take what is registered, as far as it goes from now on."""
         self.registry = registry
         if self._patience is not None:
             self._patience.cancel()
@@ -98,7 +98,7 @@ class Checker:
             self._later()
 
     def close(self) -> None:
-        """Decides no more: what waits is its senders' again."""
+        """Decide no more: what waits is its senders' again."""
         self._is_closed = True
         if self._patience is not None:
             self._patience.cancel()
@@ -117,7 +117,7 @@ class Checker:
         self._core.flush()
 
     def _work(self) -> None:
-        """Gives the links their turns, for as long as this may take now."""
+        """Give the links their turns, for as long as this may take now."""
         if self._is_closed:
             self._give_back(list(self._turns))
         elif self.registry is None:
@@ -134,7 +134,7 @@ class Checker:
                 self._later()
 
     def _serve(self, link: CheckedLink, registry: Registry, until_s: float) -> None:
-        """Decides over a link's oldest messages: one at least, others while there is time."""
+        """Decide over a link's oldest messages: one at least, others while there is time."""
         verdicts: list[bytes | None] = []
         costly: tuple[bytes, bytes, bool] | None = None
         for message in link.look(COUNT_MAX, COUNT_MAX * SIZE_MAX_BYTES):
@@ -156,7 +156,7 @@ class Checker:
             self._turns[link] = None
 
     def _decide(self, link: CheckedLink, verdicts: Sequence[bytes | None]) -> bool:
-        """Has a link go by what was decided; returns whether it could."""
+        """Have a link go by what was decided; return whether it could."""
         try:
             link.decide(verdicts)
         except Exception as error:  # what a message meets on its way must not stop the others
@@ -167,7 +167,7 @@ class Checker:
         return True
 
     def _decided(self, registry: Registry, address: bytes, data: bytes) -> bytes | None:
-        """Decides over a message at once.
+        """Decide over a message at once.
 
         Raises:
             TooCostly: That would take too long.
@@ -190,7 +190,7 @@ class Checker:
     def _hand_over(
         self, link: CheckedLink, registry: Registry, message: tuple[bytes, bytes, bool]
     ) -> None:
-        """Has a thread decide over a link's oldest message."""
+        """Have a thread decide over a link's oldest message."""
         address, data, is_settled = message
         name = address.decode().removeprefix("/")
         work = partial(judge, registry.version_of(name), self._guards[address], name, data)

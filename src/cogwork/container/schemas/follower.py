@@ -41,7 +41,7 @@ class Follower:
     """
 
     def __init__(self, vhost: VirtualHost, know: Callable[[Registry], None]) -> None:
-        """Has read nothing yet.
+        """Initialize it; it has read nothing yet.
 
         Args:
             vhost: Whose schemas they are.
@@ -56,17 +56,17 @@ class Follower:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begins to read."""
+        """Begin to read."""
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._run())
 
     def close(self) -> None:
-        """Reads no more."""
+        """Read no more."""
         if self._task is not None:
             self._task.cancel()
 
     async def closed(self) -> None:
-        """Waits until it does not."""
+        """Wait until it does not."""
         if self._task is not None:
             await asyncio.gather(self._task, return_exceptions=True)
 
@@ -113,7 +113,7 @@ class Follower:
                     await self._apply(registry, each)
 
     def _restored(self, snapshot: Snapshot) -> Registry:
-        """Reads a snapshot.
+        """Read a snapshot.
 
         Raises:
             InvalidSchema: It is none; what is read next begins with the first record.

@@ -30,7 +30,7 @@ class Guards(dict[bytes, int]):
     """The policy of each address, decided once for each; never raises."""
 
     def __init__(self, schemas: Iterable[Schema]) -> None:
-        """Starts with rules.
+        """Start with rules.
 
         Args:
             schemas: `[[schema]]`, checked.
@@ -39,7 +39,7 @@ class Guards(dict[bytes, int]):
         self.replace(schemas)
 
     def replace(self, schemas: Iterable[Schema]) -> None:
-        """Goes by other rules from now on."""
+        """Go by other rules from now on."""
         rules = [
             AddressRule(pattern=each.address, options={"policy": _POLICIES[each.policy]})
             for each in schemas
@@ -49,7 +49,7 @@ class Guards(dict[bytes, int]):
         self.is_any = any(rule.options["policy"] for rule in rules)
 
     def __missing__(self, address: bytes) -> int:
-        """Decides, and remembers."""
+        """Decide, and remember."""
         policy = self._decided(address)
         if len(self) >= KNOWN_MAX:
             self.clear()

@@ -28,7 +28,7 @@ SCHEMA_UNUSABLE = Symbol("cogwork:schema-unusable")
 def judge(
     version: Version | None, policy: int, address: str, data: bytes, steps_max: int | None = None
 ) -> bytes | None:
-    """Decides over a message.
+    """Decide over a message.
 
     Args:
         version: The schema of its address; None where there is none.
@@ -69,7 +69,7 @@ def judge(
 
 
 def failed(error: BaseException) -> bytes:
-    """Returns the outcome of a message over which nobody could decide."""
+    """Return the outcome of a message over which nobody could decide."""
     return _rejected(Condition.INTERNAL_ERROR, f"the message could not be checked: {error!r:.200}")
 
 

@@ -26,13 +26,13 @@ class CheckThreads:
         self._threads: ThreadPoolExecutor | None = None
 
     def __call__(self) -> ThreadPoolExecutor:
-        """Returns it."""
+        """Return it."""
         if self._threads is None:
             self._threads = ThreadPoolExecutor(1, thread_name_prefix="schema")
         return self._threads
 
     def close(self) -> None:
-        """Lets it end after the message that it is at."""
+        """Let it end after the message that it is at."""
         if self._threads is not None:
             self._threads.shutdown(wait=False, cancel_futures=True)
             self._threads = None
@@ -48,7 +48,7 @@ class Schemas:
     """
 
     def __init__(self, vhost: VirtualHost, rules: Iterable[Schema], threads: CheckThreads) -> None:
-        """Reads nothing yet.
+        """Read nothing yet.
 
         Args:
             vhost: Whose publishers are held to schemas.
@@ -60,17 +60,17 @@ class Schemas:
         self.follower = Follower(vhost, self.checker.know)
 
     def start(self) -> None:
-        """Begins to read what is registered, where any address is held to it."""
+        """Begin to read what is registered, where any address is held to it."""
         if self.guards.is_any:
             self.follower.start()
 
     def take_rules(self, rules: Iterable[Schema]) -> None:
-        """Goes by other rules from now on; links that stand and were free stay so."""
+        """Go by other rules from now on; link that stand and were free stay so."""
         self.guards.replace(rules)
         self.start()
 
     def checkpoint_of(self, address: str | None) -> Checkpoint | None:
-        """Returns where a publisher's messages stop; None where they need not.
+        """Return where a publisher's messages stop; None where they need not.
 
         Args:
             address: Where they go; None where each names its own.
@@ -83,12 +83,12 @@ class Schemas:
         return self.checker.checkpoint
 
     def close(self) -> None:
-        """Checks no more."""
+        """Check no more."""
         self.checker.close()
         self.follower.close()
 
     async def closed(self) -> None:
-        """Checks no more, and has let the stream go."""
+        """Check no more, and has let the stream go."""
         self.close()
         await self.follower.closed()
 
@@ -98,7 +98,7 @@ class Schemas:
         return self.guards.is_any and bool(self.checker.registry)
 
     def facts(self) -> dict[str, object] | None:
-        """Returns what people see, in plain values; None where nothing is held to schemas."""
+        """Return what people see, in plain values; None where nothing is held to schemas."""
         if not self.guards.is_any:
             return None
         checker, registry = self.checker, self.checker.registry

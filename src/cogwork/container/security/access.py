@@ -68,7 +68,7 @@ class Permits(dict[bytes, bool]):
         self._has_told = False
 
     def __missing__(self, address: bytes) -> bool:
-        """Decides, and remembers for as long as there is room."""
+        """Decide, and remember for as long as there is room."""
         if len(address) > ADDRESS_BYTES_MAX:  # it leads nowhere
             return False
         name = address.decode(errors="replace")
@@ -136,7 +136,7 @@ class Access:
     """
 
     def __init__(self, configuration: Configuration, security: SecurityLog) -> None:
-        """Reads the users.
+        """Read the users.
 
         Args:
             configuration: With `[[user]]` and `[anonymous]`.
@@ -160,7 +160,7 @@ class Access:
         self.are_all_known: Callable[[], bool] = lambda: True
 
     def replace(self, configuration: Configuration) -> dict[str, str]:
-        """Takes over another configuration's users, for logins and rights from now on.
+        """Take over another configuration's users, for logins and rights from now on.
 
         Returns:
             Why the logins of users hold no longer, by their names.
@@ -180,7 +180,7 @@ class Access:
         return revoked
 
     def keep_secrets(self, directory: Path) -> None:
-        """Keeps what only the container may know on the disk, so that restarts tell nothing.
+        """Keep what only the container may know on the disk, so that restarts tell nothing.
 
         Args:
             directory: Where.
@@ -188,7 +188,7 @@ class Access:
         self._verifiers = Verifiers(self._configuration.users, kept_secret(directory))
 
     def offered(self, mechanisms: tuple[Symbol, ...], client: ClientContext) -> tuple[Symbol, ...]:
-        """Lists those by which a peer may log in.
+        """List those by which a peer may log in.
 
         EXTERNAL is for who has shown a certificate, SCRAM where users have verifiers, OAUTHBEARER
         where tokens are taken, and what is bound to a channel where there is one that can be bound
@@ -216,7 +216,7 @@ class Access:
         offered: tuple[Symbol, ...],
         client: ClientContext,
     ) -> None:
-        """Answers a client's choice of mechanism, now or when its password has been checked.
+        """Answer a client's choice of mechanism, now or when its password has been checked.
 
         Raises:
             ProtocolError: Its response is malformed.
@@ -241,7 +241,7 @@ class Access:
         self._admit(connection, login, init.initial_response)
 
     def respond(self, connection: Connection, response: bytes) -> None:
-        """Goes on with a login that the client was asked more for.
+        """Go on with a login that the client was asked more for.
 
         Raises:
             ProtocolError: It was not asked, or its response is malformed.
@@ -252,7 +252,7 @@ class Access:
         self._admit(connection, login, response)
 
     def _admit(self, connection: Connection, login: _Login, response: bytes | None) -> None:
-        """Takes a message now, or after the delay of who has given wrong passwords."""
+        """Take a message now, or after the delay of who has given wrong passwords."""
         is_guessable = MECHANISMS[login.mechanism].has_password
         now_s = time.monotonic()
         wait_s = self._delays.wait_s(login.source, login.user, now_s) if is_guessable else 0.0
@@ -377,11 +377,11 @@ class Access:
     # -- what the mechanisms ask
 
     def has(self, name: str) -> bool:
-        """Tells whether there is such a user."""
+        """Return whether there is such a user."""
         return any(user.name == name for user in self._configuration.users)
 
     async def check(self, name: str, password: str, source: str) -> bool:
-        """Tells whether the user exists and the password is theirs.
+        """Return whether the user exists and the password is theirs.
 
         Args:
             name: As the peer gave it.
@@ -394,7 +394,7 @@ class Access:
         return await self._passwords.check(name, password, source)
 
     async def check_token(self, token: str) -> Grant:
-        """Returns what a token stands for.
+        """Return what a token stands for.
 
         Args:
             token: As the peer gave it.
@@ -415,14 +415,14 @@ class Access:
         return grant
 
     def _why_not_by_token(self, name: str) -> str | None:
-        """Tells why a token may not be a user's: who issues tokens need not know of `[[user]]`s."""
+        """Tell why a token may not be a user's: who issues tokens need not know of `[[user]]`s."""
         user = next((each for each in self._configuration.users if each.name == name), None)
         if user is None or user.tokens:
             return None
         return f"user {name!r:.80} is configured, without tokens = true"
 
     def why_token_ended(self, client: ClientContext) -> str | None:
-        """Tells why a login by token holds no longer; None where it does, or there is none."""
+        """Return why a login by token holds no longer; None where it does, or there is none."""
         if client.grant is None:
             return None
         if client.rules != self._configuration.oauth:
@@ -430,13 +430,13 @@ class Access:
         return self._why_not_by_token(client.grant.user) or why_expired(client.grant)
 
     def verifier(self, hash_name: str, name: str) -> tuple[Verifier, str | None]:
-        """Returns a user's verifier and configured name; a decoy and None where there is none."""
+        """Return a user's verifier and configured name; a decoy and None where there is none."""
         return self._verifiers.of(hash_name, name)
 
     # -- what connections may do
 
     def is_container(self, identity: str | None) -> bool:
-        """Tells whether a peer may be another container."""
+        """Return whether a peer may be another container."""
         if identity is None:
             told = self._configuration.anonymous.mesh
             # Who links reads and sends everywhere, whatever a client without a name may do.
@@ -445,7 +445,7 @@ class Access:
         return any(user.name == identity and user.mesh for user in self._configuration.users)
 
     def why_not_container(self, identity: str | None, container_id: str) -> str | None:
-        """Tells why a peer may not be the container of an id; None where it may.
+        """Return why a peer may not be the container of an id; None where it may.
 
         Args:
             identity: The user that the peer proved to be.
@@ -464,17 +464,17 @@ class Access:
         return None
 
     def is_logging_in(self, connection: Connection) -> bool:
-        """Tells whether a peer's password is being checked."""
+        """Return whether a peer's password is being checked."""
         return connection in self._logins
 
     def forget(self, connection: Connection) -> None:
-        """Gives up the login of a peer that has gone: those behind it need not wait for that."""
+        """Give up the login of a peer that has gone: those behind it need not wait for that."""
         login = self._logins.pop(connection, None)
         if login is not None and login.task is not None:
             login.task.cancel()
 
     def permissions(self, identity: str | None) -> Permissions:
-        """Returns what a connection's peer may do; a user that has gone may do nothing."""
+        """Return what a connection's peer may do; a user that has gone may do nothing."""
         known = self._known.get(identity)
         if known is None:
             known = permissions_of(self._configuration, identity) or Permissions(())
@@ -482,7 +482,7 @@ class Access:
         return known
 
     def permissions_of_client(self, client: ClientContext, identity: str | None) -> Permissions:
-        """Returns what a connection's peer may do, by its token if it has logged in by one.
+        """Return what a connection's peer may do, by its token if it has logged in by one.
 
         Args:
             client: Whose connection it is.
@@ -493,7 +493,7 @@ class Access:
         return self.permissions(identity)
 
     def gateway_permissions(self, user: str | None) -> Permissions:
-        """Returns what a gateway may do for a user, or for clients that are none.
+        """Return what a gateway may do for a user, or for clients that are none.
 
         It never has what anonymous clients may do: its clients need not be on this machine.
         """
@@ -502,7 +502,7 @@ class Access:
         return Permissions(() if self._configuration.has_logins else [NOBODY_MAY])
 
     def is_user(self, name: str) -> bool:
-        """Tells whether there is a user of a name."""
+        """Return whether there is a user of a name."""
         return any(user.name == name for user in self._configuration.users)
 
     @property
@@ -511,7 +511,7 @@ class Access:
         return bool(self._configuration.users)
 
     def close(self) -> None:
-        """Stops the password threads; logins under way are given up."""
+        """Stop the password threads; logins under way are given up."""
         for connection in list(self._logins):
             self.forget(connection)
         self._passwords.close()
@@ -524,7 +524,7 @@ NAMED_MAX = 8
 
 
 def _checker_of(configuration: Configuration) -> TokenChecker | None:
-    """Makes what checks tokens; the library that it needs is there only where tokens are taken."""
+    """Make what checks tokens; the library that it needs is there only where tokens are taken."""
     if configuration.oauth is None:
         return None
     from cogwork.container.security.oauth.checker import TokenChecker  # noqa: PLC0415  # see above
@@ -533,7 +533,7 @@ def _checker_of(configuration: Configuration) -> TokenChecker | None:
 
 
 def _report_old(configuration: Configuration) -> None:
-    """Warns of hashes that are cheaper to guess against than new ones."""
+    """Warn of hashes that are cheaper to guess against than new ones."""
     old = [user.name for user in configuration.users if _has_old_hash(user)]
     if old:
         more = f" and {len(old) - NAMED_MAX} more" if len(old) > NAMED_MAX else ""

@@ -66,7 +66,7 @@ class LoginDelays:
     """Those of one container."""
 
     def __init__(self) -> None:
-        """Knows of no failure."""
+        """Initialize it; it knows of no failure."""
         self._sources = _Table(SOURCE_LONGEST_S)
         self._names = _Table(NAME_LONGEST_S)
         self._good: OrderedDict[tuple[str, str], None] = OrderedDict()

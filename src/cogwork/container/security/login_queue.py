@@ -54,7 +54,7 @@ class LoginQueue:
     """Owned by an event loop."""
 
     def __init__(self, executor: Executor, threads: int, reserve: int, waiting_max: int) -> None:
-        """Has nothing to do yet.
+        """Start with nothing to do yet.
 
         Args:
             executor: Runs the checks; has as many threads as both numbers together.

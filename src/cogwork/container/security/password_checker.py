@@ -57,7 +57,7 @@ class PasswordChecker:
         self.replace(users)
 
     def replace(self, users: Iterable[User]) -> None:
-        """Takes other users, such as those of a configuration read again.
+        """Take other users, such as those of a configuration read again.
 
         Args:
             users: All of them.
@@ -73,7 +73,7 @@ class PasswordChecker:
         self._hashes = hashes
 
     async def check(self, name: str, password: str, source: str = "") -> bool:
-        """Tells whether the user exists and the password is theirs.
+        """Return whether the user exists and the password is theirs.
 
         Args:
             name: As the peer gave it.
@@ -89,7 +89,7 @@ class PasswordChecker:
         return await self._queue.run(source, work, is_reserved=name in self._mesh_users)
 
     def close(self) -> None:
-        """Stops the threads; checks that wait are cancelled."""
+        """Stop the threads; check that wait are cancelled."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 

@@ -77,7 +77,7 @@ class Permissions:
         ]
 
     def are_all(self, vhost: str | None = None) -> bool:
-        """Tells whether nothing is forbidden in a virtual host; None is the default one."""
+        """Return whether nothing is forbidden in a virtual host; None is the default one."""
         here = [(right, words) for right, where, words in self._granted if _is_in(where, vhost)]
         everywhere = {right for right, words in here if words == _EVERYTHING}
         reaches_own = self._is_mesh or ("manage", _OPERATOR) in here
@@ -89,7 +89,7 @@ class Permissions:
         return not self._granted
 
     def allows(self, right: Right, address: str, vhost: str | None = None) -> bool:
-        """Tells whether the user has a right.
+        """Return whether the user has a right.
 
         Args:
             right: What is to be done.
@@ -108,7 +108,7 @@ class Permissions:
         return self._grants("manage", _OPERATOR, vhost, 1)
 
     def denies(self, right: Right, address: str, vhost: str | None = None) -> bool:
-        """Tells whether a right is denied, whatever is granted; see `allows`."""
+        """Return whether a right is denied, whatever is granted; see `allows`."""
         if len(address) > LENGTH_MAX:
             return True
         # A `*` of a topic's subscriber takes a word with `/` in it, which is several words here.
@@ -123,7 +123,7 @@ class Permissions:
         )
 
     def _grants(self, right: str, words: list[str], vhost: str | None, spelt: int) -> bool:
-        """Tells whether one permission covers all words, and spells so many of them out."""
+        """Return whether one permission covers all words, and spell so many of them out."""
         return any(
             granted == right
             and _is_in(where, vhost)
@@ -134,7 +134,7 @@ class Permissions:
 
 
 def permissions_of(configuration: Configuration, identity: str | None) -> Permissions | None:
-    """Finds what an authenticated peer may do.
+    """Find what an authenticated peer may do.
 
     Args:
         configuration: The one in force.
@@ -175,7 +175,7 @@ def _of_user(configuration: Configuration, user: User) -> Permissions:
 
 
 def _granted_words(address: str, user: str | None) -> list[str] | None:
-    """Returns a pattern's words; None where the name in it would grant more than is meant."""
+    """Return a pattern's words; None where the name in it would grant more than is meant."""
     words = _words(address)
     if USER not in words:
         return words
@@ -186,13 +186,13 @@ def _granted_words(address: str, user: str | None) -> list[str] | None:
 
 
 def _denied_words(address: str, user: str | None) -> list[str]:
-    """Returns a pattern's words; a name that cannot stand there is any name."""
+    """Return a pattern's words; a name that cannot stand there is any name."""
     name = _words_of_name(user) or [ANY_WORDS]
     return [part for word in _words(address) for part in (name if word == USER else (word,))]
 
 
 def _words_of_name(user: str | None) -> list[str] | None:
-    """Splits a name; None where one of its words would be more than a word of an address."""
+    """Split a name; None where one of its words would be more than a word of an address."""
     words = address_words(user or "")
     is_plain = all(word and not word.startswith("$") and ANY_WORD not in word for word in words)
     return words if words and is_plain and not any(ANY_WORDS in word for word in words) else None

@@ -29,13 +29,13 @@ log = logging.getLogger("cogwork")
 
 
 def head_of(subject: str) -> bytes:
-    """Encodes what stands before the body in all messages with one subject."""
+    """Encode what stands before the body in all messages with one subject."""
     whole = Message(b"", subject=subject, content_type=CONTENT_TYPE).encode()
     return whole[: whole.rindex(b"\x00\x53\x75")]
 
 
 def message_of(head: bytes, body: bytes) -> bytes:
-    """Encodes a message whose body is one data section."""
+    """Encode a message whose body is one data section."""
     return b"".join((head, DATA_SECTION, len(body).to_bytes(4, "big"), body))
 
 
@@ -60,7 +60,7 @@ class Appender:
     """
 
     def __init__(self, vhost: VirtualHost, address: str, under_way_max: int) -> None:
-        """Has appended nothing.
+        """Initialize it; it has appended nothing.
 
         Args:
             vhost: Where the stream is.
@@ -86,7 +86,7 @@ class Appender:
     def append(
         self, messages: Sequence[bytes], on_done: Callable[[list[int]], object] | None = None
     ) -> None:
-        """Appends records in order; those that the stream does not take are missed, or heard of.
+        """Append records in order; those that the stream does not take are missed, or heard of.
 
         Args:
             messages: Encoded; at most 65,536.
@@ -109,7 +109,7 @@ class Appender:
             self.on_batch(port)
 
     def on_batch(self, port: Port) -> None:
-        """Takes in outcomes."""
+        """Take in outcomes."""
         outcomes, port.outcomes = port.outcomes, []
         port.arrivals.clear()
         port.woken.clear()
@@ -135,7 +135,7 @@ class Appender:
             group.on_done(failed)
 
     def _tell(self) -> None:
-        """Logs once that the stream takes nothing, and once that it does again."""
+        """Log once that the stream takes nothing, and once that it does again."""
         if self._is_failing:
             log.warning("%s does not accept this container's records", self.address)
         else:

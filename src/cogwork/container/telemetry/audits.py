@@ -34,7 +34,7 @@ class HostAudits:
     """The audits of one virtual host's queues; see `plugin.audits.Audits`."""
 
     def __init__(self, audits: Audits, vhost: str) -> None:
-        """Takes the container's.
+        """Take the container's.
 
         Args:
             audits: All of the container.
@@ -46,7 +46,7 @@ class HostAudits:
     def watch(
         self, address: str, store: Store, when_durable: Callable[[Callable[[bool], object]], object]
     ) -> QueueWatch | None:
-        """Follows a queue."""
+        """Follow a queue."""
         return self._audits.watch(self._vhost, address, store, when_durable)
 
 
@@ -54,7 +54,7 @@ class Audits:
     """All audits of a container. Owned by the container."""
 
     def __init__(self, container_id: str, options: Sequence[Audit], *, times_items: bool) -> None:
-        """Watches nothing yet.
+        """Watch nothing yet.
 
         Args:
             container_id: The container's id.
@@ -70,7 +70,7 @@ class Audits:
         self._is_due = False
 
     def begin(self, vhost: VirtualHost) -> None:
-        """Learns where the streams are, before the first queue is made.
+        """Learn where the streams are, before the first queue is made.
 
         Args:
             vhost: The default virtual host.
@@ -78,7 +78,7 @@ class Audits:
         self._vhost = vhost
 
     def of(self, vhost: str) -> HostAudits:
-        """Returns those of a virtual host; the default one's name is empty."""
+        """Return those of a virtual host; the default one's name is empty."""
         return HostAudits(self, vhost)
 
     def watch(
@@ -88,7 +88,7 @@ class Audits:
         store: Store,
         when_durable: Callable[[Callable[[bool], object]], object],
     ) -> QueueWatch | None:
-        """Follows a queue of a virtual host, if that is wanted."""
+        """Follow a queue of a virtual host, if that is wanted."""
         if self._times_items and not vhost:
             store.waits = Histogram()
         words = address_words(address)
@@ -113,7 +113,7 @@ class Audits:
         return watch
 
     def forget(self, watch: QueueWatch) -> None:
-        """Follows a queue no longer."""
+        """Follow a queue no longer."""
         self._watches.remove(watch)
 
     def _appender(self, stream: str) -> Appender:
@@ -124,19 +124,19 @@ class Audits:
         return self._appenders[stream]
 
     def tick(self) -> None:
-        """Has what has happened told, a batch of each queue in a turn of the loop."""
+        """Have what has happened told, a batch of each queue in a turn of the loop."""
         self._is_due = False
         more = [watch.gather() for watch in self._watches]
         if any(more):
             self.soon()
 
     def flush(self) -> None:
-        """Sends what was appended."""
+        """Send what was appended."""
         if self._vhost is not None:
             self._vhost.core.flush()
 
     def soon(self) -> None:
-        """Goes on in the loop's next turn."""
+        """Go on in the loop's next turn."""
         if not self._is_due:
             self._is_due = True
             asyncio.get_running_loop().call_soon(self._go_on)

@@ -48,7 +48,7 @@ class ClusterMember(Protocol):
     """What is told of a container's place in its cluster."""
 
     def cluster_facts(self) -> dict[str, object] | None:
-        """Returns it in plain values; None if there is no cluster."""
+        """Return it in plain values; None if there is no cluster."""
 
 
 class ObservedContainer(mesh_view.LinkedContainer, Protocol):
@@ -79,7 +79,7 @@ class Heartbeat:
     """Appends the records of one container. Owned by it."""
 
     def __init__(self, container: ObservedContainer, options: Telemetry) -> None:
-        """Appends nothing before the first `tick`.
+        """Append nothing before the first `tick`.
 
         Args:
             container: Whose figures are told.
@@ -100,7 +100,7 @@ class Heartbeat:
         self._sequence = 0
 
     def tick(self, now_s: float) -> None:
-        """Lets time pass: called about ten times a second.
+        """Let time pass: called about ten times a second.
 
         Args:
             now_s: The monotonic clock.
@@ -214,5 +214,5 @@ class Heartbeat:
 
 
 def _is_primary(cluster: Mapping[str, object] | None, container_id: str) -> bool | None:
-    """Tells whether a container votes; None where there is no cluster."""
+    """Return whether a container votes; None where there is no cluster."""
     return None if cluster is None else container_id in cast("list[str]", cluster["voters"])

@@ -89,7 +89,7 @@ class QueueWatch:
         when_durable: Callable[[Callable[[bool], object]], object],
         owner: Audits,
     ) -> None:
-        """Tells nothing before `gather`.
+        """Tell nothing before `gather`.
 
         Args:
             names: The container's id, and the queue's address, after its virtual host's name and
@@ -121,7 +121,7 @@ class QueueWatch:
         self._is_telling_missed = False
 
     def consumer(self, serial: int, subscription: Subscription) -> None:
-        """Takes note of a consumer; see `plugin.audits.Watch`."""
+        """Take note of a consumer; see `plugin.audits.Watch`."""
         self._nameless[serial] = subscription
 
     def close(self) -> None:
@@ -130,7 +130,7 @@ class QueueWatch:
         self._owner.forget(self)
 
     def gather(self) -> bool:
-        """Takes the next facts, and has them told; returns whether there are more."""
+        """Take the next facts, and have them told; return whether there are more."""
         audit_events = self._audit_events
         if audit_events.pending is not self._pending:
             # The items are another container's now: what was not told, that one tells.
@@ -170,7 +170,7 @@ class QueueWatch:
         return self._mark
 
     def _name_consumers(self) -> None:
-        """Names those that are new: when they came, their links were not theirs yet."""
+        """Name those that are new: when they came, their links were not theirs yet."""
         for serial, subscription in self._nameless.items():
             self._consumers[serial] = msgspec.json.encode(_name_of(subscription)).decode()
         self._nameless.clear()
@@ -183,7 +183,7 @@ class QueueWatch:
         return self._audit_events.pending is self._pending and batch in self._batches
 
     def _send(self, batch: _Batch, is_durable: bool) -> None:
-        """Appends the records of a batch, unless what they say never became true."""
+        """Append the records of a batch, unless what they say never became true."""
         if not self._is_ours(batch):
             return
         facts = batch.facts if not batch.is_sent else batch.failed
@@ -201,7 +201,7 @@ class QueueWatch:
         self._owner.flush()
 
     def _done(self, batch: _Batch, facts: list[Fact], failed: list[int]) -> None:
-        """Has those appended again that were not taken: at once where others were."""
+        """Have those appended again that were not taken: at once where others were."""
         if not self._is_ours(batch):
             return
         batch.failed = [facts[at] for at in failed]
@@ -214,14 +214,14 @@ class QueueWatch:
             self._retry = asyncio.get_running_loop().call_later(pause_s, self._try_again)
 
     def _try_again(self) -> None:
-        """Appends the first batch again that failed; those behind it wait for how it goes."""
+        """Append the first batch again that failed; those behind it wait for how it goes."""
         self._retry = None
         batch = next((each for each in self._batches if each.failed), None)
         if batch is not None:
             self._send(batch, True)
 
     def _end(self, batch: _Batch) -> None:
-        """Has the journal forget what was told, in order."""
+        """Have the journal forget what was told, in order."""
         if not self._is_ours(batch):
             return
         self._held -= len(batch.facts)
@@ -236,7 +236,7 @@ class QueueWatch:
             self._owner.soon()
 
     def _tell_missed(self) -> None:
-        """Tells how many facts there was no room for, once there is room again."""
+        """Tell how many facts there was no room for, once there is room again."""
         count = self._audit_events.missed - self._told_missed
         if not count or self._is_telling_missed or self._appender.room <= 0:
             return
@@ -252,7 +252,7 @@ class QueueWatch:
 
 
 def _name_of(subscription: Subscription) -> str:
-    """Names a consumer for people: the container-id of its client, and its link."""
+    """Name a consumer for people: the container-id of its client, and its link."""
     link = subscription.link.owner
     if subscription.is_far and subscription.remote_consumer:
         return subscription.remote_consumer
@@ -263,5 +263,5 @@ def _name_of(subscription: Subscription) -> str:
 
 
 def _middle(queue: str, event: str) -> bytes:
-    """Encodes an event's properties from user-id to reply-to: `to` is the queue."""
+    """Encode an event's properties from user-id to reply-to: `to` is the queue."""
     return b"\x40" + encode(queue) + encode(event) + b"\x40"

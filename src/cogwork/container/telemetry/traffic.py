@@ -65,11 +65,11 @@ class _Place:
             self.near = None
 
     def counts_like(self, before: _Place) -> bool:
-        """Tells whether what `own` tells goes on from what it told before."""
+        """Return whether what `own` tells goes on from what it told before."""
         return self.entry is before.entry and self.queue is before.queue
 
     def own(self) -> tuple[int, int, int, int]:
-        """Counts messages in and out, bytes in, and first attempts."""
+        """Count messages in and out, bytes in, and first attempts."""
         entry = self.entry
         if entry is None:
             return (0, 0, 0, 0)
@@ -103,12 +103,12 @@ class AddressSum:
         self._firsts_s = 0.0
 
     def follows(self, near: AddressEntry) -> bool:
-        """Tells whether an entry for what other containers send is looked at."""
+        """Return whether an entry for what other containers send is looked at."""
         place = self._place
         return place is not None and near in (place.near, place.entry)
 
     def look(self, place: _Place | None, now_s: float) -> None:
-        """Adds what has come since the last call.
+        """Add what has come since the last call.
 
         Args:
             place: What counts now; None where there is nothing any more.
@@ -122,7 +122,7 @@ class AddressSum:
             self._forget_waits(place, now_s)
 
     def _part(self, before: _Place, place: _Place | None, now_s: float) -> None:
-        """Looks one last time at what counts no more, and begins anew with what does."""
+        """Look one last time at what counts no more, and begin anew with what does."""
         is_own = place is not None and place.counts_like(before)
         is_near = place is not None and place.near is before.near
         if not (is_own and is_near):
@@ -142,7 +142,7 @@ class AddressSum:
         self._seen, self._delivered = values, delivered
 
     def _forget_waits(self, place: _Place, now_s: float) -> None:
-        """Begins a queue's latencies anew after a rest: histograms keep old ones."""
+        """Begin a queue's latencies anew after a rest: histograms keep old ones."""
         if place.queue is None or now_s - self._firsts_s < WAITS_KEPT_S:
             return
         waits = place.queue.store.waits
@@ -175,7 +175,7 @@ class Traffic:
         connections: Iterator[Connection],
         now_s: float,
     ) -> None:
-        """Adds what has come since the last look; the clock is the monotonic one."""
+        """Add what has come since the last look; the clock is the monotonic one."""
         if len(self.addresses) >= ADDRESSES_MAX:
             self._forget_addresses(vhosts, now_s)
         for key, known in self.addresses.items():
@@ -193,7 +193,7 @@ class Traffic:
                 self._look_at(vhost, name, now_s)
 
     def look_at_near(self, vhosts: dict[str, VirtualHost], now_s: float) -> None:
-        """Gets to know what counts other containers' messages; that goes with their links.
+        """Get to know what counts other containers' messages; that goes with their links.
 
         Once it is known it is looked at a last time, too.
         """
@@ -212,7 +212,7 @@ class Traffic:
         known.look(_Place(vhost, name), now_s)
 
     def _forget_addresses(self, vhosts: dict[str, VirtualHost], now_s: float) -> None:
-        """Gives up the sums of the addresses that have gone; they are counted, and told no more."""
+        """Give up the sums of the addresses that have gone; they are counted, and told no more."""
         gone = [key for key in self.addresses if _place_of(vhosts, key) is None]
         for key in gone:
             known = self.addresses.pop(key)
@@ -222,7 +222,7 @@ class Traffic:
             self.forgotten[1] += went
 
     def look_at_ways(self, mesh: MeshService) -> None:
-        """Adds what has gone to other containers since the last look."""
+        """Add what has gone to other containers since the last look."""
         for link, key in chain(_ways(mesh), self._known_ways()):
             _, messages, size_bytes = self._ways.get(link, (key, 0, 0))
             total = self.matrix.setdefault(key, [0, 0])
@@ -249,7 +249,7 @@ class Traffic:
 
 
 def _names(vhost: VirtualHost) -> Iterator[str]:
-    """Lists the addresses of a virtual host at which something counts."""
+    """List the addresses of a virtual host at which something counts."""
     root, space, near = vhost.space.topic_root, vhost.space.entries, vhost.near.entries
     yield from () if root is None else (root.name,)
     yield from (entry.name for entry in space.values())
@@ -257,7 +257,7 @@ def _names(vhost: VirtualHost) -> Iterator[str]:
 
 
 def _entries_of(vhost: VirtualHost, name: str) -> tuple[AddressEntry | None, AddressEntry | None]:
-    """Finds an address's entry, and the one for what other containers send."""
+    """Find an address's entry, and the one for what other containers send."""
     root = vhost.space.topic_root
     if root is not None and name == root.name:
         return root, vhost.near.topic_root
@@ -266,7 +266,7 @@ def _entries_of(vhost: VirtualHost, name: str) -> tuple[AddressEntry | None, Add
 
 
 def _place_of(vhosts: dict[str, VirtualHost], key: tuple[str, str]) -> _Place | None:
-    """Finds what counts an address's messages; None where it has gone."""
+    """Find what counts an address's messages; None where it has gone."""
     vhost = vhosts.get(key[0])
     place = None if vhost is None else _Place(vhost, key[1])
     if place is None or (place.entry is None and place.near is None):
@@ -275,7 +275,7 @@ def _place_of(vhosts: dict[str, VirtualHost], key: tuple[str, str]) -> _Place | 
 
 
 def _ways(mesh: MeshService) -> Iterator[tuple[OutgoingLink, tuple[str, str]]]:
-    """Lists the links that lead to other containers, with address and container."""
+    """List the links that lead to other containers, with address and container."""
     for connection in mesh.data_connections():
         for session in connection.sessions:
             for link in session.links.values():
@@ -289,7 +289,7 @@ def _ways(mesh: MeshService) -> Iterator[tuple[OutgoingLink, tuple[str, str]]]:
 
 
 def latency_of(store: Store) -> dict[str, int] | None:
-    """Tells how long items waited for their first attempt; None where none did, or none counts."""
+    """Return how long items waited for their first attempt; None where none did, or none counts."""
     waits = store.waits
     if waits is None or not waits.count:
         return None
@@ -299,7 +299,7 @@ def latency_of(store: Store) -> dict[str, int] | None:
 
 
 def _address_of(way: Away) -> str:
-    """Names what goes over a link; one without an address is for all topics, or all replies."""
+    """Name what goes over a link; one without an address is for all topics, or all replies."""
     if way.address is not None:
         return way.address
     return "topic" if way.entry is None else "_reply"

@@ -124,7 +124,7 @@ class Attachments:
     """
 
     def __init__(self, limits: Limits, reply_prefix: str, security: SecurityLog) -> None:
-        """Starts with none.
+        """Start with none.
 
         Args:
             limits: Window, message size.
@@ -338,7 +338,7 @@ class Attachments:
     def _publisher_end(
         self, link: Link, address: str | None, entry: AddressEntry | None, vhost: VirtualHost
     ) -> IncomingLink:
-        """Makes the compiled end; of another class where its messages are held to schemas."""
+        """Make the compiled end; of another class where its messages are held to schemas."""
         limits = self.limits
         is_stream = address is not None and _is_stream(address, vhost)
         credit = limits.link_credit * (STREAM_CREDIT if is_stream else 1)
@@ -407,7 +407,7 @@ class Attachments:
             link.answer()
 
     def _size_bytes_max(self, attach: Attach) -> int | None:
-        """Returns what a receiver takes at most, where it is less than what anybody may send."""
+        """Return what a receiver takes at most, where it is less than what anybody may send."""
         asked = attach.max_message_size
         return asked if asked and asked < self.limits.max_message_size_bytes else None
 
@@ -481,7 +481,7 @@ class Attachments:
     # -- letting go
 
     def end_credit(self, *, has_all_end: bool) -> bool:
-        """Has clients send no more; tells whether any could. What they have sent is taken.
+        """Have clients send no more; tell whether any could. What they have sent is taken.
 
         Args:
             has_all_end: Whether those end as well who may have to send something for what they
@@ -518,14 +518,14 @@ class Attachments:
         return sum(end.unsettled for _, end in self._publishers())
 
     def _publishers(self) -> Iterator[tuple[Link, IncomingLink]]:
-        """Yields the links on which clients send; on others, containers do."""
+        """Yield the links on which clients send; on others, containers do."""
         for link in self.links.values():
             client = cast("ClientContext", link.session.connection.context)
             if client.is_counted and isinstance(link.end, IncomingLink):
                 yield link, link.end
 
     def release(self, link: Link, client: ClientContext) -> None:
-        """Gives back what a link holds; called before its compiled half ends."""
+        """Give back what a link holds; called before its compiled half ends."""
         attachment = link.context
         if not isinstance(attachment, Attachment):
             return
@@ -616,7 +616,7 @@ def _answer(link: Link) -> None:
 
 
 def _entry_for(address: str, target: Target, client: ClientContext) -> AddressEntry:
-    """Finds where the messages of a link to an address come in.
+    """Find where the messages of a link to an address come in.
 
     Raises:
         Refused: The client may not send there, or nothing can be sent there.
@@ -687,7 +687,7 @@ def _may_block(link: Link) -> bool:
 
 
 def _may_answer(link: Link) -> bool:
-    """Tells whether what its client sends there may be for what it was given, or holds."""
+    """Return whether what its client sends there may be for what it was given, or hold."""
     attachment = link.context
     assert isinstance(attachment, Attachment)
     address = attachment.address.removeprefix("/")
@@ -697,12 +697,12 @@ def _may_answer(link: Link) -> bool:
 
 
 def _is_stream(address: str, vhost: VirtualHost) -> bool:
-    """Tells whether an address is one of streams, be there one or not."""
+    """Return whether an address is one of streams, be there one or not."""
     return vhost.rule_of(address)[1].kind == "stream"
 
 
 def _agree(link: Link, attach: Attach, attachment: Attachment, source: Source) -> None:
-    """Answers a consumer's attach."""
+    """Answer a consumer's attach."""
     try:
         link.attach(
             source=source,
@@ -726,7 +726,7 @@ def _unbind_forbidden(node: Bindable, end: OutgoingLink, client: ClientContext) 
 def _known(
     attach: Attach, subscription: Subscription | None
 ) -> dict[bytes, DeliveryState | None] | None:
-    """Answers what a consumer holds from an earlier link (AMQP 1.0 §2.6.13)."""
+    """Answer what a consumer holds from an earlier link (AMQP 1.0 §2.6.13)."""
     if not attach.unsettled:
         return None
     return subscription.known if subscription is not None else {}

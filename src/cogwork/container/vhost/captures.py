@@ -22,7 +22,7 @@ __all__ = ("begin_capture", "end_capture")
 
 
 def begin_capture(vhost: VirtualHost, node: Capturing) -> None:
-    """Has a stream get a copy of what matches the patterns of its declaration.
+    """Have a stream get a copy of what matches the patterns of its declaration.
 
     Raises:
         Refused: A pattern is none of a topic, or has too many words.
@@ -37,7 +37,7 @@ def begin_capture(vhost: VirtualHost, node: Capturing) -> None:
 
 
 def end_capture(vhost: VirtualHost, node: Capturing) -> None:
-    """Ends that."""
+    """End that."""
     for pattern in node.captured:
         topic, subject = _topic_of(vhost, pattern)
         if node.is_everywhere:

@@ -38,7 +38,7 @@ class Declarations:
     """Makes and deletes the queues of one virtual host."""
 
     def __init__(self, vhost: VirtualHost) -> None:
-        """Starts with none.
+        """Start with none.
 
         Args:
             vhost: Where the queues are.
@@ -46,11 +46,11 @@ class Declarations:
         self._vhost = vhost
 
     def has(self, address: str) -> bool:
-        """Tells whether a queue is there."""
+        """Return whether a queue is there."""
         return isinstance(self._vhost.nodes.get(address.removeprefix("/")), Storing)
 
     def queue(self, address: str) -> ManagedQueue | None:
-        """Finds a queue; None where there is none yet.
+        """Find a queue; None where there is none yet.
 
         Raises:
             ManagementError: Its items are in another container.
@@ -69,7 +69,7 @@ class Declarations:
         return ManagedQueue(node)
 
     async def relocate(self, address: str, voters: Sequence[str], learners: Sequence[str]) -> None:
-        """Declares that others are to hold a replicated queue; returns before they do.
+        """Declare that others are to hold a replicated queue; return before they do.
 
         Raises:
             ConsensusError: That cannot be done, or not now.
@@ -86,7 +86,7 @@ class Declarations:
         await replica.relocate(voters, learners)
 
     def declare(self, address: str, options: Mapping[str, object], makers: Makers = ()) -> bool:
-        """Makes a queue; returns False where it was there with these options.
+        """Make a queue; return False where it was there with these options.
 
         Args:
             address: Its address.
@@ -113,7 +113,7 @@ class Declarations:
         return True
 
     def _make_way(self, name: str) -> None:
-        """Drops a plain address of that name, unless it is in use.
+        """Drop a plain address of that name, unless it is in use.
 
         Raises:
             ManagementError: It is.
@@ -126,7 +126,7 @@ class Declarations:
         self._vhost.drop(name)
 
     def _compare(self, name: str, rule: AddressRule) -> None:
-        """Refuses where the queue that is there has other options.
+        """Refuse where the queue that is there has other options.
 
         Raises:
             ManagementError: It has, or is no queue.
@@ -144,7 +144,7 @@ class Declarations:
                 )
 
     def delete(self, address: str) -> bool:
-        """Gives up a queue with what it holds; returns False where it is not this container's.
+        """Give up a queue with what it holds; return False where it is not this container's.
 
         One that the whole cluster has goes here when it goes everywhere.
 
@@ -197,6 +197,6 @@ def _rule(name: str, inherited: AddressRule, given: dict[str, Any]) -> AddressRu
 
 
 def _effective(rule: AddressRule) -> dict[str, Any]:
-    """Lists the options that hold for a queue of a rule, with the defaults filled in."""
+    """List the options that hold for a queue of a rule, with the defaults filled in."""
     own = {"ttl_s": rule.ttl_s, "dead_letter": rule.dead_letter}
     return structs.asdict(QueueOptions.of(rule.options)) | own

@@ -29,7 +29,7 @@ class EffectRunner:
     """Runs effects in order. Owned by the container."""
 
     def __init__(self, core: Core, outgoing: Outgoing) -> None:
-        """Opens the port that effects are sent from.
+        """Open the port that effects are sent from.
 
         Args:
             core: The data plane.
@@ -41,21 +41,21 @@ class EffectRunner:
         self._gathered = Gathered(_tell)
 
     def tick(self, now_s: float) -> None:
-        """Tells what was gathered of what many nodes reported."""
+        """Tell what was gathered of what many nodes reported."""
         self._gathered.tick(now_s)
 
     def close(self) -> None:
-        """Tells what is left of that."""
+        """Tell what is left of that."""
         self._gathered.close()
 
     def on_batch(self, port: Port) -> None:
-        """Forgets the outcomes: what is sent by this port is sent settled."""
+        """Forget the outcomes: what is sent by this port is sent settled."""
         port.outcomes.clear()
         port.arrivals.clear()
         port.woken.clear()
 
     def run(self, vhost: VirtualHost, effects: Iterable[Effect]) -> None:
-        """Carries out a node's effects.
+        """Carry out a node's effects.
 
         Args:
             vhost: Whose addresses `Send` means.

@@ -31,10 +31,10 @@ class ClusteredHost(Protocol):
     """The host of an engine whose streams can be moved."""
 
     def placement(self, stream: str) -> Placement | None:
-        """Tells who is to hold a stream; None where there is none."""
+        """Return who is to hold a stream; None where there is none."""
 
     async def move(self, stream: str, voters: Sequence[str], learners: Sequence[str]) -> None:
-        """Declares that others are to hold a stream."""
+        """Declare that others are to hold a stream."""
 
 
 class EngineHosts:
@@ -47,7 +47,7 @@ class EngineHosts:
     def __init__(
         self, container_id: str, options: Mapping[str, Mapping[str, object]] | None = None
     ) -> None:
-        """Has none yet.
+        """Start with none yet.
 
         Args:
             container_id: Whose they are.
@@ -59,11 +59,11 @@ class EngineHosts:
         self.sharing: Sharing | None = None
 
     def add(self, kind: str, host: EngineHost) -> None:
-        """Gives an engine a host that was made elsewhere."""
+        """Give an engine a host that was made elsewhere."""
         self._hosts[kind] = host
 
     def host(self, kind: str) -> EngineHost:
-        """Returns an engine's host.
+        """Return an engine's host.
 
         Raises:
             ValueError: There is no such engine, it cannot be loaded, or its options are wrong.
@@ -85,7 +85,7 @@ class EngineHosts:
         return sorted({*engines(), *self._hosts, *self._options})
 
     async def close(self) -> None:
-        """Lets go of all streams."""
+        """Let go of all streams."""
         hosts, self._hosts = self._hosts, {}
         for kind, host in hosts.items():
             try:
@@ -100,7 +100,7 @@ class VhostEngines:
     """The engines as one virtual host's nodes see them; see `cogwork.plugin.engine.engines`."""
 
     def __init__(self, hosts: EngineHosts, vhost: str) -> None:
-        """Needs the hosts.
+        """Initialize it with the hosts.
 
         Args:
             hosts: The container's.
@@ -123,7 +123,7 @@ class VhostEngines:
         *,
         is_shared: bool = False,
     ) -> Engine:
-        """Opens a stream; makes it where it is new."""
+        """Open a stream; make it where it is new."""
         if ":" in stream:
             # With a colon it could be that of another virtual host, whose streams have it in front.
             raise ValueError(f"the name of a stream has no colon: {stream!r:.200}")
@@ -141,17 +141,17 @@ class VhostEngines:
             raise
 
     def is_clustered(self, kind: str) -> bool:
-        """Tells whether an engine declares its streams for all containers of a cluster itself."""
+        """Return whether an engine declares its streams for all containers of a cluster itself."""
         return kind in CLUSTERED
 
     def placement(self, kind: str, stream: str) -> Placement | None:
-        """Tells who is to hold a stream; None where the engine's streams stay where they are."""
+        """Return who is to hold a stream; None where the engine's streams stay where they are."""
         return self._clustered(kind).placement(self._prefix + stream) if kind in CLUSTERED else None
 
     async def move(
         self, kind: str, stream: str, voters: Sequence[str], learners: Sequence[str]
     ) -> None:
-        """Declares that others are to hold a stream; returns before they do."""
+        """Declare that others are to hold a stream; return before they do."""
         if kind not in CLUSTERED:
             raise Unsupported(f"move a stream: the engine {kind} keeps it where it is")
         await self._clustered(kind).move(self._prefix + stream, voters, learners)
@@ -160,7 +160,7 @@ class VhostEngines:
         return cast("ClusteredHost", self._hosts.host(kind))
 
     async def delete(self, kind: str, stream: str, *, is_shared: bool = False) -> None:
-        """Gives up a stream with all its records."""
+        """Give up a stream with all its records."""
         sharing = self._hosts.sharing if is_shared else None
         if sharing is not None:
             await sharing.demand_majority()  # else it would be declared still, without its records

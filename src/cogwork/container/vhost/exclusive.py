@@ -62,7 +62,7 @@ class Holders:
     """Who holds an address of a virtual host alone, by address."""
 
     def __init__(self, vhost: VirtualHost) -> None:
-        """Knows of nobody.
+        """Initialize it; it knows of nobody.
 
         Args:
             vhost: Whose addresses they are.
@@ -78,7 +78,7 @@ class Holders:
     def claim(
         self, link: Link, source: Source, address: str, entry: AddressEntry, client: ClientContext
     ) -> None:
-        """Lets a receiver have an address, alone where it asks for that.
+        """Let a receiver have an address, alone where it asks for that.
 
         Raises:
             Refused: Somebody holds it.
@@ -108,7 +108,7 @@ class Holders:
     def _standing(
         self, name: str, source: Source, elsewhere: list[Claim], entry: AddressEntry
     ) -> int:
-        """Returns that of a new claim, to which no claim of another session stands against.
+        """Return that of a new claim, to which no claim of another session stands against.
 
         Raises:
             Refused: Somebody receives there without a claim.
@@ -124,14 +124,14 @@ class Holders:
         return min([0, *(each.standing for each in elsewhere)]) - (is_again or bool(elsewhere))
 
     def release(self, link: Link, address: str) -> None:
-        """Gives an address back, if the link holds it."""
+        """Give an address back, if the link holds it."""
         name = address.removeprefix("/")
         holder = self._held.get(name)
         if holder is not None and holder.link is link:
             self._forget(name)
 
     def compare(self, name: str) -> None:
-        """Ends what receives here from an address where a claim of another container holds."""
+        """End what receives here from an address where a claim of another container holds."""
         claims = self._claims
         elsewhere = [] if claims is None else claims.at(name)
         if not elsewhere or claims is None:
@@ -154,7 +154,7 @@ class Holders:
         self._end(name, holder, error)
 
     def _end(self, name: str, holder: _Holder, error: AmqpError) -> None:
-        """Takes an address from who holds it."""
+        """Take an address from who holds it."""
         _detach(holder.link, error)
         if self._held.get(name) is holder:
             self._forget(name)
@@ -168,14 +168,14 @@ class Holders:
 
 
 def _receivers(entry: AddressEntry) -> Iterator[OutgoingLink]:
-    """Goes over the clients that receive from an address at this container."""
+    """Go over the clients that receive from an address at this container."""
     for each in entry.outlets:
         if isinstance(each, OutgoingLink) and not each.is_branch:
             yield each
 
 
 def _owner_of(link: Link, client: ClientContext, claims: Claims | None) -> tuple[str, ...]:
-    """Returns what a session is known by across its connections: user, container-id and link.
+    """Return what a session is known by across its connections: user, container-id and link.
 
     A gateway's own connections are named alike in all containers, so the container counts.
     """

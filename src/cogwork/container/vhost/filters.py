@@ -44,7 +44,7 @@ def read_filters(
     known: Set[Symbol] | None = None,
     size_bytes_max: int | None = None,
 ) -> Filters:
-    """Reads a filter set; filters that are not known are left out of `applied`.
+    """Read a filter set; filters that are not known are left out of `applied`.
 
     Args:
         filter_set: The source's.
@@ -74,7 +74,7 @@ def read_filters(
 
 
 def selector_of(filter_set: Mapping[Symbol, object] | None) -> dict[Symbol, object]:
-    """Returns the selector of a filter set alone: the last one, which counts."""
+    """Return the selector of a filter set alone: the last one, which counts."""
     found = {
         name: described
         for name, described in _nameable(filter_set)
@@ -84,7 +84,7 @@ def selector_of(filter_set: Mapping[Symbol, object] | None) -> dict[Symbol, obje
 
 
 def _nameable(filter_set: Mapping[Symbol, object] | None) -> Iterator[tuple[Symbol, Described]]:
-    """Yields the filters that can be known: a peer may put in what compares with nothing."""
+    """Yield the filters that can be known: a peer may put in what compares with nothing."""
     for name, described in (filter_set or {}).items():
         if isinstance(described, Described) and isinstance(described.descriptor, str | int):
             yield name, described
@@ -93,7 +93,7 @@ def _nameable(filter_set: Mapping[Symbol, object] | None) -> Iterator[tuple[Symb
 def _within(
     size_bytes_max: int, selector: Callable[[bytes], bool] | None
 ) -> Callable[[bytes], bool]:
-    """Lets through what is small enough, and selected. A message is left out, not cut."""
+    """Let through what is small enough, and selected. A message is left out, not cut."""
     if selector is None:
         return lambda message: len(message) <= size_bytes_max
     return lambda message: len(message) <= size_bytes_max and selector(message)

@@ -54,7 +54,7 @@ class HostedNodes(NodeTable):
         journals: Journals | None = None,
         audits: Audits | None = None,
     ) -> None:
-        """Starts without nodes.
+        """Start without nodes.
 
         Args:
             vhost: Whose they are.
@@ -81,7 +81,7 @@ class HostedNodes(NodeTable):
         self._subscriptions = _Subscriptions(vhost)
 
     def of(self, rule: AddressRule, address: str, makers: Makers = ()) -> Node:
-        """Returns the node behind an address; makes it where it is new.
+        """Return the node behind an address; make it where it is new.
 
         Args:
             rule: The address's.
@@ -106,11 +106,11 @@ class HostedNodes(NodeTable):
         return node
 
     def makers_of(self, key: str) -> Makers:
-        """Tells for whom a node was made."""
+        """Tell for whom a node was made."""
         return self._makers.get(key, ())
 
     def count_for(self, key: str, makers: Makers) -> None:
-        """Counts a node that is there for others than before."""
+        """Count a node that is there for others than before."""
         kind = self.kind_at(key)
         self._shares.give_back(kind, self._makers[key])
         self._makers[key] = makers
@@ -124,7 +124,7 @@ class HostedNodes(NodeTable):
             raise
 
     def kind_at(self, address: str) -> str:
-        """Tells the kind of the node at an address; `direct` where there is none."""
+        """Tell the kind of the node at an address; `direct` where there is none."""
         return rule.kind if (rule := self.rules.get(address)) else "direct"
 
     def make(self, rule: AddressRule, address: str) -> Node:
@@ -182,7 +182,7 @@ class HostedNodes(NodeTable):
             raise Refused(text, Condition.INTERNAL_ERROR) from error
 
     def remove(self, key: str) -> None:
-        """Gives up a node."""
+        """Give up a node."""
         node = self.get(key)
         if node is not None:
             del self[key]
@@ -195,7 +195,7 @@ class HostedNodes(NodeTable):
             node.close()
 
     def tick(self, now_s: float) -> Iterator[Effect]:
-        """Lets time pass at every node that needs it; yields what they want done."""
+        """Let time pass at every node that needs it; yield what they want done."""
         if self._sorted_at != self.changes:
             self._sort()
         for key, node in (*_awake(self.storing), *self._others):
@@ -212,20 +212,20 @@ class HostedNodes(NodeTable):
                     self._faults.pop(key, None)
 
     def _failed(self, key: str, error: BaseException) -> Iterator[Effect]:
-        """Tells of a node's fault, once as long as it stays the same: the next tick is soon."""
+        """Tell of a node's fault, once as long as it stays the same: the next tick is soon."""
         text = f"the node at {key!r} failed: {error!r:.300}"
         if self._faults.get(key) != text:
             self._faults[key] = text
             yield Report(text, is_error=True)
 
     def _sort(self) -> None:
-        """Tells queues from others: there may be thousands, of which hardly one needs a tick."""
+        """Tell queues from others: there may be thousands, of which hardly one needs a tick."""
         self._sorted_at = self.changes
         self._others = [item for item in self.items() if item[0] not in self.storing]
 
 
 def _awake(queues: Mapping[str, Storing]) -> list[tuple[str, Storing]]:
-    """Returns those at which something changes with time.
+    """Return those at which something changes with time.
 
     There may be thousands of them, ten times a second: none is called.
     """
@@ -233,7 +233,7 @@ def _awake(queues: Mapping[str, Storing]) -> list[tuple[str, Storing]]:
 
 
 def demand_visible(name: str) -> None:
-    """Refuses a name that would do something to a terminal: it stands there, and in logs.
+    """Refuse a name that would do something to a terminal: it stands there, and in logs.
 
     Raises:
         Refused: It holds characters that cannot be seen.
@@ -252,11 +252,11 @@ class _Subscriptions:
         self._vhost = vhost
 
     def subscribe(self, address: str) -> None:
-        """Counts a subscription."""
+        """Count a subscription."""
         if self._vhost.reach is not None:
             self._vhost.reach.subscribe(address)
 
     def unsubscribe(self, address: str) -> None:
-        """Counts one less."""
+        """Count one less."""
         if self._vhost.reach is not None:
             self._vhost.reach.unsubscribe(address)

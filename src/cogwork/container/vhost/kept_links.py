@@ -107,7 +107,7 @@ class KeptLinks:
     """The links of a container's consumers that may be resumed."""
 
     def __init__(self) -> None:
-        """Has none."""
+        """Start with none."""
         self._links: dict[KeptLink, None] = {}
         self._by_key: dict[Key, KeptLink] = {}
 

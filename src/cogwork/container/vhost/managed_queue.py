@@ -18,7 +18,7 @@ class ManagedQueue:
     """Looks into a queue and takes items out; see `cogwork.plugin.management.ManagedQueue`."""
 
     def __init__(self, node: Storing) -> None:
-        """Changes nothing yet.
+        """Change nothing yet.
 
         Args:
             node: The queue.
@@ -27,15 +27,15 @@ class ManagedQueue:
         self._store = node.store
 
     def peek(self, count: int, offset: int = 0) -> Sequence[tuple[bytes, Mapping[str, object]]]:
-        """Returns items, encoded and with facts about each, and leaves them where they are."""
+        """Return items, encoded and with facts about each, and leave them where they are."""
         return self._store.peek(count, offset)
 
     def purge(self, count: int) -> int:
-        """Drops items that no consumer holds; returns how many."""
+        """Drop items that no consumer holds; return how many."""
         return self._store.purge(count)
 
     def take_ready(self, count: int) -> Sequence[tuple[int, bytes]]:
-        """Puts the first messages that are ready aside; returns them, numbered and encoded.
+        """Put the first messages that are ready aside; return them, numbered and encoded.
 
         Their delays are over, and nobody is to take them for duplicates where they are sent.
         """
@@ -44,14 +44,14 @@ class ManagedQueue:
         return list(zip(numbers, map(as_moved, messages), strict=True))
 
     def moved(self, number: int) -> None:
-        """Gives up what was put aside."""
+        """Give up what was put aside."""
         self._node.give_up(number, self.put_back)
 
     def put_back(self, number: int) -> None:
-        """Has what was put aside back, as the last one."""
+        """Have what was put aside back, as the last one."""
         self._store.enter_again([number])
 
     def routed_back(self, message: bytes) -> tuple[str | None, bytes]:
-        """Tells where a dead letter came from, and how it looked before."""
+        """Return where a dead letter came from, and how it looked before."""
         origin = origin_of(message)
         return origin, revived(message) if origin is not None else message

@@ -25,7 +25,7 @@ class Outgoing:
     """Sends unsettled, and tells each message's outcome. Owned by the container."""
 
     def __init__(self, core: Core) -> None:
-        """Opens the port that messages are sent from.
+        """Open the port that messages are sent from.
 
         Args:
             core: The data plane.
@@ -35,7 +35,7 @@ class Outgoing:
         self._count = 0
 
     def send(self, vhost: VirtualHost, address: str, message: bytes, on_outcome: OnOutcome) -> bool:
-        """Sends a message; False where the address leads nowhere.
+        """Send a message; False where the address leads nowhere.
 
         Args:
             vhost: Whose addresses are meant.
@@ -52,7 +52,7 @@ class Outgoing:
         return False
 
     def on_batch(self, port: Port) -> None:
-        """Tells the outcomes."""
+        """Tell the outcomes."""
         outcomes, port.outcomes = port.outcomes, []
         port.arrivals.clear()
         port.woken.clear()

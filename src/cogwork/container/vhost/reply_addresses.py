@@ -18,22 +18,22 @@ REPLY_PREFIX = "_reply/"
 
 
 def replies_to(container: str, incarnation: int) -> str:
-    """Returns what the reply addresses begin with that one life of a container makes."""
+    """Return what the reply addresses begin with that one life of a container makes."""
     return f"{REPLY_PREFIX}{container}.{incarnation:x}"
 
 
 def new_address(prefix: str) -> str:
-    """Returns an address that nobody can guess, below what `replies_to` returned."""
+    """Return an address that nobody can guess, below what `replies_to` returned."""
     return f"{prefix}/{secrets.token_urlsafe(TOKEN_BYTES)}"
 
 
 def is_reply_address(address: str) -> bool:
-    """Tells whether an address, as a client writes it, is one for replies."""
+    """Return whether an address, as a client writes it, is one for replies."""
     return address.removeprefix("/").startswith(REPLY_PREFIX)
 
 
 def container_of(address: str) -> str | None:
-    """Returns whose reply address this is; None where it is malformed."""
+    """Return whose reply address this is; None where it is malformed."""
     home = address[len(REPLY_PREFIX) :].rpartition("/")[0]
     container, _, incarnation = home.rpartition(".")
     return container if container and incarnation else None

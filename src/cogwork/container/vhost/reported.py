@@ -42,7 +42,7 @@ class Reported:
     """The reports of one virtual host."""
 
     def __init__(self, vhost: str, now_s: Callable[[], float]) -> None:
-        """Knows of nobody.
+        """Initialize it; it knows of nobody.
 
         Args:
             vhost: Its name.
@@ -54,14 +54,14 @@ class Reported:
         self.rows = Entities(ATTRIBUTES, self._members, self._name_of, self._row, self._get)
 
     def note(self, report: Report) -> None:
-        """Takes a report in the place of an earlier one of the same name."""
+        """Take a report in the place of an earlier one of the same name."""
         self._kept.pop(report.name, None)
         self._kept[report.name] = _Kept(report, self._now_s())
         if len(self._kept) > REPORTS_MAX:
             self._kept.popitem(last=False)
 
     def forget(self, name: str) -> bool:
-        """Gives up what was reported; returns whether something was."""
+        """Give up what was reported; return whether something was."""
         return self._kept.pop(name, None) is not None
 
     def _members(self) -> list[_Kept]:

@@ -63,7 +63,7 @@ class _Header:
 
 
 def selection(text: str) -> Callable[[bytes], bool]:
-    """Compiles a selector to a function of an encoded message.
+    """Compile a selector to a function of an encoded message.
 
     Raises:
         Refused: It is no selector; the error names position and expectation.

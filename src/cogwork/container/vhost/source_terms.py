@@ -27,7 +27,7 @@ SHARED = Symbol("shared")
 
 
 def demand_known_mode(source: Source) -> None:
-    """Checks the distribution mode.
+    """Check the distribution mode.
 
     Raises:
         Refused: There is no such mode.
@@ -41,7 +41,7 @@ def demand_known_mode(source: Source) -> None:
 
 
 def demand_kept(source: Source, rule: AddressRule | None) -> None:
-    """Checks that a subscriber does not count on what nobody keeps for it.
+    """Check that a subscriber does not count on what nobody keeps for it.
 
     Args:
         source: What it asks for.
@@ -66,13 +66,13 @@ def demand_kept(source: Source, rule: AddressRule | None) -> None:
 
 
 def mode_of(source: Source, rule: AddressRule | None) -> Symbol:
-    """Says how messages are shared out: only a queue's can be had in both ways."""
+    """Return how messages are shared out: only a queue's can be had in both ways."""
     is_copied = rule is not None and rule.distribution is Distribution.MULTICAST
     return COPY if is_copied or source.distribution_mode == COPY else MOVE
 
 
 def expiry_of(source: Source, rule: AddressRule | None) -> ExpiryPolicy:
-    """Says when a source goes: one that keeps nothing goes with its link."""
+    """Return when a source goes: one that keeps nothing goes with its link."""
     if rule is not None and _keeps_nothing(rule):
         return ExpiryPolicy.LINK_DETACH
     return source.expiry_policy

@@ -53,7 +53,7 @@ class StreamDeclarations:
     """Makes and deletes the streams of one virtual host."""
 
     def __init__(self, vhost: VirtualHost) -> None:
-        """Starts with none.
+        """Start with none.
 
         Args:
             vhost: Where the streams are.
@@ -61,12 +61,12 @@ class StreamDeclarations:
         self._vhost = vhost
 
     def stream(self, address: str) -> Streaming | None:
-        """Finds a stream; None where there is none yet."""
+        """Find a stream; None where there is none yet."""
         node = self._vhost.nodes.get(address.removeprefix("/"))
         return node if isinstance(node, Streaming) else None
 
     def demand_alone(self, address: str) -> None:
-        """Refuses a new stream that another address here leads to, whose permissions are others.
+        """Refuse a new stream that another address here leads to, whose permissions are others.
 
         What an engine knows a stream by is what stands behind the prefix, whichever that is.
 
@@ -87,7 +87,7 @@ class StreamDeclarations:
         cluster_of: str | None = None,
         makers: Makers = (),
     ) -> bool:
-        """Makes a stream; returns False where it was there with these options.
+        """Make a stream; return False where it was there with these options.
 
         Args:
             address: Its address.
@@ -122,7 +122,7 @@ class StreamDeclarations:
         return True
 
     def _compare(self, name: str, wanted: Mapping[str, object]) -> None:
-        """Refuses where the stream that is there has other options.
+        """Refuse where the stream that is there has other options.
 
         Raises:
             ManagementError: It has.
@@ -137,7 +137,7 @@ class StreamDeclarations:
                 )
 
     def follow(self, declaration: Declaration) -> None:
-        """Makes a stream that was declared for the whole cluster, unless it is there.
+        """Make a stream that was declared for the whole cluster, unless it is there.
 
         Raises:
             ManagementError: It cannot be, or another one is there.
@@ -155,7 +155,7 @@ class StreamDeclarations:
             self._share(node)
 
     def _make_way(self, address: str, home: object) -> None:
-        """Gives up a stream in this container's memory that is another one's.
+        """Give up a stream in this container's memory that is another one's.
 
         Raises:
             ManagementError: It was never declared for the cluster.
@@ -169,7 +169,7 @@ class StreamDeclarations:
         self.drop(node, "is another container's")
 
     def _share(self, node: Streaming) -> None:
-        """Has a stream that was this container's capture what is published here, and no more."""
+        """Have a stream that was this container's capture what is published here, and no more."""
         if isinstance(node, Capturing):
             end_capture(self._vhost, node)
         node.options = replace(node.options, is_shared=True)
@@ -177,12 +177,12 @@ class StreamDeclarations:
             begin_capture(self._vhost, node)
 
     def drop(self, node: Streaming, why: str) -> None:
-        """Lets a stream go here: with its links, and not with its records."""
+        """Let a stream go here: with its links, and not with its records."""
         node.end_links(why)
         self._vhost.remove_node(node.address)
 
     def abandon(self, address: str) -> None:
-        """Lets a stream go that was just made and cannot be opened: here, and nowhere else."""
+        """Let a stream go that was just made and cannot be opened: here, and nowhere else."""
         node = self.stream(address)
         if node is not None:
             self.drop(node, "could not be opened")
@@ -198,7 +198,7 @@ class StreamDeclarations:
             nodes.count_for(node.address, makers)
 
     async def delete(self, address: str) -> bool:
-        """Gives up a stream with all its records; returns whether it was there.
+        """Give up a stream with all its records; return whether it was there.
 
         One that the whole cluster has goes here when it goes everywhere.
 
@@ -229,7 +229,7 @@ class StreamDeclarations:
 
 
 def demand_topics(options: Mapping[str, object]) -> None:
-    """Refuses to capture what no topic is: a wildcard is a word of its own.
+    """Refuse to capture what no topic is: a wildcard is a word of its own.
 
     Raises:
         ManagementError: One of the patterns has it within a word, where it would mean nothing.
@@ -246,7 +246,7 @@ def demand_topics(options: Mapping[str, object]) -> None:
 
 
 def _demand_of_engine(options: Mapping[str, object]) -> None:
-    """Refuses options for the engine that are none of any.
+    """Refuse options for the engine that are none of any.
 
     Raises:
         ManagementError: There is one.

@@ -40,7 +40,7 @@ class Refuser:
     """Answers on the links of one client."""
 
     def __init__(self, client: ClientContext, when_declared: WhenDeclared | None) -> None:
-        """Makes it for one link.
+        """Make it for one link.
 
         Args:
             client: Whose messages they are.
@@ -50,7 +50,7 @@ class Refuser:
         self._when_declared = when_declared
 
     def __call__(self, link: FragmentingEnd, token: int, address: bytes | None) -> None:
-        """Answers for a message.
+        """Answer for a message.
 
         Args:
             link: Where it came.
@@ -83,7 +83,7 @@ class Refuser:
 def answer_from_elsewhere(
     vhost: VirtualHost, link: FragmentingEnd, token: int, address: bytes | None
 ) -> None:
-    """Answers for a message that another container has sent here; it has checked who may send."""
+    """Answer for a message that another container has sent here; it has checked who may send."""
     try:
         vhost.demand_reachable(_name_in(address), FROM_AFAR)
     except Refused as refused:

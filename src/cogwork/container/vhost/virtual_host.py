@@ -107,7 +107,7 @@ class VirtualHost:
         journals: Journals | None = None,
         audits: Audits | None = None,
     ) -> None:
-        """Starts without addresses.
+        """Start without addresses.
 
         Args:
             core: Where the entries live.
@@ -150,7 +150,7 @@ class VirtualHost:
         self._start_topics()
 
     def _start_topics(self) -> None:
-        """Makes the plain topic node now, so that anonymous senders reach it without a look-up."""
+        """Make the plain topic node now, so that anonymous senders reach it without a look-up."""
         rule = self.table.resolve("topic/a")
         if rule.prefix is None or not provides(rule.kind, Bindable):
             return
@@ -164,14 +164,14 @@ class VirtualHost:
         self._except_topics(rule.prefix)
 
     def _except_topics(self, prefix: str) -> None:
-        """Has anonymous senders' messages looked up where a rule is more specific."""
+        """Have anonymous senders' messages looked up where a rule is more specific."""
         words = _first_words_below(prefix, self.table.rules) or None
         self.space.topic_exceptions = self.near.topic_exceptions = words
 
     # -- addresses
 
     def take_table(self, table: AddressTable) -> list[str]:
-        """Goes by another table from now on.
+        """Go by another table from now on.
 
         Returns:
             The addresses and nodes in use that stay what they were.
@@ -200,7 +200,7 @@ class VirtualHost:
         return sorted(set(kept))
 
     def rule_of(self, address: str) -> tuple[str, AddressRule]:
-        """Returns an address as normalised, and its rule.
+        """Return an address as normalised, and its rule.
 
         Raises:
             Refused: The address names nothing.
@@ -211,7 +211,7 @@ class VirtualHost:
         return name, rule
 
     def lacks_stream(self, address: str) -> bool:
-        """Tells whether an address is a stream's, and nobody has declared that one here."""
+        """Return whether an address is a stream's, and nobody has declared that one here."""
         try:
             name, rule = self.rule_of(address)
         except Refused:  # as an attach to it will be
@@ -224,7 +224,7 @@ class VirtualHost:
         return self._declared.get(name) or self.table.resolve(name)
 
     def entry_of(self, address: str, makers: Makers = ()) -> AddressEntry:
-        """Returns the entry of an address; makes it where it is new.
+        """Return the entry of an address; make it where it is new.
 
         Args:
             address: Which one.
@@ -255,7 +255,7 @@ class VirtualHost:
         return entry
 
     def near_entry_of(self, address: str) -> AddressEntry:
-        """Returns the entry of an address for what comes from other containers.
+        """Return the entry of an address for what comes from other containers.
 
         Raises:
             Refused: Nothing can be sent there.
@@ -289,14 +289,14 @@ class VirtualHost:
         return entry
 
     def _resolve_near(self, address: bytes) -> AddressEntry | None:
-        """Finds the entry for the `to` of a message from another container."""
+        """Find the entry for the `to` of a message from another container."""
         try:
             return self.near_entry_of(address.decode())
         except (Refused, UnicodeDecodeError):
             return None
 
     def _bound_lives(self, entry: AddressEntry, rule: AddressRule) -> None:
-        """Says how long messages may wait, and where those go that nobody took in that time.
+        """Say how long messages may wait, and where those go that nobody took in that time.
 
         Nodes that keep items see to their own.
         """
@@ -310,7 +310,7 @@ class VirtualHost:
     def _send_dead_letter(
         self, address: str, entry: AddressEntry, message: bytes, reason: str
     ) -> bool:
-        """Sends a dead letter; tells whether it has not come back to where it is from.
+        """Send a dead letter; tell whether it has not come back to where it is from.
 
         Addresses may be each other's, and nobody be at any of them: then the dead letter is none,
         and whoever sent the message is told so.
@@ -329,7 +329,7 @@ class VirtualHost:
             self._dead_lettering.discard(entry)
 
     def _source_of(self, entry: AddressEntry, message: bytes) -> str:
-        """Returns where a message was sent: what it says itself counts as far as that is here.
+        """Return where a message was sent: what it says itself counts as far as that is here.
 
         Whoever has dead letters sent back may send to more addresses than who wrote this one.
         """
@@ -350,7 +350,7 @@ class VirtualHost:
         return entry
 
     def _resolve(self, address: bytes) -> AddressEntry | None:
-        """Finds the entry for a message's `to`; None where it leads nowhere."""
+        """Find the entry for a message's `to`; None where it leads nowhere."""
         try:
             name, rule = self.rule_of(address.decode())
             if self.reach is not None:
@@ -386,7 +386,7 @@ class VirtualHost:
         return rule.kind in LIMITED_KINDS and name not in self.nodes
 
     def demand_reply_address(self, address: str) -> None:
-        """Checks that a reply address is there, or may be at another container that is known.
+        """Check that a reply address is there, or may be at another container that is known.
 
         Raises:
             Refused: It is nowhere.
@@ -399,7 +399,7 @@ class VirtualHost:
             raise Refused(text, Condition.NOT_FOUND)
 
     def demand_reachable(self, address: str, makers: Makers) -> None:
-        """Checks that messages to an address could go somewhere, if perhaps not now.
+        """Check that messages to an address could go somewhere, if perhaps not now.
 
         Args:
             address: Which one.
@@ -416,7 +416,7 @@ class VirtualHost:
             self.entry_of(name, makers)
 
     def is_served(self, address: str) -> bool:
-        """Tells whether a node, or a receiver anywhere in the mesh, stands at an address."""
+        """Return whether a node, or a receiver anywhere in the mesh, stands at an address."""
         try:
             name, rule = self.rule_of(address)
         except Refused:
@@ -431,21 +431,21 @@ class VirtualHost:
         return self.reach is not None and bool(self.reach.wanted_at(name))
 
     def _used(self, name: str, entry: AddressEntry) -> AddressEntry:
-        """Takes note that messages come to an entry which name their address themselves."""
+        """Take note that messages come to an entry which name their address themselves."""
         entry.is_used = True
         if self.reach is not None:
             self.reach.use(name, entry)
         return entry
 
     def add_dynamic(self, address: str) -> AddressEntry:
-        """Makes the entry of a dynamic source; it goes with its link."""
+        """Make the entry of a dynamic source; it goes with its link."""
         entry = AddressEntry(self.core, address, CLOSEST_CODE)
         entry.is_used = True
         self.space.entries[address.encode()] = entry
         return entry
 
     def drop(self, address: str) -> None:
-        """Forgets an address at once."""
+        """Forget an address at once."""
         entry = self.space.entries.pop(address.encode(), None)
         if entry is not None:
             if self.reach is not None:
@@ -455,19 +455,19 @@ class VirtualHost:
     # -- who uses an address
 
     def add_publisher(self, address: str, entry: AddressEntry) -> None:
-        """Takes note of a link that sends to an address."""
+        """Take note of a link that sends to an address."""
         if self.reach is not None:
             self.reach.use(address.removeprefix("/"), entry)
 
     def add_consumer(self, address: str, entry: AddressEntry, link: OutgoingLink) -> None:
-        """Lets a link take from a plain address."""
+        """Let a link take from a plain address."""
         entry.add_outlet(link)
         name = address.removeprefix("/")
         if self.reach is not None and not name.startswith(REPLY_PREFIX):
             self.reach.add_consumer(name, entry)
 
     def remove_consumer(self, address: str, entry: AddressEntry, link: OutgoingLink) -> None:
-        """Takes a link from a plain address."""
+        """Take a link from a plain address."""
         entry.remove_outlet(link)
         name = address.removeprefix("/")
         if self.reach is not None and not name.startswith(REPLY_PREFIX):
@@ -476,7 +476,7 @@ class VirtualHost:
     # -- nodes
 
     def declare(self, address: str, rule: AddressRule, makers: Makers = ()) -> None:
-        """Gives one address a rule of its own, and makes its node.
+        """Give one address a rule of its own, and make its node.
 
         Args:
             address: Which one.
@@ -496,7 +496,7 @@ class VirtualHost:
             raise
 
     def remove_node(self, key: str) -> None:
-        """Gives up a node and its entry, and what was declared of it."""
+        """Give up a node and its entry, and what was declared of it."""
         self._declared.pop(key, None)
         entry = self.space.entries.pop(key.encode(), None)
         if entry is not None and self.reach is not None:
@@ -506,19 +506,19 @@ class VirtualHost:
             self.reach.disks.changed(key)
 
     def give_back(self) -> None:
-        """Has every stream return what waits to be appended."""
+        """Have every stream return what waits to be appended."""
         for node in self.nodes.values():
             if isinstance(node, Streaming):
                 node.give_back()
 
     def close_streams(self) -> None:
-        """Lets every stream go; it stays with its engine."""
+        """Let every stream go; it stays with its engine."""
         for key, node in list(self.nodes.items()):
             if isinstance(node, Streaming):
                 self.remove_node(key)
 
     def close(self) -> None:
-        """Gives up every node and address."""
+        """Give up every node and address."""
         if self.schemas is not None:
             self.schemas.close()
         for key in list(self.nodes):
@@ -529,7 +529,7 @@ class VirtualHost:
     # -- time
 
     def forget_idle(self, now_s: float) -> None:
-        """Gives up the addresses that nobody has used for a while."""
+        """Give up the addresses that nobody has used for a while."""
         self._forget_near()
         idle: dict[bytes, tuple[float, int]] = {}
         for address, entry in list(self.space.entries.items()):
@@ -548,7 +548,7 @@ class VirtualHost:
         self._idle_since = idle
 
     def _forget_near(self) -> None:
-        """Gives up the entries by which no other container sends any more."""
+        """Give up the entries by which no other container sends any more."""
         for address, entry in list(self.near.entries.items()):
             if not entry.sources and not entry.held:
                 del self.near.entries[address]
@@ -559,7 +559,7 @@ class VirtualHost:
 
 
 def _demand_unreserved(name: str, rule: AddressRule) -> None:
-    """Checks that a name is not one of those that containers keep for themselves.
+    """Check that a name is not one of those that containers keep for themselves.
 
     Raises:
         Refused: It begins like one of theirs, and there is no such.
@@ -570,20 +570,20 @@ def _demand_unreserved(name: str, rule: AddressRule) -> None:
 
 
 def _set_acceptance(entry: AddressEntry, rule: AddressRule) -> None:
-    """Tells a plain address when it accepts a multicast message."""
+    """Tell a plain address when it accepts a multicast message."""
     entry.awaits_settlement = rule.accept is Accept.SETTLED
     entry.release_unmatched = rule.unmatched is Unmatched.RELEASE
 
 
 def _first_words_below(prefix: str, rules: Iterable[AddressRule]) -> tuple[bytes, ...]:
-    """Lists the first words below a prefix for which a rule with a longer one may hold."""
+    """List the first words below a prefix for which a rule with a longer one may hold."""
     below = f"{prefix}/"
     longer = [rule.prefix for rule in rules if rule.prefix and rule.prefix.startswith(below)]
     return tuple(sorted({address_words(each[len(below) :])[0].encode() for each in longer}))
 
 
 def _normalized(address: str) -> str:
-    """Returns an address as tables and nodes know it.
+    """Return an address as tables and nodes know it.
 
     Raises:
         Refused: The address names nothing.

@@ -41,7 +41,7 @@ class Plan(NamedTuple):
 
 
 def plans_of(configuration: Configuration) -> dict[str, Plan]:
-    """Says what each virtual host is to be, the default one first, whose name is empty.
+    """Return what each virtual host is to be, the default one first, whose name is empty.
 
     Raises:
         AddressingError: A rule cannot be used.
@@ -62,7 +62,7 @@ class VirtualHosts:
     """
 
     def __init__(self, make: Callable[[str, Plan], VirtualHost]) -> None:
-        """Has none yet.
+        """Start with none yet.
 
         Args:
             make: Makes one.
@@ -72,11 +72,11 @@ class VirtualHosts:
         self._retired: list[VirtualHost] = []
 
     def __iter__(self) -> Iterator[VirtualHost]:
-        """Goes over all that live, configured or not."""
+        """Go over all that live, configured or not."""
         return iter((*self.by_name.values(), *self._retired))
 
     def take(self, plans: Mapping[str, Plan]) -> list[str]:
-        """Makes those that are new, changes those that stay, and lets go of the others.
+        """Make those that are new, changes those that stay, and lets go of the others.
 
         Returns:
             The names of the new ones.
@@ -94,7 +94,7 @@ class VirtualHosts:
         return fresh
 
     def end(self, name: str) -> None:
-        """Gives one up at once, with its queues and what they hold; it has no clients any more."""
+        """Give one up at once, with its queues and what they hold; it has no clients any more."""
         vhost = self.by_name.pop(name)
         for key, node in list(vhost.nodes.items()):
             if isinstance(node, Removable):
@@ -104,13 +104,13 @@ class VirtualHosts:
         vhost.close()
 
     def start_schemas(self) -> None:
-        """Has those that hold publishers to schemas begin to read them."""
+        """Have those that hold publishers to schemas begin to read them."""
         for vhost in self.by_name.values():
             if vhost.schemas is not None:
                 vhost.schemas.start()
 
     def sweep(self, now_s: float, clients: Iterable[ClientContext]) -> None:
-        """Gives up addresses that nobody uses, and unconfigured virtual hosts without clients.
+        """Give up addresses that nobody uses, and unconfigured virtual hosts without clients.
 
         Args:
             now_s: The time.
@@ -125,12 +125,12 @@ class VirtualHosts:
                 self._retired.remove(vhost)
 
     def give_back(self) -> None:
-        """Has every stream return what waits to be appended."""
+        """Have every stream return what waits to be appended."""
         for vhost in self:
             vhost.give_back()
 
     async def close_streams(self) -> None:
-        """Lets go of every stream, and of what follows one."""
+        """Let go of every stream, and of what follows one."""
         for vhost in self:
             if vhost.schemas is not None:
                 await vhost.schemas.closed()
@@ -150,7 +150,7 @@ def _change(vhost: VirtualHost, plan: Plan) -> None:
 
 
 def _declared(tables: Configuration | Vhost) -> list[str]:
-    """Lists the addresses of queues and streams that are there from the start."""
+    """List the addresses of queues and streams that are there from the start."""
     queues = [queue.address for queue in tables.queues]
     streams = [stream.address for stream in tables.streams]
     return [*queues, *streams, *told_streams(tables)]

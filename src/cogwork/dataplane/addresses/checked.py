@@ -40,7 +40,7 @@ class CheckedLink(IncomingLink):
         window: int = 0,
         max_message_size: int = 0,
     ):
-        """Makes the receiving end of a link.
+        """Make the receiving end of a link.
 
         Args:
             session: As for `IncomingLink`.
@@ -57,7 +57,7 @@ class CheckedLink(IncomingLink):
         self.address = address
 
     def run_limit(self, size, message_size_max):
-        """Takes runs only where each message is routed by itself."""
+        """Take runs only where each message is routed by itself."""
         if self.entry is not None:
             return 0
         return IncomingLink.run_limit(self, size, message_size_max)
@@ -73,14 +73,14 @@ class CheckedLink(IncomingLink):
         return IncomingLink.needs_whole(self, entry, data, size)
 
     def is_guarded(self, data, size):
-        """Says whether a message, of which this is the beginning, is to be looked at."""
+        """Return whether a message, of which this is the beginning, is to be looked at."""
         address: bytes = self.address_of(data, size)
         if address is None or (self.permit is not None and not self.permit[address]):
             return False
         return self.checkpoint.guards_address(address)
 
     def address_of(self, data, size):
-        """Returns where a message goes; None where it does not say."""
+        """Return where a message goes; None where it does not say."""
         found: octets = cython.NULL
         length: uint32_t = 0
         if self.address is not None:
@@ -90,7 +90,7 @@ class CheckedLink(IncomingLink):
         return bytes_from(found, length)
 
     def keep(self, s):
-        """Has a message wait until it is decided over."""
+        """Have a message wait until it is decided over."""
         d: cython.pointer(Delivery) = self.core.deliveries.make(s)
         d.complete = True
         self.core.deliveries.append(d, s.data, s.size)
@@ -106,7 +106,7 @@ class CheckedLink(IncomingLink):
         return 0
 
     def take_first(self):
-        """Takes the oldest message out; the caller releases it."""
+        """Take the oldest message out; the caller releases it."""
         d: cython.pointer(Delivery) = self.first
         self.first = d.next
         if self.first == cython.NULL:
@@ -118,7 +118,7 @@ class CheckedLink(IncomingLink):
     # -- for who looks
 
     def look(self, count_max: int, size_max: int) -> list:
-        """Returns the oldest messages that wait, as (address, octets, settled).
+        """Return the oldest messages that wait, as (address, octets, settled).
 
         Args:
             count_max: How many at most.
@@ -137,7 +137,7 @@ class CheckedLink(IncomingLink):
         return found
 
     def decide(self, verdicts: list) -> None:
-        """Decides over the oldest messages: None lets one pass, octets are a rejected outcome."""
+        """Decide over the oldest messages: None lets one pass, octets are a rejected outcome."""
         d: cython.pointer(Delivery)
         for state in verdicts:
             if self.first == cython.NULL:
@@ -154,7 +154,7 @@ class CheckedLink(IncomingLink):
             self.top_up()
 
     def give_back(self) -> int:
-        """Gives up all that waits: released to its sender; returns how many were settled."""
+        """Give up all that waits: released to its sender; return how many were settled."""
         d: cython.pointer(Delivery)
         dropped: cython.int = 0
         while self.first != cython.NULL:
@@ -169,7 +169,7 @@ class CheckedLink(IncomingLink):
         return dropped
 
     def let_pass(self, d):
-        """Routes a message as if it had just come; also where the link has gone meanwhile."""
+        """Route a message as if it had just come; also where the link has gone meanwhile."""
         s: Shipment
         entry: AddressEntry
         ship(cython.address(s), d, d.first.data)

@@ -14,7 +14,7 @@ class Checkpoint(Due):
     """
 
     def __init__(self, core: Core, guards, handler):
-        """Makes a checkpoint.
+        """Make a checkpoint.
 
         Args:
             core: The core whose links stop here.
@@ -27,11 +27,11 @@ class Checkpoint(Due):
         self.arrivals = []
 
     def guards_address(self, address):
-        """Says whether the messages to an address are looked at."""
+        """Return whether the messages to an address are looked at."""
         return bool(self.guards[address])
 
     def note(self, link):
-        """Has the handler told of a link."""
+        """Have the handler told of a link."""
         self.arrivals.append(link)
         return self.core.put_off(self)
 

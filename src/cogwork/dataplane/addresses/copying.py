@@ -29,7 +29,7 @@ class CopyingEntry(HoldingEntry):
     """
 
     def multicast(self, s, outlets):
-        """Gives a message to every outlet; those that cannot take it now get it queued."""
+        """Give a message to every outlet; those that cannot take it now get it queued."""
         outlet: Terminus
         link: OutgoingLink
         late: list = None
@@ -84,7 +84,7 @@ class CopyingEntry(HoldingEntry):
         return self._answer(s, ACCEPTED)
 
     def _await(self, shipment, s, record, branch):
-        """Has the publisher wait for one more copy, in a record that is opened for the first one."""
+        """Have the publisher wait for one more copy, in a record that is opened for the first one."""
         source: Terminus = self.core.branches if branch else self.core.fanouts
         if record == NOWHERE:
             record = self.core.fanouts.open(s, self.awaits_settlement)
@@ -95,7 +95,7 @@ class CopyingEntry(HoldingEntry):
         return record
 
     def multicast_late(self, s, late):
-        """Queues a copy for every outlet that was not ready: consumers share one, branches another."""
+        """Queue a copy for every outlet that was not ready: consumers share one, branches another."""
         outlet: Terminus
         branch: cython.bint
         copies: cython.pointer(Delivery)[2]
@@ -115,7 +115,7 @@ class CopyingEntry(HoldingEntry):
         return 0
 
     def _copy_of(self, s, outlet):
-        """Makes a whole delivery of a shipment that must wait; the caller releases it."""
+        """Make a whole delivery of a shipment that must wait; the caller releases it."""
         d: cython.pointer(Delivery)
         if not s.settled:
             self._set_source(s, outlet)
@@ -126,7 +126,7 @@ class CopyingEntry(HoldingEntry):
         return d
 
     def multicast_run(self, s, pieces, count, outlets):
-        """Gives a run to every outlet in turn, so that each one's output is written in one piece."""
+        """Give a run to every outlet in turn, so that each one's output is written in one piece."""
         outlet: Terminus
         index: uint32_t
         source_index: uint32_t = s.source_index
@@ -164,7 +164,7 @@ class CopyingEntry(HoldingEntry):
         return self._accept_run(source_index, source_generation, pieces, count)
 
     def _give_run(self, s, pieces, late, outlet, count):
-        """Gives a run to one outlet, until it takes no more; then the rest of it is queued there.
+        """Give a run to one outlet, until it takes no more; then the rest of it is queued there.
 
         Only an outlet that takes no more has noted that it is to be woken.
         """
@@ -178,7 +178,7 @@ class CopyingEntry(HoldingEntry):
         return 0
 
     def _accept_run(self, source_index, source_generation, pieces, count):
-        """Answers for a run that nobody is waited for; consecutive deliveries in one go."""
+        """Answer for a run that nobody is waited for; consecutive deliveries in one go."""
         verdict: Verdict
         first: uint32_t = 0
         following: uint32_t
@@ -200,7 +200,7 @@ class CopyingEntry(HoldingEntry):
         return 0
 
     def _traits_of(self, outlets):
-        """Says what is to be heeded about outlets: `PICKY`, `LEADS_ON`."""
+        """Return what is to be heeded about outlets: `PICKY`, `LEADS_ON`."""
         outlet: Terminus
         traits: cython.int = 0
         for outlet in outlets:
@@ -216,11 +216,11 @@ class CopyingEntry(HoldingEntry):
         return traits
 
     def _is_awaited(self, outlet):
-        """Says whether publishers wait for the outcome of an outlet's copy."""
+        """Return whether publishers wait for the outcome of an outlet's copy."""
         return self.awaits_settlement or type(outlet) is not OutgoingLink or is_branch(outlet)
 
     def _set_source(self, s, outlet):
-        """Names who hears of the outcome of an outlet's copy: nobody where it is not awaited."""
+        """Name who hears of the outcome of an outlet's copy: nobody where it is not awaited."""
         source: Terminus
         if not self._is_awaited(outlet):
             s.source_index = NOWHERE
@@ -231,7 +231,7 @@ class CopyingEntry(HoldingEntry):
         return 0
 
     def _run_late(self, s, pieces, late, outlet, first, count):
-        """Queues the rest of a run for an outlet that could not take it; copies are shared."""
+        """Queue the rest of a run for an outlet that could not take it; copies are shared."""
         index: uint32_t
         d: cython.pointer(Delivery)
         for index in range(first, count):

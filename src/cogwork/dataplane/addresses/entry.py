@@ -48,7 +48,7 @@ class AddressEntry(CopyingEntry):
         subject: bytes = None,
         assembles: bool = False,
     ):
-        """Makes an entry.
+        """Make an entry.
 
         Args:
             core: The core it belongs to.
@@ -71,16 +71,16 @@ class AddressEntry(CopyingEntry):
     # -- who is attached
 
     def add_source(self, link: ReceivingEnd) -> None:
-        """Lets a link that sends to this address get credit as consumers come and go."""
+        """Let a link that sends to this address get credit as consumers come and go."""
         self.sources.append(link)
 
     def remove_source(self, link) -> None:
-        """Forgets such a link."""
+        """Forget such a link."""
         if link in self.sources:
             self.sources.remove(link)
 
     def add_outlet(self, outlet: Terminus) -> None:
-        """Lets `outlet` take deliveries of this address."""
+        """Let `outlet` take deliveries of this address."""
         self.outlets.append(outlet)
         if type(outlet) is OutgoingLink:
             if self.distribution != MULTICAST:
@@ -96,12 +96,12 @@ class AddressEntry(CopyingEntry):
             self._feed(outlet)
 
     def _feed(self, outlet):
-        """Has a consumer ask here, and not at the nearer entry, for what it can take."""
+        """Have a consumer ask here, and not at the nearer entry, for what it can take."""
         if type(outlet) is OutgoingLink and self.distribution != MULTICAST:
             cython.cast(OutgoingLink, outlet).feeder = self
 
     def show_near(self, near) -> None:
-        """Lets other containers' messages reach this container's consumers by an entry of their own."""
+        """Let other containers' messages reach this container's consumers by an entry of their own."""
         self.near = near
         for outlet in self.outlets:
             if not is_branch(outlet):
@@ -109,7 +109,7 @@ class AddressEntry(CopyingEntry):
                 self._feed(outlet)
 
     def remove_outlet(self, outlet: Terminus) -> None:
-        """Stops `outlet` from taking deliveries; with the last one credit is taken back."""
+        """Stop `outlet` from taking deliveries; with the last one credit is taken back."""
         if outlet not in self.outlets:
             return
         self.outlets.remove(outlet)
@@ -145,7 +145,7 @@ class AddressEntry(CopyingEntry):
             cython.cast(ReceivingEnd, link).top_up()
 
     def on_ready(self, link):
-        """Serves what waits here, and what other containers' senders left waiting, in turn first."""
+        """Serve what waits here, and what other containers' senders left waiting, in turn first."""
         if self.near is None or cython.cast(OutgoingLink, link).is_branch:
             return self._serve(link)
         self.serves_near_first = not self.serves_near_first
@@ -174,7 +174,7 @@ class AddressEntry(CopyingEntry):
         return 0
 
     def ration(self, link):
-        """Says how much credit a sender may have: as much as the consumers can take at once.
+        """Return how much credit a sender may have: as much as the consumers can take at once.
 
         What is sent beyond that would be held here, copied once more than it need be. A sender of
         which nothing is held may always be a little ahead, so that consumers with little credit
@@ -196,7 +196,7 @@ class AddressEntry(CopyingEntry):
         return cython.cast(uint32_t, min(max(room, total), cython.cast(uint64_t, NOWHERE)))
 
     def _nearest(self):
-        """Returns the cost of the way to the nearest consumer that wants every message."""
+        """Return the cost of the way to the nearest consumer that wants every message."""
         nearest: uint32_t = NOWHERE
         outlet: Terminus
         for outlet in self.outlets:
@@ -205,7 +205,7 @@ class AddressEntry(CopyingEntry):
         return nearest
 
     def _share_of_room(self, link):
-        """Says how much credit a sender may have where messages are stored, and room is bounded.
+        """Return how much credit a sender may have where messages are stored, and room is bounded.
 
         Where there is little room the senders share it. Each may have one message's worth at least
         while there is any, so that none waits for another one that sends nothing.
@@ -229,13 +229,13 @@ class AddressEntry(CopyingEntry):
         return share
 
     def renew_credit(self):
-        """Gives senders credit again, as there is room."""
+        """Give senders credit again, as there is room."""
         for link in self.sources:
             cython.cast(ReceivingEnd, link).top_up()
         return 0
 
     def _pass_credit_on(self):
-        """Gives senders their share of credit that has just come; where they are many, in turn."""
+        """Give senders their share of credit that has just come; where they are many, in turn."""
         count: uint32_t = cython.cast(uint32_t, len(self.sources))
         step: uint32_t
         self.rationed = count > RATIONING_MAX
@@ -256,7 +256,7 @@ class AddressEntry(CopyingEntry):
         return self.anycast(s)
 
     def matching(self):
-        """Lists the outlets of a multicast address; matches anew only after a change."""
+        """List the outlets of a multicast address; match anew only after a change."""
         if self.interest is not None and self.version != self.interest.version:
             self.outlets = self.interest.match_octets(octets_of(self.subject), len(self.subject))
             self.version = self.interest.version
@@ -265,7 +265,7 @@ class AddressEntry(CopyingEntry):
         return self.outlets
 
     def leads_away(self):
-        """Says whether copies go to containers or nodes, too: those take only whole messages."""
+        """Return whether copies go to containers or nodes, too: those take only whole messages."""
         outlet: Terminus
         for outlet in self.matching():
             if type(outlet) is not OutgoingLink or is_branch(outlet):
@@ -291,7 +291,7 @@ class AddressEntry(CopyingEntry):
         return self.core.deliveries.release(d)
 
     def anycast_run(self, s, pieces, count):
-        """Gives a run to the only outlet as a whole; several outlets take turns, one by one."""
+        """Give a run to the only outlet as a whole; several outlets take turns, one by one."""
         at: uint32_t = 0
         outlet: Terminus
         taken: int64_t
@@ -342,7 +342,7 @@ class AddressEntry(CopyingEntry):
         return best
 
     def _pick_later(self, turn, step):
-        """Goes on in a later turn with the outlets from one on; `step` have been asked in this one.
+        """Go on in a later turn with the outlets from one on; `step` have been asked in this one.
 
         Once all have been asked there is nothing to go on with, until one of them has room.
         """
@@ -415,7 +415,7 @@ class AddressEntry(CopyingEntry):
         return best
 
     def _exempting(self, s):
-        """Finds an outlet that takes a message past all that are held; None where none does."""
+        """Find an outlet that takes a message past all that are held; None where none does."""
         outlet: Terminus
         for outlet in self.outlets:
             if outlet.makes_way(s):
@@ -425,7 +425,7 @@ class AddressEntry(CopyingEntry):
     # -- what nobody has room for yet
 
     def serve_held(self):
-        """Gives what was held to the outlets that have room now, oldest first."""
+        """Give what was held to the outlets that have room now, oldest first."""
         outlet: Terminus
         s: Shipment
         d: cython.pointer(Delivery)
@@ -452,7 +452,7 @@ class AddressEntry(CopyingEntry):
         return 0
 
     def _may_take_whole(self):
-        """Says whether an outlet has room, and may want a delivery once it has seen all of it."""
+        """Return whether an outlet has room, and may want a delivery once it has seen all of it."""
         outlet: Terminus
         for outlet in self.outlets:
             if outlet.is_ready() and not _takes_parts(outlet):
@@ -460,7 +460,7 @@ class AddressEntry(CopyingEntry):
         return False
 
     def serve_dead_letters(self):
-        """Gives the dead letters among what is held to an outlet that makes way for them."""
+        """Give the dead letters among what is held to an outlet that makes way for them."""
         outlet: Terminus
         s: Shipment
         d: cython.pointer(Delivery) = self.held_first
@@ -481,7 +481,7 @@ class AddressEntry(CopyingEntry):
         return 0
 
     def _ship_for_choice(self, s, d):
-        """Describes what is held to find out who takes it: by its first frame, until it is whole."""
+        """Describe what is held to find out who takes it: by its first frame, until it is whole."""
         if d.complete and d.first != d.last:
             self.core.deliveries.merge(d)
         ship(s, d, d.first.data if d.first != cython.NULL else cython.NULL)
@@ -505,12 +505,12 @@ class AddressEntry(CopyingEntry):
         return outlet.take(cython.address(s))
 
     def close(self) -> None:
-        """Takes the entry out of use."""
+        """Take the entry out of use."""
         self._release_held()
         self.core.unregister(self)
 
     def send(self, port, token: int, data: bytes, settled: bool) -> None:
-        """Sends a message from within the process to this address."""
+        """Send a message from within the process to this address."""
         s: Shipment
         ship_from(cython.address(s), port, token, data, settled)
         self.route(cython.address(s))
@@ -537,7 +537,7 @@ def _cost(outlet: Terminus) -> uint32_t:
 @cython.cfunc
 @cython.inline
 def _takes_parts(outlet: Terminus) -> cython.bint:
-    """Says whether an outlet gets a delivery before it is whole; a selector has to see all of it."""
+    """Return whether an outlet gets a delivery before it is whole; a selector has to see all of it."""
     return type(outlet) is OutgoingLink and cython.cast(OutgoingLink, outlet).selector is None
 
 
@@ -545,5 +545,5 @@ def _takes_parts(outlet: Terminus) -> cython.bint:
 @cython.inline
 @cython.exceptval(check=False)
 def _must_wait(outlet: Terminus) -> cython.bint:
-    """Says whether an outlet can only be asked in a later turn."""
+    """Return whether an outlet can only be asked in a later turn."""
     return type(outlet) is OutgoingLink and must_wait(cython.cast(OutgoingLink, outlet))

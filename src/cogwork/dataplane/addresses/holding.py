@@ -27,7 +27,7 @@ class HoldingEntry(Terminus):
     """
 
     def unroutable(self, s):
-        """Answers for a message that nobody is there to take."""
+        """Answer for a message that nobody is there to take."""
         accepted: cython.bint = self.distribution == MULTICAST and not self.release_unmatched
         if self.dead_letter is not None:
             accepted = self._send_dead_letter(s, "unroutable")
@@ -40,14 +40,14 @@ class HoldingEntry(Terminus):
         return self._answer(s, ACCEPTED if accepted else RELEASED)
 
     def expire(self, s):
-        """Answers for a message that waited longer than it may."""
+        """Answer for a message that waited longer than it may."""
         self.expired += 1
         if self.dead_letter is None:
             return self._answer(s, RELEASED)
         return self._answer(s, ACCEPTED if self._send_dead_letter(s, "expired") else RELEASED)
 
     def _send_dead_letter(self, s, reason):
-        """Makes a dead letter of a message; one that cannot be made leaves it its sender's."""
+        """Make a dead letter of a message; one that cannot be made leaves it its sender's."""
         try:
             made: cython.bint = self.dead_letter(self, bytes_from(s.data, s.size), reason)
         except Exception as error:
@@ -63,7 +63,7 @@ class HoldingEntry(Terminus):
         return 0
 
     def hold(self, d):
-        """Adds a delivery, and notes when its time is over."""
+        """Add a delivery, and note when its time is over."""
         d.refs += 1
         d.next = cython.NULL
         self.watch_life(d)
@@ -79,7 +79,7 @@ class HoldingEntry(Terminus):
         return 0
 
     def watch_life(self, d):
-        """Has a whole delivery given up when its time is over, should it still be held then."""
+        """Have a whole delivery given up when its time is over, should it still be held then."""
         self.limit_life(d)
         if d.expires_s and not self.is_expiring:
             self.is_expiring = True
@@ -90,7 +90,7 @@ class HoldingEntry(Terminus):
         return self.held_first != cython.NULL
 
     def unhold(self):
-        """Takes the oldest one out; the caller releases it."""
+        """Take the oldest one out; the caller releases it."""
         d: cython.pointer(Delivery) = self.held_first
         self.held_first = d.next
         if self.held_first == cython.NULL:
@@ -100,7 +100,7 @@ class HoldingEntry(Terminus):
         return d
 
     def discard_held(self, d):
-        """Takes a delivery that was given up out of what is held, if it is there."""
+        """Take a delivery that was given up out of what is held, if it is there."""
         at: cython.pointer(Delivery) = self.held_first
         before: cython.pointer(Delivery) = cython.NULL
         while at != cython.NULL and at != d:
@@ -119,7 +119,7 @@ class HoldingEntry(Terminus):
         return self.core.deliveries.release(d)
 
     def take_back(self, session, first, last):
-        """Releases what a session's peer sent and wants back, by its delivery-ids."""
+        """Release what a session's peer sent and wants back, by its delivery-ids."""
         s: Shipment
         link: Terminus
         d: cython.pointer(Delivery) = self.held_first
@@ -138,7 +138,7 @@ class HoldingEntry(Terminus):
         return 0
 
     def _release_held(self):
-        """Answers for what was held for consumers that have all gone: it was never forwarded."""
+        """Answer for what was held for consumers that have all gone: it was never forwarded."""
         d: cython.pointer(Delivery)
         link: ReceivingEnd
         while self.held_first != cython.NULL:
@@ -155,19 +155,19 @@ class HoldingEntry(Terminus):
             self.core.deliveries.release(d)
 
     def sender_of(self, d):
-        """Returns the link on which the rest of a delivery comes; None where there is no rest."""
+        """Return the link on which the rest of a delivery comes; None where there is no rest."""
         link: ReceivingEnd = self.core.resolve(d.charged_index, d.charged_generation)
         return None if d.complete or link is None or link.current != d else link
 
     def await_rest(self, d):
-        """Has a delivery that was held assembled: it comes here again when it is whole."""
+        """Have a delivery that was held assembled: it comes here again when it is whole."""
         self.received -= 1
         self.received_bytes -= d.size_bytes
         self.core.deliveries.assemble(d)
         return 0
 
     def give_up(self, d, is_expired):
-        """Answers for a whole delivery that went nowhere: it is dead, or its sender's again."""
+        """Answer for a whole delivery that went nowhere: it is dead, or its sender's again."""
         s: Shipment
         joined: bytes = join(d)
         ship(cython.address(s), d, octets_of(joined))
@@ -178,7 +178,7 @@ class HoldingEntry(Terminus):
         return 0
 
     def limit_life(self, d):
-        """Notes when a whole delivery that has to wait is over: by its own ttl, or the address's."""
+        """Note when a whole delivery that has to wait is over: by its own ttl, or the address's."""
         ttl_s: cython.double = self.ttl_s
         ttl_ms: int64_t
         chunk: cython.pointer(Chunk) = d.first
@@ -197,7 +197,7 @@ class HoldingEntry(Terminus):
         return 0
 
     def expire_held(self):
-        """Gives up what is over by now; returns whether something else may be over yet.
+        """Give up what is over by now; return whether something else may be over yet.
 
         All of it is taken out first: what is given up may come back to this very address.
         """
@@ -234,17 +234,17 @@ class HoldingEntry(Terminus):
         return self.is_expiring
 
     def still_holds(self) -> bool:
-        """Says whether it is to be listed further as one that holds something."""
+        """Return whether it is to be listed further as one that holds something."""
         self.is_listed = self.held_first != cython.NULL
         return self.is_listed
 
     def give_back(self, session: object, first: uint32_t, last: uint32_t) -> None:
-        """Releases what is held of a session's deliveries; see `Core.take_back`."""
+        """Release what is held of a session's deliveries; see `Core.take_back`."""
         if self.held_first != cython.NULL:
             self.take_back(session, first, last)
 
     def _has_mortal(self):
-        """Says whether anything that is held is over some day."""
+        """Return whether anything that is held is over some day."""
         d: cython.pointer(Delivery) = self.held_first
         while d != cython.NULL:
             if d.expires_s != 0.0:

@@ -11,5 +11,5 @@ class Interest:
     """
 
     def match_octets(self, subject, size):
-        """Lists the outlets that take a subject; callers must not change the list."""
+        """List the outlets that take a subject; callers must not change the list."""
         raise NotImplementedError

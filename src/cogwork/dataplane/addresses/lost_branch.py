@@ -34,5 +34,5 @@ class LostBranch(Terminus):
         return 0
 
     def close(self) -> None:
-        """Takes it out of use."""
+        """Take it out of use."""
         self.core.unregister(self)

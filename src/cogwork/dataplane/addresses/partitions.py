@@ -44,7 +44,7 @@ class PartitionedInlet(Terminus):
     """
 
     def __init__(self, store: Store, entry: AddressEntry, count: int, is_whole: bool = False):
-        """Takes no message that has a partition, until it is told who owns what.
+        """Take no message that has a partition, until it is told who owns what.
 
         Args:
             store: This container's part of the queue.
@@ -72,14 +72,14 @@ class PartitionedInlet(Terminus):
         self.near = NearInlet(self)
 
     def set_owners(self, owners: list) -> None:
-        """Says who owns each partition, and lets what waits for its owner go on."""
+        """Say who owns each partition, and let what waits for its owner go on."""
         assert len(owners) == self.count
         self.owners = list(owners)
         self.entry.serve_held()
         self.entry.renew_credit()
 
     def held(self, quiet_s: float) -> int:
-        """Tells which partitions are held here, as bits.
+        """Return which partitions are held here, as bits.
 
         Args:
             quiet_s: So long one is held after the last message, at least. Where groups are kept in
@@ -100,7 +100,7 @@ class PartitionedInlet(Terminus):
         return bits
 
     def _hold(self, bits):
-        """Takes note of what is held from now on."""
+        """Take note of what is held from now on."""
         if bits != self.bits:
             self.bits = bits
             if self.store.journal is not None:
@@ -108,7 +108,7 @@ class PartitionedInlet(Terminus):
         return 0
 
     def _note(self, partition):
-        """Takes note of a message that will be stored here."""
+        """Take note of a message that will be stored here."""
         if self.seen_s[partition] == 0.0:
             self._hold(self.bits | (cython.cast(uint64_t, 1) << partition))
         self.seen_s[partition] = self.store.now()
@@ -117,7 +117,7 @@ class PartitionedInlet(Terminus):
     # -- whose a message is
 
     def locate(self, s):
-        """Finds a message's partition; -1 where it has none."""
+        """Find a message's partition; -1 where it has none."""
         e: Envelope
         message_id: MessageId
         check: uint64_t
@@ -135,7 +135,7 @@ class PartitionedInlet(Terminus):
         return cython.cast(cython.int, (check ^ (check >> 32)) % self.count)
 
     def owner_of(self, s):
-        """Finds who takes a message, and notes what will be stored here; None where nobody can."""
+        """Find who takes a message, and note what will be stored here; None where nobody can."""
         owner: Terminus
         partition: cython.int = self.locate(s)
         if partition < 0:
@@ -146,7 +146,7 @@ class PartitionedInlet(Terminus):
         return owner
 
     def stretch(self, s, pieces, count, owner):
-        """Counts the first messages of a run that have one owner."""
+        """Count the first messages of a run that have one owner."""
         index: uint32_t = 1
         while index < count:
             s.data = pieces[index].data
@@ -159,7 +159,7 @@ class PartitionedInlet(Terminus):
     # -- taking messages
 
     def room(self) -> object:
-        """Says how many messages can go on at most; None for any number.
+        """Return how many messages can go on at most; None for any number.
 
         Which of them do depends on their partitions: what is more than its owner takes is held.
         """
@@ -207,7 +207,7 @@ class PartitionedInlet(Terminus):
         return count
 
     def close(self) -> None:
-        """Takes it out of use."""
+        """Take it out of use."""
         self.core.unregister(self.near)
         self.core.unregister(self)
 
@@ -221,7 +221,7 @@ class NearInlet(Terminus):
     """
 
     def __init__(self, outer: PartitionedInlet):
-        """Takes what `outer` would store here.
+        """Take what `outer` would store here.
 
         Args:
             outer: The inlet of this container's own publishers.

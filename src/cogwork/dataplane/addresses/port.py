@@ -66,6 +66,6 @@ class Port(Terminus):
         return self.mark_dirty()
 
     def close(self) -> None:
-        """Takes the port out of use; outcomes still to come find nobody."""
+        """Take the port out of use; outcomes still to come find nobody."""
         self.open = False
         self.core.unregister(self)

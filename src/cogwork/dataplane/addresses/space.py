@@ -19,7 +19,7 @@ class AddressSpace:
     """
 
     def __init__(self, core: Core, resolver):
-        """Makes a space.
+        """Make a space.
 
         Args:
             core: The core whose entries it holds.
@@ -35,7 +35,7 @@ class AddressSpace:
         return self.resolver(address) if entry is None else entry
 
     def resolve_for(self, address, asker):
-        """Finds the entry of an address that is not known, for a message that a link has taken."""
+        """Find the entry of an address that is not known, for a message that a link has taken."""
         self.asker = asker
         try:
             return self.resolver(address)
@@ -43,7 +43,7 @@ class AddressSpace:
             self.asker = None
 
     def send(self, port, token: int, address: bytes, data: bytes, settled: bool) -> bool:
-        """Sends a message from within the process to an address; False where that is not known."""
+        """Send a message from within the process to an address; False where that is not known."""
         s: Shipment
         entry: AddressEntry = self.find(address)
         if entry is None:

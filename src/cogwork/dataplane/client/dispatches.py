@@ -27,23 +27,23 @@ class Shipper(Terminus):
     """What sends them: an outbox, as they see it."""
 
     def ship(self, dispatch, token, data):
-        """Writes one message; returns 0 where the link does not take it now."""
+        """Write one message; return 0 where the link does not take it now."""
         return 0
 
     def ship_batch(self, batch):
-        """Writes messages of a batch; returns how many the link has taken."""
+        """Write messages of a batch; return how many the link has taken."""
         return 0
 
     def withdraw(self, dispatch):
-        """Takes back what waits for credit; returns whether it may be left out."""
+        """Take back what waits for credit; return whether it may be left out."""
         return 0
 
     def release_waiters(self):
-        """Wakes who waits for outcomes."""
+        """Wake who waits for outcomes."""
         return 0
 
     def is_over(self, dispatch, data):
-        """Says whether the ttl of a message that waits is over."""
+        """Return whether the ttl of a message that waits is over."""
         return False
 
 
@@ -51,33 +51,33 @@ class Dispatch:
     """Something that was given to an outbox."""
 
     def advance(self):
-        """Sends as much as the link takes; returns 1 once nothing is left to be sent."""
+        """Send as much as the link takes; return 1 once nothing is left to be sent."""
         return 1
 
     def resolved(self, token, code, state):
         return 0
 
     def lost(self, token):
-        """Makes a message that was sent one that is to be sent."""
+        """Make a message that was sent one that is to be sent."""
         return 0
 
     def mark_in_doubt(self, token):
-        """Takes note that a message that is to be sent again may have arrived."""
+        """Take note that a message that is to be sent again may have arrived."""
         return 0
 
     def fail(self, failure):
-        """Gives up: no outcome will come any more."""
+        """Give up: no outcome will come any more."""
         return 0
 
     def unsent(self):
         return 0
 
     def error(self) -> object:
-        """Returns the exception that tells of its first failure; None where all was accepted."""
+        """Return the exception that tells of its first failure; None where all was accepted."""
         return None
 
     def note_failure(self):
-        """Keeps a failure for `flushed`, as long as nobody awaits it."""
+        """Keep a failure for `flushed`, as long as nobody awaits it."""
         if not self.is_watched and len(self.outbox.failed) < FAILURES_KEPT:
             self.outbox.failed.append(self)
         return 0
@@ -138,7 +138,7 @@ class Post(Dispatch):
         return 1
 
     def withdraw(self) -> bool:
-        """Takes back a message that waits for credit, and releases it; returns whether it did.
+        """Take back a message that waits for credit, and release it; return whether it did.
 
         What a stream counts is not taken back. One that was sent before is in doubt.
         """
@@ -153,12 +153,12 @@ class Post(Dispatch):
         return True
 
     def leave(self) -> None:
-        """Expects no outcome any more: `flushed` waits no longer for it."""
+        """Expect no outcome any more: `flushed` waits no longer for it."""
         self.is_watched = self.is_left = True
         self.outbox.release_waiters()
 
     def error(self) -> object:
-        """Returns the exception that awaiting raises; None where the message was accepted."""
+        """Return the exception that awaiting raises; None where the message was accepted."""
         if self.failure is not None:
             return self.failure
         if self.code == ACCEPTED:
@@ -217,14 +217,14 @@ class Batch(Dispatch):
         return self.finished() if self.waiting == 0 else 0
 
     def expire(self, token):
-        """Gives up a message whose ttl was over before it could be sent."""
+        """Give up a message whose ttl was over before it could be sent."""
         was_sent: cython.bint = (
             self.in_doubt is not None and token - self.first_token in self.in_doubt
         )
         return self.resolved(token, LOST if was_sent else RELEASED, None)
 
     def accept(self, token, count):
-        """Takes the outcome of messages that follow each other and have none yet."""
+        """Take the outcome of messages that follow each other and have none yet."""
         memset(PyByteArray_AS_STRING(self.codes) + (token - self.first_token), ACCEPTED, count)
         self.waiting -= count
         return self.finished() if self.waiting == 0 else 0
@@ -248,7 +248,7 @@ class Batch(Dispatch):
         return 0
 
     def repeat(self, token, as_token):
-        """Makes a post of one message that is sent again, alone; its outcome counts for the batch."""
+        """Make a post of one message that is sent again, alone; its outcome counts for the batch."""
         post: Post = Post.__new__(Post)
         post.outbox = self.outbox
         post.data = self.messages[token - self.first_token]
@@ -261,7 +261,7 @@ class Batch(Dispatch):
         return post
 
     def on_repeated(self, token: int, post: Post) -> None:
-        """Takes the outcome of a message that was sent again."""
+        """Take the outcome of a message that was sent again."""
         self.repeated.discard(post)
         if self.messages is not None:
             self.resolved(token, post.code, post.state)
@@ -275,7 +275,7 @@ class Batch(Dispatch):
         return len(self.codes) - self.at
 
     def error(self) -> object:
-        """Returns the exception that tells of its first failure; None where all was accepted."""
+        """Return the exception that tells of its first failure; None where all was accepted."""
         if self.failure is not None:
             return self.failure
         errors = (outcome.error() for outcome in self.outcomes())
@@ -292,7 +292,7 @@ class Batch(Dispatch):
         return self.outcomes()
 
     def leave(self, unsent: object, unanswered: object) -> list:
-        """Takes back what waits for credit, and expects no outcome of what was sent.
+        """Take back what waits for credit, and expect no outcome of what was sent.
 
         Args:
             unsent: The outcome of what is taken back; what a stream counts is not.
@@ -327,7 +327,7 @@ class Batch(Dispatch):
         return found
 
     def outcomes(self) -> list:
-        """Lists the outcomes in the order of the messages; all must be known."""
+        """List the outcomes in the order of the messages; all must be known."""
         explain = self.outbox.explain
         accepted = explain(ACCEPTED, None)
         found: list = [accepted] * len(self.codes)

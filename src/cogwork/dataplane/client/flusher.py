@@ -18,7 +18,7 @@ class Flusher:
     """
 
     def __init__(self, core: Core, call_soon: object) -> None:
-        """Has nothing to flush.
+        """Start with nothing to flush.
 
         Args:
             core: What it flushes.
@@ -38,11 +38,11 @@ class Flusher:
         return self.core.flush_all()
 
     def request(self) -> None:
-        """Has the core flushed before the loop waits for input again."""
+        """Have the core flushed before the loop waits for input again."""
         self.later()
 
     def run(self) -> None:
-        """Flushes."""
+        """Flush."""
         self.due = False
         self.passes += 1
         self.core.flush_all()

@@ -31,7 +31,7 @@ class DispatchesInFlight:
         free(self.entries)
 
     def add(self, dispatch, first, size, count):
-        """Notes that messages of a dispatch are under way, which has `size` from `first` on."""
+        """Note that messages of a dispatch are under way, which has `size` from `first` on."""
         index: cython.Py_ssize_t = self.end
         if index > self.start and self.entries[index - 1].first >= first:
             index = self.place_of(first)
@@ -45,14 +45,14 @@ class DispatchesInFlight:
         return 0
 
     def find(self, token):
-        """Returns where the dispatch is whose token it is; -1 where none of it is under way."""
+        """Return where the dispatch is whose token it is; -1 where none of it is under way."""
         index: cython.Py_ssize_t = self.place_of(token)
         if index < self.start or not self.entries[index].waiting:
             return -1
         return index if token - self.entries[index].first < self.entries[index].size else -1
 
     def remove(self, index, count):
-        """Takes out messages that have their outcome; returns their dispatch."""
+        """Take out messages that have their outcome; return their dispatch."""
         dispatch = self.dispatches[index]
         self.entries[index].waiting -= count
         self.count -= count
@@ -66,7 +66,7 @@ class DispatchesInFlight:
         return dispatch
 
     def clear(self):
-        """Forgets all; returns the dispatches, in their order."""
+        """Forget all; return the dispatches, in their order."""
         index: cython.Py_ssize_t
         found: list = []
         for index in range(self.start, self.end):
@@ -79,7 +79,7 @@ class DispatchesInFlight:
     # -- the row
 
     def place_of(self, token):
-        """Returns where the last entry is that does not begin after a token; else before the start."""
+        """Return where the last entry is that does not begin after a token; else before the start."""
         low: cython.Py_ssize_t = self.start
         high: cython.Py_ssize_t = self.end
         middle: cython.Py_ssize_t
@@ -98,7 +98,7 @@ class DispatchesInFlight:
         return low
 
     def insert(self, index, first, size):
-        """Puts an empty entry at a place; returns where that is now."""
+        """Put an empty entry at a place; return where that is now."""
         before: cython.Py_ssize_t = self.start
         if self.end == self.capacity:
             self.compact()
@@ -117,7 +117,7 @@ class DispatchesInFlight:
         return index
 
     def compact(self):
-        """Makes room at the end: where the start has left little, there is more of it."""
+        """Make room at the end: where the start has left little, there is more of it."""
         if self.start * 2 < self.capacity or not self.capacity:
             self.grow()
         if self.start:

@@ -70,7 +70,7 @@ class Inbox:
     """
 
     def __init__(self, flusher: Flusher, create_future: object, window: int) -> None:
-        """Starts without a link.
+        """Start without a link.
 
         Args:
             flusher: Of the core.
@@ -114,7 +114,7 @@ class Inbox:
         return 0
 
     def admit(self, s):
-        """Makes a message of an arrival; None where there is nothing to hand over."""
+        """Make a message of an arrival; None where there is nothing to hand over."""
         message: Message = message_from(self.payload(s))
         if not s.settled:
             self.reply(cython.cast(uint32_t, s.token), ACCEPTED, None)
@@ -133,7 +133,7 @@ class Inbox:
         return 0
 
     def on_batch(self, port: object) -> None:
-        """Wakes whoever waits for what arrived."""
+        """Wake whoever waits for what arrived."""
         self.wake()
         if self.listener is not None and self.arrivals:
             self.listener()
@@ -151,7 +151,7 @@ class Inbox:
         return 0
 
     def top_up(self):
-        """Gives credit again once half of the window is used up."""
+        """Give credit again once half of the window is used up."""
         used: uint32_t
         if self.link is None or self.is_over or self.is_stopped or self.draining is not None:
             return 0
@@ -164,7 +164,7 @@ class Inbox:
     # -- handing over to a listener
 
     def take_now(self) -> list:
-        """Hands over what has arrived, which counts as held until `let_go`."""
+        """Hand over what has arrived, which counts as held until `let_go`."""
         batch: list = self.arrivals
         self.arrivals = []
         self.held += cython.cast(uint32_t, len(batch))
@@ -179,7 +179,7 @@ class Inbox:
     # -- handing over
 
     def refill(self):
-        """Takes up what arrived since; returns whether something waits."""
+        """Take up what arrived since; return whether something waits."""
         if self.at < len(self.ready):
             return True
         if not self.arrivals:
@@ -190,7 +190,7 @@ class Inbox:
         return True
 
     def next_waiting(self):
-        """Hands over one message; there must be one."""
+        """Hand over one message; there must be one."""
         message = self.ready[self.at]
         self.ready[self.at] = None
         self.at += 1
@@ -200,7 +200,7 @@ class Inbox:
         return message
 
     def hand(self, message):
-        """Notes that the application has a message."""
+        """Note that the application has a message."""
         return 0
 
     def __aiter__(self):
@@ -226,18 +226,18 @@ class Inbox:
                 await self.permission(count)
 
     def permit(self, limit):
-        """Says how many messages may be handed over now, of at most `limit`; one waits at least.
+        """Return how many messages may be handed over now, of at most `limit`; one waits at least.
 
         None: `WAIT` until `wake` is called, or `TURN_FIRST`, let the event loop read its sockets.
         """
         return limit
 
     def rest(self):
-        """Notes that the application waits for this inbox, and not the other way round."""
+        """Note that the application waits for this inbox, and not the other way round."""
         return 0
 
     async def permission(self, reason: cython.Py_ssize_t) -> None:
-        """Waits as long as `permit` has asked for; what waited may have gone then."""
+        """Wait as long as `permit` has asked for; what waited may have gone then."""
         self.handed_in_turn = 0
         if reason == TURN_FIRST:
             await TURN  # asyncio resumes this before it calls the readers that it has found
@@ -246,13 +246,13 @@ class Inbox:
             await self.arrival()
 
     def has_ended(self):
-        """Says whether nothing more will come; raises where the link ended for good."""
+        """Return whether nothing more will come; raise where the link ended for good."""
         if self.failure is not None:
             raise self.failure
         return self.is_over
 
     def arrival(self):
-        """Makes what is set when something has arrived, or the inbox was closed."""
+        """Make what is set when something has arrived, or the inbox was closed."""
         waiter = self.create_future()
         if len(self.waiters) >= self.waiters_max:  # those who gave up, where nothing comes
             self.waiters = [each for each in self.waiters if not each.done()]
@@ -264,7 +264,7 @@ class Inbox:
         return waiter
 
     async def take_batch(self, count_max: int) -> object:
-        """Hands over what waits, at least one message; none once the inbox is closed.
+        """Hand over what waits, at least one message; none once the inbox is closed.
 
         Args:
             count_max: How many at most.
@@ -296,7 +296,7 @@ class Inbox:
         return batch
 
     def pick(self, limit):
-        """Hands over what waits, so many at most."""
+        """Hand over what waits, so many at most."""
         count: cython.Py_ssize_t
         batch: list = []
         while len(batch) < limit and self.refill():
@@ -312,7 +312,7 @@ class Inbox:
         return batch
 
     async def drain(self) -> object:
-        """Hands over what the sender has at once, as much as the window takes; perhaps nothing.
+        """Hand over what the sender has at once, as much as the window takes; perhaps nothing.
 
         A link that is lost says nothing of what there is: the next one is asked.
 
@@ -339,13 +339,13 @@ class Inbox:
         return self.pick(0)
 
     async def stop(self) -> None:
-        """Takes no more, and waits until all that was under way has arrived."""
+        """Take no more, and wait until all that was under way has arrived."""
         self.is_stopped = True
         if self.link is not None and self.draining is None:
             await self.exhausted(0)
 
     async def exhausted(self, credit: uint32_t) -> None:
-        """Waits until the sender has used up this credit, with messages or without."""
+        """Wait until the sender has used up this credit, with messages or without."""
         self.draining = self.create_future()
         self.link.grant(credit, True)
         self.flusher.now()
@@ -368,11 +368,11 @@ class Inbox:
     # -- links come and go
 
     def attach(self, link: IncomingLink) -> None:
-        """Receives on `link` from now on; `start` gives it credit."""
+        """Receive on `link` from now on; `start` gives it credit."""
         self.link = link
 
     def start(self) -> None:
-        """Gives the link its first credit, once the peer has answered the attach."""
+        """Give the link its first credit, once the peer has answered the attach."""
         self.top_up()
         self.wake()
         self.flusher.later()
@@ -383,7 +383,7 @@ class Inbox:
         self.drained()
 
     def close(self, failure: object = None) -> None:
-        """Ends the iteration once what waits was handed over; a failure ends it at once, as a rule.
+        """End the iteration once what waits was handed over; a failure ends it at once, as a rule.
 
         Args:
             failure: What iterating raises from now on.
@@ -399,7 +399,7 @@ class Inbox:
             self.core.unregister(self)
 
     def drop_waiting(self):
-        """Forgets what was not handed over."""
+        """Forget what was not handed over."""
         self.ready = []
         self.arrivals = []
         self.at = 0

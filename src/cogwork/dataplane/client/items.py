@@ -101,7 +101,7 @@ class Item(Message):
         return self.phase >= SETTLED
 
     def accept(self) -> Claim:
-        """Claims the item as processed; awaiting the result returns once the claim stands.
+        """Claim the item as processed; awaiting the result returns once the claim stands.
 
         Raises:
             LocalProtocolError: The item was settled before.
@@ -116,7 +116,7 @@ class Item(Message):
         return claim
 
     def accept_nowait(self) -> None:
-        """Claims the item as processed, and goes on; the consumer's `flush` tells of late ones.
+        """Claim the item as processed, and go on; the consumer's `flush` tells of late ones.
 
         Raises:
             LocalProtocolError: The item was settled before.
@@ -124,7 +124,7 @@ class Item(Message):
         self.inbox.settle(self, ACCEPTED, None, None)
 
     def release(self) -> Claim:
-        """Gives the item back as if it had never been sent.
+        """Give the item back as if it had never been sent.
 
         Raises:
             LocalProtocolError: The item was settled before.
@@ -133,7 +133,7 @@ class Item(Message):
         return claim_for(self.inbox, 0)
 
     def reject(self, reason: object = "", condition: str = "amqp:precondition-failed") -> Claim:
-        """Refuses the item for good: its queue dead-letters it.
+        """Refuse the item for good: its queue dead-letters it.
 
         Args:
             reason: Why, for people; an exception will do.
@@ -152,7 +152,7 @@ class Item(Message):
         undeliverable_here: bool = False,
         annotations: dict | None = None,
     ) -> Claim:
-        """Gives the item back, changed.
+        """Give the item back, changed.
 
         Args:
             failed: Whether to count this as a failed attempt.
@@ -192,7 +192,7 @@ class ItemInbox(Inbox):
         on_late: object,
         mark_ahead: int = MARK_AHEAD_MAX,
     ) -> None:
-        """Starts without a link.
+        """Start without a link.
 
         Args:
             flusher: Of the core.
@@ -232,7 +232,7 @@ class ItemInbox(Inbox):
         return item
 
     def resume(self, item: Item, delivery_id: int) -> None:
-        """Goes on with an item of an earlier link, under its new delivery-id."""
+        """Go on with an item of an earlier link, under its new delivery-id."""
         item.delivery_id = delivery_id
         item.epoch = self.epoch
         if item.phase == WAITING:
@@ -262,7 +262,7 @@ class ItemInbox(Inbox):
         return min(limit, self.marked) if self.have_marks_left() else WAIT
 
     def mark(self, limit):
-        """Marks what is to be handed over next, and what `pace` says; returns what `permit` does."""
+        """Mark what is to be handed over next, and what `pace` says; return what `permit` does."""
         now_s: cython.double = clock_s()
         wire: Wire = self.link.session.wire
         count: cython.Py_ssize_t = limit
@@ -288,7 +288,7 @@ class ItemInbox(Inbox):
         return min(limit, self.marked)
 
     def write_marks(self, count):
-        """Marks the next items, so that `count` of them are, and has that sent."""
+        """Mark the next items, so that `count` of them are, and have that sent."""
         item: Item
         index: cython.Py_ssize_t
         session: Session = self.link.session
@@ -307,7 +307,7 @@ class ItemInbox(Inbox):
         return 0
 
     def have_marks_left(self):
-        """Says whether all that are marked may be handed over; else `wake` is called when to look."""
+        """Return whether all that are marked may be handed over; else `wake` is called when to look."""
         wire: Wire
         if self.marked == 0 or self.link is None:
             return False
@@ -321,7 +321,7 @@ class ItemInbox(Inbox):
         return False
 
     def is_in_question(self, wire, now_s):
-        """Says whether the owner may have given this consumer up, and asks it; its answer wakes."""
+        """Tell whether the owner may have given this consumer up, and ask it; its answer wakes."""
         if self.link.asking is not None:
             return True
         if self.is_asked:
@@ -372,7 +372,7 @@ class ItemInbox(Inbox):
         return self.flusher.later()
 
     def say(self, item):
-        """Tells the owner; all but an accept is settled with that."""
+        """Tell the owner; all but an accept is settled with that."""
         self.reply(item.delivery_id, item.code, item.state)
         if item.code != ACCEPTED or not self.link.settles_second:
             del self.open_items[item.delivery_id]
@@ -381,7 +381,7 @@ class ItemInbox(Inbox):
         return 0
 
     def answer(self, item, phase):
-        """Ends an item, as the owner says."""
+        """End an item, as the owner says."""
         is_late: cython.bint = phase >= STALE
         if item.phase == CLAIMED:
             self.claimed -= 1
@@ -402,12 +402,12 @@ class ItemInbox(Inbox):
         return 0
 
     def report(self, item: Item) -> None:
-        """Keeps an item that was not confirmed and that nobody waits for, for `confirmed`."""
+        """Keep an item that was not confirmed and that nobody waits for, for `confirmed`."""
         if len(self.late) < LATE_KEPT:
             self.late.append(item)
 
     def confirm(self, first: int, last: int, state: bytes) -> None:
-        """Takes in what the owner settled.
+        """Take in what the owner settled.
 
         Args:
             first: The first delivery-id.
@@ -438,7 +438,7 @@ class ItemInbox(Inbox):
         self.top_up()
 
     def take_open(self, first, last):
-        """Takes out the items of a range of delivery-ids; a wide range costs no more than they are."""
+        """Take out the items of a range of delivery-ids; a wide range costs no more than they are."""
         span: uint32_t = last - first
         step: uint32_t
         delivery_id: uint32_t
@@ -457,7 +457,7 @@ class ItemInbox(Inbox):
         return found
 
     def revoke_waiting(self, first, last):
-        """Forgets what the owner took back before it was handed over."""
+        """Forget what the owner took back before it was handed over."""
         waiting: list = self.ready[self.at :] + self.arrivals
         marked: cython.Py_ssize_t = self.marked
         index: cython.Py_ssize_t
@@ -474,7 +474,7 @@ class ItemInbox(Inbox):
         return 0
 
     def accept_all(self, items: list) -> Claim:
-        """Claims items as processed; awaiting the result returns once all claims stand.
+        """Claim items as processed; awaiting the result returns once all claims stand.
 
         Args:
             items: What a batch handed over.
@@ -489,7 +489,7 @@ class ItemInbox(Inbox):
         return claim
 
     async def confirmed(self) -> None:
-        """Waits until no accept is unconfirmed.
+        """Wait until no accept is unconfirmed.
 
         Raises:
             StaleAttempt: Some of those that nobody awaited were too late.
@@ -507,7 +507,7 @@ class ItemInbox(Inbox):
             raise self.failure
 
     def release_waiting(self) -> None:
-        """Gives back what was not handed over."""
+        """Give back what was not handed over."""
         item: Item
         self.marked = 0
         while self.refill():
@@ -524,7 +524,7 @@ class ItemInbox(Inbox):
         return bool(self.earlier)
 
     def unsettled_map(self, size_bytes_max: int) -> dict:
-        """Returns the tags that the next attach presents, with what was decided (§2.6.13).
+        """Return the tags that the next attach presents, with what was decided (§2.6.13).
 
         Args:
             size_bytes_max: What the map may take of the attach's frame; items that do not fit
@@ -540,7 +540,7 @@ class ItemInbox(Inbox):
         return presented
 
     def start(self) -> None:
-        """Gives the link its first credit; what is resumed takes credit too."""
+        """Give the link its first credit; what is resumed takes credit too."""
         item: Item
         used: uint32_t = self.held
         for item in self.earlier.values():
@@ -554,7 +554,7 @@ class ItemInbox(Inbox):
     def answered(
         self, marks_received: bool, known: dict | None, silence_max_s: cython.double = 0.0
     ) -> None:
-        """Learns what the owner says in its attach.
+        """Learn what the owner says in its attach.
 
         Args:
             marks_received: Whether it wants marks.
@@ -598,7 +598,7 @@ class ItemInbox(Inbox):
         self.wake()
 
     def expire(self) -> None:
-        """Gives up the items of earlier links that were not resumed: they are in doubt."""
+        """Give up the items of earlier links that were not resumed: they are in doubt."""
         earlier: dict = self.earlier
         self.earlier = {}
         for item in earlier.values():
@@ -607,7 +607,7 @@ class ItemInbox(Inbox):
         self.flusher.later()
 
     def close(self, failure: object = None) -> None:
-        """Ends the iteration; items that are held can no longer be settled.
+        """End the iteration; items that are held can no longer be settled.
 
         Claims that were not answered are in doubt.
         """

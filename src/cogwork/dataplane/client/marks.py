@@ -15,7 +15,7 @@ class Marks:
     """Items of one link that are about to be handed over, and of which the owner is to be told."""
 
     def add(self, session, delivery_id):
-        """Adds an item; a range that it does not extend is written."""
+        """Add an item; a range that it does not extend is written."""
         if self.due.open and delivery_id == self.due.last + 1:
             self.due.last = delivery_id
             return 0
@@ -27,5 +27,5 @@ class Marks:
         return 0
 
     def write(self, session):
-        """Writes what is left to be said."""
+        """Write what is left to be said."""
         return session.write_range(cython.address(self.due), True, cython.NULL, 0)

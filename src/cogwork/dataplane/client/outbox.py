@@ -87,7 +87,7 @@ class Outbox(Shipper):
     def __init__(
         self, flusher: Flusher, create_future: object, explain: object, resends: bool = False
     ) -> None:
-        """Starts without a link.
+        """Start without a link.
 
         Args:
             flusher: Of the core.
@@ -113,7 +113,7 @@ class Outbox(Shipper):
     # -- what the application does
 
     def post(self, body: object, settled: bool = False) -> Post:
-        """Sends a message, or has it wait for credit.
+        """Send a message, or have it wait for credit.
 
         Args:
             body: A message, or the body of one.
@@ -133,7 +133,7 @@ class Outbox(Shipper):
         return post
 
     def post_all(self, bodies: object, settled: bool = False) -> Batch:
-        """Sends messages, or has them wait for credit.
+        """Send messages, or have them wait for credit.
 
         Args:
             bodies: Messages, or bodies.
@@ -159,7 +159,7 @@ class Outbox(Shipper):
         return batch
 
     def post_encoded(self, messages: list) -> Batch:
-        """Sends messages that are encoded; see `post_all`.
+        """Send messages that are encoded; see `post_all`.
 
         Raises:
             BacklogFull: Too many messages wait.
@@ -168,7 +168,7 @@ class Outbox(Shipper):
         return self.post_each([self.fitting(data) for data in messages], False)
 
     def checked(self, body):
-        """Encodes a message, and raises where it is too large."""
+        """Encode a message, and raise where it is too large."""
         if type(body) is bytes:
             if self.is_durable:
                 return self.fitting(DURABLE_HEADER + data_section(body))
@@ -177,7 +177,7 @@ class Outbox(Shipper):
         return self.fitting(self.durably(message) if self.is_durable else message.encode())
 
     def durably(self, message):
-        """Encodes a message as a durable one, unless it says itself whether it is."""
+        """Encode a message as a durable one, unless it says itself whether it is."""
         if message._says_durable or message._raw is not None:
             return message.encode()
         message._header.durable = True
@@ -187,13 +187,13 @@ class Outbox(Shipper):
             message._header.durable = False
 
     def fitting(self, data):
-        """Returns an encoded message, and raises where it is too large."""
+        """Return an encoded message, and raise where it is too large."""
         if self.size_bytes_max and PyBytes_GET_SIZE(data) > self.size_bytes_max:
             raise MessageTooLarge(f"{len(data)} bytes; at most {self.size_bytes_max} are taken")
         return data
 
     def check(self, count: int64_t) -> None:
-        """Raises what keeps messages from being posted."""
+        """Raise what keeps messages from being posted."""
         if self.failure is not None:
             raise self.failure
         if self.backlog_count + count > BACKLOG_MAX:
@@ -228,12 +228,12 @@ class Outbox(Shipper):
         return waiter
 
     async def ready(self) -> None:
-        """Waits until few messages wait for credit."""
+        """Wait until few messages wait for credit."""
         while self.backlog_count >= READY_BACKLOG and self.failure is None:
             await self.waiter()
 
     async def flushed(self) -> None:
-        """Waits until nothing is without an outcome.
+        """Wait until nothing is without an outcome.
 
         Raises:
             CogworkError: The first of the posts, or of the messages of a batch, that failed without
@@ -248,7 +248,7 @@ class Outbox(Shipper):
                 raise dispatch.error()
 
     def is_awaited(self):
-        """Says whether an outcome is still to come that somebody expects."""
+        """Return whether an outcome is still to come that somebody expects."""
         dispatch: Dispatch
         index: cython.Py_ssize_t
         for index in range(self.sent.start, self.sent.end):
@@ -260,7 +260,7 @@ class Outbox(Shipper):
     # -- links come and go
 
     def attach(self, link: OutgoingLink) -> None:
-        """Sends on `link` from now on."""
+        """Send on `link` from now on."""
         self.link = link
         link.feeder = self
 
@@ -293,7 +293,7 @@ class Outbox(Shipper):
         return 1
 
     def ids_of(self, dispatch: Dispatch) -> list:
-        """Lists the delivery-ids on the present link of what of a dispatch has no outcome yet."""
+        """List the delivery-ids on the present link of what of a dispatch has no outcome yet."""
         if self.link is None:
             return []
         return self.link.session.sent.ids_of(
@@ -301,7 +301,7 @@ class Outbox(Shipper):
         )
 
     def size_of(self, dispatch):
-        """Counts the messages of a dispatch."""
+        """Count the messages of a dispatch."""
         return len(cython.cast(Batch, dispatch).codes) if isinstance(dispatch, Batch) else 1
 
     def put_back(self, dispatch):
@@ -313,7 +313,7 @@ class Outbox(Shipper):
         return 0
 
     def close(self, failure: object = None) -> None:
-        """Takes no more; what has no outcome fails with `failure`."""
+        """Take no more; what has no outcome fails with `failure`."""
         dispatch: Dispatch
         self.failure = failure
         unresolved = [*self.sent.clear(), *self.backlog, *self.in_doubt]
@@ -329,7 +329,7 @@ class Outbox(Shipper):
     # -- what the data plane does
 
     def pump(self):
-        """Sends from the backlog for as long as the link takes it."""
+        """Send from the backlog for as long as the link takes it."""
         dispatch: Dispatch
         before: int64_t
         if self.pumping or self.link is None:
@@ -357,7 +357,7 @@ class Outbox(Shipper):
         return ttl_ms >= 0 and (clock_s() - dispatch.since_s) * 1000.0 >= ttl_ms
 
     def aged(self, dispatch, data):
-        """Returns a message with what is left of its ttl."""
+        """Return a message with what is left of its ttl."""
         size: cython.Py_ssize_t = PyBytes_GET_SIZE(data)
         ttl_ms: int64_t = ttl_of(octets_of(data), size)
         left_ms: cython.double
@@ -374,7 +374,7 @@ class Outbox(Shipper):
         return copy
 
     def ship(self, dispatch, token, data):
-        """Writes one message; returns 0 where the link does not take it now."""
+        """Write one message; return 0 where the link does not take it now."""
         s: Shipment
         link: OutgoingLink = self.link
         if link is None or not link.is_ready():
@@ -396,7 +396,7 @@ class Outbox(Shipper):
         return 1
 
     def ship_batch(self, batch):
-        """Writes messages of a batch, a run at most; returns how many the link has taken."""
+        """Write messages of a batch, a run at most; return how many the link has taken."""
         s: Shipment
         pieces: Piece[RUN_MAX]
         data: bytes
@@ -465,7 +465,7 @@ class Outbox(Shipper):
         return 1
 
     def _may_resend(self, dispatch, verdict):
-        """Says whether the other end is in doubt of a message, and it is to be sent once more."""
+        """Return whether the other end is in doubt of a message, and it is to be sent once more."""
         post: Post
         if self.resend_later is None or self.failure is not None:
             return False
@@ -478,7 +478,7 @@ class Outbox(Shipper):
         return post.in_doubt_since_s == 0.0 or clock_s() - post.in_doubt_since_s < PATIENCE_S
 
     def _put_off(self, post):
-        """Has a message sent again after a pause."""
+        """Have a message sent again after a pause."""
         post.was_sent = True
         post.is_put_off = True
         if post.in_doubt_since_s == 0.0:
@@ -490,7 +490,7 @@ class Outbox(Shipper):
         return 0
 
     def resend(self) -> None:
-        """Sends what is in doubt again; what has no link waits for one."""
+        """Send what is in doubt again; what has no link waits for one."""
         post: Post
         in_doubt, self.in_doubt = self.in_doubt, []
         for post in in_doubt:
@@ -498,7 +498,7 @@ class Outbox(Shipper):
             self.submit(post)
 
     def landed(self, token):
-        """Returns whose message has its outcome now; None where it is not under way."""
+        """Return whose message has its outcome now; None where it is not under way."""
         index: cython.Py_ssize_t = self.sent.find(token)
         return None if index < 0 else self.sent.remove(index, 1)
 
@@ -509,7 +509,7 @@ class Outbox(Shipper):
         return self.release_waiters() if self.waiters else 0
 
     def accept_run(self, token, count):
-        """Takes in that messages with consecutive tokens were accepted."""
+        """Take in that messages with consecutive tokens were accepted."""
         dispatch: Dispatch
         index: cython.Py_ssize_t
         part: uint32_t
@@ -528,7 +528,7 @@ class Outbox(Shipper):
         return 0
 
     def release_waiters(self):
-        """Wakes whoever waits for room or for the last outcome; each looks for itself."""
+        """Wake whoever waits for room or for the last outcome; each looks for itself."""
         if self.waiters and self.backlog_count < READY_BACKLOG:
             waiters: list = self.waiters
             self.waiters = []
@@ -539,5 +539,5 @@ class Outbox(Shipper):
 
 
 def token_of(pair: tuple) -> int:
-    """Orders what is to be sent again."""
+    """Order what is to be sent again."""
     return pair[0]

@@ -42,7 +42,7 @@ class Pace:
     """
 
     def __init__(self, ahead_max: int = MARK_AHEAD_MAX) -> None:
-        """Marks one at a time, as nothing is known yet.
+        """Mark one at a time, as nothing is known yet.
 
         Args:
             ahead_max: How many items to mark in one go at most; at least 1.
@@ -51,17 +51,17 @@ class Pace:
         self.ahead_max = ahead_max
 
     def begin(self, count, now_s, passes):
-        """Takes note that the application is given `count` items from now on, one by one."""
+        """Take note that the application is given `count` items from now on, one by one."""
         self.count = count
         self.since_s = now_s
         self.passes = passes
 
     def forget(self):
-        """Does not judge what was begun: the time since is not the application's."""
+        """Do not judge what was begun: the time since is not the application's."""
         self.count = 0
 
     def finish(self, now_s, passes):
-        """Judges what was begun, once the application comes for more.
+        """Judge what was begun, once the application comes for more.
 
         Args:
             now_s: The time.

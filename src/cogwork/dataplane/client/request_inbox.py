@@ -34,7 +34,7 @@ class RequestInbox(Inbox):
         return 0 if self.link is None else self.link.credit
 
     def offer(self, credit: cython.uint) -> None:
-        """Sets the credit, also to less than there is.
+        """Set the credit, also to less than there is.
 
         Args:
             credit: How many requests may come from now on.
@@ -46,7 +46,7 @@ class RequestInbox(Inbox):
             self.flusher.later()
 
     def settle_request(self, link: object, delivery_id: cython.uint, is_taken: bool) -> None:
-        """Settles a request.
+        """Settle a request.
 
         Args:
             link: By which it came; once that is gone, its container has settled it.

@@ -92,7 +92,7 @@ class StreamInbox(Inbox):
         return count
 
     def receive(self, piece, settled):
-        """Takes what may be any message, or none."""
+        """Take what may be any message, or none."""
         layout = cython.declare(Layout)
         token: uint32_t = cython.cast(uint32_t, piece.token)
         if locate(piece.data, piece.size, cython.address(layout)) != FOUND:
@@ -151,12 +151,12 @@ class StreamInbox(Inbox):
         return records
 
     def take_now(self) -> object:
-        """Hands over what has arrived, which counts as held until `let_go`."""
+        """Hand over what has arrived, which counts as held until `let_go`."""
         self.held += self.count_waiting()
         return self.pick(self.buffer.count)
 
     def clear(self):
-        """Gives room back once all, or most, of what arrived was handed over."""
+        """Give room back once all, or most, of what arrived was handed over."""
         rest: cython.Py_ssize_t = self.buffer.count - self.taken
         index: cython.Py_ssize_t
         buffer: RecordBuffer = self.buffer
@@ -173,7 +173,7 @@ class StreamInbox(Inbox):
         return 0
 
     def fresh_buffer(self):
-        """Returns one of the last two sheaves, where nobody has a view of it any more, or a new one.
+        """Return one of the last two sheaves, where nobody has a view of it any more, or a new one.
 
         Room that is used again need not be given by the system, page by page.
         """
@@ -196,17 +196,17 @@ class StreamInbox(Inbox):
     # -- the end
 
     def drop_waiting(self):
-        """Keeps it, and a failure waits: nobody sends a record again that has arrived."""
+        """Keep it, and a failure waits: nobody sends a record again that has arrived."""
         return 0
 
     def forget(self) -> None:
-        """Hands over nothing of what waits: the application has gone."""
+        """Hand over nothing of what waits: the application has gone."""
         self.buffer = RecordBuffer()
         self.spares = []
         self.taken = 0
 
     def forget_from(self, end: int) -> None:
-        """Hands over nothing of what waits from an offset on: it is not in the stream any more."""
+        """Hand over nothing of what waits from an offset on: it is not in the stream any more."""
         count: cython.Py_ssize_t = self.buffer.count
         index: cython.Py_ssize_t
         kept: RecordBuffer = RecordBuffer()
@@ -223,7 +223,7 @@ class StreamInbox(Inbox):
     # -- how far it is
 
     def look(self):
-        """Tells the application that it has caught up, once it has."""
+        """Tell the application that it has caught up, once it has."""
         if self.is_told and self.on_caught_up is not None and self.handed >= self.caught_up_after:
             told, self.on_caught_up = self.on_caught_up, None
             told()

@@ -85,7 +85,7 @@ class StreamOutbox(Outbox):
         call_later: object,
         producer: bytes | None = None,
     ) -> None:
-        """Starts without a link.
+        """Start without a link.
 
         Args:
             flusher: Of the core.
@@ -108,7 +108,7 @@ class StreamOutbox(Outbox):
     # -- what the application does
 
     def append_one(self, body: object) -> Post:
-        """Sends a message; see `Outbox.post`. What raises has not used a sequence."""
+        """Send a message; see `Outbox.post`. What raises has not used a sequence."""
         before: uint64_t = self.sequence
         try:
             return self.post(body, False)
@@ -117,7 +117,7 @@ class StreamOutbox(Outbox):
             raise
 
     def append_all(self, bodies: object) -> Batch:
-        """Sends messages; see `Outbox.post_all`."""
+        """Send messages; see `Outbox.post_all`."""
         before: uint64_t = self.sequence
         try:
             return self.post_all(bodies, False)
@@ -126,7 +126,7 @@ class StreamOutbox(Outbox):
             raise
 
     def append_encoded(self, messages: list) -> Batch:
-        """Sends messages that are encoded; see `Outbox.post_encoded`."""
+        """Send messages that are encoded; see `Outbox.post_encoded`."""
         before: uint64_t = self.sequence
         try:
             return self.post_each(
@@ -142,7 +142,7 @@ class StreamOutbox(Outbox):
         return self.fitting(self.stamped(Outbox.checked(self, body), False))
 
     def stamped(self, data, is_plain):
-        """Returns a message with the producer's id and the next sequence.
+        """Return a message with the producer's id and the next sequence.
 
         What is plain is no message but the body of one: its octets are copied once.
         """
@@ -186,7 +186,7 @@ class StreamOutbox(Outbox):
         return made
 
     async def flushed(self) -> None:
-        """Waits until nothing is without an outcome.
+        """Wait until nothing is without an outcome.
 
         Raises:
             CogworkError: The first of the posts that failed without anybody awaiting them.
@@ -200,7 +200,7 @@ class StreamOutbox(Outbox):
     # -- what the data plane does
 
     def withdraw(self, dispatch):
-        """Takes nothing back: the stream would wait for the sequence that is missing."""
+        """Take nothing back: the stream would wait for the sequence that is missing."""
         return 0
 
     def ship(self, dispatch, token, data):
@@ -267,7 +267,7 @@ class StreamOutbox(Outbox):
         return 1
 
     def look_further(self):
-        """Goes on after outcomes: sends again where all are there, and wakes who waits."""
+        """Go on after outcomes: send again where all are there, and wake who waits."""
         if self.is_paused and not self.sent.count:
             self.call_later(self.pause_s if self.again else 0.0, self.go_on)
         elif self.waiters:
@@ -275,7 +275,7 @@ class StreamOutbox(Outbox):
         return 0
 
     def hold(self, token, dispatch):
-        """Keeps what was not taken, and all that is to follow it, until it is sent again."""
+        """Keep what was not taken, and all that is to follow it, until it is sent again."""
         self.again.append((token, dispatch))
         self.is_paused = True
         if not self.is_failing:
@@ -284,7 +284,7 @@ class StreamOutbox(Outbox):
         return 0
 
     def go_on(self) -> None:
-        """Sends again what was held, in order."""
+        """Send again what was held, in order."""
         if not self.is_paused or self.failure is not None:
             return
         self.is_paused = False
@@ -300,13 +300,13 @@ class StreamOutbox(Outbox):
         self.flusher.later()
 
     def attach(self, link: object) -> None:
-        """Sends on `link` from now on, which has time to get credit."""
+        """Send on `link` from now on, which has time to get credit."""
         Outbox.attach(self, link)
         self.served_s = self.core.now
         self.watch_backlog()
 
     def give_up(self) -> None:
-        """Tells those that wait longest that the stream does not take their messages."""
+        """Tell those that wait longest that the stream does not take their messages."""
         dispatch: Dispatch
         again, self.again = self.again, []
         self.is_failing = False
@@ -316,7 +316,7 @@ class StreamOutbox(Outbox):
             self.tell(dispatch, token, None)
 
     def tell(self, dispatch, token, state):
-        """Tells the sender that a message is not in the stream, unless it may be."""
+        """Tell the sender that a message is not in the stream, unless it may be."""
         if token not in self.in_doubt:
             return dispatch.resolved(token, RELEASED, state)
         self.in_doubt.discard(token)
@@ -325,17 +325,17 @@ class StreamOutbox(Outbox):
     # -- without credit
 
     def watch_backlog(self):
-        """Sees that what waits for credit does not for ever."""
+        """See that what waits for credit does not for ever."""
         return 0 if self.is_watching or not self.backlog else self.watch(self.patience_s)
 
     def watch(self, after_s):
-        """Looks later whether what waits for credit has been waiting for too long."""
+        """Look later whether what waits for credit has been waiting for too long."""
         self.is_watching = True
         self.call_later(min(max(after_s, PAUSE_FIRST_S), WATCH_LONGEST_S), self.look_at_credit)
         return 0
 
     def look_at_credit(self) -> None:
-        """Gives back what has waited for too long while nothing was under way."""
+        """Give back what has waited for too long while nothing was under way."""
         left_s: cython.double
         self.is_watching = False
         if not self.backlog or self.failure is not None:
@@ -351,7 +351,7 @@ class StreamOutbox(Outbox):
             self.starve()
 
     def starve(self):
-        """Gives back all that waits for credit."""
+        """Give back all that waits for credit."""
         dispatch: Dispatch
         unsent: list = list(self.backlog)
         text: str = f"it was not sent: the stream has given no credit for {self.patience_s:g} s"
@@ -369,7 +369,7 @@ class StreamOutbox(Outbox):
         return self.release_waiters()
 
     def give_back(self, dispatch, state):
-        """Gives back what has no outcome of messages that were given together."""
+        """Give back what has no outcome of messages that were given together."""
         index: cython.Py_ssize_t
         post: Post
         batch: Batch
@@ -384,7 +384,7 @@ class StreamOutbox(Outbox):
         return 0
 
     def put_all_back(self) -> None:
-        """Puts what is to be sent again before all else."""
+        """Put what is to be sent again before all else."""
         dispatch: Dispatch
         again, self.again = self.again, []
         again.sort(key=first_of)
@@ -402,7 +402,7 @@ class StreamOutbox(Outbox):
             self.renew()
 
     def renew(self):
-        """Takes a new id, and numbers all that was not sent anew."""
+        """Take a new id, and numbers all that was not sent anew."""
         dispatch: Dispatch
         if self.is_kept:
             return self.give_in()
@@ -414,13 +414,13 @@ class StreamOutbox(Outbox):
         return 0
 
     def note_reason(self, code, state):
-        """Remembers why a producer that is kept cannot go on."""
+        """Remember why a producer that is kept cannot go on."""
         if self.is_kept and self.reason is None:
             self.reason = self.explain(code, state).error()
         return 0
 
     def give_in(self):
-        """Fails all that has no outcome, and takes nothing more."""
+        """Fail all that has no outcome, and take nothing more."""
         dispatch: Dispatch
         unresolved: list = [*self.sent.clear(), *self.backlog]
         self.failure = self.reason
@@ -455,5 +455,5 @@ class StreamOutbox(Outbox):
 
 
 def first_of(pair: tuple) -> int:
-    """Orders what is to be sent again."""
+    """Order what is to be sent again."""
     return pair[0]

@@ -89,7 +89,7 @@ class Record(Message):
 
 
 def own_number(data, layout, key, size):
-    """Finds an annotation that the stream made; ABSENT_NUMBER where there is none."""
+    """Find an annotation that the stream made; ABSENT_NUMBER where there is none."""
     at: int64_t = layout.sections[MESSAGE_ANNOTATIONS_RANK].start
     end: int64_t = 0
     value: int64_t
@@ -114,7 +114,7 @@ def own_number(data, layout, key, size):
 
 
 def offset_after(data, size):
-    """Returns the offset to go on with after a message; ABSENT_NUMBER where it says none.
+    """Return the offset to go on with after a message; ABSENT_NUMBER where it says none.
 
     A snapshot names it, for its own is that of the first record which is not in it.
     """
@@ -137,7 +137,7 @@ class RecordBuffer:
         free(self.ends)
 
     def grow(self, size):
-        """Makes room for one more message."""
+        """Make room for one more message."""
         capacity: int64_t = max(self.size + size, 2 * self.capacity, SIZE_MIN)
         count_max: cython.Py_ssize_t = max(2 * self.count_max, COUNT_MIN)
         data: cython.pointer(uint8_t)
@@ -159,7 +159,7 @@ class RecordBuffer:
         return 0
 
     def drop(self, count):
-        """Forgets the first messages; nobody else may have a view of any."""
+        """Forget the first messages; nobody else may have a view of any."""
         index: cython.Py_ssize_t
         gone: int64_t = self.start_of(count)
         self.size -= gone
@@ -173,7 +173,7 @@ class RecordBuffer:
         return 0
 
     def add_joined(self, message):
-        """Adds a message of several frames, which is an object already."""
+        """Add a message of several frames, which is an object already."""
         if self.count == self.count_max:
             self.grow(0)
         if self.joined is None:
@@ -184,7 +184,7 @@ class RecordBuffer:
         return 0
 
     def add_from(self, other, index):
-        """Adds a message of another buffer."""
+        """Add a message of another buffer."""
         start: int64_t = other.start_of(index)
         message: bytes = None if other.joined is None else other.joined.get(index)
         if message is not None:
@@ -192,7 +192,7 @@ class RecordBuffer:
         return self.add(other.data + start, other.ends[index] - start)
 
     def offset_after_last(self):
-        """Returns the offset to go on with after the last message; ABSENT_NUMBER if it says none."""
+        """Return the offset to go on with after the last message; ABSENT_NUMBER if it says none."""
         start: int64_t
         message: bytes = None if self.joined is None else self.joined.get(self.count - 1)
         if message is not None:
@@ -212,7 +212,7 @@ class RecordBuffer:
 
 
 def records_of(buffer, start, step, length):
-    """Makes a view of messages: from one on, each so many after the last one."""
+    """Make a view of messages: from one on, each so many after the last one."""
     records: Records = Records.__new__(Records)
     buffer.is_shared = True
     records.buffer = buffer
@@ -257,7 +257,7 @@ class Records:
             yield self.buffer.record(self.place(at))
 
     def __eq__(self, other: object) -> object:
-        """Compares with records, or a list of messages, by their octets."""
+        """Compare with records, or a list of messages, by their octets."""
         if not isinstance(other, (Records, list)):
             return NotImplemented
         return len(other) == self.length and all(
@@ -266,7 +266,7 @@ class Records:
         )
 
     def __repr__(self) -> str:
-        """Says how many there are."""
+        """Return how many there are."""
         return f"<{self.length} records>"
 
 

@@ -96,7 +96,7 @@ class Unfit(Exception):  # never leaves this module
 
 
 def plan_of(composite_class: object) -> Plan:
-    """Returns the plan of a composite class."""
+    """Return the plan of a composite class."""
     plan = PLANS.get(composite_class)
     if plan is None:
         plan = PLANS[composite_class] = Plan(composite_class)
@@ -107,7 +107,7 @@ def plan_of(composite_class: object) -> Plan:
 
 
 def encode(composite: object) -> bytes:
-    """Encodes a composite.
+    """Encode a composite.
 
     Raises:
         EncodeError: A field is missing, out of range or of the wrong type; it is named.
@@ -124,7 +124,7 @@ def encode(composite: object) -> bytes:
 
 
 def put_composite(out: cython.pointer(Writer), composite: object, depth: cython.int) -> cython.int:
-    """Writes a composite as a described list without trailing nulls."""
+    """Write a composite as a described list without trailing nulls."""
     row: Row
     plan: Plan = plan_of(type(composite))
     count: cython.Py_ssize_t = 0
@@ -157,7 +157,7 @@ def put_composite(out: cython.pointer(Writer), composite: object, depth: cython.
 def put_field(
     out: cython.pointer(Writer), row: Row, value: object, depth: cython.int
 ) -> cython.int:
-    """Writes the value of a field: plain types here, the others by way of their wire type."""
+    """Write the value of a field: plain types here, the others by way of their wire type."""
     kind = type(value)
     if row.writing == UNSIGNED_32:
         put_number(out, value)
@@ -205,7 +205,7 @@ def put_nested(
 @cython.cfunc
 @cython.exceptval(-1)
 def put_named(out: cython.pointer(Writer), fields: dict, depth: cython.int) -> cython.int:
-    """Writes a map with symbols as keys."""
+    """Write a map with symbols as keys."""
     start: cython.Py_ssize_t = begin_compound(out)
     for key, value in fields.items():
         if not isinstance(key, str):
@@ -218,7 +218,7 @@ def put_named(out: cython.pointer(Writer), fields: dict, depth: cython.int) -> c
 @cython.cfunc
 @cython.exceptval(-1)
 def put_number(out: cython.pointer(Writer), value: object) -> cython.int:
-    """Writes a uint."""
+    """Write a uint."""
     if not isinstance(value, int) or not 0 <= value <= 0xFFFFFFFF:
         raise Unfit
     return put_uint(out, value)
@@ -228,7 +228,7 @@ def put_number(out: cython.pointer(Writer), value: object) -> cython.int:
 
 
 def decode(data: object, offset: object = 0, end: object = None) -> tuple[object, int]:
-    """Decodes a value; a described list that is a composite comes as that.
+    """Decode a value; a described list that is a composite comes as that.
 
     Raises:
         DecodeError: The bytes are no AMQP value, or not a whole one.
@@ -244,7 +244,7 @@ def decode(data: object, offset: object = 0, end: object = None) -> tuple[object
 
 
 def composite_of(described: object) -> object:
-    """Returns the composite that a described list is."""
+    """Return the composite that a described list is."""
     row: Row
     index: cython.Py_ssize_t
     descriptor = described.descriptor

@@ -105,7 +105,7 @@ class Malformed(Exception):  # no caller of the application sees it
 
 
 def decode(data: object, offset: object = 0, end: object = None) -> tuple[object, int]:
-    """Decodes one value; `cogwork.amqp.codec.decode` says more."""
+    """Decode one value; `cogwork.amqp.codec.decode` says more."""
     view = cython.declare(Py_buffer)
     if type(data) is bytes:
         return decode_from(octets_of(data), PyBytes_GET_SIZE(data), data, offset, end)
@@ -138,7 +138,7 @@ def decode_from(
 
 
 def take(source: cython.pointer(Reader), size: cython.Py_ssize_t) -> octets:
-    """Steps over `size` bytes, if they are there; returns where they start."""
+    """Step over `size` bytes, if they are there; return where they start."""
     start: octets = source.data + source.at
     if size > source.end - source.at:
         raise Malformed
@@ -147,7 +147,7 @@ def take(source: cython.pointer(Reader), size: cython.Py_ssize_t) -> octets:
 
 
 def read_value(source: cython.pointer(Reader), depth: cython.int) -> object:
-    """Reads a constructor and its body."""
+    """Read a constructor and its body."""
     code: cython.uchar
     if depth > DEPTH_MAX:
         raise Malformed
@@ -161,7 +161,7 @@ def read_value(source: cython.pointer(Reader), depth: cython.int) -> object:
 
 @cython.cfunc
 def read_body(source: cython.pointer(Reader), code: cython.uchar, depth: cython.int) -> object:
-    """Reads the body that follows a format code; the width is in the code's high nibble."""
+    """Read the body that follows a format code; the width is in the code's high nibble."""
     size: uint32_t
     width: cython.uchar = code >> 4
     if width == 0x4:
@@ -213,13 +213,13 @@ def read_variable(
 @cython.cfunc
 @cython.inline
 def text_from(data: octets, size: cython.Py_ssize_t) -> object:
-    """Returns a str; raises UnicodeDecodeError."""
+    """Return a str; raise UnicodeDecodeError."""
     return PyUnicode_DecodeUTF8(cython.cast(cython.p_char, data), size, cython.NULL)
 
 
 @cython.cfunc
 def symbol_from(data: octets, size: cython.Py_ssize_t) -> object:
-    """Returns a Symbol, the one made for the same bytes before where its slot still has it."""
+    """Return a Symbol, the one made for the same bytes before where its slot still has it."""
     slot: cython.Py_ssize_t
     known_size: cython.Py_ssize_t = 0
     known: cython.p_const_char
@@ -244,7 +244,7 @@ def symbol_from(data: octets, size: cython.Py_ssize_t) -> object:
 
 @cython.cfunc
 def read_fixed(source: cython.pointer(Reader), code: cython.uchar) -> object:
-    """Reads a body of one to sixteen bytes."""
+    """Read a body of one to sixteen bytes."""
     data: octets
     width: cython.uchar = code >> 4
     if width == 0x5:
@@ -333,7 +333,7 @@ def made_from_64(code: cython.uchar, number: uint64_t, data: octets) -> object:
 @cython.cfunc
 @cython.cdivision(False)
 def time_from(ms: int64_t) -> object:
-    """Returns a datetime in UTC, or a Timestamp beyond what it holds."""
+    """Return a datetime in UTC, or a Timestamp beyond what it holds."""
     if not MS_MIN <= ms <= MS_MAX:
         return new_int(Timestamp, ms)
     days: int64_t = ms // MS_PER_DAY
@@ -343,7 +343,7 @@ def time_from(ms: int64_t) -> object:
 
 @cython.cfunc
 def uuid_from(data: octets) -> object:
-    """Returns a UUID without the checks of its constructor, which takes five times as long."""
+    """Return a UUID without the checks of its constructor, which takes five times as long."""
     high: object = load_u64(data)
     made = new_uuid(UUID)
     set_uuid_int(made, (high << 64) | load_u64(data + 8))
@@ -353,7 +353,7 @@ def uuid_from(data: octets) -> object:
 
 @cython.cfunc
 def read_compound(source: cython.pointer(Reader), code: cython.uchar, depth: cython.int) -> object:
-    """Reads a list, a map or an array, whose end bounds all its items."""
+    """Read a list, a map or an array, whose end bounds all its items."""
     outer_end: cython.Py_ssize_t = source.end
     size: cython.Py_ssize_t
     count: cython.Py_ssize_t
@@ -383,7 +383,7 @@ def read_compound(source: cython.pointer(Reader), code: cython.uchar, depth: cyt
 @cython.cfunc
 @cython.exceptval(-1)
 def narrow(source: cython.pointer(Reader), size: cython.Py_ssize_t) -> cython.int:
-    """Makes the next `size` bytes all that can be read."""
+    """Make the next `size` bytes all that can be read."""
     if size > source.end - source.at:
         raise Malformed
     source.end = source.at + size

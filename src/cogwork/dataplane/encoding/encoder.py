@@ -73,7 +73,7 @@ DEPTH_MAX = MAX_DEPTH
 
 
 def encode(value: object) -> bytes:
-    """Encodes one value; `cogwork.amqp.codec.encode` says more."""
+    """Encode one value; `cogwork.amqp.codec.encode` says more."""
     out = cython.declare(Writer)
     open_writer(cython.address(out))
     try:
@@ -84,7 +84,7 @@ def encode(value: object) -> bytes:
 
 
 def put_text(out: cython.pointer(Writer), text: object) -> cython.int:
-    """Writes a str as string."""
+    """Write a str as string."""
     size: cython.Py_ssize_t = 0
     data: cython.p_const_char = cython.NULL
     try:
@@ -95,7 +95,7 @@ def put_text(out: cython.pointer(Writer), text: object) -> cython.int:
 
 
 def put_symbol(out: cython.pointer(Writer), text: object) -> cython.int:
-    """Writes a str as symbol; it is ASCII where its UTF-8 has a byte for each character."""
+    """Write a str as symbol; it is ASCII where its UTF-8 has a byte for each character."""
     size: cython.Py_ssize_t = 0
     data: cython.p_const_char = cython.NULL
     try:
@@ -110,7 +110,7 @@ def put_symbol(out: cython.pointer(Writer), text: object) -> cython.int:
 @cython.cfunc
 @cython.exceptval(-1)
 def refuse(value: object) -> cython.int:
-    """Has the reference say why there is no encoding."""
+    """Have the reference say why there is no encoding."""
     reference.encode(value)
     raise EncodeError(f"the encoders disagree about {value!r:.80}")
 
@@ -118,7 +118,7 @@ def refuse(value: object) -> cython.int:
 def put_value(  # noqa: C901  # a branch for each type: a table would cost a call
     out: cython.pointer(Writer), value: object, depth: cython.int
 ) -> cython.int:
-    """Writes a value of any type, most frequent types first."""
+    """Write a value of any type, most frequent types first."""
     kind = type(value)
     if depth > DEPTH_MAX:
         raise EncodeError(f"a value nests deeper than {DEPTH_MAX} levels")
@@ -150,7 +150,7 @@ def put_value(  # noqa: C901  # a branch for each type: a table would cost a cal
 @cython.cfunc
 @cython.exceptval(-1)
 def put_fixed(out: cython.pointer(Writer), value: object, kind: object) -> cython.int:
-    """Writes a value of fixed width; returns whether it was one."""
+    """Write a value of fixed width; return whether it was one."""
     if kind is UInt or kind is ULong or kind is UByte or kind is UShort:
         put_unsigned(out, value, kind)
     elif kind is float:
@@ -260,7 +260,7 @@ def put_timestamp(out: cython.pointer(Writer), value: object) -> cython.int:
 @cython.cfunc
 @cython.exceptval(-1)
 def put_list(out: cython.pointer(Writer), items: list, depth: cython.int) -> cython.int:
-    """Writes a list."""
+    """Write a list."""
     if not items:
         return put_byte(out, 0x45)
     count: cython.Py_ssize_t = 0
@@ -274,7 +274,7 @@ def put_list(out: cython.pointer(Writer), items: list, depth: cython.int) -> cyt
 @cython.cfunc
 @cython.exceptval(-1)
 def put_map(out: cython.pointer(Writer), entries: dict, depth: cython.int) -> cython.int:
-    """Writes a dict."""
+    """Write a dict."""
     count: cython.Py_ssize_t = 0
     start: cython.Py_ssize_t = begin_compound(out)
     for key, value in entries.items():
@@ -287,7 +287,7 @@ def put_map(out: cython.pointer(Writer), entries: dict, depth: cython.int) -> cy
 @cython.cfunc
 @cython.exceptval(-1)
 def put_symbols(out: cython.pointer(Writer), value: object, kind: object) -> cython.int:
-    """Writes an array of short symbols; returns whether it was one."""
+    """Write an array of short symbols; return whether it was one."""
     if kind is not Array or value.element_type is not Symbol or value.descriptor is not None:
         return 0
     for item in cython.cast(tuple, value.items):
@@ -297,7 +297,7 @@ def put_symbols(out: cython.pointer(Writer), value: object, kind: object) -> cyt
 
 
 def put_names(out: cython.pointer(Writer), names: tuple) -> cython.int:
-    """Writes short ASCII names as an array of symbols; returns whether all were that."""
+    """Write short ASCII names as an array of symbols; return whether all were that."""
     size: cython.Py_ssize_t = 0
     data: cython.p_const_char
     start: cython.Py_ssize_t = begin_compound(out)
@@ -320,7 +320,7 @@ def put_names(out: cython.pointer(Writer), names: tuple) -> cython.int:
 @cython.cfunc
 @cython.exceptval(check=False)
 def ascii_of(text: object, size: cython.pointer(cython.Py_ssize_t)) -> cython.p_const_char:
-    """Returns the bytes of an ASCII str, or NULL."""
+    """Return the bytes of an ASCII str, or NULL."""
     data: cython.p_const_char
     try:
         data = PyUnicode_AsUTF8AndSize(text, size)
@@ -332,7 +332,7 @@ def ascii_of(text: object, size: cython.pointer(cython.Py_ssize_t)) -> cython.p_
 @cython.cfunc
 @cython.exceptval(-1)
 def put_rare(out: cython.pointer(Writer), value: object, depth: cython.int) -> cython.int:
-    """Has the reference encode what is not worth a fast way, or refuse it."""
+    """Have the reference encode what is not worth a fast way, or refuse it."""
     buffer = bytearray()
     reference.encode_into(buffer, value, depth)
     encoded: bytes = bytes(buffer)

@@ -37,7 +37,7 @@ def exceeds(value: object, limit: int64_t) -> bool:
 @cython.cfunc
 @cython.exceptval(-1)
 def count_value(value: object, left: cython.pointer(int64_t), depth: cython.int) -> cython.int:
-    """Takes a value from what is left; returns 0 where the count goes on."""
+    """Take a value from what is left; return 0 where the count goes on."""
     left[0] -= 1
     if isinstance(value, str):
         left[0] -= len(cython.cast(str, value))
@@ -55,7 +55,7 @@ def count_value(value: object, left: cython.pointer(int64_t), depth: cython.int)
 @cython.cfunc
 @cython.exceptval(-1)
 def count_parts(value: object, left: cython.pointer(int64_t), depth: cython.int) -> cython.int:
-    """Takes what a value consists of from what is left."""
+    """Take what a value consists of from what is left."""
     found: cython.int = 0
     if depth > DEPTH_MAX:
         return GIVEN_UP
@@ -79,6 +79,6 @@ def count_parts(value: object, left: cython.pointer(int64_t), depth: cython.int)
 
 @cython.cfunc
 def fields_of(kind: object) -> object:
-    """Lists the fields of a dataclass or a Struct; other types have none."""
+    """List the fields of a dataclass or a Struct; other types have none."""
     names = getattr(kind, "__dataclass_fields__", None)
     return getattr(kind, "__struct_fields__", ()) if names is None else names

@@ -26,7 +26,7 @@ LIMIT = cython.declare(cython.double, 9223372036854775808.0)
 
 
 def read_integer(p, at, end, value):
-    """Reads a value of an integer type, or a timestamp; IS_NUMBER, or what it is instead."""
+    """Read a value of an integer type, or a timestamp; IS_NUMBER, or what it is instead."""
     code: uint8_t
     if at >= end or skip_value(p, at, end) < 0:
         return IS_OTHER
@@ -56,7 +56,7 @@ def read_integer(p, at, end, value):
 
 
 def read_rounded(p, at, end, value):
-    """Reads a number of any type, the nearest whole one; IS_NUMBER, or what the value is instead."""
+    """Read a number of any type, the nearest whole one; IS_NUMBER, or what the value is instead."""
     found: cython.int = read_integer(p, at, end, value)
     code: uint8_t
     if found != IS_OTHER or at >= end or skip_value(p, at, end) < 0:
@@ -102,7 +102,7 @@ def _rounded(number: cython.double, value: cython.pointer(int64_t)) -> cython.in
 
 
 def read_number(p, at, end, value):
-    """Reads a whole number of any integer type from 0 to 2^63 - 1; returns where it ends, or -1."""
+    """Read a whole number of any integer type from 0 to 2^63 - 1; return where it ends, or -1."""
     number: int64_t = 0
     if read_integer(p, at, end, cython.address(number)) != IS_NUMBER or number < 0:
         return -1
@@ -111,7 +111,7 @@ def read_number(p, at, end, value):
 
 
 def rounded(data: bytes) -> object:
-    """Returns the nearest whole number to an encoded one; None where it is none, or too large.
+    """Return the nearest whole number to an encoded one; None where it is none, or too large.
 
     For tests and tools.
     """

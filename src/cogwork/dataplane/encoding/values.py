@@ -13,7 +13,7 @@ SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
 
 def skip_value(p, at, end):
-    """Steps over one encoded value of any type (AMQP 1.0 §1.2: the width is in the high nibble)."""
+    """Step over one encoded value of any type (AMQP 1.0 §1.2: the width is in the high nibble)."""
     kind: uint8_t
     values: int64_t = 1
     while values > 0:
@@ -46,7 +46,7 @@ def skip_value(p, at, end):
 
 
 def list_header(p, at, end, count, list_end):
-    """Reads a list's constructor; returns where its first element starts."""
+    """Read a list's constructor; return where its first element starts."""
     code: uint8_t
     size: int64_t
     if at >= end:
@@ -78,7 +78,7 @@ def list_header(p, at, end, count, list_end):
 
 
 def map_header(p, at, end, map_end):
-    """Reads a map's constructor; returns where its first key starts."""
+    """Read a map's constructor; return where its first key starts."""
     size: int64_t
     if at + 3 <= end and p[at] == 0xC1:
         size = p[at + 1]
@@ -92,7 +92,7 @@ def map_header(p, at, end, map_end):
 
 
 def read_binary(p, at, end, value, size):
-    """Reads a binary; null is NULL."""
+    """Read a binary; null is NULL."""
     code: uint8_t
     if at >= end:
         return -1
@@ -119,7 +119,7 @@ def read_binary(p, at, end, value, size):
 
 
 def read_string(p, at, end, value, size):
-    """Reads a string's UTF-8; returns 1, 0 where it is null, -1 where it is malformed."""
+    """Read a string's UTF-8; return 1, 0 where it is null, -1 where it is malformed."""
     if at >= end:
         return -1
     if p[at] == 0x40:
@@ -140,7 +140,7 @@ def read_string(p, at, end, value, size):
 
 
 def read_octets(p, at, end, value, size):
-    """Finds the octets of a binary, a string, a symbol or a UUID, in any of their encodings.
+    """Find the octets of a binary, a string, a symbol or a UUID, in any of their encodings.
 
     Returns:
         The format code of the shorter encoding of its type; 0 where the value is of another type,
@@ -170,7 +170,7 @@ def read_octets(p, at, end, value, size):
 
 
 def named_descriptor(p, end, body):
-    """Returns the numeric descriptor for a symbolic one (AMQP 1.0 §1.2, §2.7, §3.2, §3.4)."""
+    """Return the numeric descriptor for a symbolic one (AMQP 1.0 §1.2, §2.7, §3.2, §3.4)."""
     name: octets = cython.NULL
     size: uint32_t = 0
     if read_octets(p, 1, end, cython.address(name), cython.address(size)) != 0xA3:
@@ -212,7 +212,7 @@ def _named_body(name: octets, size: uint32_t) -> cython.int:
 @cython.nogil
 @cython.exceptval(check=False)
 def _named_performative(name: octets, size: uint32_t) -> cython.int:  # a name each
-    """Returns the number of what is read here without Python: flows, transfers, outcomes."""
+    """Return the number of what is read here without Python: flows, transfers, outcomes."""
     if _spells(name, size, b"flow:list", 9):
         return 0x13
     if _spells(name, size, b"transfer:list", 13):

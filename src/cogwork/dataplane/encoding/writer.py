@@ -23,7 +23,7 @@ SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
 
 def enlarge(out: cython.pointer(Writer), more: cython.Py_ssize_t) -> cython.int:
-    """Makes room for `more` bytes."""
+    """Make room for `more` bytes."""
     capacity: cython.Py_ssize_t = max(2 * out.capacity, out.size + more)
     moved: cython.pointer(uint8_t)
     if out.data == out.small:
@@ -40,7 +40,7 @@ def enlarge(out: cython.pointer(Writer), more: cython.Py_ssize_t) -> cython.int:
 
 
 def refuse_size(size: cython.Py_ssize_t) -> cython.int:
-    """Raises: a length has 32 bits."""
+    """Raise: a length has 32 bits."""
     raise EncodeError(f"{size} bytes are more than AMQP can say the length of")
 
 
@@ -50,7 +50,7 @@ def end_compound(
     small_code: uint8_t,
     count: cython.Py_ssize_t,
 ) -> cython.int:
-    """Writes code, size and count before what was written since `begin_compound`."""
+    """Write code, size and count before what was written since `begin_compound`."""
     header: cython.pointer(uint8_t) = out.data + start
     body: cython.Py_ssize_t = out.size - start - COMPOUND_HEADER_BYTES
     if body < 0xFF and count <= 0xFF:

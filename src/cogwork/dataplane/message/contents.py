@@ -61,7 +61,7 @@ FIELD_TYPES = [row.kind.wire_types for row in Properties.TABLE]
 
 
 def fill(message: Message, raw: bytes) -> cython.int:
-    """Lets new contents be what `raw` says."""
+    """Let new contents be what `raw` says."""
     rank: cython.int
     message._raw = raw
     if locate(octets_of(raw), PyBytes_GET_SIZE(raw), cython.address(message._layout)) == MALFORMED:
@@ -75,7 +75,7 @@ def fill(message: Message, raw: bytes) -> cython.int:
 
 
 def load_section(message: Message, rank: cython.int) -> cython.int:
-    """Decodes a section."""
+    """Decode a section."""
     try:
         if rank == BODY_RANK:
             load_body(message)
@@ -99,7 +99,7 @@ def load_section(message: Message, rank: cython.int) -> cython.int:
 @cython.cfunc
 @cython.exceptval(-1)
 def load_header(message: Message) -> cython.int:
-    """Decodes the header."""
+    """Decode the header."""
     size: cython.Py_ssize_t = PyBytes_GET_SIZE(message._raw)
     if find_header(octets_of(message._raw), size, cython.address(message._header)) == MALFORMED:
         raise Malformed
@@ -109,7 +109,7 @@ def load_header(message: Message) -> cython.int:
 @cython.cfunc
 @cython.exceptval(-1)
 def load_fields(message: Message, values: list) -> cython.int:
-    """Takes over the list of the properties section."""
+    """Take over the list of the properties section."""
     index: cython.Py_ssize_t
     if values is None or len(values) > PROPERTY_FIELDS:
         raise Malformed
@@ -125,7 +125,7 @@ def load_fields(message: Message, values: list) -> cython.int:
 @cython.cfunc
 @cython.exceptval(-1)
 def load_body(message: Message) -> cython.int:
-    """Decodes all body sections."""
+    """Decode all body sections."""
     section = cython.declare(Section)
     parts: list
     wanted: object = bytes if message._body_code == DATA else list
@@ -150,7 +150,7 @@ def load_body(message: Message) -> cython.int:
 
 @cython.cfunc
 def section_value(message: Message, rank: cython.int) -> object:
-    """Decodes the value of a section."""
+    """Decode the value of a section."""
     return value_in(
         message._raw, message._layout.sections[rank].value, message._layout.sections[rank].end
     )
@@ -159,7 +159,7 @@ def section_value(message: Message, rank: cython.int) -> object:
 @cython.cfunc
 @cython.exceptval(-1)
 def refuse(message: Message) -> cython.int:
-    """Has the reference say what is wrong with the bytes; of so many it would take too long."""
+    """Have the reference say what is wrong with the bytes; of so many it would take too long."""
     if PyBytes_GET_SIZE(message._raw) > WORDED_SIZE_MAX:
         raise DecodeError("the bytes are no message, or there is none in one of its sections", 0)
     decode_sections(message._raw)
@@ -167,7 +167,7 @@ def refuse(message: Message) -> cython.int:
 
 
 def write_sections(message: Message, out: cython.pointer(Writer)) -> cython.int:
-    """Writes all sections: those never opened as they came."""
+    """Write all sections: those never opened as they came."""
     rank: cython.int
     start: cython.Py_ssize_t
     for rank in range(RANKS):
@@ -188,7 +188,7 @@ def write_sections(message: Message, out: cython.pointer(Writer)) -> cython.int:
 def write_rank(  # noqa: PLR0911  # a return for each rank
     message: Message, out: cython.pointer(Writer), rank: cython.int
 ) -> cython.int:
-    """Writes one section."""
+    """Write one section."""
     if rank == HEADER_RANK:
         return put_header(out, cython.address(message._header))
     if rank == DELIVERY_ANNOTATIONS_RANK:
@@ -206,7 +206,7 @@ def write_rank(  # noqa: PLR0911  # a return for each rank
 
 @cython.cfunc
 def value_in(raw: bytes, at: cython.Py_ssize_t, end: cython.Py_ssize_t) -> object:
-    """Decodes the value that lies between `at` and `end`, which `locate` found."""
+    """Decode the value that lies between `at` and `end`, which `locate` found."""
     source = cython.declare(Reader)
     source.data = octets_of(raw)
     source.at = at
@@ -216,7 +216,7 @@ def value_in(raw: bytes, at: cython.Py_ssize_t, end: cython.Py_ssize_t) -> objec
 
 @cython.cfunc
 def checked_keys(value: object, are_annotations: cython.bint) -> dict:
-    """Returns a section's map if its keys are what the section takes."""
+    """Return a section's map if its keys are what the section takes."""
     if type(value) is not dict:
         raise Malformed
     for key in cython.cast(dict, value):

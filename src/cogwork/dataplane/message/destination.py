@@ -20,7 +20,7 @@ SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
 
 def read_destination(p, size):
-    """Returns what a message says that its address is."""
+    """Return what a message says that its address is."""
     at: int64_t = 0
     body: int64_t = 0
     code: cython.int

@@ -32,7 +32,7 @@ TIMESTAMP = cython.declare(uint8_t, 0x83)
 
 
 def clear_envelope(e):
-    """Makes an envelope what a message means that says nothing."""
+    """Make an envelope what a message means that says nothing."""
     clear_header(cython.address(e.header))
     e.delay_ms = e.delivery_time_ms = -1
     e.message_id = e.group_id = e.dead_letter_id = cython.NULL
@@ -43,7 +43,7 @@ def clear_envelope(e):
 
 
 def is_durable(p, size):
-    """Says whether a message is marked durable, by itself, without the rest of its header."""
+    """Return whether a message is marked durable, by itself, without the rest of its header."""
     at: int64_t = 0
     end: int64_t = 0
     count: uint32_t = 0
@@ -57,7 +57,7 @@ def is_durable(p, size):
 
 
 def read_envelope(p, size, wants, e):
-    """Fills in what a message says of its storing; returns -1 where its sections are malformed.
+    """Fill in what a message says of its storing; return -1 where its sections are malformed.
 
     A field of a type that the specification forbids makes its section malformed; `odd` names it. A
     delay that is not understood does not: `odd` names that, too, and all else is read.
@@ -105,7 +105,7 @@ def read_envelope(p, size, wants, e):
 def _read_dead_letter_id(
     p: octets, at: int64_t, end: int64_t, e: cython.pointer(Envelope)
 ) -> int64_t:
-    """Looks for the id of a dead letter among the delivery annotations."""
+    """Look for the id of a dead letter among the delivery annotations."""
     pairs_end: int64_t = 0
     key: octets
     key_size: uint32_t = 0
@@ -139,7 +139,7 @@ def _read_dead_letter_id(
 def _read_annotations(
     p: octets, at: int64_t, end: int64_t, wants: cython.int, e: cython.pointer(Envelope)
 ) -> int64_t:
-    """Looks for a delay, and for marks of who was moved or is dead, among the annotations."""
+    """Look for a delay, and for marks of who was moved or is dead, among the annotations."""
     pairs_end: int64_t = 0
     size: uint32_t = 0
     key: octets
@@ -184,7 +184,7 @@ def _is_maximum_length(p: octets, at: int64_t, end: int64_t) -> cython.bint:
 @cython.nogil
 @cython.exceptval(check=False)
 def _read_delay(p: octets, at: int64_t, end: int64_t, e: cython.pointer(Envelope)) -> cython.int:
-    """Reads for how many milliseconds a message waits; one below 0 is over."""
+    """Read for how many milliseconds a message waits; one below 0 is over."""
     found: cython.int = read_rounded(p, at, end, cython.address(e.delay_ms))
     if found == IS_OUT_OF_RANGE:
         e.odd, e.odd_code = ODD_DELAY, OUT_OF_RANGE
@@ -197,7 +197,7 @@ def _read_delay(p: octets, at: int64_t, end: int64_t, e: cython.pointer(Envelope
 @cython.nogil
 @cython.exceptval(check=False)
 def _read_time(p: octets, at: int64_t, end: int64_t, e: cython.pointer(Envelope)) -> cython.int:
-    """Reads until when a message waits: a timestamp, or milliseconds since 1970 as a number."""
+    """Read until when a message waits: a timestamp, or milliseconds since 1970 as a number."""
     found: cython.int = read_rounded(p, at, end, cython.address(e.delivery_time_ms))
     if found == IS_OUT_OF_RANGE:
         e.odd, e.odd_code = ODD_TIME, OUT_OF_RANGE
@@ -247,7 +247,7 @@ def _read_properties(
 @cython.nogil
 @cython.exceptval(check=False)
 def _is_message_id(code: uint8_t) -> cython.bint:
-    """Tells whether a message-id may be of a type (AMQP 1.0 §3.2.11 to §3.2.14)."""
+    """Return whether a message-id may be of a type (AMQP 1.0 §3.2.11 to §3.2.14)."""
     if code == 0x44 or code == 0x53 or code == 0x80 or code == 0x98:
         return True
     return code == 0xA0 or code == 0xA1 or code == 0xB0 or code == 0xB1

@@ -21,13 +21,13 @@ FIELDS = cython.declare(uint32_t, 5)
 
 
 def clear_header(header):
-    """Makes a header what an absent one means."""
+    """Make a header what an absent one means."""
     memset(header, 0, cython.sizeof(Header))
     header.priority = DEFAULT_PRIORITY
 
 
 def read_header(p, at, end, header):
-    """Reads the list of a header section into a cleared header; returns where it ends, or -1."""
+    """Read the list of a header section into a cleared header; return where it ends, or -1."""
     count: uint32_t = 0
     field: uint32_t
     list_end: int64_t = 0
@@ -77,7 +77,7 @@ def _read_priority(p: octets, at: int64_t, end: int64_t, header: cython.pointer(
 @cython.nogil
 @cython.exceptval(check=False)
 def _length(header: cython.pointer(cython.const[Header])) -> uint8_t:
-    """Counts the fields up to the last one that is not default."""
+    """Count the fields up to the last one that is not default."""
     if header.delivery_count != 0:
         return 5
     if header.first_acquirer:
@@ -90,7 +90,7 @@ def _length(header: cython.pointer(cython.const[Header])) -> uint8_t:
 
 
 def write_header(p, header):
-    """Writes a header section of at most HEADER_SIZE_MAX bytes; returns its size.
+    """Write a header section of at most HEADER_SIZE_MAX bytes; return its size.
 
     Trailing defaults are left out; where all is default, so is the section.
     """
@@ -126,7 +126,7 @@ def write_header(p, header):
 
 
 def find_ttl(p, size, width):
-    """Finds the ttl of a message by itself, without the rest of its header."""
+    """Find the ttl of a message by itself, without the rest of its header."""
     at: int64_t = 0
     end: int64_t = 0
     count: uint32_t = 0
@@ -153,7 +153,7 @@ def find_ttl(p, size, width):
 
 
 def ttl_of(p, size):
-    """Reads the ttl of a message by itself."""
+    """Read the ttl of a message by itself."""
     width: uint8_t = 0
     at: int64_t = find_ttl(p, size, cython.address(width))
     if at < 0:
@@ -164,7 +164,7 @@ def ttl_of(p, size):
 
 
 def shorten_ttl(p, size, ttl_ms):
-    """Lessens the ttl of a message where it lies."""
+    """Lessen the ttl of a message where it lies."""
     width: uint8_t = 0
     at: int64_t = find_ttl(p, size, cython.address(width))
     if at < 0:

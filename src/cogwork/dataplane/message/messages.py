@@ -181,7 +181,7 @@ class Message:
 
     @classmethod
     def decode(cls, data: object) -> Message:
-        """Takes an encoded message; its sections are decoded when they are asked for.
+        """Take an encoded message; its sections are decoded when they are asked for.
 
         Args:
             data: The bytes; kept, or copied where they are not of type bytes.
@@ -199,7 +199,7 @@ class Message:
 
     @classmethod
     def data(cls, *parts: object, **fields: object) -> Message:
-        """Makes a message with a data section for each of `parts`, which are bytes.
+        """Make a message with a data section for each of `parts`, which are bytes.
 
         Args:
             *parts: The body, section by section.
@@ -209,7 +209,7 @@ class Message:
 
     @classmethod
     def value(cls, body: object, **fields: object) -> Message:
-        """Makes a message whose body is a value section, bytes too.
+        """Make a message whose body is a value section, bytes too.
 
         Args:
             body: The body.
@@ -221,7 +221,7 @@ class Message:
 
     @classmethod
     def sequence(cls, *parts: object, **fields: object) -> Message:
-        """Makes a message with a sequence section for each of `parts`, which are lists.
+        """Make a message with a sequence section for each of `parts`, which are lists.
 
         Args:
             *parts: The body, section by section.
@@ -230,7 +230,7 @@ class Message:
         return with_parts(cls(None, **fields), SEQUENCE, [list(part) for part in parts])
 
     def encode(self) -> bytes:
-        """Returns the message's bytes.
+        """Return the message's bytes.
 
         Raises:
             EncodeError: A value has no encoding; it is named.
@@ -246,7 +246,7 @@ class Message:
             close_writer(cython.address(out))
 
     def __repr__(self) -> str:
-        """Shows what differs from an empty message."""
+        """Show what differs from an empty message."""
         shown = [f"{self.body!r:.200}"]
         for name in (
             *FIELD_NAMES,
@@ -415,7 +415,7 @@ class Message:
         self._header.delivery_count = checked("delivery_count", delivery_count, UINT_MAX)
 
     def open_section(self, rank: cython.int) -> cython.int:
-        """Decodes a section, if that is still to be done; it may be changed from now on."""
+        """Decode a section, if that is still to be done; it may be changed from now on."""
         self._is_intact = False
         if rank != BODY_RANK or self._body_code != DATA or self._layout.body_sections > 1:
             show(self)
@@ -425,12 +425,12 @@ class Message:
         return 0
 
     def field(self, index: cython.int) -> object:
-        """Returns a field of the properties section."""
+        """Return a field of the properties section."""
         self.open_section(PROPERTIES_RANK)
         return None if self._fields is None else self._fields[index]
 
     def set_field(self, index: cython.int, value: object) -> cython.int:
-        """Sets a field of the properties section."""
+        """Set a field of the properties section."""
         self.open_section(PROPERTIES_RANK)
         if self._fields is None:
             self._fields = [None] * PROPERTY_FIELDS
@@ -438,7 +438,7 @@ class Message:
         return 0
 
     def set_body(self, body: object) -> cython.int:
-        """Holds bytes as data, anything else as value."""
+        """Hold bytes as data, anything else as value."""
         if type(body) is bytes:
             self._body_code = DATA
             self._body = body
@@ -451,7 +451,7 @@ class Message:
         return 0
 
     def set_ttl(self, ttl_s: object) -> cython.int:
-        """Holds a time to live in the header's unit."""
+        """Hold a time to live in the header's unit."""
         ttl_ms: cython.double
         self._header.has_ttl = ttl_s is not None
         self._header.ttl_ms = 0
@@ -465,7 +465,7 @@ class Message:
 
 
 def message_from(raw: bytes) -> Message:
-    """Returns the message that `raw` is."""
+    """Return the message that `raw` is."""
     message: Message = Message.__new__(Message)
     fill(message, raw)
     hide(message)
@@ -488,7 +488,7 @@ def plain_dict(entries: object) -> dict | None:
 @cython.cfunc
 @cython.exceptval(-1)
 def checked(name: str, number: object, maximum: cython.longlong) -> cython.longlong:
-    """Returns an integer from 0 to `maximum`."""
+    """Return an integer from 0 to `maximum`."""
     if not isinstance(number, int) or not 0 <= number <= maximum:
         raise EncodeError(f"{name}: 0 to {maximum} is expected, not {number!r:.80}")
     return number

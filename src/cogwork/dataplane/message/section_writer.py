@@ -52,14 +52,14 @@ PLAIN_TYPES = [
 
 
 def put_header(out: cython.pointer(Writer), header: cython.pointer(Header)) -> cython.int:
-    """Writes the header, unless all of it is default."""
+    """Write the header, unless all of it is default."""
     grow(out, HEADER_SIZE_MAX)
     out.size += write_header(out.data + out.size, header)
     return 0
 
 
 def put_fields(out: cython.pointer(Writer), fields: list | None) -> cython.int:
-    """Writes the properties section, if any field is set; trailing nulls are left out."""
+    """Write the properties section, if any field is set; trailing nulls are left out."""
     index: cython.Py_ssize_t
     start: cython.Py_ssize_t
     section: cython.Py_ssize_t = out.size
@@ -84,7 +84,7 @@ def put_fields(out: cython.pointer(Writer), fields: list | None) -> cython.int:
 @cython.cfunc
 @cython.exceptval(-1)
 def put_field(out: cython.pointer(Writer), index: cython.Py_ssize_t, value: object) -> cython.int:
-    """Writes a field of the plainest type; returns whether it was of that type."""
+    """Write a field of the plainest type; return whether it was of that type."""
     kind = type(value)
     if value is None:
         put_byte(out, 0x40)
@@ -98,7 +98,7 @@ def put_field(out: cython.pointer(Writer), index: cython.Py_ssize_t, value: obje
 
 
 def put_body(out: cython.pointer(Writer), code: cython.uchar, body: object) -> cython.int:
-    """Writes all body sections."""
+    """Write all body sections."""
     if code == 0:
         return 0
     if code == SEQUENCE or (code == DATA and type(body) is list):
@@ -111,7 +111,7 @@ def put_body(out: cython.pointer(Writer), code: cython.uchar, body: object) -> c
 
 
 def put_properties(out: cython.pointer(Writer), entries: dict | None) -> cython.int:
-    """Writes the application-properties, if there are any."""
+    """Write the application-properties, if there are any."""
     start: cython.Py_ssize_t
     if not entries:
         return 0
@@ -128,7 +128,7 @@ def put_properties(out: cython.pointer(Writer), entries: dict | None) -> cython.
 def put_annotations(
     out: cython.pointer(Writer), code: cython.uchar, entries: dict | None
 ) -> cython.int:
-    """Writes annotations or the footer, if there are any."""
+    """Write annotations or the footer, if there are any."""
     start: cython.Py_ssize_t
     if not entries:
         return 0
@@ -146,7 +146,7 @@ def put_annotations(
 
 
 def data_section(body: bytes) -> bytes:
-    """Returns a message that is nothing but `body` in a data section."""
+    """Return a message that is nothing but `body` in a data section."""
     size: uint32_t = cython.cast(uint32_t, PyBytes_GET_SIZE(body))
     message: bytes = PyBytes_FromStringAndSize(cython.NULL, data_head_size(size) + size)
     at: cython.pointer(uint8_t) = cython.cast(cython.pointer(uint8_t), PyBytes_AS_STRING(message))

@@ -51,7 +51,7 @@ SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
 
 def rank_of(code: cython.int) -> cython.int:
-    """Returns the place of a section in the order of §3.2."""
+    """Return the place of a section in the order of §3.2."""
     if code < DATA:
         return code - HEADER
     return FOOTER_RANK if code == FOOTER else BODY_RANK
@@ -60,7 +60,7 @@ def rank_of(code: cython.int) -> cython.int:
 def next_section(
     data: octets, size: int64_t, at: int64_t, section: cython.pointer(Section)
 ) -> cython.int:
-    """Returns the descriptor of the section at `at`, and where it lies; or MALFORMED."""
+    """Return the descriptor of the section at `at`, and where it lies; or MALFORMED."""
     code: cython.int = section_code(data, size, at, cython.address(section.value))
     section.start = at
     if code == MALFORMED:
@@ -75,7 +75,7 @@ def next_section(
 def section_code(
     data: octets, size: int64_t, at: int64_t, value: cython.pointer(int64_t)
 ) -> cython.int:
-    """Returns a section's descriptor, given in any of its forms, as a number; or MALFORMED.
+    """Return a section's descriptor, given in any of its forms, as a number; or MALFORMED.
 
     `value` becomes where the section's value starts.
     """
@@ -86,7 +86,7 @@ def section_code(
 
 
 def locate(data: octets, size: int64_t, layout: cython.pointer(Layout)) -> cython.int:
-    """Finds all sections of a whole message; absent ones start at -1. FOUND or MALFORMED.
+    """Find all sections of a whole message; absent ones start at -1. FOUND or MALFORMED.
 
     A section's places go one by one from registers into the layout: to copy them there as one
     struct, straight after they were written, stalls the processor for longer than all else takes.
@@ -134,7 +134,7 @@ def locate(data: octets, size: int64_t, layout: cython.pointer(Layout)) -> cytho
 def find_section(
     data: octets, size: int64_t, wanted: cython.int, section: cython.pointer(Section)
 ) -> cython.int:
-    """Walks to the section with the rank `wanted`."""
+    """Walk to the section with the rank `wanted`."""
     at: int64_t = 0
     rank: cython.int
     last: cython.int = -1
@@ -173,7 +173,7 @@ def find_property(  # C has no keywords
     value: cython.pointer(octets),
     value_size: cython.pointer(uint32_t),
 ) -> cython.int:
-    """Finds the UTF-8 of a field of the properties section that is a string."""
+    """Find the UTF-8 of a field of the properties section that is a string."""
     section = cython.declare(Section)
     at: int64_t
     list_end: int64_t = 0
@@ -199,12 +199,12 @@ def find_property(  # C has no keywords
 def find_to(
     data: octets, size: int64_t, value: cython.pointer(octets), value_size: cython.pointer(uint32_t)
 ) -> cython.int:
-    """Finds the UTF-8 of properties.to."""
+    """Find the UTF-8 of properties.to."""
     return find_property(data, size, TO_FIELD, value, value_size)
 
 
 def find_header(data: octets, size: int64_t, header: cython.pointer(Header)) -> cython.int:
-    """Reads the header section; where it is absent, the fields are its defaults."""
+    """Read the header section; where it is absent, the fields are its defaults."""
     section = cython.declare(Section)
     result: cython.int
     clear_header(header)
@@ -221,7 +221,7 @@ def find_header(data: octets, size: int64_t, header: cython.pointer(Header)) -> 
 
 
 def inspect(data: bytes) -> dict[str, object]:
-    """Returns what each finder says of an encoded message.
+    """Return what each finder says of an encoded message.
 
     Returns:
         For each finder's name the bytes found, None where they are absent, or False where the

@@ -26,7 +26,7 @@ BYTES_MAX = cython.declare(int64_t, 65536)
 
 
 def annotated(message, size, state, state_size):
-    """Makes a message anew with what a modified outcome adds to its annotations.
+    """Make a message anew with what a modified outcome adds to its annotations.
 
     Args:
         message: Encoded, of AMQP 1.0 §3.2.
@@ -55,7 +55,7 @@ def annotated(message, size, state, state_size):
 
 @cython.cfunc
 def _added_by(state: octets, size: uint32_t) -> bytes:
-    """Returns the map of annotations of an outcome, encoded; None where it has none."""
+    """Return the map of annotations of an outcome, encoded; None where it has none."""
     at: int64_t = 0
     end: int64_t = 0
     count: uint32_t = 0
@@ -84,7 +84,7 @@ def _find(
     value: cython.pointer(int64_t),
     end: cython.pointer(int64_t),
 ) -> cython.bint:
-    """Finds the annotations of a message, or where they belong; says whether that can be told."""
+    """Find the annotations of a message, or where they belong; say whether that can be told."""
     body: int64_t = 0
     at: int64_t = 0
     code: cython.int
@@ -106,7 +106,7 @@ def _find(
 
 @cython.cfunc
 def _merged(there: bytes, added: bytes) -> bytes:
-    """Encodes a section of two maps: of two values with one key the added one stays."""
+    """Encode a section of two maps: of two values with one key the added one stays."""
     try:
         old: object = decode(there)[0] if there else {}
         new: object = decode(added)[0]

@@ -95,7 +95,7 @@ class AuditEvents:
         has_digests: bool = False,
         facts_max: int = FACTS_MAX,
     ):
-        """Follows a store's items, once the store has these audit events.
+        """Follow a store's items, once the store has these audit events.
 
         Args:
             items: The store's; it has no items yet.
@@ -119,11 +119,11 @@ class AuditEvents:
     # -- what the store tells
 
     def accepted(self, item):
-        """Notes that the store has a new item."""
+        """Note that the store has a new item."""
         return self._name(item) if self.follows(number_of(item)) else 0
 
     def handed(self, item):
-        """Notes when an attempt of an item was handed over, and in which order."""
+        """Note when an attempt of an item was handed over, and in which order."""
         if not self.follows(number_of(item)):
             return 0
         if item.slot >= self.places_size:
@@ -133,7 +133,7 @@ class AuditEvents:
         return 0
 
     def settled(self, item, outcome):
-        """Notes what became of an item's newest attempt, or of the item."""
+        """Note what became of an item's newest attempt, or of the item."""
         fact: cython.pointer(Fact)
         if not self.follows(number_of(item)):
             return 0
@@ -152,11 +152,11 @@ class AuditEvents:
         return 0
 
     def dead_lettered(self, item, reason):
-        """Notes that an item is dead, and why."""
+        """Note that an item is dead, and why."""
         return self.settled(item, outcome_of_reason(reason))
 
     def clear(self):
-        """Forgets what was not taken: the items are another store's now."""
+        """Forget what was not taken: the items are another store's now."""
         self.count = 0
         self.restored = []
         self.pending = []
@@ -166,7 +166,7 @@ class AuditEvents:
         return 0
 
     def restore(self, unreported):
-        """Has what was there before a restart named again, and what was settled and not told.
+        """Have what was there before a restart named again, and what was settled and not told.
 
         Args:
             unreported: For each such item its number, its newest attempt, and the outcome.
@@ -194,7 +194,7 @@ class AuditEvents:
         return self.count + len(self.restored)
 
     def take(self, count: int) -> list:
-        """Hands over the oldest facts.
+        """Hand over the oldest facts.
 
         Args:
             count: How many at most.
@@ -231,7 +231,7 @@ class AuditEvents:
         return taken
 
     def unreported(self):
-        """Lists the settlements that nobody is known to have been told of, as `restore` takes them."""
+        """List the settlements that nobody is known to have been told of, as `restore` takes them."""
         index: uint32_t
         found: list = []
         facts: list
@@ -267,7 +267,7 @@ class AuditEvents:
         return 0
 
     def _new(self, item):
-        """Returns room for a fact of an item; NULL where there is none."""
+        """Return room for a fact of an item; NULL where there is none."""
         fact: cython.pointer(Fact)
         if self.count == self.capacity:
             if self.capacity >= self.facts_max:
@@ -282,7 +282,7 @@ class AuditEvents:
         return fact
 
     def _call(self, count):
-        """Names items that were there before, slot by slot; the last call ends that."""
+        """Name items that were there before, slot by slot; the last call ends that."""
         item: cython.pointer(Item)
         while self.count < count:
             item = self.items.slots.next_item(cython.address(self.call_slot))
@@ -295,7 +295,7 @@ class AuditEvents:
         return 0
 
     def _digest(self, item):
-        """Hashes a message's body: the first 64 bits of its SHA-256."""
+        """Hash a message's body: the first 64 bits of its SHA-256."""
         hashed: object = hashlib.sha256()
         p: octets = item.data
         size: int64_t = item.size
@@ -356,7 +356,7 @@ class AuditEvents:
 
 
 def render(facts: list, where: str, consumers: dict, middles: tuple) -> list:
-    """Encodes facts as messages: properties, attempt and position, and a JSON object.
+    """Encode facts as messages: properties, attempt and position, and a JSON object.
 
     Args:
         facts: As `AuditEvents.take` returns them.
@@ -408,7 +408,7 @@ def bytes_of_size(size: uint32_t) -> bytes:
 
 @cython.cfunc
 def place_of(attempt: uint32_t, position: uint64_t) -> bytes:
-    """Encodes attempt and position once more, as application properties."""
+    """Encode attempt and position once more, as application properties."""
     encoded: uint8_t[8]
     pairs: bytes = PLACE_HEADS[position > 0] + ATTEMPT_HEAD + bytes_of_size(attempt)
     if position == 0:
@@ -418,7 +418,7 @@ def place_of(attempt: uint32_t, position: uint64_t) -> bytes:
 
 
 def outcome_of_reason(reason):
-    """Returns the outcome of an item that is dead for a reason."""
+    """Return the outcome of an item that is dead for a reason."""
     return _REASONS.get(reason, OUTCOME_NOTHING)
 
 
@@ -431,7 +431,7 @@ def _read_octets(
     value: cython.pointer(octets),
     size: cython.pointer(uint32_t),
 ) -> cython.bint:
-    """Reads a binary or a string; returns whether it is one."""
+    """Read a binary or a string; return whether it is one."""
     code: uint8_t = p[at] if at < end else 0
     if code == 0xA0 or code == 0xB0:
         return read_binary(p, at, end, value, size) >= 0

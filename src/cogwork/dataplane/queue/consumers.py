@@ -21,7 +21,7 @@ class Round:
     """The consumers that may take something, in turn."""
 
     def enter(self, consumer):
-        """Gives a consumer the last place in the round."""
+        """Give a consumer the last place in the round."""
         if consumer.is_active:
             return 0
         consumer.is_active = True
@@ -36,7 +36,7 @@ class Round:
         return 0
 
     def leave(self, consumer):
-        """Takes a consumer out of the round until it is ready again."""
+        """Take a consumer out of the round until it is ready again."""
         if not consumer.is_active:
             return 0
         consumer.is_active = False
@@ -49,7 +49,7 @@ class Round:
         return 0
 
     def next_ready(self):
-        """Returns the consumer whose turn it is, and passes the turn on; None where none can take.
+        """Return the consumer whose turn it is, and pass the turn on; None where none can take.
 
         Those whose links are not ready leave the round.
         """

@@ -26,23 +26,23 @@ class DeadLetterDedup:
         self.ids = {}
 
     def knows(self, key):
-        """Says whether a dead letter was taken already."""
+        """Return whether a dead letter was taken already."""
         return key in self.ids
 
     def remember(self, key):
-        """Remembers a dead letter; the oldest one makes room."""
+        """Remember a dead letter; the oldest one makes room."""
         if len(self.ids) >= REMEMBERED_MAX:
             del self.ids[next(iter(self.ids))]
         self.ids[key] = None
         return 0
 
     def remembered(self) -> list:
-        """Lists them, oldest first."""
+        """List them, oldest first."""
         return list(self.ids)
 
 
 def dead_letter_key(s, e):
-    """Returns by what a dead letter is known, in 16 octets; None where it does not say."""
+    """Return by what a dead letter is known, in 16 octets; None where it does not say."""
     start: int64_t = e.id_section_end
     body: int64_t = 0
     if e.dead_letter_id == cython.NULL:
@@ -58,6 +58,6 @@ def dead_letter_key(s, e):
 
 
 def without_dead_letter_id(s, e):
-    """Returns a message without the section that says which dead letter it is."""
+    """Return a message without the section that says which dead letter it is."""
     rest: cython.uint = s.size - e.id_section_end
     return bytes_from(s.data, e.id_section_start) + bytes_from(s.data + e.id_section_end, rest)

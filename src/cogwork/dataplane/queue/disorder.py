@@ -32,7 +32,7 @@ class Disorder:
     """
 
     def __cinit__(self, words_max: int = WORDS_MAX):
-        """Has seen nothing; the first number is 1.
+        """Initialize it; it has seen nothing; the first number is 1.
 
         Args:
             words_max: The ring's size at most, in words of 64 numbers: a power of two, at least 64.
@@ -46,7 +46,7 @@ class Disorder:
         free(self.blocks)
 
     def take(self, number):
-        """Counts an item that goes out."""
+        """Count an item that goes out."""
         if number > self.first:
             return self.take_early(number)
         if number < self.first:
@@ -62,7 +62,7 @@ class Disorder:
         return 0
 
     def take_all(self, numbers: cython.const[int64_t][::1]) -> None:
-        """Counts items that go out, in this order.
+        """Count items that go out, in this order.
 
         Args:
             numbers: Theirs; each is greater than zero.
@@ -72,7 +72,7 @@ class Disorder:
             self.take(cython.cast(uint64_t, numbers[at]))
 
     def lose(self, number):
-        """Takes note of an item that never goes out."""
+        """Take note of an item that never goes out."""
         if number < self.first:
             return self._close_behind()
         if number == self.first:
@@ -105,7 +105,7 @@ class Disorder:
     # -- the ring
 
     def reach(self, number):
-        """Makes the ring span the numbers from the first one to this one."""
+        """Make the ring span the numbers from the first one to this one."""
         # One word is left free, so that no word holds the last numbers and the first ones too.
         span: uint64_t = number - self.first + WORD
         room: uint64_t = cython.cast(uint64_t, self.words_max) * WORD
@@ -117,7 +117,7 @@ class Disorder:
         return 0
 
     def _count_after(self, number):
-        """Counts what went out of the numbers above one."""
+        """Count what went out of the numbers above one."""
         count: uint64_t = 0
         at: uint64_t = number + 1
         while at < self.end:
@@ -132,7 +132,7 @@ class Disorder:
         return count
 
     def _mark(self, number, taken):
-        """Closes a number in the ring."""
+        """Close a number in the ring."""
         at: uint32_t = number // WORD & (self.words_count - 1)
         bit: uint64_t = cython.cast(uint64_t, 1) << (number % WORD)
         self.words[at].closed |= bit
@@ -142,7 +142,7 @@ class Disorder:
         self.end = max(self.end, number + 1)
 
     def _pass_first(self):
-        """Moves past the first number of the ring; returns whether it was closed."""
+        """Move past the first number of the ring; return whether it was closed."""
         at: uint32_t = self.first // WORD & (self.words_count - 1)
         bit: uint64_t = cython.cast(uint64_t, 1) << (self.first % WORD)
         self.first += 1
@@ -158,14 +158,14 @@ class Disorder:
         return True
 
     def _advance(self):
-        """Moves on to the first open number."""
+        """Move on to the first open number."""
         while self.first < self.end:
             if not self._pass_first():
                 self.first -= 1
                 return
 
     def _leave_behind(self, first):
-        """Lets the ring begin no earlier than with this number."""
+        """Let the ring begin no earlier than with this number."""
         while self.first < first and self.first < self.end:
             if not self._pass_first():
                 self.behind += 1
@@ -175,7 +175,7 @@ class Disorder:
         self._advance()
 
     def _grow(self, span):
-        """Makes the ring larger, with what it holds in its places."""
+        """Make the ring larger, with what it holds in its places."""
         count: uint32_t = max(self.words_count, WORDS_MIN)
         words: cython.pointer(Word)
         blocks: cython.pointer(uint32_t)

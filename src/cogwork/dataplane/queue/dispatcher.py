@@ -36,7 +36,7 @@ class Dispatcher:
     """Feeds the links of a store's consumers from its items."""
 
     def __init__(self, settlement: Settlement, shard: uint32_t):
-        """Feeds nobody.
+        """Feed nobody.
 
         Args:
             settlement: The store, to which the consumers answer.
@@ -57,7 +57,7 @@ class Dispatcher:
     # -- consumers come and go
 
     def add(self, link, marks_received, is_browser, is_far):
-        """Feeds a link from now on; one that is far only with what no other can take."""
+        """Feed a link from now on; one that is far only with what no other can take."""
         consumer: Consumer = Consumer()
         consumer.link = link
         consumer.marks_received = marks_received
@@ -79,7 +79,7 @@ class Dispatcher:
         return 0
 
     def remove(self, link):
-        """Feeds a link no more; what is out at it stays so until it is settled or detached."""
+        """Feed a link no more; what is out at it stays so until it is settled or detached."""
         consumer: Consumer = self._take_out(link)
         if consumer is None:
             return 0
@@ -140,7 +140,7 @@ class Dispatcher:
         return consumer
 
     def drop_leases(self, link):
-        """Treats what is out at another container's consumer as at one of this one's, that goes."""
+        """Treat what is out at another container's consumer as at one of this one's, that goes."""
         consumer: Consumer = self.consumers.get(link)
         return 0 if consumer is None else self._drop_leases(consumer)
 
@@ -152,7 +152,7 @@ class Dispatcher:
         return 0
 
     def holders(self):
-        """Lists the consumers: link, whether it is far, whether anything is out at it."""
+        """List the consumers: link, whether it is far, whether anything is out at it."""
         consumer: Consumer
         found: list = []
         for consumer in self.consumers.values():
@@ -161,12 +161,12 @@ class Dispatcher:
         return found
 
     def serial_of(self, link):
-        """Says what a consumer is known by also when its link has gone."""
+        """Return what a consumer is known by also when its link has gone."""
         consumer: Consumer = self.consumers.get(link)
         return 0 if consumer is None else consumer.serial
 
     def take_back(self, serial):
-        """Gives back what was sent to another container's consumer, and has not arrived there.
+        """Give back what was sent to another container's consumer, and has not arrived there.
 
         That consumer has a new link, on which it said what it has: that has been resumed, and what
         else is unseen was on the way when the old link broke.
@@ -185,7 +185,7 @@ class Dispatcher:
         return 0
 
     def leased_to(self):
-        """Returns the numbers of those that have gone and for which `take_back` may find items."""
+        """Return the numbers of those that have gone and for which `take_back` may find items."""
         found: set = {cython.cast(Consumer, each).serial for each in self.departed}
         node: cython.pointer(Node) = self.items.in_doubt.next
         item: cython.pointer(Item)
@@ -197,7 +197,7 @@ class Dispatcher:
         return found
 
     def sweep_departed(self):
-        """Loses what is still out at links that have gone, and was not answered for by them."""
+        """Lose what is still out at links that have gone, and was not answered for by them."""
         departed: list = self.departed
         consumer: Consumer
         node: cython.pointer(Node)
@@ -216,7 +216,7 @@ class Dispatcher:
         return 0
 
     def hold(self, serial):
-        """Holds what is said to a consumer until what happened is durable."""
+        """Hold what is said to a consumer until what happened is durable."""
         consumer: Consumer = self.last_held
         if consumer is None or consumer.serial != serial:
             consumer = self.by_serial.get(serial)
@@ -226,7 +226,7 @@ class Dispatcher:
         return consumer.link.session.wire.hold()
 
     def resume(self, link, number, attempt, is_handed, is_there):
-        """Gives a consumer an attempt that it has from an earlier link, where that goes on.
+        """Give a consumer an attempt that it has from an earlier link, where that goes on.
 
         It is sent again, unless it is there on this link. So is one that is ready again and that
         nobody else was given. Returns KEEP, or what the settlement says of an attempt that is over.
@@ -259,7 +259,7 @@ class Dispatcher:
         return KEEP
 
     def on_ready(self, link):
-        """Gives a consumer what it has new credit for."""
+        """Give a consumer what it has new credit for."""
         consumer: Consumer = self.consumers.get(link)
         if consumer is None:
             return 0
@@ -278,7 +278,7 @@ class Dispatcher:
     # -- choosing who gets what
 
     def offer(self, item):
-        """Gives a new item to the next consumer in the round that takes it."""
+        """Give a new item to the next consumer in the round that takes it."""
         consumer: Consumer
         if self.browsers:
             for consumer in list(self.browsers):
@@ -300,7 +300,7 @@ class Dispatcher:
         return self.far if consumer.is_far else self.round
 
     def _offer_to(self, round, item):
-        """Gives a new item to the next consumer of a round that takes it; returns whether one did."""
+        """Give a new item to the next consumer of a round that takes it; return whether one did."""
         consumer: Consumer
         tried: uint32_t = 0
         while tried < round.count:
@@ -323,7 +323,7 @@ class Dispatcher:
         return 0
 
     def serve(self):
-        """Gives what is ready to the consumers in turn, until none of them can take any."""
+        """Give what is ready to the consumers in turn, until none of them can take any."""
         consumer: Consumer
         if is_shut(self.settlement):
             return 0
@@ -350,7 +350,7 @@ class Dispatcher:
         return 0
 
     def serve_one(self, consumer):
-        """Gives one consumer what it can take."""
+        """Give one consumer what it can take."""
         item: cython.pointer(Item)
         while consumer.is_active and consumer.link.is_ready():
             item = self.next_for(consumer)
@@ -360,7 +360,7 @@ class Dispatcher:
         return 0
 
     def next_for(self, consumer):
-        """Finds the item that a consumer is to get next; NULL where there is none for it."""
+        """Find the item that a consumer is to get next; NULL where there is none for it."""
         item: cython.pointer(Item) = cython.NULL
         left: uint32_t
         while True:
@@ -388,7 +388,7 @@ class Dispatcher:
             item = cython.NULL
 
     def next_parked(self, consumer):
-        """Finds the next item of a group that only this consumer may get now."""
+        """Find the next item of a group that only this consumer may get now."""
         node: cython.pointer(Node) = consumer.state.waiting_groups.next
         item: cython.pointer(Item)
         while node != cython.address(consumer.state.waiting_groups):
@@ -404,7 +404,7 @@ class Dispatcher:
         return cython.NULL
 
     def next_by_cursor(self, consumer):
-        """Finds the next item that a consumer wants among those it has not looked at."""
+        """Find the next item that a consumer wants among those it has not looked at."""
         left: uint32_t = SCAN_MAX
         item: cython.pointer(Item) = self.ready.next_unseen(cython.address(consumer.cursor))
         while item != cython.NULL:
@@ -418,13 +418,13 @@ class Dispatcher:
         return cython.NULL
 
     def go_on_later(self, consumer):
-        """Has a consumer look at more items in a later turn, or with the next tick; returns NULL."""
+        """Have a consumer look at more items in a later turn, or with the next tick; return NULL."""
         self.is_unfinished = True
         self.settlement.core.postpone(consumer.link)
         return cython.NULL
 
     def suits(self, item, consumer):
-        """Says whether a consumer may have an item, and wants it."""
+        """Return whether a consumer may have an item, and wants it."""
         s: Shipment
         if item.flags & EXCLUDED and consumer.serial in self.settlement.exclusions[number_of(item)]:
             return False
@@ -436,7 +436,7 @@ class Dispatcher:
     # -- sending
 
     def deliver(self, item, consumer):
-        """Sends an item as a new attempt. The item may be gone when this returns."""
+        """Send an item as a new attempt. The item may be gone when this returns."""
         s: Shipment
         self.items.hand_out(item, cython.address(consumer.state))
         is_first: cython.bint = item.attempt == 0
@@ -464,7 +464,7 @@ class Dispatcher:
         return self.ship(item, consumer, cython.address(s))
 
     def ship(self, item, consumer, s):
-        """Sends an item's newest attempt, under its tag."""
+        """Send an item's newest attempt, under its tag."""
         tag: uint8_t[16]
         s.source_index = self.settlement.index
         s.source_generation = self.settlement.generation
@@ -485,7 +485,7 @@ class Dispatcher:
         return consumer.link.take(s)
 
     def resend(self, consumer):
-        """Sends attempts that a consumer has from an earlier link, so that it can settle them."""
+        """Send attempts that a consumer has from an earlier link, so that it can settle them."""
         s: Shipment
         item: cython.pointer(Item)
         while consumer.resumed and consumer.link.is_ready():
@@ -497,7 +497,7 @@ class Dispatcher:
         return 0
 
     def browse(self, browser):
-        """Sends copies of what a browser has not seen."""
+        """Send copies of what a browser has not seen."""
         s: Shipment
         left: uint32_t = SCAN_MAX
         item: cython.pointer(Item)
@@ -523,5 +523,5 @@ class Dispatcher:
 @cython.inline
 @cython.exceptval(check=False)
 def waited_us(from_s: cython.double, to_s: cython.double) -> uint64_t:
-    """Says how long something has waited; the clock may stand for a batch, and is never behind."""
+    """Tell how long something has waited; the clock may stand for a batch, and is never behind."""
     return cython.cast(uint64_t, (to_s - from_s) * 1e6) if to_s > from_s else 0

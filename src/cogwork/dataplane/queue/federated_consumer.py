@@ -40,7 +40,7 @@ class FederatedConsumer(Terminus):
     """
 
     def __init__(self, store: Terminus, consumer: OutgoingLink):
-        """Has no upstreams yet.
+        """Start with no upstreams yet.
 
         Args:
             store: Which feeds the consumer already.
@@ -63,7 +63,7 @@ class FederatedConsumer(Terminus):
         return self.serve()
 
     def serve(self):
-        """Lets the store and the upstreams use the consumer's credit."""
+        """Let the store and the upstreams use the consumer's credit."""
         if not self.expected and not self.is_pending:
             self.store.on_ready(self.consumer)
         return self.share_out()
@@ -72,7 +72,7 @@ class FederatedConsumer(Terminus):
         return self.store.has_waiting()
 
     def share_out(self):
-        """Shares the consumer's credit out among the upstreams.
+        """Share the consumer's credit out among the upstreams.
 
         Each gets some as long as there is any: a shard that has nothing to send must not keep it
         from the others.
@@ -92,7 +92,7 @@ class FederatedConsumer(Terminus):
         return 0
 
     def replenish(self, upstream):
-        """Gives an upstream that has used its credit up what the others leave, or else a little."""
+        """Give an upstream that has used its credit up what the others leave, or else a little."""
         rest: uint32_t = self.consumer.credit
         other: UpstreamLink
         if rest == 0 or self.consumer.queue.count or self.consumer.detached:
@@ -110,19 +110,19 @@ class FederatedConsumer(Terminus):
         self.share_out()
 
     def remove(self, upstream: UpstreamLink) -> None:
-        """Takes an upstream out that has ended."""
+        """Take an upstream out that has ended."""
         if upstream in self.upstreams:
             self.upstreams.remove(upstream)
             self.share_out()
 
     def refresh(self) -> None:
-        """Looks again at what the consumer can take."""
+        """Look again at what the consumer can take."""
         self.share_out()
 
     # -- items
 
     def seat(self, upstream):
-        """Finds a place for an upstream, by which its items name it."""
+        """Find a place for an upstream, by which its items name it."""
         if None in self.places:
             at = self.places.index(None)
             self.places[at] = upstream
@@ -131,11 +131,11 @@ class FederatedConsumer(Terminus):
         return cython.cast(int32_t, len(self.places) - 1)
 
     def upstream_of(self, item):
-        """Returns the link that an item came by; None while that is broken."""
+        """Return the link that an item came by; None while that is broken."""
         return None if item.place < 0 else self.places[item.place]
 
     def part(self, upstream):
-        """Keeps what the consumer has from an upstream that ends."""
+        """Keep what the consumer has from an upstream that ends."""
         token: uint64_t
         while upstream.chain.first != NOWHERE:
             token = self.remote_items.token_at(upstream.chain.first)
@@ -145,7 +145,7 @@ class FederatedConsumer(Terminus):
         return 0
 
     def forward(self, upstream, s):
-        """Gives an item to the consumer, under the tag it came with."""
+        """Give an item to the consumer, under the tag it came with."""
         token: uint64_t = self.remote_items.make(s.tag, s.tag_size)
         self.remote_items.link(
             cython.address(upstream.chain), token, upstream.place, cython.cast(uint32_t, s.token)
@@ -158,7 +158,7 @@ class FederatedConsumer(Terminus):
         return self.replenish(upstream) if upstream.credit == 0 else 0
 
     def take_again(self, upstream, incoming_id, tag):
-        """Recognises an item that the consumer has already; passes on what has been said of it."""
+        """Recognise an item that the consumer has already; pass on what has been said of it."""
         item: cython.pointer(RemoteItem)
         token: uint64_t
         kept = self.broken.pop(tag, None)
@@ -174,7 +174,7 @@ class FederatedConsumer(Terminus):
         return True
 
     def resolve_outcome(self, token, verdict):
-        """Takes what the consumer says; it is kept until the shard confirms that it has heard it."""
+        """Take what the consumer says; it is kept until the shard confirms that it has heard it."""
         item: cython.pointer(RemoteItem) = self.remote_items.find(token)
         upstream: UpstreamLink
         if item == cython.NULL:
@@ -198,7 +198,7 @@ class FederatedConsumer(Terminus):
         return SETTLE if verdict.settled else KEEP
 
     def _pass_back(self, item, token):
-        """Says to the shard what the consumer said, if there is a way."""
+        """Return to the shard what the consumer said, if there is a way."""
         verdict: Verdict
         session: Session
         upstream: UpstreamLink = self.upstream_of(item)
@@ -217,7 +217,7 @@ class FederatedConsumer(Terminus):
         return 0
 
     def _confirm(self, token, code, state):
-        """Settles an item that no upstream has any more, and forgets it."""
+        """Settle an item that no upstream has any more, and forget it."""
         item: cython.pointer(RemoteItem) = self.remote_items.find(token)
         settled: cython.bint
         outgoing_id: uint32_t
@@ -235,22 +235,22 @@ class FederatedConsumer(Terminus):
     # -- what the client has from another container
 
     def expect(self, container: str, tag: bytes) -> None:
-        """Waits for an item; the consumer gets nothing until `begin`."""
+        """Wait for an item; the consumer gets nothing until `begin`."""
         self.is_pending = True
         self.expected[tag] = container
 
     def forget(self, tag: bytes) -> None:
-        """Expects an item no more."""
+        """Expect an item no more."""
         del self.expected[tag]
         self.serve()
 
     def begin(self) -> None:
-        """Lets items come: the client's attach is answered."""
+        """Let items come: the client's attach is answered."""
         self.is_pending = False
         self.serve()
 
     def resume(self, upstream, s, tag):
-        """Gives the client an item that it has from another container; returns whether it is one.
+        """Give the client an item that it has from another container; return whether it is one.
 
         Where the client took its credit back, the item is left as it is: for the shard it is in doubt.
         """
@@ -267,7 +267,7 @@ class FederatedConsumer(Terminus):
     # -- breaks
 
     def tags_of(self, container: str) -> list:
-        """Lists the tags of what the consumer has from a container, with no upstream."""
+        """List the tags of what the consumer has from a container, with no upstream."""
         tags: list = [tag for tag, home in self.expected.items() if home == container]
         for tag, kept in self.broken.items():
             if kept[1] == container and self._has(kept[0]):
@@ -275,12 +275,12 @@ class FederatedConsumer(Terminus):
         return tags
 
     def is_handed(self, tag: bytes) -> bool:
-        """Tells whether the consumer has said something of an item that it has with no upstream."""
+        """Tell whether the consumer has said something of an item that it has with no upstream."""
         kept = self.broken.get(tag)
         return kept is not None and self._has(kept[0]) and self.remote_items.find(kept[0]).code != 0
 
     def containers(self, unsettled_only: bool = False) -> list:
-        """Lists where the consumer has something from, or something unsettled, with no upstream."""
+        """List where the consumer has something from, or something unsettled, with no upstream."""
         found: list = list(set(self.expected.values()))
         for token, container in self.broken.values():
             if container in found or not self._has(token):
@@ -290,7 +290,7 @@ class FederatedConsumer(Terminus):
         return found
 
     def forget_settled(self, container: str) -> None:
-        """Leaves it to a shard that cannot be reached what becomes of what is settled here."""
+        """Leave it to a shard that cannot be reached what becomes of what is settled here."""
         for tag, kept in list(self.broken.items()):
             is_its = kept[1] == container and self._has(kept[0])
             if is_its and self.remote_items.find(kept[0]).settled:
@@ -300,7 +300,7 @@ class FederatedConsumer(Terminus):
         return self.remote_items.find(token) != cython.NULL
 
     def close_tag(self, tag: bytes, code: int, state: bytes = None) -> None:
-        """Confirms or refuses what a shard says is over, as it was asked after a break."""
+        """Confirm or refuse what a shard says is over, as it was asked after a break."""
         kept = self.broken.pop(tag, None)
         if kept is not None:
             self._confirm(kept[0], code, state)
@@ -308,7 +308,7 @@ class FederatedConsumer(Terminus):
     # -- a shard that has come here
 
     def adopt(self, container: str) -> None:
-        """Leaves to this container's store, which has another one's items now, what came from there."""
+        """Leave to this container's store, which has another one's items now, what came from there."""
         for tag, kept in list(self.broken.items()):
             if kept[1] == container:
                 del self.broken[tag]
@@ -316,7 +316,7 @@ class FederatedConsumer(Terminus):
                     self._adopt_one(tag, kept[0])
 
     def _adopt_one(self, tag, token):
-        """Has the store go on with an attempt, and learn what was said of it meanwhile."""
+        """Have the store go on with an attempt, and learn what was said of it meanwhile."""
         said: cython.int = self.remote_items.find(token).code
         state: bytes = self.remote_items.state_of(token)
         code: cython.int = self.store.resume(self.consumer, [tag], (tag,), True)[0]
@@ -328,7 +328,7 @@ class FederatedConsumer(Terminus):
         return self._confirm(token, said if said else ACCEPTED, state) if code == SETTLE else 0
 
     def _claim(self, token, code, state):
-        """Says to the store what became of an attempt; what is over by that is adopted no more."""
+        """Tell to the store what became of an attempt; what is over by that is adopted no more."""
         tag: bytes = self.adopted[token]
         number, attempt = int.from_bytes(tag[4:12], "big"), int.from_bytes(tag[12:], "big")
         answer = self.store.claim(number, attempt, code, state)
@@ -346,7 +346,7 @@ class FederatedConsumer(Terminus):
         return code
 
     def close(self) -> None:
-        """Leaves the consumer to its store."""
+        """Leave the consumer to its store."""
         upstream: UpstreamLink
         for upstream in self.places:
             if upstream is not None:

@@ -55,7 +55,7 @@ class Groups:
         return False
 
     def quit(self, group):
-        """Forgets an item of a group, and with its last one the group."""
+        """Forget an item of a group, and with its last one the group."""
         at: cython.pointer(cython.pointer(Group))
         group.count -= 1
         if group.count > 0:
@@ -69,7 +69,7 @@ class Groups:
         free(group)
 
     def park(self, item, following):
-        """Has an item wait before `following` for those of its group that came earlier."""
+        """Have an item wait before `following` for those of its group that came earlier."""
         group: cython.pointer(Group) = item.group
         item.state = PARKED
         link_before(cython.address(item.node), following)
@@ -78,7 +78,7 @@ class Groups:
             self._hold(group, group.holder)
 
     def unpark(self, item):
-        """Lets an item wait no more."""
+        """Let an item wait no more."""
         group: cython.pointer(Group) = item.group
         unlink(cython.address(item.node))
         self.parked_count -= 1
@@ -88,7 +88,7 @@ class Groups:
     # -- owners
 
     def take(self, item, holder):
-        """Notes that an item goes out to `holder`, and its group with it."""
+        """Note that an item goes out to `holder`, and its group with it."""
         group: cython.pointer(Group) = item.group
         if group.head == item:
             group.head = cython.NULL
@@ -96,13 +96,13 @@ class Groups:
         self._hold(group, holder)
 
     def bring_back(self, group):
-        """Notes that an item of a group is out no more."""
+        """Note that an item of a group is out no more."""
         group.out -= 1
         if group.out == 0:
             self.let_go(group)
 
     def rebind(self, group, holder):
-        """Notes that an item of a group goes to another consumer, or to none: NULL.
+        """Note that an item of a group goes to another consumer, or to none: NULL.
 
         A group that has other items out goes to nobody: other consumers may have those.
         """
@@ -113,13 +113,13 @@ class Groups:
             unlink(cython.address(group.node))
 
     def let_go(self, group):
-        """Frees a group of which nothing is out any more; `restore` goes on with its next item."""
+        """Free a group of which nothing is out any more; `restore` goes on with its next item."""
         group.holder = cython.NULL
         unlink(cython.address(group.node))
         link_before(cython.address(group.node), cython.address(self.freed))
 
     def abandon(self, holder):
-        """Lets go of the groups of a consumer that gets no more; what is out of them stays out."""
+        """Let go of the groups of a consumer that gets no more; what is out of them stays out."""
         node: cython.pointer(Node)
         while not is_empty(cython.address(holder.owned_groups)):
             node = holder.owned_groups.next
@@ -131,7 +131,7 @@ class Groups:
             cython.cast(cython.pointer(Group), node).holder = cython.NULL
 
     def _hold(self, group, holder):
-        """Lists a group with its holder, behind others: as one that waits for it, or not."""
+        """List a group with its holder, behind others: as one that waits for it, or not."""
         group.holder = holder
         unlink(cython.address(group.node))
         if is_empty(cython.address(group.parked)):
@@ -142,7 +142,7 @@ class Groups:
     # -- putting things in their places
 
     def freed_count(self):
-        """Counts the groups of which nothing is out any more."""
+        """Count the groups of which nothing is out any more."""
         count: uint32_t = 0
         node: cython.pointer(Node) = self.freed.next
         while node != cython.address(self.freed):
@@ -151,7 +151,7 @@ class Groups:
         return count
 
     def restore(self, items, count):
-        """Parks items that came back, sorted by sequence, in their old places."""
+        """Park items that came back, sorted by sequence, in their old places."""
         at: uint32_t
         item: cython.pointer(Item)
         group: cython.pointer(Group)
@@ -171,7 +171,7 @@ class Groups:
                 self.let_go(group)
 
     def promote(self, items, count):
-        """Adds the first item of each freed group to those that become ready."""
+        """Add the first item of each freed group to those that become ready."""
         group: cython.pointer(Group)
         item: cython.pointer(Item)
         while not is_empty(cython.address(self.freed)):
@@ -189,7 +189,7 @@ class Groups:
     # -- groups by key
 
     def _find(self, key):
-        """Finds a group by its key, or makes it."""
+        """Find a group by its key, or make it."""
         group: cython.pointer(Group)
         bucket: uint32_t
         if self.count >= self.size:

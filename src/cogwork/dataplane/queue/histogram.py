@@ -17,7 +17,7 @@ class Histogram:
     """Counts values, and tells quantiles of those of the last one or two periods."""
 
     def add(self, value):
-        """Counts a value."""
+        """Count a value."""
         at: cython.int = 0
         left: uint64_t = value
         while left:
@@ -28,7 +28,7 @@ class Histogram:
         return 0
 
     def turn(self, now_s):
-        """Lets time pass."""
+        """Let time pass."""
         if now_s - self.turned_s < PERIOD_S:
             return 0
         self.turned_s = now_s
@@ -48,7 +48,7 @@ class Histogram:
         return max(self.latest.maximum, self.earlier.maximum)
 
     def quantile(self, percent: int) -> int:
-        """Tells a value that so many of a hundred do not exceed; at most twice the true one.
+        """Tell a value that so many of a hundred do not exceed; at most twice the true one.
 
         Args:
             percent: 1 to 100.

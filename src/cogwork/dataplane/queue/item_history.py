@@ -20,7 +20,7 @@ SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
 
 def take_away(state: QueueState, count: int, is_delayed: bool = False) -> list:
-    """Puts items aside, to be moved to another container; `moved` or `enter_again` comes next.
+    """Put items aside, to be moved to another container; `moved` or `enter_again` comes next.
 
     Args:
         state: Whose items they are.
@@ -51,7 +51,7 @@ def take_away(state: QueueState, count: int, is_delayed: bool = False) -> list:
 
 @cython.cfunc
 def _next_delayed(items: ItemTable) -> cython.pointer(Item):
-    """Finds the delayed item that is due first, and forgets when; NULL where none is delayed."""
+    """Find the delayed item that is due first, and forget when; NULL where none is delayed."""
     timer: Timer
     item: cython.pointer(Item)
     while items.delays.pop_due(INFINITY, cython.address(timer)):
@@ -62,7 +62,7 @@ def _next_delayed(items: ItemTable) -> cython.pointer(Item):
 
 
 def restore_history(item, history, now_s):
-    """Gives a new item its history, before it gets its place."""
+    """Give a new item its history, before it gets its place."""
     stored_s: cython.double = history[0]
     due_s: cython.double = history[1]
     item.stored_s = min(stored_s, now_s)
@@ -76,7 +76,7 @@ def restore_history(item, history, now_s):
 
 
 def is_over(state, item):
-    """Goes on with the history of an item that has its place; says whether that was all of it."""
+    """Go on with the history of an item that has its place; say whether that was all of it."""
     if item.attempt:
         state.items.disorder.lose(item.sequence)
         if state.journal is not None:

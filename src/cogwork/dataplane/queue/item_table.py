@@ -70,14 +70,14 @@ class ItemTable:
     # -- coming in
 
     def make(self, data, size):
-        """Makes an item that stands nowhere yet; `enter` or `delay` comes next."""
+        """Make an item that stands nowhere yet; `enter` or `delay` comes next."""
         item: cython.pointer(Item) = self.slots.make(data, size)
         self.depth += 1
         self.size_bytes += size
         return item
 
     def enter(self, item):
-        """Places an item behind all others of its priority, or of its group."""
+        """Place an item behind all others of its priority, or of its group."""
         self.next_sequence += 1
         item.sequence = self.next_sequence
         if item.group_key == 0 or self.groups.join(item):
@@ -85,7 +85,7 @@ class ItemTable:
         return 0
 
     def delay(self, item, due_s):
-        """Keeps an item until `ripen` enters it; its place is behind what came before then."""
+        """Keep an item until `ripen` enters it; its place is behind what came before then."""
         self.delays.push(due_s, number_of(item))
         item.state = DELAYED
         item.sequence = self.delays.turn
@@ -94,7 +94,7 @@ class ItemTable:
         return 0
 
     def ripen(self, now_s):
-        """Enters the delayed items whose time has come; returns how many."""
+        """Enter the delayed items whose time has come; return how many."""
         timer: Timer
         item: cython.pointer(Item)
         count: cython.int = 0
@@ -110,7 +110,7 @@ class ItemTable:
         return count
 
     def expire_at(self, item, expires_s):
-        """Makes `pop_expired` name an item when its time is over."""
+        """Make `pop_expired` name an item when its time is over."""
         if self.expiries.count >= self.expiries_max:
             self._thin_expiries()
         self.expiries.push(expires_s, number_of(item))
@@ -118,12 +118,12 @@ class ItemTable:
         return 0
 
     def forget_times(self):
-        """Throws out all timers: what comes may have the numbers of what they were for."""
+        """Throw out all timers: what comes may have the numbers of what they were for."""
         self.expiries.rebuild(0)
         self.delays.rebuild(0)
 
     def _thin_expiries(self):
-        """Throws out the timers of items that have gone."""
+        """Throw out the timers of items that have gone."""
         at: uint32_t
         kept: uint32_t = 0
         for at in range(self.expiries.count):
@@ -134,7 +134,7 @@ class ItemTable:
         self.expiries_max = max(EXPIRIES_MIN, 2 * kept)
 
     def pop_expired(self, now_s):
-        """Returns an item whose time is over and that is not out; NULL where there is none."""
+        """Return an item whose time is over and that is not out; NULL where there is none."""
         timer: Timer
         item: cython.pointer(Item)
         while self.expiries.pop_due(now_s, cython.address(timer)):
@@ -146,7 +146,7 @@ class ItemTable:
     # -- going out and coming back
 
     def hand_out(self, item, holder):
-        """Gives a ready item, or a parked one of a group they hold, into a consumer's holder."""
+        """Give a ready item, or a parked one of a group they hold, into a consumer's holder."""
         if item.state == READY:
             self.ready.leave(item)
         else:
@@ -159,7 +159,7 @@ class ItemTable:
         return self.disorder.take(item.sequence) if item.attempt == 0 else 0
 
     def stand_back(self, item):
-        """Parks a ready item again, before all of its group: another one of that is out."""
+        """Park a ready item again, before all of its group: another one of that is out."""
         group: cython.pointer(Group) = item.group
         self.ready.leave(item)
         group.head = cython.NULL
@@ -167,7 +167,7 @@ class ItemTable:
         return 0
 
     def give_back(self, item):
-        """Takes an item out of its consumer's holder; `restore` puts it in its old place."""
+        """Take an item out of its consumer's holder; `restore` puts it in its old place."""
         self._bring_back(item)
         item.state = RETURNED
         link_before(cython.address(item.node), cython.address(self.returned))
@@ -175,7 +175,7 @@ class ItemTable:
         return 0
 
     def _bring_back(self, item):
-        """Takes an item that is out or in doubt out of wherever it is."""
+        """Take an item that is out or in doubt out of wherever it is."""
         unlink(cython.address(item.node))
         if item.state == OUT:
             self.out_count -= 1
@@ -187,7 +187,7 @@ class ItemTable:
             self.groups.bring_back(item.group)
 
     def mark_in_doubt(self, item):
-        """Sets an item aside whose consumer vanished; its group stays held, by nobody."""
+        """Set an item aside whose consumer vanished; its group stays held, by nobody."""
         unlink(cython.address(item.node))
         link_before(cython.address(item.node), cython.address(self.in_doubt))
         item.state = IN_DOUBT
@@ -198,14 +198,14 @@ class ItemTable:
         return 0
 
     def detach_group(self, item):
-        """Lets the group of an item in doubt go on without it."""
+        """Let the group of an item in doubt go on without it."""
         if item.group != cython.NULL and not item.flags & GROUP_DETACHED:
             item.flags |= GROUP_DETACHED
             self.groups.bring_back(item.group)
         return 0
 
     def rebind(self, item, holder):
-        """Gives an item that is out or in doubt to another consumer, as the same attempt."""
+        """Give an item that is out or in doubt to another consumer, as the same attempt."""
         unlink(cython.address(item.node))
         link_before(cython.address(item.node), cython.address(holder.in_flight))
         if item.state == IN_DOUBT:
@@ -217,12 +217,12 @@ class ItemTable:
         return 0
 
     def rewrite(self, item, data, size):
-        """Gives an item that is out or in doubt another message; returns where it is now."""
+        """Give an item that is out or in doubt another message; return where it is now."""
         self.size_bytes = self.size_bytes - item.size + size
         return self.slots.replace(item, data, size)
 
     def put_aside(self, item):
-        """Takes an item whose message is handed on; it keeps its number until that has arrived.
+        """Take an item whose message is handed on; it keeps its number until that has arrived.
 
         From now on `due_s` is 0 where it was not delayed.
         """
@@ -236,7 +236,7 @@ class ItemTable:
         return 0
 
     def enter_again(self, item):
-        """Places an item that was put aside behind all others, or delays it again."""
+        """Place an item that was put aside behind all others, or delays it again."""
         self._uncount_aside(item)
         self.depth += 1
         self.size_bytes += item.size
@@ -246,7 +246,7 @@ class ItemTable:
         return self.disorder.lose(item.sequence) if item.attempt else 0
 
     def drop(self, item):
-        """Forgets an item, wherever it stands."""
+        """Forget an item, wherever it stands."""
         if item.state == ASIDE:
             self._uncount_aside(item)
         else:
@@ -259,7 +259,7 @@ class ItemTable:
         self.aside_bytes -= item.size
 
     def _clear(self, item):
-        """Takes an item out of its place, its group and the counts."""
+        """Take an item out of its place, its group and the counts."""
         self._leave(item)
         if item.group != cython.NULL:
             self.groups.quit(item.group)
@@ -289,7 +289,7 @@ class ItemTable:
     # -- putting things in their places
 
     def restore(self):
-        """Puts what came back into its old places, and goes on with groups that are free again."""
+        """Put what came back into its old places, and go on with groups that are free again."""
         count: uint32_t
         room: uint64_t = self.returned_count
         items: cython.pointer(cython.pointer(Item))
@@ -311,7 +311,7 @@ class ItemTable:
         return 0
 
     def _gather(self, items, grouped):
-        """Takes those that came back, with a group or without, oldest first; counts them."""
+        """Take those that came back, with a group or without, oldest first; count them."""
         count: uint32_t = 0
         node: cython.pointer(Node) = self.returned.next
         item: cython.pointer(Item)

@@ -66,7 +66,7 @@ class Journal:
     def __init__(
         self, core: Core, sequence_base: int = 0, seen_max: int = 0, seen: object = ()
     ) -> None:
-        """Has nothing to write.
+        """Start with nothing to write.
 
         Args:
             core: Whose output is held.
@@ -89,7 +89,7 @@ class Journal:
     # -- what Python does with it
 
     def take(self) -> list:
-        """Hands over what was written, as the payloads of records of the log, in order."""
+        """Hand over what was written, as the payloads of records of the log, in order."""
         parts: list = self.parts
         if self.size:
             parts.append(self.cut())
@@ -99,11 +99,11 @@ class Journal:
         return parts
 
     def hold_output(self) -> None:
-        """Holds all output until what is written now is durable."""
+        """Hold all output until what is written now is durable."""
         self.core.hold_output()
 
     def mark_sent(self, marks: SentMarks, group: int) -> None:
-        """Has attempts marked as they go out, which is before their records are durable.
+        """Have attempts marked as they go out, which is before their records are durable.
 
         Args:
             marks: Where.
@@ -115,11 +115,11 @@ class Journal:
     # -- records
 
     def put(self, item):
-        """Writes that the queue has an item."""
+        """Write that the queue has an item."""
         return self._put(item, 0)
 
     def put_again(self, item):
-        """Writes what an item says by now that is in flight; its place is what it was."""
+        """Write what an item says by now that is in flight; its place is what it was."""
         return self._put(item, KEEPS_PLACE)
 
     def _put(self, item, marks):
@@ -138,14 +138,14 @@ class Journal:
         return 0
 
     def dead_letter_taken(self, key):
-        """Writes which dead letter it was that was put last: in the same record, or neither is."""
+        """Write which dead letter it was that was put last: in the same record, or neither is."""
         p: cython.pointer(uint8_t) = self.extend(DEAD_LETTER_BYTES)
         p[0] = DEAD_LETTER
         memcpy(p + 1, key, DEAD_LETTER_ID_BYTES)
         return 0
 
     def out(self, item):
-        """Writes that an attempt of an item begins, or that another container is given it.
+        """Write that an attempt of an item begins, or that another container is given it.
 
         That is told from any attempt of a consumer by its number where the item is not due: a
         clock that was set back may have what a consumer has delayed again.
@@ -160,14 +160,14 @@ class Journal:
         return 0
 
     def done(self, number):
-        """Writes that an item is no more."""
+        """Write that an item is no more."""
         p: cython.pointer(uint8_t) = self.reserve(DONE_BYTES)
         p[0] = DONE
         store_u64(p + 1, number)
         return 0
 
     def committed(self, number, attempt, at_s):
-        """Writes that an item is done with, by which attempt, and when: its claim may come again."""
+        """Write that an item is done with, by which attempt, and when: its claim may come again."""
         p: cython.pointer(uint8_t) = self.reserve(CONFIRMED_BYTES)
         p[0] = CONFIRMED
         store_u64(p + 1, number)
@@ -176,7 +176,7 @@ class Journal:
         return 0
 
     def dead(self, item, reason, error, died_ms):
-        """Writes that an item is dead, why and since when; its dead letter is still to be accepted."""
+        """Write that an item is dead, why and since when; its dead letter is still to be accepted."""
         said: bytes = b"" if error is None else error
         size: uint32_t = cython.cast(uint32_t, len(said))
         why: uint32_t = cython.cast(uint32_t, len(reason))
@@ -192,7 +192,7 @@ class Journal:
         return 0
 
     def back(self, item):
-        """Writes that an item is at no consumer, and what it has behind it."""
+        """Write that an item is at no consumer, and what it has behind it."""
         p: cython.pointer(uint8_t) = self.reserve(BACK_BYTES)
         p[0] = BACK
         store_u64(p + 1, number_of(item))
@@ -209,7 +209,7 @@ class Journal:
         return 0
 
     def saw(self, seen_ms, message_id):
-        """Writes that a message-id was seen, whose message may be gone.
+        """Write that a message-id was seen, whose message may be gone.
 
         One that is longer than the record can say is remembered no longer than its message.
         """
@@ -226,14 +226,14 @@ class Journal:
         return 0
 
     def attempts(self, base):
-        """Writes what the attempts of this life are above."""
+        """Write what the attempts of this life are above."""
         p: cython.pointer(uint8_t) = self.reserve(ATTEMPTS_BYTES)
         p[0] = ATTEMPTS
         store_u32(p + 1, base)
         return 0
 
     def hold_partitions(self, bits):
-        """Writes which partitions are held here."""
+        """Write which partitions are held here."""
         p: cython.pointer(uint8_t) = self.reserve(HELD_BYTES)
         p[0] = HELD
         store_u64(p + 1, bits)
@@ -241,21 +241,21 @@ class Journal:
         return 0
 
     def gathered(self, mark):
-        """Writes that what was settled so far is about to be told to an audit."""
+        """Write that what was settled so far is about to be told to an audit."""
         p: cython.pointer(uint8_t) = self.reserve(GATHERED_BYTES)
         p[0] = GATHERED
         store_u64(p + 1, mark)
         return 0
 
     def reported(self, mark):
-        """Writes that what was settled before that mark has been told to the audit."""
+        """Write that what was settled before that mark has been told to the audit."""
         p: cython.pointer(uint8_t) = self.reserve(REPORTED_BYTES)
         p[0] = REPORTED
         store_u64(p + 1, mark)
         return 0
 
     def settled(self, number, attempt, outcome):
-        """Writes anew that an item was settled, of which the audit may not have been told."""
+        """Write anew that an item was settled, of which the audit may not have been told."""
         p: cython.pointer(uint8_t) = self.reserve(SETTLED_BYTES)
         p[0] = SETTLED
         store_u64(p + 1, number)
@@ -264,14 +264,14 @@ class Journal:
         return 0
 
     def note_seen(self, message_id, size, now_s):
-        """Keeps a message-id for the next checkpoint."""
+        """Keep a message-id for the next checkpoint."""
         self.seen.append((self.wall_ms(now_s), bytes_from(message_id, size)))
         return 0
 
     # -- what follows
 
     def hold_for(self, end):
-        """Holds the output of the connection that a link's end belongs to.
+        """Hold the output of the connection that a link's end belongs to.
 
         What is no link's end answers to somebody else: then all output is held.
         """
@@ -284,17 +284,17 @@ class Journal:
     # -- octets
 
     def wall_ms(self, at_s):
-        """Says in milliseconds since 1970 when something is by the monotonic clock."""
+        """Say in milliseconds since 1970 when something is by the monotonic clock."""
         return cython.cast(uint64_t, (at_s + self.wall_offset_s) * 1000.0)
 
     def reserve(self, size):
-        """Returns where a record of so many octets goes."""
+        """Return where a record of so many octets goes."""
         if self.size >= PART_BYTES:
             self.parts.append(self.cut())
         return self.extend(size)
 
     def extend(self, size):
-        """Returns where a record of so many octets goes that belongs to the one before it."""
+        """Return where a record of so many octets goes that belongs to the one before it."""
         if self.size + size > self.capacity:
             self._grow(size)
         if not self.is_dirty:
@@ -303,7 +303,7 @@ class Journal:
         return self.data + (self.size - size)
 
     def cut(self):
-        """Takes what is in the buffer."""
+        """Take what is in the buffer."""
         data: bytes = bytes_from(self.data, self.size)
         self.size = 0
         return data
@@ -333,5 +333,5 @@ class Journal:
 @cython.inline
 @cython.exceptval(check=False)
 def is_delayed(item: cython.pointer(Item)) -> cython.bint:
-    """Says whether an item is delayed, or was as it was put aside: else its `due_s` is 0 then."""
+    """Return whether an item is delayed, or was as it was put aside: else its `due_s` is 0 then."""
     return (item.state == DELAYED or item.state == ASIDE) and item.due_s != 0.0

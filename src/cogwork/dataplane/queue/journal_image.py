@@ -133,7 +133,7 @@ class JournalImage:
         return found[max(0, len(found) - self.seen_max) :]
 
     def apply(self, payload: bytes) -> None:
-        """Applies the records of a turn.
+        """Apply the records of a turn.
 
         Raises:
             ValueError: It is no such payload.
@@ -149,7 +149,7 @@ class JournalImage:
             at += taken
 
     def note_sent(self, number: int, attempt: int) -> None:
-        """Takes in that an attempt went out, unless the records say more of its item.
+        """Take in that an attempt went out, unless the records say more of its item.
 
         Args:
             number: The item's.
@@ -161,7 +161,7 @@ class JournalImage:
             item.is_out = item.is_unrecorded = True
 
     def _apply_one(self, p, size):
-        """Applies a record; returns what it takes, 0 where it is none."""
+        """Apply a record; return what it takes, 0 where it is none."""
         kind: cython.int = p[0]
         message_size: uint32_t
         item: KeptItem
@@ -224,7 +224,7 @@ class JournalImage:
         return self._apply_mark(p, size)
 
     def _apply_mark(self, p, size):
-        """Applies a record of what an audit is told; returns what it takes, 0 where it is none."""
+        """Apply a record of what an audit is told; return what it takes, 0 where it is none."""
         kind: cython.int = p[0]
         if kind == GATHERED and size >= GATHERED_BYTES:
             self.is_audited = True
@@ -239,7 +239,7 @@ class JournalImage:
         return 0
 
     def _commit(self, p, at_s):
-        """Applies that an attempt was confirmed: its item is no more."""
+        """Apply that an attempt was confirmed: its item is no more."""
         number: uint64_t = load_u64(p + 1)
         attempt: uint32_t = load_u32(p + 9)
         self.items.pop(number, None)
@@ -247,7 +247,7 @@ class JournalImage:
         return self.commits.add(number, attempt, at_s) if attempt else 0
 
     def _settle(self, number, attempt, outcome):
-        """Keeps what was settled until the audit has been told."""
+        """Keep what was settled until the audit has been told."""
         dropped: cython.Py_ssize_t
         if not self.is_audited:
             return 0
@@ -265,7 +265,7 @@ class JournalImage:
         return 0
 
     def _tell(self, mark):
-        """Forgets what was settled before a mark; the audit has been told."""
+        """Forget what was settled before a mark; the audit has been told."""
         at: object = self.marks.get(mark)
         if at is None:
             return 0
@@ -274,7 +274,7 @@ class JournalImage:
         return 0
 
     def _read_dead(self, p, head, size):
-        """Applies that an item is dead: of an earlier version without when it died."""
+        """Apply that an item is dead: of an earlier version without when it died."""
         why: int64_t = p[13]
         error_size: int64_t = load_u32(p + 14)
         item: KeptItem
@@ -291,7 +291,7 @@ class JournalImage:
         return head + why + error_size
 
     def _recover(self, at_ms):
-        """Applies that members whose records are lost may have given out any item that was due.
+        """Apply that members whose records are lost may have given out any item that was due.
 
         Attempts and births go on beyond all that those may have made: no tag of theirs names an
         item or an attempt of later.
@@ -349,7 +349,7 @@ class JournalImage:
         return 0
 
     def _saw(self, seen_ms, message_id):
-        """Remembers an id once, however often an account names it: as seen, and with its item."""
+        """Remember an id once, however often an account names it: as seen, and with its item."""
         if self.seen_max == 0:
             return 0
         self.sightings[message_id] = max(seen_ms, self.sightings.get(message_id, 0))

@@ -17,7 +17,7 @@ class Packer:
         free(self.scratch)
 
     def refresh(self, item, now_s, s):
-        """Gives a shipment a header with the attempts counted and the ttl shortened."""
+        """Give a shipment a header with the attempts counted and the ttl shortened."""
         e: Envelope
         header_size: uint32_t
         age_ms: cython.double = (now_s - item.stored_s) * 1000.0

@@ -29,7 +29,7 @@ class Ready:
         free(self.cursors)
 
     def _insert(self, item, following):
-        """Puts an item back before `following`, and lets those who look only forward see it."""
+        """Put an item back before `following`, and let those who look only forward see it."""
         at: uint32_t
         cursor: cython.pointer(Cursor)
         prev: cython.pointer(Node)
@@ -49,7 +49,7 @@ class Ready:
                     cursor.at[item.priority].pins += 1
 
     def leave(self, item):
-        """Takes an item out of its row."""
+        """Take an item out of its row."""
         at: uint32_t
         prev: cython.pointer(Item) = cython.cast(cython.pointer(Item), item.node.prev)
         if item.pins:
@@ -67,7 +67,7 @@ class Ready:
         self.count -= 1
 
     def merge(self, items, count):
-        """Puts items, sorted by sequence, into their old places in one pass."""
+        """Put items, sorted by sequence, into their old places in one pass."""
         at: uint32_t
         priority: cython.int
         item: cython.pointer(Item)
@@ -91,7 +91,7 @@ class Ready:
             self._insert(item, hints[priority])
 
     def front(self):
-        """Returns the first ready item of the highest priority; NULL where none is ready."""
+        """Return the first ready item of the highest priority; NULL where none is ready."""
         priority: cython.int = PRIORITIES
         if self.occupied == 0:
             return cython.NULL
@@ -102,7 +102,7 @@ class Ready:
         return cython.cast(cython.pointer(Item), self.rows[priority].next)
 
     def oldest(self):
-        """Returns the first ready item of the lowest priority; NULL where none is ready."""
+        """Return the first ready item of the lowest priority; NULL where none is ready."""
         priority: cython.int
         for priority in range(PRIORITIES):
             if self.occupied & (1 << priority):
@@ -110,7 +110,7 @@ class Ready:
         return cython.NULL
 
     def after(self, item):
-        """Returns the ready item that comes after a ready one; NULL after the last."""
+        """Return the ready item that comes after a ready one; NULL after the last."""
         priority: cython.int = item.priority
         if item.node.next != cython.address(self.rows[priority]):
             return cython.cast(cython.pointer(Item), item.node.next)
@@ -123,7 +123,7 @@ class Ready:
     # -- cursors
 
     def add_cursor(self, cursor):
-        """Keeps a cursor right from now on."""
+        """Keep a cursor right from now on."""
         grown: cython.pointer(cython.pointer(Cursor)) = cython.cast(
             cython.pointer(cython.pointer(Cursor)),
             realloc(self.cursors, (self.cursors_count + 1) * cython.sizeof(cython.pointer(Cursor))),
@@ -150,7 +150,7 @@ class Ready:
             return
 
     def next_unseen(self, cursor):
-        """Returns the first ready item that a cursor has not passed; NULL where it saw all."""
+        """Return the first ready item that a cursor has not passed; NULL where it saw all."""
         priority: cython.int = PRIORITIES
         node: cython.pointer(Node)
         while priority > 0:
@@ -170,7 +170,7 @@ class Ready:
         return cython.NULL
 
     def saw(self, cursor, item):
-        """Moves a cursor past a ready item."""
+        """Move a cursor past a ready item."""
         if cursor.at[item.priority] != cython.NULL:
             cursor.at[item.priority].pins -= 1
         cursor.at[item.priority] = item

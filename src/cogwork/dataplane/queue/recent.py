@@ -18,7 +18,7 @@ CAPACITY_MIN = cython.declare(uint32_t, 64)
 
 
 def read_message_id(p, size, found):
-    """Fills in what an encoded message-id names, so that every encoding of one id gives the same."""
+    """Fill in what an encoded message-id names, so that every encoding of one id gives the same."""
     start: uint32_t = 1
     found.kind = p[0]
     if p[0] == 0x44 or (p[0] == 0x53 and size == 2):
@@ -40,7 +40,7 @@ def read_message_id(p, size, found):
 @cython.cfunc
 @cython.exceptval(check=False)
 def _mark(p: octets, size: uint32_t, sighting: cython.pointer(Sighting)) -> cython.void:
-    """Hashes an encoded message-id."""
+    """Hash an encoded message-id."""
     found: MessageId
     read_message_id(p, size, cython.address(found))
     sighting.key = cogwork_hash(found.data, found.size)
@@ -66,7 +66,7 @@ class RecentIds:
         free(self.index)
 
     def saw(self, message_id, size, now_s):
-        """Says whether an encoded id was seen within the window."""
+        """Return whether an encoded id was seen within the window."""
         while self.count and self.ring[self.first].seen_s + self.window_s <= now_s:
             self._forget_oldest()
         _mark(message_id, size, cython.address(self.wanted))
@@ -75,7 +75,7 @@ class RecentIds:
         return self.index[self._place_of(cython.address(self.wanted))] != NOWHERE
 
     def remember(self, now_s):
-        """Adds the id that `saw` was asked for last, and did not know."""
+        """Add the id that `saw` was asked for last, and did not know."""
         at: uint32_t
         if self.count == self.count_max:
             self._forget_oldest()
@@ -89,7 +89,7 @@ class RecentIds:
         return 0
 
     def _place_of(self, wanted):
-        """Finds an id's place in the index, or the free one where it belongs."""
+        """Find an id's place in the index, or the free one where it belongs."""
         mask: uint32_t = 2 * self.capacity - 1
         place: uint32_t = cython.cast(uint32_t, wanted.key) & mask
         while self.index[place] != NOWHERE:
@@ -107,7 +107,7 @@ class RecentIds:
         self.count -= 1
 
     def _close_gap(self, gap):
-        """Empties a place of the index, and moves up those that were only pushed past it."""
+        """Empty a place of the index, and move up those that were only pushed past it."""
         mask: uint32_t = 2 * self.capacity - 1
         at: uint32_t = gap
         home: uint32_t

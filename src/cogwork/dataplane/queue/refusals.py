@@ -73,13 +73,13 @@ IN_DOUBT_STATE = _rejection(CLAIM_IN_DOUBT)
 
 
 def fault(problem: str) -> bytes:
-    """Returns the outcome of a message to a queue that has stopped by a fault of its own."""
+    """Return the outcome of a message to a queue that has stopped by a fault of its own."""
     return _rejection(Condition.INTERNAL_ERROR, f"the queue has {problem}")
 
 
 @functools.lru_cache(maxsize=256)
 def odd_state(field: int, code: int) -> bytes:
-    """Returns the outcome of a message that says something which is not understood.
+    """Return the outcome of a message that says something which is not understood.
 
     Args:
         field: Which of `ODD_FIELDS`, from 1.
@@ -89,13 +89,13 @@ def odd_state(field: int, code: int) -> bytes:
 
 
 def odd_text(field: int, code: int) -> str:
-    """Says what in a message is not understood; the arguments are those of `odd_state`."""
+    """Return what in a message is not understood; the arguments are those of `odd_state`."""
     name, expected = ODD_FIELDS[field - 1]
     return not_understood(name, code, expected)
 
 
 def too_large(size_bytes_max: int) -> bytes:
-    """Returns the outcome of a message that does not fit a record."""
+    """Return the outcome of a message that does not fit a record."""
     return _rejection(
         Condition.LINK_MESSAGE_SIZE_EXCEEDED,
         f"this queue takes messages of {size_bytes_max} octets at most: a record has no more room",

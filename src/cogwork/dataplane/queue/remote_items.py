@@ -28,7 +28,7 @@ class RemoteItems:
         free(self.slots)
 
     def make(self, tag, tag_size):
-        """Makes an item that no upstream has; returns its token."""
+        """Make an item that no upstream has; return its token."""
         slot: uint32_t
         item: cython.pointer(RemoteItem)
         if self.free_first == NOWHERE:
@@ -46,7 +46,7 @@ class RemoteItems:
         return self.token_at(slot)
 
     def link(self, chain, token, place, incoming_id):
-        """Adds an item to an upstream's."""
+        """Add an item to an upstream's."""
         slot: uint32_t = cython.cast(uint32_t, token)
         item: cython.pointer(RemoteItem) = cython.address(self.slots[slot])
         item.place = place
@@ -60,7 +60,7 @@ class RemoteItems:
         chain.last = slot
 
     def unlink(self, chain, token):
-        """Takes an item out of its upstream's."""
+        """Take an item out of its upstream's."""
         item: cython.pointer(RemoteItem) = cython.address(self.slots[cython.cast(uint32_t, token)])
         if item.previous == NOWHERE:
             chain.first = item.next
@@ -73,7 +73,7 @@ class RemoteItems:
         item.place = BROKEN
 
     def between(self, chain, first, last):
-        """Lists an upstream's items by their delivery-ids, from the first one to the last one."""
+        """List an upstream's items by their delivery-ids, from the first one to the last one."""
         found: list = []
         at: uint32_t = chain.first
         while at != NOWHERE and cython.cast(int32_t, self.slots[at].incoming_id - last) <= 0:
@@ -83,28 +83,28 @@ class RemoteItems:
         return found
 
     def drop(self, token):
-        """Forgets an item that no upstream has."""
+        """Forget an item that no upstream has."""
         if self.states:
             self.states.pop(token, None)
         self._vacate(cython.cast(uint32_t, token))
         return 0
 
     def forget(self, chain, token):
-        """Takes an item out of its upstream's, and forgets it."""
+        """Take an item out of its upstream's, and forget it."""
         self.unlink(chain, token)
         return self.drop(token)
 
     def tag_of(self, token):
-        """Returns what names an item's attempt."""
+        """Return what names an item's attempt."""
         item: cython.pointer(RemoteItem) = cython.address(self.slots[cython.cast(uint32_t, token)])
         return bytes_from(item.tag, item.tag_size)
 
     def state_of(self, token):
-        """Returns what the consumer said of an item, where that is more than its code."""
+        """Return what the consumer said of an item, where that is more than its code."""
         return self.states.get(token) if self.states else None
 
     def keep_state(self, token, state):
-        """Keeps what the consumer said of an item; None where its code says it all."""
+        """Keep what the consumer said of an item; None where its code says it all."""
         if state is not None:
             self.states[token] = state
         elif self.states:
@@ -112,7 +112,7 @@ class RemoteItems:
         return 0
 
     def clear(self):
-        """Forgets all items."""
+        """Forget all items."""
         slot: uint32_t
         for slot in range(self.size):
             if self.slots[slot].place != VACANT:

@@ -40,7 +40,7 @@ SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
 
 def restore(store: Store, image: JournalImage) -> None:
-    """Fills an empty store with what was written down.
+    """Fill an empty store with what was written down.
 
     Args:
         store: Without consumers and without a journal yet.
@@ -51,7 +51,7 @@ def restore(store: Store, image: JournalImage) -> None:
 
 
 def _in_order(items: list) -> list:
-    """Orders items as they stood: behind what came before their delay was over, where they had one.
+    """Order items as they stood: behind what came before their delay was over, where they had one.
 
     That a delay is over is not written down, so such an item has no place of its own.
     """
@@ -73,7 +73,7 @@ class Restoration:
     """Makes items again."""
 
     def __init__(self, store: Store):
-        """Makes none yet.
+        """Make none yet.
 
         Args:
             store: Where they belong.
@@ -87,7 +87,7 @@ class Restoration:
         clear(cython.address(self.absent_consumer.waiting_groups))
 
     def run(self, image: JournalImage) -> None:
-        """Makes all of them."""
+        """Make all of them."""
         store: Store = self.store
         kept: KeptItem
         now_ms: uint64_t = cython.cast(uint64_t, (self.now_s + self.wall_offset_s) * 1000.0)
@@ -116,7 +116,7 @@ class Restoration:
                     store.recent.remember(seen_s)
 
     def _number_on(self, image):
-        """Has attempts go on beyond all that may have been made, whether that was written or not."""
+        """Have attempts go on beyond all that may have been made, whether that was written or not."""
         store: Store = self.store
         kept: KeptItem
         base: uint32_t = image.attempt_base
@@ -177,7 +177,7 @@ class Restoration:
         return 0
 
     def _restore_dead(self, item, kept):
-        """Puts an item aside again whose dead letter has not been accepted.
+        """Put an item aside again whose dead letter has not been accepted.
 
         Where the dead have no address any more, nobody would ever accept it: then it is no more.
         """
@@ -194,7 +194,7 @@ class Restoration:
         return store.add_pending(item, kept.reason, kept.error or None, died_ms)
 
     def _mark_in_doubt(self):
-        """Marks what was out at a consumer as in doubt."""
+        """Mark what was out at a consumer as in doubt."""
         store: Store = self.store
         slot: uint32_t = 0
         item: cython.pointer(Item)
@@ -213,7 +213,7 @@ class Restoration:
         return 0
 
     def _end_recovered(self):
-        """Decides over what may have been settled where the records of it are lost.
+        """Decide over what may have been settled where the records of it are lost.
 
         No claim is waited for: whoever has one may have been overtaken there.
         """
@@ -226,7 +226,7 @@ class Restoration:
         return 0
 
     def _stand_back(self):
-        """Has what came back before the end wait, where others of its group were still out."""
+        """Have what came back before the end wait, where others of its group were still out."""
         store: Store = self.store
         slot: uint32_t = 0
         item: cython.pointer(Item)
@@ -238,12 +238,12 @@ class Restoration:
                 store.items.stand_back(item)
 
     def _when(self, kept, wall_ms):
-        """Says the same of what an item waits for: no longer than when it came, if clocks jumped."""
+        """Return the same of what an item waits for: no longer than when it came, if clocks jumped."""
         waits_s: cython.double = cython.cast(cython.double, wall_ms) - kept.stored_ms
         return min(self._at(wall_ms), self.now_s + max(waits_s, 0.0) * 0.001)
 
     def _at(self, wall_ms):
-        """Says when something is by the monotonic clock."""
+        """Return when something is by the monotonic clock."""
         return wall_ms * 0.001 - self.wall_offset_s
 
 
@@ -255,7 +255,7 @@ class Checkpoint:
     """
 
     def __init__(self, store: Store):
-        """Begins.
+        """Begin.
 
         Args:
             store: One with a journal.
@@ -283,7 +283,7 @@ class Checkpoint:
         return self.store.items.slots.highest_stamp() + 1
 
     def next_part(self, size_bytes: int) -> bytes:
-        """Returns the records of the next items; `is_finished` says whether they were the last.
+        """Return the records of the next items; `is_finished` says whether they were the last.
 
         All that the store's journal had must have gone to the log before.
 
@@ -308,11 +308,11 @@ class Checkpoint:
         return b"".join(parts)
 
     def _has_room(self, size):
-        """Says whether more belongs to a part; what was cut off is enough for one."""
+        """Return whether more belongs to a part; what was cut off is enough for one."""
         return len(self.scratch.parts) == 0 and self.scratch.size < size
 
     def _write(self, item):
-        """Writes an item, and what is behind it."""
+        """Write an item, and what is behind it."""
         pending: object = (
             self.store.pending_dead_letters.get(number_of(item)) if item.state == ASIDE else None
         )

@@ -29,7 +29,7 @@ class SentMarks:
     """The marks of a container's queues on disk."""
 
     def __init__(self, core: Core, memory: object):
-        """Goes on from whatever was marked before, which is written over from the start.
+        """Go on from whatever was marked before, which is written over from the start.
 
         The log is to have it by the open barrier's release.
 
@@ -50,7 +50,7 @@ class SentMarks:
             self.block_barriers[block] = core.open_barrier
 
     def note(self, group, number, attempt):
-        """Marks an attempt as sent; returns whether there was room."""
+        """Mark an attempt as sent; return whether there was room."""
         mark: cython.pointer(SentMark) = self.marks + self.at
         block: uint32_t
         if self.at % BLOCK_ENTRIES == 0:
@@ -70,7 +70,7 @@ class SentMarks:
 
 
 def read_marks(data: bytes) -> dict:
-    """Reads marks, as (number, attempt) by the queue's group.
+    """Read marks, as (number, attempt) by the queue's group.
 
     Args:
         data: What the file says; what is no mark in it is passed over.

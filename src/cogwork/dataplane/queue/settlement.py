@@ -62,7 +62,7 @@ class Settlement(QueueState):
     """
 
     def __init__(self, core):
-        """Holds nothing, and expects nothing.
+        """Start with nothing, and expect nothing.
 
         Args:
             core: The core it belongs to.
@@ -115,7 +115,7 @@ class Settlement(QueueState):
         return cython.cast(uint32_t, self.now() + offset_s)
 
     def conclude(self, item, verdict):
-        """Applies what was said of an item's newest attempt (AMQP 1.0 §3.4)."""
+        """Apply what was said of an item's newest attempt (AMQP 1.0 §3.4)."""
         if verdict.code == RECEIVED and not verdict.settled:
             item.flags |= HANDED  # which no journal has: nothing waits for the disk
             return KEEP
@@ -152,7 +152,7 @@ class Settlement(QueueState):
         return self.release(item)
 
     def commit(self, item, settled):
-        """Confirms a claim: the item is done with.
+        """Confirm a claim: the item is done with.
 
         It is remembered where somebody may ask for it again. Who settles it with the claim does not:
         only a client that marks its items, and another container, present what they had.
@@ -172,7 +172,7 @@ class Settlement(QueueState):
         return SETTLE
 
     def hold_consumer(self, item):
-        """Holds what is said to an item's consumer until what happened is durable."""
+        """Hold what is said to an item's consumer until what happened is durable."""
         return self.core.hold_output()
 
     def modify(self, item, verdict):
@@ -193,7 +193,7 @@ class Settlement(QueueState):
         return self.fail(item) if failed else self.return_item(item)
 
     def annotate(self, item, verdict):
-        """Adds a consumer's annotations to an item's message; returns where the item is now."""
+        """Add a consumer's annotations to an item's message; return where the item is now."""
         message: bytes = None
         size: uint32_t
         if item.format == 0:
@@ -211,14 +211,14 @@ class Settlement(QueueState):
         return item
 
     def in_hand(self, number, attempt):
-        """Finds an item whose newest attempt is this one and still open; NULL where it is not."""
+        """Find an item whose newest attempt is this one and still open; NULL where it is not."""
         item: cython.pointer(Item) = self.items.slots.find(number)
         if item == cython.NULL or item.attempt != attempt:
             return cython.NULL
         return item if item.state == IN_DOUBT or item.state == OUT else cython.NULL
 
     def given_up(self, number, attempt):
-        """Finds an item that has come back from this attempt and has not gone out since.
+        """Find an item that has come back from this attempt and has not gone out since.
 
         It may be handed to nobody else for that long, so the attempt can go on. NULL where there is
         none, or where others of its group come first.
@@ -230,7 +230,7 @@ class Settlement(QueueState):
         return item if item.state == READY else cython.NULL
 
     def claim(self, item: int, attempt: int, code: int = 0x24, state: bytes = None) -> int:
-        """Applies an outcome that came by an item's tag instead of over its link.
+        """Apply an outcome that came by an item's tag instead of over its link.
 
         Args:
             item: The tag's second part.
@@ -294,7 +294,7 @@ class Settlement(QueueState):
     # -- consumers that vanished
 
     def lose(self, item):
-        """Sets aside an item that its consumer's application may have; gives back any other.
+        """Set aside an item that its consumer's application may have; give back any other.
 
         One at a consumer of another container is set aside in any case: the way there may have
         broken while the consumer goes on, and says that it has it. Its container lets go of it
@@ -314,11 +314,11 @@ class Settlement(QueueState):
         return 0
 
     def end_lease(self, item):
-        """Gives back an item in doubt that its consumer's application certainly has not had."""
+        """Give back an item in doubt that its consumer's application certainly has not had."""
         return self.give_back(item) if is_unseen(item) else 0
 
     def resolve_in_doubt(self, item):
-        """Decides over an item for which no claim has come."""
+        """Decide over an item for which no claim has come."""
         if is_unseen(item) and not item.flags & LEASED:
             return self.give_back(item)
         if self.redelivers_in_doubt:
@@ -331,7 +331,7 @@ class Settlement(QueueState):
         return self.schedule()  # the others of its group go on
 
     def is_at_rest(self):
-        """Says whether nothing here waits for a time, or for being put in order or dead-lettered."""
+        """Return whether nothing here waits for a time, or for being put in order or dead-lettered."""
         items: ItemTable = self.items
         if items.expiries.count or items.delays.count or self.deadlines.count:
             return False
@@ -342,7 +342,7 @@ class Settlement(QueueState):
         return self.waits is None or not has_values(self.waits)
 
     def pass_time(self, now_s):
-        """Decides over items that have been in doubt for too long; ends a period of what counts."""
+        """Decide over items that have been in doubt for too long; end a period of what counts."""
         timer: Timer
         item: cython.pointer(Item)
         self.items.disorder.histogram.turn(now_s)
@@ -357,7 +357,7 @@ class Settlement(QueueState):
     # -- for people
 
     def counts(self) -> dict:
-        """Counts the items by where they stand, and what has become of others so far."""
+        """Count the items by where they stand, and what has become of others so far."""
         items: ItemTable = self.items
         disorder: Histogram = items.disorder.histogram
         return {
@@ -393,7 +393,7 @@ class Settlement(QueueState):
 @cython.inline
 @cython.exceptval(check=False)
 def is_unseen(item: cython.pointer(Item)) -> cython.bint:
-    """Says whether its consumer's application has certainly not had an item."""
+    """Return whether its consumer's application has certainly not had an item."""
     return (item.flags & (MARKS | PRESETTLED)) != 0 and not item.flags & HANDED
 
 
@@ -401,5 +401,5 @@ def is_unseen(item: cython.pointer(Item)) -> cython.bint:
 @cython.inline
 @cython.exceptval(check=False)
 def has_values(histogram: Histogram) -> cython.bint:
-    """Says whether there are values of the latest period, which ends by time."""
+    """Return whether there are values of the latest period, which ends by time."""
     return histogram.latest.bins[0] != 0 or histogram.latest.maximum != 0

@@ -34,7 +34,7 @@ class Slots:
         free(self.slots)
 
     def make(self, data, size):
-        """Makes an item that stands nowhere yet."""
+        """Make an item that stands nowhere yet."""
         slot: uint32_t
         item: cython.pointer(Item)
         if self.free_first == NOWHERE:
@@ -51,7 +51,7 @@ class Slots:
         return item
 
     def make_again(self, number, data, size):
-        """Makes an item that had this number in an earlier life; `settle` comes after the last."""
+        """Make an item that had this number in an earlier life; `settle` comes after the last."""
         slot: uint32_t = cython.cast(uint32_t, number)
         item: cython.pointer(Item)
         while slot >= self.size:
@@ -68,7 +68,7 @@ class Slots:
         return item
 
     def replace(self, item, data, size):
-        """Gives an item another message, in another block.
+        """Give an item another message, in another block.
 
         None but its neighbours in a list may know where it is: it is out, or in doubt.
         """
@@ -83,7 +83,7 @@ class Slots:
         return moved
 
     def settle(self, first_stamp):
-        """Has new items get numbers above all of an earlier life; no token is out yet."""
+        """Have new items get numbers above all of an earlier life; no token is out yet."""
         at: uint32_t
         self.first_stamp = first_stamp
         self.free_first = self.free_last = NOWHERE
@@ -93,7 +93,7 @@ class Slots:
                 self._free_slot(at)
 
     def highest_stamp(self):
-        """Returns a number that no stamp is above."""
+        """Return a number that no stamp is above."""
         at: uint32_t
         highest: uint32_t = self.first_stamp
         for at in range(self.size):
@@ -101,13 +101,13 @@ class Slots:
         return highest
 
     def drop(self, item):
-        """Frees an item; neither its number nor its token finds anything any more."""
+        """Free an item; neither its number nor its token finds anything any more."""
         self.slots[item.slot].stamp += 1
         self._free_slot(item.slot)
         self._free_block(item)
 
     def next_item(self, slot):
-        """Walks over all items by slot; moves `slot` past the one it returns, NULL at the end."""
+        """Walk over all items by slot; move `slot` past the one it returns, NULL at the end."""
         at: uint32_t = slot[0]
         while at < self.size and self.slots[at].item == cython.NULL:
             at += 1
@@ -115,7 +115,7 @@ class Slots:
         return self.slots[at].item if at < self.size else cython.NULL
 
     def _new_block(self, size):
-        """Returns memory for an item: small blocks come from those that were freed before."""
+        """Return memory for an item: small blocks come from those that were freed before."""
         kind: uint64_t = spare_size_of(size)
         bytes_needed: uint64_t = (kind + 1) * SPARE_STEP
         block: cython.pointer(Node)
@@ -139,7 +139,7 @@ class Slots:
         self.spare_count += 1
 
     def _free_slot(self, slot):
-        """Queues a slot for use: in turn, so that the items of a batch have consecutive tokens."""
+        """Queue a slot for use: in turn, so that the items of a batch have consecutive tokens."""
         self.slots[slot].item = cython.NULL
         self.slots[slot].next_free = NOWHERE
         if self.free_first == NOWHERE:

@@ -57,7 +57,7 @@ class QueueState(Terminus):
     """
 
     def __init__(self, core):
-        """Holds nothing.
+        """Start with nothing.
 
         Args:
             core: The core it belongs to.
@@ -75,7 +75,7 @@ class QueueState(Terminus):
         self.wakeup = Port(core, self)
 
     def close(self) -> None:
-        """Takes it out of use; what it held is gone with it."""
+        """Take it out of use; what it held is gone with it."""
         self.wakeup.close()
         self.wakeup = None
         self.core.unregister(self)
@@ -94,7 +94,7 @@ class QueueState(Terminus):
         return self.items.depth
 
     def makes_way(self, s):
-        """Lets a dead letter in where others have to wait for this queue's own dead to go.
+        """Let a dead letter in where others have to wait for this queue's own dead to go.
 
         Queues that are each other's dead-letter address would wait for each other for good. What
         is new comes in while fewer are alive, and fewer dead, than the queue may hold: so at most
@@ -106,7 +106,7 @@ class QueueState(Terminus):
         return not (is_full(self) or is_crammed(self)) and is_dead_letter(s)
 
     def make_room(self):
-        """Drops the oldest ready items of the lowest priority until one more fits.
+        """Drop the oldest ready items of the lowest priority until one more fits.
 
         Returns 1 where it does, or where only consumers keep it from that: what is out at them is
         bounded by their credit. Returns 0 where items that wait for something else fill the store.
@@ -121,7 +121,7 @@ class QueueState(Terminus):
         return 1
 
     def drop_one(self, item):
-        """Gives up an item for want of room; for good where it is here for want of room elsewhere.
+        """Give up an item for want of room; for good where it is here for want of room elsewhere.
 
         Two full queues would have their dead for each other, and no end of it.
         """
@@ -133,7 +133,7 @@ class QueueState(Terminus):
         return self.forget(item)
 
     def do_without(self, data, size, format):
-        """Gives up a message for which no room can be made, as if it had been kept and dropped."""
+        """Give up a message for which no room can be made, as if it had been kept and dropped."""
         item: cython.pointer(Item)
         self.dropped += 1
         if is_overflow(data, size, format):
@@ -167,7 +167,7 @@ class QueueState(Terminus):
     # -- going back, or away
 
     def fail(self, item):
-        """Counts a failed attempt, and tries again unless it was the last."""
+        """Count a failed attempt, and try again unless it was the last."""
         item.failures += 1
         if self.maximum_delivery_count and item.failures >= self.maximum_delivery_count:
             self.exceeded += 1
@@ -185,7 +185,7 @@ class QueueState(Terminus):
         return self.give_back(item)
 
     def give_back(self, item):
-        """Puts an item that is out or in doubt back in its old place, unless it is too old."""
+        """Put an item that is out or in doubt back in its old place, unless it is too old."""
         if item.expires_s != 0.0 and item.expires_s <= self.now():
             return self.expire_one(item)
         self.items.give_back(item)
@@ -194,13 +194,13 @@ class QueueState(Terminus):
         return self.schedule()
 
     def exclude(self, item):
-        """Keeps an item from the consumer that had it last (AMQP 1.0 §3.4.5)."""
+        """Keep an item from the consumer that had it last (AMQP 1.0 §3.4.5)."""
         item.flags |= EXCLUDED
         self.exclusions.setdefault(number_of(item), set()).add(item.consumer)
         return 0
 
     def dead_letter(self, item, reason, error):
-        """Gives up an item that will not be delivered, and keeps it for the handler."""
+        """Give up an item that will not be delivered, and keep it for the handler."""
         if self.audit_events is not None:
             self.audit_events.dead_lettered(item, reason)
         if self.journal is None or not self.keeps_dead:
@@ -212,7 +212,7 @@ class QueueState(Terminus):
         return self.add_pending(item, reason, error, died_ms)
 
     def add_pending(self, item, reason, error, died_ms):
-        """Has the handler find an item that is dead and was put aside."""
+        """Have the handler find an item that is dead and was put aside."""
         number: uint64_t = number_of(item)
         self.pending_dead_letters[number] = (reason, error, died_ms)
         self.unsent[number] = None
@@ -225,7 +225,7 @@ class QueueState(Terminus):
         return 0
 
     def take_dead(self, count: int) -> list:
-        """Hands over what died and was put aside, the oldest first; `moved` gives it up.
+        """Hand over what died and was put aside, the oldest first; `moved` gives it up.
 
         Args:
             count: How many at most.
@@ -247,7 +247,7 @@ class QueueState(Terminus):
         return taken
 
     def leave_dead(self, numbers: list) -> None:
-        """Takes back what `take_dead` handed over: nobody has accepted it.
+        """Take back what `take_dead` handed over: nobody has accepted it.
 
         What has been forgotten meanwhile is none of it, nor is what was made again and waits.
         """
@@ -256,17 +256,17 @@ class QueueState(Terminus):
                 self.unsent[number] = None
 
     def remove(self, item):
-        """Notes that an item is taken out, for an audit."""
+        """Note that an item is taken out, for an audit."""
         return 0 if self.audit_events is None else self.audit_events.settled(item, OUTCOME_REMOVED)
 
     def forget(self, item):
-        """Gives an item up for good."""
+        """Give an item up for good."""
         if self.journal is not None:
             self.journal.done(number_of(item))
         return self.discard(item)
 
     def discard(self, item):
-        """Takes an item out of memory, of which it is written down elsewhere that it is no more."""
+        """Take an item out of memory, of which it is written down elsewhere that it is no more."""
         if self.unproven:
             self.unproven.discard(number_of(item))
         if item.flags & EXCLUDED:
@@ -277,7 +277,7 @@ class QueueState(Terminus):
         return 0
 
     def drop_all(self):
-        """Takes all items out of memory, and writes nothing down any more."""
+        """Take all items out of memory, and write nothing down any more."""
         slot: uint32_t = 0
         item: cython.pointer(Item)
         self.journal = None
@@ -296,7 +296,7 @@ class QueueState(Terminus):
         return 0
 
     def take_exceptions(self) -> list:
-        """Hands over what died since the last call.
+        """Hand over what died since the last call.
 
         Returns:
             For each item `(reason, message, error, failures)`: why, the message as it was stored,
@@ -314,7 +314,7 @@ class QueueState(Terminus):
         return self.items.depth
 
     def peek(self, count: int, offset: int = 0) -> list:
-        """Shows items without touching them: the ready ones in order, then all others.
+        """Show items without touching them: the ready ones in order, then all others.
 
         Args:
             count: How many at most.
@@ -370,7 +370,7 @@ class QueueState(Terminus):
         return self.items.ready.count + self.items.returned_count
 
     def take_ready(self, count: int, numbers: list) -> list:
-        """Puts ready items aside, to be moved elsewhere; returns their messages in order.
+        """Put ready items aside, to be moved elsewhere; return their messages in order.
 
         Args:
             count: How many at most.
@@ -390,7 +390,7 @@ class QueueState(Terminus):
         return taken
 
     def next_ready(self):
-        """Finds the first item that is ready; NULL where none is."""
+        """Find the first item that is ready; NULL where none is."""
         item: cython.pointer(Item) = self.items.ready.front()
         while item == cython.NULL and self.items.is_stirred():
             self.items.restore()
@@ -398,7 +398,7 @@ class QueueState(Terminus):
         return item
 
     def part_with(self, item):
-        """Puts an item aside that is to be moved elsewhere."""
+        """Put an item aside that is to be moved elsewhere."""
         self.removed += 1
         self.items.put_aside(item)
         if self.has_refused or self.items.is_stirred():
@@ -406,7 +406,7 @@ class QueueState(Terminus):
         return 0
 
     def moved(self, numbers: list) -> None:
-        """Gives up for good what was put aside and has arrived elsewhere, for certain."""
+        """Give up for good what was put aside and has arrived elsewhere, for certain."""
         item: cython.pointer(Item)
         for number in numbers:
             item = self.put_aside_as(number)
@@ -418,7 +418,7 @@ class QueueState(Terminus):
                 self.discard(item)
 
     def tombstone(self, numbers: list) -> None:
-        """Makes what was put aside somebody else's, as far as is known here.
+        """Make what was put aside somebody else's, as far as is known here.
 
         After a crash it is in doubt, not ready; no output leaves before that is written down.
         """
@@ -435,7 +435,7 @@ class QueueState(Terminus):
             self.core.hold_output()
 
     def enter_again(self, numbers: list) -> None:
-        """Has what was put aside back, behind all others: it has not arrived elsewhere.
+        """Have what was put aside back, behind all others: it has not arrived elsewhere.
 
         What is not due yet is delayed again. What has become too old meanwhile expires: its timer
         was passed over while it was away.
@@ -460,12 +460,12 @@ class QueueState(Terminus):
         self.schedule()
 
     def put_aside_as(self, number):
-        """Finds an item that is put aside; NULL where none of that number is."""
+        """Find an item that is put aside; NULL where none of that number is."""
         item: cython.pointer(Item) = self.items.slots.find(number)
         return item if item != cython.NULL and item.state == ASIDE else cython.NULL
 
     def purge(self, count_max: int = 0xFFFFFFFF) -> int:
-        """Forgets items that are not out at a consumer; returns how many.
+        """Forget items that are not out at a consumer; return how many.
 
         Args:
             count_max: How many at most, so that others get their turn.
@@ -491,7 +491,7 @@ class QueueState(Terminus):
 @cython.inline
 @cython.exceptval(check=False)
 def is_dead_letter(s: cython.pointer(Shipment)) -> cython.bint:
-    """Says whether a message is some queue's dead letter."""
+    """Return whether a message is some queue's dead letter."""
     e: Envelope
     if s.format != 0:
         return False
@@ -503,7 +503,7 @@ def is_dead_letter(s: cython.pointer(Shipment)) -> cython.bint:
 @cython.inline
 @cython.exceptval(check=False)
 def is_overflow(data: octets, size: uint32_t, format: uint32_t) -> cython.bint:
-    """Says whether a message is a dead letter that another queue had no room for."""
+    """Return whether a message is a dead letter that another queue had no room for."""
     e: Envelope
     if format != 0:
         return False

@@ -111,7 +111,7 @@ class Store(Settlement):
         deduplication_window_s: float = 0.0,
         deduplication_count: int = 100_000,
     ):
-        """Makes an empty store.
+        """Make an empty store.
 
         Args:
             core: The core it belongs to.
@@ -130,14 +130,14 @@ class Store(Settlement):
         self.dispatcher = Dispatcher(self, shard)
 
     def reopen(self) -> None:
-        """Goes on after there was no room on the disk."""
+        """Go on after there was no room on the disk."""
         for link in list(self.dispatcher.consumers):
             if link.credit:
                 self.dispatcher.on_ready(link)
         self.schedule()
 
     def clear(self) -> None:
-        """Forgets its items, and all that it knows of earlier ones: another store has them now.
+        """Forget its items, and all that it knows of earlier ones: another store has them now.
 
         Nothing of that is written down; consumers stay, and of their claims nothing is known.
         """
@@ -146,7 +146,7 @@ class Store(Settlement):
         self._forget_arrivals()
 
     def close(self) -> None:
-        """Takes the store out of use; what it held is gone with it."""
+        """Take the store out of use; what it held is gone with it."""
         for link in list(self.dispatcher.consumers):
             self.dispatcher.remove(link)
         Settlement.close(self)
@@ -161,7 +161,7 @@ class Store(Settlement):
         deduplication_window_s: cython.double,
         deduplication_count: int,
     ):
-        """Sets what is looked for in a message; the arguments are those of `Store`."""
+        """Set what is looked for in a message; the arguments are those of `Store`."""
         self.ceiling_bytes = NO_CEILING
         self._set_levels(priorities)
         self.dead_letter_dedup = DeadLetterDedup()
@@ -174,13 +174,13 @@ class Store(Settlement):
             self.recent = RecentIds(deduplication_window_s, deduplication_count)
 
     def _forget_arrivals(self):
-        """Forgets which dead letters and message-ids have come."""
+        """Forget which dead letters and message-ids have come."""
         self.dead_letter_dedup = DeadLetterDedup()
         if self.recent is not None:
             self.recent = RecentIds(*self.recent_limits)
 
     def _set_levels(self, priorities: int):
-        """Maps priorities to levels, with the default in the middle (AMQP 1.0 §3.2.1)."""
+        """Map priorities to levels, with the default in the middle (AMQP 1.0 §3.2.1)."""
         priority: cython.int
         lowest: cython.int = 5 - (priorities + 1) // 2
         if not 1 <= priorities <= 10:
@@ -209,7 +209,7 @@ class Store(Settlement):
         return self.wakeup is not None
 
     def room(self) -> object:
-        """Says how many messages it takes more, about; None where none is ever kept waiting.
+        """Return how many messages it takes more, about; None where none is ever kept waiting.
 
         Of one that is bounded by size it is a guess, by the size of those that are here, or were.
         """
@@ -236,7 +236,7 @@ class Store(Settlement):
         return count
 
     def is_kept_waiting(self):
-        """Says whether a message has to wait for room on the disk, or for the dead to go."""
+        """Return whether a message has to wait for room on the disk, or for the dead to go."""
         journal: Journal = self.journal
         if journal.is_failed or self.full_policy == FULL_REJECTS:
             return False
@@ -254,7 +254,7 @@ class Store(Settlement):
         return self.reply(s, ACCEPTED, None) if self.receive(s) else 0
 
     def take_run(self, s, pieces, count):
-        """Takes a run of messages, and answers for consecutive ones in one go."""
+        """Take a run of messages, and answer for consecutive ones in one go."""
         index: uint32_t = 0
         first: uint64_t = 0
         accepted: uint32_t = 0
@@ -278,7 +278,7 @@ class Store(Settlement):
         return index
 
     def answer_run(self, s, token, count):
-        """Says accepted for messages with consecutive tokens."""
+        """Return accepted for messages with consecutive tokens."""
         verdict: Verdict
         source: Terminus
         if s.settled:
@@ -292,12 +292,12 @@ class Store(Settlement):
         return source.resolve_run(token, count, cython.address(verdict))
 
     def hold_answer(self, source):
-        """Holds what is said to a sender until what it sent is durable."""
+        """Hold what is said to a sender until what it sent is durable."""
         self.is_owed = False
         return 0 if self.journal is None else self.journal.hold_for(source)
 
     def note_durable(self):
-        """Counts a durable message that is kept in memory; tells of the first one."""
+        """Count a durable message that is kept in memory; tell of the first one."""
         self.durable_in_memory += 1
         if self.on_durable is not None:
             told, self.on_durable = self.on_durable, None
@@ -305,7 +305,7 @@ class Store(Settlement):
         return 0
 
     def receive(self, s):
-        """Takes a message in; returns 1 where it is accepted, 0 where it was rejected."""
+        """Take a message in; return 1 where it is accepted, 0 where it was rejected."""
         e: Envelope
         state: bytes
         is_known: cython.bint = False
@@ -348,7 +348,7 @@ class Store(Settlement):
         return 1
 
     def cannot_write(self, s):
-        """Rejects a message that cannot be written down; returns whether it is one."""
+        """Reject a message that cannot be written down; return whether it is one."""
         state: bytes = None
         if self.journal.is_failed:
             state = self.journal.failed_state or DISK_FAILED_STATE
@@ -365,7 +365,7 @@ class Store(Settlement):
         return 1
 
     def reply(self, s, code, state):
-        """Answers for one message, and returns 0."""
+        """Answer for one message, and returns 0."""
         verdict: Verdict
         source: Terminus
         if s.settled:
@@ -378,7 +378,7 @@ class Store(Settlement):
         return 0
 
     def admit(self, s, e):
-        """Makes an item of a message, and offers it to the consumers."""
+        """Make an item of a message, and offer it to the consumers."""
         key: bytes
         item: cython.pointer(Item) = self.make(s, e)
         item.format = s.format
@@ -405,7 +405,7 @@ class Store(Settlement):
         return self.dispatcher.offer(item)
 
     def make(self, s, e):
-        """Makes an item of a message, and remembers which dead letter it is."""
+        """Make an item of a message, and remember which dead letter it is."""
         kept: bytes
         if e.dead_letter_id == cython.NULL:
             return self.items.make(s.data, s.size)
@@ -414,7 +414,7 @@ class Store(Settlement):
         return self.items.make(octets_of(kept), cython.cast(uint32_t, len(kept)))
 
     def place(self, item, e):
-        """Puts a new item in its place, or aside until its time comes."""
+        """Put a new item in its place, or aside until its time comes."""
         now_s: cython.double = item.stored_s
         ttl_s: cython.double = self.ttl_s
         due_s: cython.double = item.due_s
@@ -431,7 +431,7 @@ class Store(Settlement):
         return self.items.enter(item)
 
     def flaw_of(self, message: bytes, message_format: int) -> str:
-        """Says why a message can never be put here; None where it can, now or later."""
+        """Return why a message can never be put here; None where it can, now or later."""
         e: Envelope
         size: uint32_t = cython.cast(uint32_t, PyBytes_GET_SIZE(message))
         if self.journal is not None and size > self.journal.message_bytes_max:
@@ -444,7 +444,7 @@ class Store(Settlement):
         return odd_text(e.odd, e.odd_code) if e.odd else "its sections are malformed"
 
     def put(self, message: bytes, message_format: int = 0, history: tuple = None) -> bool:
-        """Puts in what was taken out, whatever its id and delay; says whether it is taken now.
+        """Put in what was taken out, whatever its id and delay; say whether it is taken now.
 
         With a `history` it goes on from there; else it is new.
         """
@@ -479,7 +479,7 @@ class Store(Settlement):
         is_browser: bool = False,
         is_far: bool = False,
     ) -> None:
-        """Feeds a link from now on.
+        """Feed a link from now on.
 
         Args:
             link: With its selector set, where it has one.
@@ -490,7 +490,7 @@ class Store(Settlement):
         self.dispatcher.add(link, marks_received, is_browser, is_far)
 
     def remove_consumer(self, link, is_over: bool = True) -> None:
-        """Feeds a link no more; what is out at it stays so until it is settled or detached.
+        """Feed a link no more; what is out at it stays so until it is settled or detached.
 
         Args:
             link: One that was added.
@@ -538,15 +538,15 @@ class Store(Settlement):
         self.dispatcher.end_kept(serial, cython.NULL, False)
 
     def serial_of(self, link) -> int:
-        """Returns what a consumer is known by to `take_back`; 0 where it is none."""
+        """Return what a consumer is known by to `take_back`; 0 where it is none."""
         return self.dispatcher.serial_of(link)
 
     def holders(self) -> list:
-        """Lists the consumers: link, whether another container's, whether items are out at it."""
+        """List the consumers: link, whether another container's, whether items are out at it."""
         return self.dispatcher.holders()
 
     def take_back(self, serial: int) -> None:
-        """Gives back what a consumer of another container has not got before its link broke.
+        """Give back what a consumer of another container has not got before its link broke.
 
         Args:
             serial: Its number; what it has by its own account has been resumed by its next link.
@@ -554,14 +554,14 @@ class Store(Settlement):
         self.dispatcher.take_back(serial)
 
     def leased_to(self) -> set:
-        """Returns the numbers of the consumers for which `take_back` may find something."""
+        """Return the numbers of the consumers for which `take_back` may find something."""
         return self.dispatcher.leased_to()
 
     def on_ready(self, link):
         return self.dispatcher.on_ready(link)
 
     def resume(self, link, tags: list, handed=(), is_there: bool = False) -> list:
-        """Gives a consumer that came back the attempts that it still has.
+        """Give a consumer that came back the attempts that it still has.
 
         They are sent again on its link, under the same tags, as soon as it gives credit.
 
@@ -591,7 +591,7 @@ class Store(Settlement):
     # -- time and the end of a batch
 
     def tick(self, now_s: float) -> None:
-        """Lets time pass: expires, delivers what was delayed, decides over what is in doubt.
+        """Let time pass: expires, delivers what was delayed, decides over what is in doubt.
 
         Args:
             now_s: The monotonic clock. What is to be sent goes out with the next flush.
@@ -614,7 +614,7 @@ class Store(Settlement):
         return self.is_at_rest() and not (self.dispatcher.is_unfinished or self.dispatcher.departed)
 
     def on_batch(self, port) -> None:
-        """Serves what was gathered in a batch; called by the core at the wake-up."""
+        """Serve what was gathered in a batch; called by the core at the wake-up."""
         self.dispatcher.sweep_departed()
         self.dispatcher.serve()
         if self.has_refused and self.is_ready():
@@ -629,7 +629,7 @@ class Store(Settlement):
             self.handler.on_batch(self)
 
     def counts(self) -> dict:
-        """Counts the items by where they stand, and what has happened so far."""
+        """Count the items by where they stand, and what has happened so far."""
         return {
             **Settlement.counts(self),
             "consumers": len(self.dispatcher.consumers),

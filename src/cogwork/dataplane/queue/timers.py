@@ -57,7 +57,7 @@ class TimerHeap:
         self.capacity = capacity
 
     def pop_due(self, now_s, timer):
-        """Takes out the earliest timer, where it is due."""
+        """Take out the earliest timer, where it is due."""
         if self.count == 0 or self.timers[0].due_s > now_s:
             return False
         timer[0] = self.timers[0]
@@ -81,7 +81,7 @@ class TimerHeap:
         self.timers[at] = moving
 
     def rebuild(self, count):
-        """Makes a heap of the first `count` timers again, in whatever order they are."""
+        """Make a heap of the first `count` timers again, in whatever order they are."""
         at: uint32_t = count >> 1
         self.count = count
         while at > 0:

@@ -37,7 +37,7 @@ class UpstreamLink(IncomingLink):
     """
 
     def __init__(self, session: Session, handle: int, federated: FederatedConsumer, container: str):
-        """Makes an upstream that has no credit yet.
+        """Make an upstream that has no credit yet.
 
         Args:
             session: The tunnel to the shard's container.
@@ -59,7 +59,7 @@ class UpstreamLink(IncomingLink):
         return True
 
     def take(self, s):
-        """Gives an item to the consumer, or back."""
+        """Give an item to the consumer, or back."""
         consumer: OutgoingLink = self.federated.consumer
         if self.federated.expected and self.federated.resume(
             self, s, bytes_from(s.tag, s.tag_size)
@@ -79,7 +79,7 @@ class UpstreamLink(IncomingLink):
         return self.federated.forward(self, s)
 
     def withdraw_credit(self):
-        """Takes the credit back, and gives none until all has come that was sent on it."""
+        """Take the credit back, and give none until all has come that was sent on it."""
         if self.is_withdrawing:
             return 0
         self.is_withdrawing = True
@@ -88,7 +88,7 @@ class UpstreamLink(IncomingLink):
         return self.flow_later()
 
     def rest(self) -> None:
-        """Takes the credit back for good: `drain` is false when all has come that was sent on it."""
+        """Take the credit back for good: `drain` is false when all has come that was sent on it."""
         self.is_resting = True
         if not self.is_withdrawing:
             self.credit = 0
@@ -103,11 +103,11 @@ class UpstreamLink(IncomingLink):
         return 0
 
     def top_up(self):
-        """Leaves credit to `refresh`."""
+        """Leave credit to `refresh`."""
         return 0
 
     def refresh(self, share):
-        """Gives the shard as much credit as the consumer spares it, by halves.
+        """Give the shard as much credit as the consumer spares it, by halves.
 
         What is to be sent again needs none of the consumer's: that has it already.
         """
@@ -126,7 +126,7 @@ class UpstreamLink(IncomingLink):
         return 0
 
     def confirm(self, first: int, last: int, code: int, state: bytes = None) -> None:
-        """Confirms, or refuses, claims as the shard's container has settled them.
+        """Confirm, or refuse, claims as the shard's container has settled them.
 
         Args:
             first: The first delivery-id on this link's session.
@@ -143,7 +143,7 @@ class UpstreamLink(IncomingLink):
             self.federated.share_out()
 
     def detach(self) -> None:
-        """Ends the link; what it brought stays with the consumer."""
+        """End the link; what it brought stays with the consumer."""
         entry: AddressEntry = self.entry
         if self.detached:
             return

@@ -66,7 +66,7 @@ class Block:
     """
 
     def __init__(self, offset: int):
-        """Starts without a chunk.
+        """Start without a chunk.
 
         Args:
             offset: Of the first record to come.
@@ -79,7 +79,7 @@ class Block:
         free(self.ends)
 
     def add(self, time_ms: int, producer: bytes, sequence: int, count: int, payload: bytes) -> None:
-        """Adds the chunk that follows.
+        """Add the chunk that follows.
 
         Args:
             time_ms: When it was appended.
@@ -100,7 +100,7 @@ class Block:
     def send(
         self, link: OutgoingLink, feed: Feed, offset: int, is_alone: cython.bint = False
     ) -> int:
-        """Sends records from one on, as many as a link takes.
+        """Send records from one on, as many as a link takes.
 
         Args:
             link: Where to.
@@ -158,7 +158,7 @@ class Block:
         return self.offset + index
 
     def send_straight(self, link, index):
-        """Writes records into a link's output; returns the index after the last one.
+        """Write records into a link's output; return the index after the last one.
 
         It stops where one is too large for a frame, too.
         """
@@ -182,7 +182,7 @@ class Block:
         return self.place.index
 
     def seek(self, index):
-        """Goes to a record."""
+        """Go to a record."""
         chunk: tuple
         payload: bytes
         if index < self.place.index:
@@ -201,7 +201,7 @@ class Block:
         return 0
 
     def write_run(self, link, chunk, count):
-        """Writes settled deliveries of one frame each from the place on; returns how many."""
+        """Write settled deliveries of one frame each from the place on; return how many."""
         stamp: Stamp
         r: Record
         header: uint8_t[TEMPLATE_MAX_BYTES]
@@ -268,7 +268,7 @@ class Block:
         return count
 
     def send_picky(self, link, s, index):
-        """Sends one by one what a link's selector wants; returns the index after the last one."""
+        """Send one by one what a link's selector wants; return the index after the last one."""
         start: int64_t
         while index < self.count and link.is_ready():
             if must_wait(link):
@@ -284,7 +284,7 @@ class Block:
         return index
 
     def encode(self):
-        """Makes messages of all records."""
+        """Make messages of all records."""
         count: uint64_t = self.next_offset - self.offset
         at: uint64_t = self.offset
         size: int64_t = self.size_bytes
@@ -328,7 +328,7 @@ class Block:
         return 0
 
     def put(self, record, size, stamp):
-        """Writes one message."""
+        """Write one message."""
         r: Record
         if read_record(record, size, cython.address(r)) != FINE:
             raise ValueError("a record is no message")
@@ -339,7 +339,7 @@ class Block:
         return 0
 
     def reserve(self, size):
-        """Makes room for so much in all."""
+        """Make room for so much in all."""
         capacity: int64_t
         grown: cython.pointer(uint8_t)
         if size > self.capacity:
@@ -355,7 +355,7 @@ class Block:
 @cython.cfunc
 @cython.exceptval(-1)
 def make_stamp(stamp: cython.pointer(Stamp), time_ms: int64_t, producer: bytes) -> cython.int:
-    """Writes the pairs that all records of a chunk have, with room for what changes."""
+    """Write the pairs that all records of a chunk have, with room for what changes."""
     p: cython.pointer(uint8_t) = stamp.pairs
     size: uint32_t = cython.cast(uint32_t, PyBytes_GET_SIZE(producer))
     memcpy(p, b"\xa3\x0cx-opt-offset\x80", 15)
@@ -387,7 +387,7 @@ def put_message(
     r: cython.pointer(Record),
     stamp: cython.pointer(cython.const[Stamp]),
 ) -> cython.pointer(uint8_t):
-    """Writes a record with what the stream says of it; returns where it ends."""
+    """Write a record with what the stream says of it; return where it ends."""
     section: int64_t = stamp.size + r.kept_size
     memcpy(p, r.data, r.head_end)
     p += r.head_end
@@ -415,7 +415,7 @@ def put_message(
 @cython.cfunc
 @cython.exceptval(-1)
 def record_end(payload: bytes, at: int64_t) -> int64_t:
-    """Returns where the packed record at a place ends."""
+    """Return where the packed record at a place ends."""
     end: int64_t = PyBytes_GET_SIZE(payload)
     if at + SIZE_MIN > end:
         raise ValueError("a batch has fewer records than it says")

@@ -36,7 +36,7 @@ class Feed(Terminus):
         return 0
 
     def wake(self) -> None:
-        """Has the handler called when the batch ends: there is more to send."""
+        """Have the handler called when the batch ends: there is more to send."""
         self.core.put_off(self)
 
     def end_batch(self):
@@ -66,9 +66,9 @@ class Feed(Terminus):
         return 0
 
     def takes(self, link: OutgoingLink) -> bool:
-        """Says whether a link takes a delivery now; else it is woken when it does."""
+        """Return whether a link takes a delivery now; else it is woken when it does."""
         return link.is_ready()
 
     def close(self) -> None:
-        """Takes the feed out of use."""
+        """Take the feed out of use."""
         self.core.unregister(self)

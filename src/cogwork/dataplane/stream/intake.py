@@ -77,7 +77,7 @@ FORMAT_STATE = cython.declare(
 
 
 def _not_understood(problem: cython.int, code: cython.int) -> bytes:
-    """Returns the outcome of a message whose producer, sequence or snapshot is not understood."""
+    """Return the outcome of a message whose producer, sequence or snapshot is not understood."""
     if problem == NO_PRODUCER:
         return _rejection(Condition.INVALID_FIELD, "x-opt-sequence without x-opt-producer")
     if problem == NO_SEQUENCE:
@@ -124,7 +124,7 @@ class RecordBatch:
         return self.ranges_count > 0
 
     def fits(self, s, record):
-        """Says whether a message may join."""
+        """Return whether a message may join."""
         if (
             self.source_index != s.source_index
             or self.source_generation != s.source_generation
@@ -150,13 +150,13 @@ class RecordBatch:
         return self.count_one(s, size)
 
     def count_one(self, s, size):
-        """Counts a record that was written."""
+        """Count a record that was written."""
         self.size += size + LENGTH_SIZE
         self.count += 1
         return 0 if s.settled else self.add_token(s.token)
 
     def reserve(self, size):
-        """Makes room for more; returns where it starts."""
+        """Make room for more; return where it starts."""
         capacity: int64_t = self.capacity
         grown: cython.pointer(uint8_t)
         if self.size + size > capacity:
@@ -193,7 +193,7 @@ class RecordBatch:
         return 0
 
     def settle(self, code: int, state: bytes = None) -> None:
-        """Says what became of its messages; once.
+        """Say what became of its messages; once.
 
         Args:
             code: The outcome's descriptor code.
@@ -276,7 +276,7 @@ class Intake(Terminus):
         return count
 
     def is_alike(self, s):
-        """Says whether a message follows the last one, and differs from it in its body only."""
+        """Return whether a message follows the last one, and differs from it in its body only."""
         record_batch: RecordBatch = self.current
         size: int64_t = self.beginning.size
         at: int64_t = self.beginning.sequence_at
@@ -297,7 +297,7 @@ class Intake(Terminus):
         )
 
     def receive_alike(self, s):
-        """Takes such a message: the octets before its body are the last one's."""
+        """Take such a message: the octets before its body are the last one's."""
         size: int64_t = s.size - self.beginning.size
         p: cython.pointer(uint8_t) = self.current.reserve(size + LENGTH_SIZE)
         store_u32(p, cython.cast(uint32_t, size))
@@ -306,7 +306,7 @@ class Intake(Terminus):
         return self.current.count_one(s, size)
 
     def learn(self, record):
-        """Notes how a message of the current record batch begins, where that is all that is to be known."""
+        """Note how a message of the current record batch begins, where that is all that is to be known."""
         self.beginning.size = 0
         if (
             record.sequence_at
@@ -319,7 +319,7 @@ class Intake(Terminus):
         return 0
 
     def receive(self, s):
-        """Takes a message in, or rejects it."""
+        """Take a message in, or reject it."""
         record: Record
         problem: cython.int
         if s.format != 0:
@@ -336,7 +336,7 @@ class Intake(Terminus):
         return self.current.add(s, cython.address(record))
 
     def begin(self, s, record):
-        """Begins a record_batch."""
+        """Begin a record_batch."""
         record_batch: RecordBatch = RecordBatch.__new__(RecordBatch)
         self.close_current()
         record_batch.reserve(max(self.expected_size, SIZE_MIN))
@@ -354,7 +354,7 @@ class Intake(Terminus):
         return record_batch
 
     def close_current(self):
-        """Adds nothing more to the last record batch; the next one gets as much room as that has used."""
+        """Add nothing more to the last record batch; the next one gets as much room as that has used."""
         if self.current is not None:
             self.pending_bytes += self.current.size
             self.expected_size = min(self.current.size, RECORD_BATCH_SIZE_MAX)
@@ -389,13 +389,13 @@ class Intake(Terminus):
         return 0
 
     def resume(self) -> None:
-        """Takes what the address holds, once there is room."""
+        """Take what the address holds, once there is room."""
         self.has_refused = False
         if self.inlet is not None:
             self.inlet.serve_held()
 
     def close(self) -> None:
-        """Takes no more."""
+        """Take no more."""
         self.is_open = False
         self.current = None
         self.beginning.size = 0
@@ -423,7 +423,7 @@ class CaptureOutlet(Terminus):
 @cython.cfunc
 @cython.exceptval(-1)
 def _miss(intake: Intake, s: cython.pointer(Shipment)) -> cython.int:
-    """Answers for a message that a stream could not capture: it may be lost to it."""
+    """Answer for a message that a stream could not capture: it may be lost to it."""
     verdict: Verdict
     source: Terminus
     if s.settled:

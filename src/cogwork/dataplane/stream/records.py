@@ -38,7 +38,7 @@ SECTION_SIZE = cython.declare(int64_t, 12)
 
 
 def read_record(data, size, record):
-    """Takes a message apart; returns FINE, or what is wrong with it."""
+    """Take a message apart; return FINE, or what is wrong with it."""
     layout = cython.declare(Layout)
     at: int64_t
     record.data = data
@@ -77,7 +77,7 @@ def read_record(data, size, record):
 @cython.nogil
 @cython.exceptval(check=False)
 def read_pairs(record: cython.pointer(Record)) -> cython.int:
-    """Goes through the annotations: takes down the stream's own, counts the others."""
+    """Go through the annotations: take down the stream's own, counts the others."""
     data: octets = record.data
     end: int64_t = record.pairs_end
     at: int64_t = record.pairs
@@ -112,7 +112,7 @@ def read_pairs(record: cython.pointer(Record)) -> cython.int:
 @cython.nogil
 @cython.exceptval(check=False)
 def is_own(data: octets, at: int64_t, end: int64_t) -> cython.bint:
-    """Says whether an annotation's key is one that streams use."""
+    """Return whether an annotation's key is one that streams use."""
     size: uint32_t = 0
     name: octets = read_key(data, at, end, cython.address(size))
     if size < 10 or memcmp(name, b"x-opt-", 6) != 0:
@@ -138,7 +138,7 @@ def is_own(data: octets, at: int64_t, end: int64_t) -> cython.bint:
 def read_own(
     record: cython.pointer(Record), key: int64_t, value: int64_t, end: int64_t
 ) -> cython.int:
-    """Takes down producer, sequence or snapshot; the others are the stream's to say."""
+    """Take down producer, sequence or snapshot; the others are the stream's to say."""
     data: octets = record.data
     size: uint32_t = 0
     name: octets = read_key(data, key, value, cython.address(size)) + 6
@@ -169,7 +169,7 @@ def read_own(
 def read_own_number(
     record: cython.pointer(Record), value: int64_t, end: int64_t, number: cython.pointer(uint64_t)
 ) -> cython.bint:
-    """Reads a whole number from 0 to 2^63 - 1, or notes what there is instead."""
+    """Read a whole number from 0 to 2^63 - 1, or note what there is instead."""
     found: int64_t = 0
     kind: cython.int = read_integer(record.data, value, end, cython.address(found))
     if kind == IS_NUMBER and found >= 0:
@@ -183,7 +183,7 @@ def read_own_number(
 
 
 def record_size(record):
-    """Counts the bytes that a record takes."""
+    """Count the bytes that a record takes."""
     size: int64_t = record.head_end + record.end - record.rest
     if record.kept:
         size += SECTION_SIZE + record.kept_size
@@ -191,7 +191,7 @@ def record_size(record):
 
 
 def write_record(p, record):
-    """Writes a record; returns where it ends."""
+    """Write a record; return where it ends."""
     memcpy(p, record.data, record.head_end)
     p += record.head_end
     if record.kept:
@@ -207,7 +207,7 @@ def write_record(p, record):
 
 
 def write_pairs(p, record):
-    """Writes the annotations that are kept; returns where they end."""
+    """Write the annotations that are kept; return where they end."""
     data: octets = record.data
     at: int64_t = record.pairs
     value: int64_t

@@ -23,7 +23,7 @@ HEX = cython.declare(bytes, b"0123456789abcdef")
 
 
 def grow(growing, more):
-    """Makes room for so much more."""
+    """Make room for so much more."""
     capacity: int64_t = growing.size + more
     grown: cython.pointer(uint8_t)
     if capacity > SIZE_MAX:
@@ -38,7 +38,7 @@ def grow(growing, more):
 
 
 def write_bit(values, is_there):
-    """Writes whether the next value is there, and those before it, if they are not written."""
+    """Write whether the next value is there, and those before it, if they are not written."""
     bit: cython.int = values.count & 7
     write_bits(values)
     values.is_mixed = True
@@ -54,7 +54,7 @@ def write_bit(values, is_there):
 @cython.cfunc
 @cython.exceptval(-1)
 def write_bits(values: cython.pointer(Values)) -> cython.int:
-    """Writes the bits of values that all are there, or of which none is."""
+    """Write the bits of values that all are there, or of which none is."""
     size: int64_t = (values.count + 7) >> 3
     if values.is_mixed or values.bits.size == size:
         return 0
@@ -67,7 +67,7 @@ def write_bits(values: cython.pointer(Values)) -> cython.int:
 
 
 def write_ends(values):
-    """Writes where the first value begins, and where nulls end of which nothing is written yet."""
+    """Write where the first value begins, and where nulls end of which nothing is written yet."""
     size: int64_t = 4 * (values.count + 1)
     if values.ends.size < size:
         reserve(cython.address(values.ends), size - values.ends.size)
@@ -77,7 +77,7 @@ def write_ends(values):
 
 
 def put_hex(values, p, size):
-    """Adds octets in hexadecimal."""
+    """Add octets in hexadecimal."""
     digits: octets = octets_of(HEX)
     out: cython.pointer(uint8_t)
     at: int64_t

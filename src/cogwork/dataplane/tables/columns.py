@@ -74,7 +74,7 @@ class Columns:
     """
 
     def __init__(self, names, start: int, limit: int, size_max: int, own_mark: bytes):
-        """Has no rows yet.
+        """Start with no rows yet.
 
         Args:
             names: The columns that are wanted.
@@ -108,7 +108,7 @@ class Columns:
             write_ends(cython.address(self.properties.values))
 
     def go_on(self, before: Columns) -> None:
-        """Remembers where the batch before has stopped, and how much room it took."""
+        """Remember where the batch before has stopped, and how much room it took."""
         self.mark_chunk = before.mark_chunk
         self.mark_next = before.mark_next
         self.mark_at = before.mark_at
@@ -122,7 +122,7 @@ class Columns:
     # -- where records come from
 
     def add_chunk(self, data: cython.const[uint8_t][::1], at: int = 0, end: int = -1) -> bool:
-        """Adds the records of a chunk from `next` on, as many as the batch takes.
+        """Add the records of a chunk from `next` on, as many as the batch takes.
 
         Args:
             data: Holds it.
@@ -144,7 +144,7 @@ class Columns:
         raise ValueError("a chunk is cut short")
 
     def add_blocks(self, data: cython.const[uint8_t][::1], at: int, end: int) -> int:
-        """Adds the records of the blocks of a segment, until the batch is full or they end.
+        """Add the records of the blocks of a segment, until the batch is full or they end.
 
         Args:
             data: The segment.
@@ -179,13 +179,13 @@ class Columns:
         return place
 
     def is_before(self, p, at):
-        """Says whether a block ends before the next row."""
+        """Return whether a block ends before the next row."""
         offset: uint64_t = load_u64(p + at + 8)
         count: uint64_t = load_u32(p + at + 16)
         return offset + count <= cython.cast(uint64_t, self.next)
 
     def add_received(self, p, size):
-        """Adds a record as a stream sends it to receivers, unless the batch is full."""
+        """Add a record as a stream sends it to receivers, unless the batch is full."""
         place = cython.declare(Place)
         record = cython.declare(Record)
         number: uint64_t = 0
@@ -206,7 +206,7 @@ class Columns:
         return self.add_record(p, size, cython.address(place))
 
     def add_records(self, records: Records, at: int) -> int:
-        """Adds records that a receiver got, from one on.
+        """Add records that a receiver got, from one on.
 
         Args:
             records: What was received.
@@ -228,7 +228,7 @@ class Columns:
         return index
 
     def add_chunk_at(self, p, at, end):
-        """Adds the records of a chunk; returns the offset after its last one."""
+        """Add the records of a chunk; return the offset after its last one."""
         place = cython.declare(Place)
         offset: uint64_t = load_u64(p + at)
         count: uint32_t = load_u32(p + at + 24)
@@ -255,7 +255,7 @@ class Columns:
         return cython.cast(int64_t, offset) + count
 
     def add_packed(self, p, at, end, offset, count, place):
-        """Adds the packed records from `next` on; a length that is wrong leaves nothing behind it."""
+        """Add the packed records from `next` on; a length that is wrong leaves nothing behind it."""
         index: uint32_t = 0
         size: int64_t
         start: int64_t = at
@@ -287,7 +287,7 @@ class Columns:
     # -- a row
 
     def add_record(self, p, size, place):
-        """Adds a row; returns whether it was taken."""
+        """Add a row; return whether it was taken."""
         parsed = cython.declare(Parsed)
         measure: int64_t
         parse(p, size, cython.address(parsed))
@@ -380,7 +380,7 @@ class Columns:
         return put(values, p + section.start, section.end - section.start)
 
     def put_sections(self, p, parsed):
-        """Joins the data sections, which have been looked at."""
+        """Join the data sections, which have been looked at."""
         values: cython.pointer(Values) = cython.address(self.body.values)
         section = cython.declare(Section)
         data: octets = cython.NULL
@@ -412,7 +412,7 @@ def put_field(
 @cython.cfunc
 @cython.exceptval(-1)
 def put_text(values: cython.pointer(Values), p: octets, at: int64_t, end: int64_t) -> cython.int:
-    """Adds the text of an encoded value; the commonest ones are short strings of ASCII, or null."""
+    """Add the text of an encoded value; the commonest ones are short strings of ASCII, or null."""
     code: uint8_t = p[at]
     if code == 0x40:
         return put_null(values)
@@ -430,7 +430,7 @@ def find_annotation(
     size: int64_t,
     number: cython.pointer(uint64_t),
 ) -> cython.bint:
-    """Reads a whole number that the stream has put among the annotations."""
+    """Read a whole number that the stream has put among the annotations."""
     at: int64_t = record.pairs
     value: int64_t
     found: octets

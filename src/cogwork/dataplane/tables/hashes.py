@@ -25,7 +25,7 @@ SEED = 42
 @cython.inline
 @cython.exceptval(check=False)
 def is_null(validity: octets, at: int64_t) -> cython.bint:
-    """Tells whether a value is null."""
+    """Return whether a value is null."""
     return validity != cython.NULL and ((validity[at >> 3] >> (at & 7)) & 1) == 0
 
 
@@ -33,7 +33,7 @@ def is_null(validity: octets, at: int64_t) -> cython.bint:
 @cython.inline
 @cython.exceptval(check=False)
 def size_of(data: octets, size: int64_t, characters: int64_t) -> int64_t:
-    """Tells how many octets the first characters of a text in UTF-8 have."""
+    """Return how many octets the first characters of a text in UTF-8 have."""
     at: int64_t = 0
     while at < size:
         if data[at] & 0xC0 != 0x80:
@@ -47,7 +47,7 @@ def size_of(data: octets, size: int64_t, characters: int64_t) -> int64_t:
 def hash_numbers(
     hashes: uint64_t[::1], validity: cython.size_t, values: cython.size_t, first: int64_t
 ) -> None:
-    """Hashes a column of numbers of 64 bits.
+    """Hash a column of numbers of 64 bits.
 
     Args:
         hashes: Those so far; replaced.
@@ -69,7 +69,7 @@ def hash_texts(
     values: tuple[int, int, int],
     characters: int64_t,
 ) -> None:
-    """Hashes a column of texts or octets.
+    """Hash a column of texts or octets.
 
     Args:
         hashes: Those so far; replaced.

@@ -31,7 +31,7 @@ class MapNumbers:
         keys: tuple[int, int, int],
         values: tuple[int, int, int, int],
     ):
-        """Notes it.
+        """Note it.
 
         Args:
             maps: The addresses of their validity bits (0 where none is null) and of their offsets,
@@ -56,7 +56,7 @@ class MapNumbers:
         self.value_data = cython.cast(octets, place)
 
     def take(self, name: bytes, numbers: int64_t[::1], found: uint8_t[::1]) -> None:
-        """Takes the numbers of one name.
+        """Take the numbers of one name.
 
         Args:
             name: The key.
@@ -71,7 +71,7 @@ class MapNumbers:
             found[row] = self.look(row, key, size, cython.address(numbers[row]))
 
     def look(self, row, key, size, number):
-        """Looks into the map of one row."""
+        """Look into the map of one row."""
         at: int64_t = self.first + row
         entry: int64_t
         start: int32_t
@@ -86,7 +86,7 @@ class MapNumbers:
         return ABSENT
 
     def look_at(self, entry, number):
-        """Looks at the value of one entry."""
+        """Look at the value of one entry."""
         validity: octets = self.value_validity
         if validity != cython.NULL and not (validity[entry >> 3] >> (entry & 7)) & 1:
             return ABSENT

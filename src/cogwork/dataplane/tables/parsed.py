@@ -32,7 +32,7 @@ SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
 
 def parse(p, size, parsed):
-    """Finds what a record holds; `is_whole` says whether all of it is as it should be."""
+    """Find what a record holds; `is_whole` says whether all of it is as it should be."""
     field: cython.int
     for field in range(FIELDS):
         parsed.start[field] = -1
@@ -102,7 +102,7 @@ def parse_pairs(p: octets, parsed: cython.pointer(Parsed)) -> cython.bint:
 @cython.nogil
 @cython.exceptval(check=False)
 def parse_body(p: octets, parsed: cython.pointer(Parsed)) -> cython.bint:
-    """Sees that the data sections hold binaries."""
+    """See that the data sections hold binaries."""
     section = cython.declare(Section)
     data: octets = cython.NULL
     size: uint32_t = 0
@@ -126,7 +126,7 @@ def parse_body(p: octets, parsed: cython.pointer(Parsed)) -> cython.bint:
 
 
 def size_without_annotations(size, parsed):
-    """Counts what a record holds besides annotations, which differ by how it came."""
+    """Count what a record holds besides annotations, which differ by how it came."""
     section: cython.pointer(cython.const[Section])
     section = cython.address(parsed.layout.sections[DELIVERY_ANNOTATIONS_RANK])
     if section.start >= 0:

@@ -54,7 +54,7 @@ NULL_VALUE = cython.declare(uint8_t, 0x40)
 @cython.inline
 @cython.exceptval(check=False)
 def is_null(column: cython.pointer(Column), at: int64_t) -> cython.bint:
-    """Tells whether a value is null."""
+    """Return whether a value is null."""
     return column.validity != cython.NULL and ((column.validity[at >> 3] >> (at & 7)) & 1) == 0
 
 
@@ -67,7 +67,7 @@ def place(
     data: cython.size_t,
     first: int64_t,
 ) -> cython.void:
-    """Notes where a column lies."""
+    """Note where a column lies."""
     column.is_there = True
     column.validity = cython.cast(octets, validity)
     column.offsets = cython.cast(cython.pointer(cython.const[int32_t]), offsets)
@@ -91,7 +91,7 @@ class RowEncoder:
         data: cython.size_t,
         first: int64_t,
     ) -> None:
-        """Says where the texts of one field of the properties section are.
+        """Say where the texts of one field of the properties section are.
 
         Args:
             index: The field's place in the section.
@@ -116,18 +116,18 @@ class RowEncoder:
         data: cython.size_t,
         first: int64_t,
     ) -> None:
-        """Says where the bodies are; a text becomes one value, octets a data section."""
+        """Say where the bodies are; a text becomes one value, octets a data section."""
         place(cython.address(self.body), validity, offsets, data, first)
         self.body_is_text = is_text
 
     def set_properties(
         self, validity: cython.size_t, offsets: cython.size_t, first: int64_t
     ) -> None:
-        """Says which entries of the maps belong to which row."""
+        """Say which entries of the maps belong to which row."""
         place(cython.address(self.properties), validity, offsets, 0, first)
 
     def set_keys(self, offsets: cython.size_t, data: cython.size_t, first: int64_t) -> None:
-        """Says where the keys of all entries are; none is null."""
+        """Say where the keys of all entries are; none is null."""
         place(cython.address(self.keys), 0, offsets, data, first)
 
     def set_values(
@@ -137,11 +137,11 @@ class RowEncoder:
         data: cython.size_t,
         first: int64_t,
     ) -> None:
-        """Says where the values of all entries are."""
+        """Say where the values of all entries are."""
         place(cython.address(self.values), validity, offsets, data, first)
 
     def encode(self, count: int64_t) -> list:
-        """Encodes rows.
+        """Encode rows.
 
         Args:
             count: How many, from the first one on.
@@ -172,7 +172,7 @@ class RowEncoder:
         return self.put_body(out, row)
 
     def put_fields(self, out, row):
-        """Writes the properties section, unless all of it is null; trailing nulls are left out."""
+        """Write the properties section, unless all of it is null; trailing nulls are left out."""
         index: cython.int
         count: cython.int = self.field_count
         start: cython.Py_ssize_t
@@ -237,7 +237,7 @@ class RowEncoder:
 def put_at(
     out: cython.pointer(Writer), code: uint8_t, column: cython.pointer(Column), at: int64_t
 ) -> cython.int:
-    """Writes one value."""
+    """Write one value."""
     start: int32_t = column.offsets[at]
     return put_variable(out, code, column.data + start, column.offsets[at + 1] - start)
 
@@ -245,7 +245,7 @@ def put_at(
 @cython.cfunc
 @cython.exceptval(-1)
 def check_ascii(column: cython.pointer(Column), at: int64_t) -> cython.int:
-    """Raises where a symbol (§1.6.21) would hold something else."""
+    """Raise where a symbol (§1.6.21) would hold something else."""
     index: int32_t
     for index in range(column.offsets[at], column.offsets[at + 1]):
         if column.data[index] & 0x80:

@@ -32,7 +32,7 @@ DAY_MS = cython.declare(int64_t, 86_400_000)
 
 
 def is_utf8(p, size):
-    """Says whether octets are UTF-8 (RFC 3629)."""
+    """Return whether octets are UTF-8 (RFC 3629)."""
     at: int64_t = 0
     more: cython.int
     point: uint32_t
@@ -67,7 +67,7 @@ def is_utf8(p, size):
 
 
 def put_value(values, p, at, end):
-    """Adds the text of the one encoded value from `at` to `end`, which lies there whole."""
+    """Add the text of the one encoded value from `at` to `end`, which lies there whole."""
     code: uint8_t = p[at]
     if code == 0xA1 or code == 0xA3:
         return put_checked(values, p, at, at + 2, end)
@@ -87,7 +87,7 @@ def put_value(values, p, at, end):
 def put_checked(
     values: cython.pointer(Values), p: octets, at: int64_t, start: int64_t, end: int64_t
 ) -> cython.int:
-    """Adds a string or a symbol."""
+    """Add a string or a symbol."""
     if is_utf8(p + start, end - start):
         return put(values, p + start, end - start)
     return put_hex(values, p + at, end - at)
@@ -96,7 +96,7 @@ def put_checked(
 @cython.cfunc
 @cython.exceptval(-1)
 def put_plain(values: cython.pointer(Values), p: octets, at: int64_t, end: int64_t) -> cython.int:
-    """Adds a value of a fixed width."""
+    """Add a value of a fixed width."""
     text: uint8_t[TEXT_SIZE_MAX]
     out: Digits = text
     code: uint8_t = p[at]
@@ -126,7 +126,7 @@ def put_plain(values: cython.pointer(Values), p: octets, at: int64_t, end: int64
 @cython.nogil
 @cython.exceptval(check=False)
 def write_number(out: Digits, p: octets, at: int64_t) -> cython.int:
-    """Writes a whole number; returns its size, or 0 where it is none."""
+    """Write a whole number; return its size, or 0 where it is none."""
     code: uint8_t = p[at]
     at += 1
     if code == 0x43 or code == 0x44:
@@ -194,7 +194,7 @@ def write_padded(out: Digits, number: int64_t, width: cython.int) -> cython.int:
 @cython.nogil
 @cython.exceptval(check=False)
 def write_time(out: Digits, time_ms: int64_t) -> cython.int:
-    """Writes a time; one whose year has not four digits as the number that it is."""
+    """Write a time; one whose year has not four digits as the number that it is."""
     day: int64_t = time_ms // DAY_MS
     rest: int64_t = time_ms % DAY_MS
     era: int64_t
@@ -251,7 +251,7 @@ def write_uuid(out: Digits, p: octets) -> cython.int:
 @cython.nogil
 @cython.exceptval(check=False)
 def write_character(out: Digits, point: uint32_t) -> cython.int:
-    """Writes a character in UTF-8; returns 0 where it is none."""
+    """Write a character in UTF-8; return 0 where it is none."""
     if point < 0x80:
         out[0] = cython.cast(uint8_t, point)
         return 1

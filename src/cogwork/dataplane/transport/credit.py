@@ -15,20 +15,20 @@ class CreditingEnd(ReceivingEnd):
     """
 
     def start_at(self, delivery_count: int) -> None:
-        """Takes over where its sender starts to count (AMQP 1.0 §2.7.3, initial-delivery-count)."""
+        """Take over where its sender starts to count (AMQP 1.0 §2.7.3, initial-delivery-count)."""
         self.delivery_count = delivery_count
         self.limit = delivery_count
         if self.credit:
             self.flow_later()
 
     def grant(self, credit: int, drain: bool = False) -> None:
-        """Sets the credit to `credit`, as one that counts its own messages does."""
+        """Set the credit to `credit`, as one that counts its own messages does."""
         self.credit = credit
         self.drain = drain
         self.flow_later()
 
     def top_up(self):
-        """Gives credit for what is neither unsettled nor held, half of that at a time.
+        """Give credit for what is neither unsettled nor held, half of that at a time.
 
         Half of the window would leave a sender without any while so much is unsettled.
         """
@@ -63,7 +63,7 @@ class CreditingEnd(ReceivingEnd):
         return 0
 
     def _ask_credit_back(self):
-        """Has the sender use its credit up, by a drain (AMQP 1.0 §2.6.7).
+        """Have the sender use its credit up, by a drain (AMQP 1.0 §2.6.7).
 
         Less credit, told while transfers are under way, would be less than nothing to their sender,
         and some clients take that for very much. A sender that does not know of drains may use what
@@ -81,16 +81,16 @@ class CreditingEnd(ReceivingEnd):
         return 0
 
     def open_credit(self) -> None:
-        """Gives the first credit, once the attach has been answered."""
+        """Give the first credit, once the attach has been answered."""
         self.top_up()
 
     def end_credit(self) -> None:
-        """Takes back the credit, and tops it up no more; what is under way already is taken."""
+        """Take back the credit, and tops it up no more; what is under way already is taken."""
         self.window = 0
         self._take_back_credit()
 
     def resume_credit(self, window: int) -> None:
-        """Gives credit again after `end_credit`.
+        """Give credit again after `end_credit`.
 
         Args:
             window: Deliveries that may be unsettled or held.
@@ -107,12 +107,12 @@ class CreditingEnd(ReceivingEnd):
         return 0
 
     def ask(self, due):
-        """Has the peer answer with a flow of its own, and ends the batch of `due` then."""
+        """Have the peer answer with a flow of its own, and end the batch of `due` then."""
         self.asking = due
         return self.session.write_flow(self, True)
 
     def promise(self):
-        """Notes the furthest delivery-count the peer was ever told it may reach.
+        """Note the furthest delivery-count the peer was ever told it may reach.
 
         Where credit is taken back, transfers may be under way already: they are taken, as AMQP 1.0
         §2.6.7 lets a receiver do.

@@ -32,7 +32,7 @@ class Deliveries:
         self.starved = []
 
     def limit(self, held_bytes: int) -> None:
-        """Sets how much may be held: above it windows stay closed, and somewhat above it room is made.
+        """Set how much may be held: above it windows stay closed, and somewhat above it room is made.
 
         Args:
             held_bytes: So much.
@@ -42,7 +42,7 @@ class Deliveries:
         self.held_bytes_most = min(held_bytes, INT64_MAX - MARGIN_MAX_BYTES) + room
 
     def make(self, s):
-        """Makes a delivery of a shipment, without its bytes; the caller releases it."""
+        """Make a delivery of a shipment, without its bytes; the caller releases it."""
         d: cython.pointer(Delivery) = cython.cast(
             cython.pointer(Delivery), calloc(1, cython.sizeof(Delivery))
         )
@@ -62,7 +62,7 @@ class Deliveries:
         return d
 
     def append(self, d, data, size):
-        """Adds a frame's payload, which nobody needs yet."""
+        """Add a frame's payload, which nobody needs yet."""
         chunk: cython.pointer(Chunk) = cython.cast(
             cython.pointer(Chunk), malloc(cython.sizeof(Chunk) + size)
         )
@@ -86,7 +86,7 @@ class Deliveries:
         return chunk
 
     def merge(self, d):
-        """Makes one chunk of those of a complete delivery that nobody has passed on yet.
+        """Make one chunk of those of a complete delivery that nobody has passed on yet.
 
         So what is looked at again and again, by selectors or for its age, is copied once.
         """
@@ -112,7 +112,7 @@ class Deliveries:
         return 0
 
     def assemble(self, d):
-        """Keeps what has come of a delivery, and what will, for its link to route when it is whole.
+        """Keep what has come of a delivery, and what will, for its link to route when it is whole.
 
         Nobody has passed on anything of it.
         """
@@ -127,7 +127,7 @@ class Deliveries:
         return 0
 
     def trim(self, d):
-        """Frees the chunks that every outlet has passed; they are always the first ones."""
+        """Free the chunks that every outlet has passed; they are always the first ones."""
         chunk: cython.pointer(Chunk)
         freed: int64_t = 0
         while d.first != cython.NULL and d.first.refs == 0:
@@ -147,7 +147,7 @@ class Deliveries:
         return 0
 
     def _feed_starved(self):
-        """Opens the windows that were left closed because too much was held for others."""
+        """Open the windows that were left closed because too much was held for others."""
         sessions: list = self.starved
         session: Due
         self.starved = []
@@ -156,7 +156,7 @@ class Deliveries:
         return 0
 
     def release(self, d):
-        """Drops one reason to keep a delivery; with the last one it is freed."""
+        """Drop one reason to keep a delivery; with the last one it is freed."""
         chunk: cython.pointer(Chunk)
         d.refs -= 1
         if d.refs > 0:
@@ -174,7 +174,7 @@ class Deliveries:
         return 0
 
     def charge(self, d):
-        """Adds a reason to withhold credit from the link that `d` came by."""
+        """Add a reason to withhold credit from the link that `d` came by."""
         d.charges += 1
         if d.charges > 1 or not d.answered:
             return 0
@@ -184,7 +184,7 @@ class Deliveries:
         return 0
 
     def uncharge(self, d):
-        """Takes back one reason to withhold credit from the link that `d` came by."""
+        """Take back one reason to withhold credit from the link that `d` came by."""
         d.charges -= 1
         if d.charges > 0 or not d.answered:
             return 0
@@ -196,7 +196,7 @@ class Deliveries:
 
 
 def join(d):
-    """Copies a complete delivery's chunks into one block."""
+    """Copy a complete delivery's chunks into one block."""
     joined: bytes = PyBytes_FromStringAndSize(cython.NULL, d.size_bytes)
     out: cython.p_char = PyBytes_AS_STRING(joined)
     at: uint64_t = 0

@@ -7,14 +7,14 @@ class LinkEnd(Terminus):
     """One end of a link, as its session sees it: credit, and what is not settled yet."""
 
     def on_flow(self, f):
-        """Takes in a flow of the peer's that names the link."""
+        """Take in a flow of the peer's that names the link."""
         return 0
 
     def promise(self):
-        """Notes that the peer is being told the credit as it is now."""
+        """Note that the peer is being told the credit as it is now."""
 
     def put_available(self, p):
-        """Writes the `available` of a flow; returns where it ends."""
+        """Write the `available` of a flow; return where it ends."""
         p[0] = 0x40
         return p + 1
 
@@ -31,32 +31,32 @@ class ReceivingEnd(LinkEnd):
     """
 
     def on_transfer(self, t):
-        """Takes a transfer that fits no run."""
+        """Take a transfer that fits no run."""
         return 0
 
     def run_limit(self, size, message_size_max):
-        """Says how many deliveries of about `size` bytes may be routed in one go; 0 for none."""
+        """Return how many deliveries of about `size` bytes may be routed in one go; 0 for none."""
         return 0
 
     def route_run(self, pieces, count, settled):
-        """Routes a run; its frames have been checked against credit, window and size.
+        """Route a run; its frames have been checked against credit, window and size.
 
         Returns how many it took: fewer where the rest has to wait for a later turn.
         """
         return count
 
     def top_up(self):
-        """Gives the peer credit for what is neither unsettled nor held."""
+        """Give the peer credit for what is neither unsettled nor held."""
         return 0
 
     def hold(self, size_bytes, is_assembled):
-        """Notes that more of its deliveries is kept; what is assembled closes no window."""
+        """Note that more of its deliveries is kept; what is assembled closes no window."""
         return 0
 
     def let_go(self, size_bytes, is_assembled):
-        """Notes that some of what was kept has gone on."""
+        """Note that some of what was kept has gone on."""
         return 0
 
     def may_send(self):
-        """Says whether the peer's frames still fit the session's window."""
+        """Return whether the peer's frames still fit the session's window."""
         return False

@@ -30,11 +30,11 @@ class FragmentingEnd(CreditingEnd):
     """The end of a link on which the peer sends, with the delivery that is under way there."""
 
     def route(self, s):
-        """Gives a whole message to its address."""
+        """Give a whole message to its address."""
         return 0
 
     def on_fragment(self, t):
-        """Takes one transfer of a delivery that has several (AMQP 1.0 §2.6.14)."""
+        """Take one transfer of a delivery that has several (AMQP 1.0 §2.6.14)."""
         if t.has_delivery_id and t.delivery_id != self.current_id:
             self.session.wire.owner.on_session_violation(
                 self.session,
@@ -72,7 +72,7 @@ class FragmentingEnd(CreditingEnd):
         )
 
     def _has_no_room(self, size):
-        """Detaches the link where the message it sends cannot be assembled any further.
+        """Detach the link where the message it sends cannot be assembled any further.
 
         Where somebody makes room when it is short, that is at the cost of who holds most.
         """
@@ -107,7 +107,7 @@ class FragmentingEnd(CreditingEnd):
         return 0
 
     def _may_say_more(self, data, size):
-        """Says whether a later frame may have the address that this first one does not.
+        """Return whether a later frame may have the address that this first one does not.
 
         A sender may part a message anywhere (AMQP 1.0 §2.6.14).
         """
@@ -119,7 +119,7 @@ class FragmentingEnd(CreditingEnd):
         )
 
     def needs_whole(self, entry, data, size):
-        """Says whether a delivery, whose first frame this is, is assembled before it goes on.
+        """Return whether a delivery, whose first frame this is, is assembled before it goes on.
 
         A selector has to see the properties, which a sender may part anywhere; and where nobody may
         want it, a dead letter has all of it.
@@ -146,7 +146,7 @@ class FragmentingEnd(CreditingEnd):
         s.via_generation = self.generation
 
     def start_streaming(self, entry, t):
-        """Chooses the outlets of a delivery that cuts through frame by frame."""
+        """Choose the outlets of a delivery that cuts through frame by frame."""
         s: Shipment
         d: cython.pointer(Delivery)
         outlet: Terminus
@@ -225,7 +225,7 @@ class FragmentingEnd(CreditingEnd):
         return 0
 
     def finish_delivery(self):
-        """Ends a delivery of several frames: routes what was assembled, answers what was dropped."""
+        """End a delivery of several frames: route what was assembled, answers what was dropped."""
         d: cython.pointer(Delivery) = self.current
         entry: AddressEntry = self.current_entry
         self.in_delivery = False
@@ -274,7 +274,7 @@ class FragmentingEnd(CreditingEnd):
         return 0
 
     def abort_delivery(self):
-        """Gives up a delivery whose sender aborted it or has gone (AMQP 1.0 §2.7.5)."""
+        """Give up a delivery whose sender aborted it or has gone (AMQP 1.0 §2.7.5)."""
         d: cython.pointer(Delivery) = self.current
         entry: AddressEntry = self.current_entry
         outlets: list = self.current_outlets
@@ -306,14 +306,14 @@ class FragmentingEnd(CreditingEnd):
         return self.core.deliveries.release(d)
 
     def _disown(self, d):
-        """Has nobody told of an aborted delivery's outcome: its sender holds it settled."""
+        """Have nobody told of an aborted delivery's outcome: its sender holds it settled."""
         if d.source_index == self.core.fanouts.index:
             self.core.fanouts.records[d.token].source_index = NOWHERE
         else:
             d.source_index = NOWHERE
 
     def address_in(self, data, size):
-        """Returns the `to` of a message; None where it has none, and empty where it is malformed."""
+        """Return the `to` of a message; None where it has none, and empty where it is malformed."""
         found: octets = cython.NULL
         length: uint32_t = 0
         result: cython.int = find_to(data, size, cython.address(found), cython.address(length))
@@ -322,7 +322,7 @@ class FragmentingEnd(CreditingEnd):
         return None if result == ABSENT else b""
 
     def turn_away(self, token, settled, address):
-        """Answers for a message that leads nowhere: its `to` is missing, forbidden or nobody's."""
+        """Answer for a message that leads nowhere: its `to` is missing, forbidden or nobody's."""
         if self.space is not None:
             self.space.unroutable += 1
         if settled:
@@ -333,7 +333,7 @@ class FragmentingEnd(CreditingEnd):
         return 0
 
     def answer(self, token: int, state) -> None:
-        """Answers for such a message.
+        """Answer for such a message.
 
         Args:
             token: Its delivery-id.
@@ -346,7 +346,7 @@ class FragmentingEnd(CreditingEnd):
         self.resolve_outcome(token, cython.address(verdict))
 
     def choose_entry(self, data, size):
-        """Finds where a message goes: the link's own entry, or that of its `to`."""
+        """Find where a message goes: the link's own entry, or that of its `to`."""
         found: octets = cython.NULL
         length: uint32_t = 0
         if self.entry is not None:
@@ -365,7 +365,7 @@ class FragmentingEnd(CreditingEnd):
         return entry
 
     def meant(self, data, size, found, length):
-        """Returns the address that a message means by its `to`, and what it says of that."""
+        """Return the address that a message means by its `to`, and what it says of that."""
         address: bytes = bytes_from(found, length)
         if self.space is None or self.space.meaning is None:
             return address
@@ -384,7 +384,7 @@ class FragmentingEnd(CreditingEnd):
 
 @cython.cfunc
 def _selects(outlets: list) -> cython.bint:
-    """Says whether one of these takes only some messages."""
+    """Return whether one of these takes only some messages."""
     for outlet in outlets:
         if type(outlet) is OutgoingLink and cython.cast(OutgoingLink, outlet).selector is not None:
             return True
@@ -393,7 +393,7 @@ def _selects(outlets: list) -> cython.bint:
 
 @cython.cfunc
 def _may_all_refuse(outlets: list) -> cython.bint:
-    """Says whether there is none of these that takes every message."""
+    """Return whether there is none of these that takes every message."""
     for outlet in outlets:
         if type(outlet) is not OutgoingLink or not is_picky(cython.cast(OutgoingLink, outlet)):
             return False

@@ -36,7 +36,7 @@ class IncomingLink(FragmentingEnd):
         window: int = 0,
         max_message_size: int = 0,
     ):
-        """Makes the receiving end of a link.
+        """Make the receiving end of a link.
 
         Args:
             session: The session it is attached on.
@@ -87,7 +87,7 @@ class IncomingLink(FragmentingEnd):
         return self.top_up()
 
     def begin_delivery(self, t):
-        """Checks and counts a delivery's first transfer; returns 0 where it goes no further."""
+        """Check and count a delivery's first transfer; return 0 where it goes no further."""
         if not t.has_delivery_id:
             self.session.wire.owner.on_session_violation(
                 self.session, "amqp:invalid-field", "a delivery's first transfer has no delivery-id"
@@ -194,7 +194,7 @@ class IncomingLink(FragmentingEnd):
         return count
 
     def _count(self, count, settled):
-        """Counts deliveries of which each has come whole."""
+        """Count deliveries of which each has come whole."""
         self.credit -= count
         self.delivery_count += count
         self.deliveries += count
@@ -203,7 +203,7 @@ class IncomingLink(FragmentingEnd):
         return 0
 
     def _route_each(self, s, pieces, count):
-        """Routes messages that name their addresses themselves.
+        """Route messages that name their addresses themselves.
 
         Returns how many: addresses that are new take long, and the rest may have to wait.
         """
@@ -218,7 +218,7 @@ class IncomingLink(FragmentingEnd):
         return index
 
     def _unroutable(self, s):
-        """Answers for a message whose `to` is missing, forbidden or leads nowhere."""
+        """Answer for a message whose `to` is missing, forbidden or leads nowhere."""
         address: bytes = None if s.settled else self.address_in(s.data, s.size)
         return self.turn_away(cython.cast(uint32_t, s.token), s.settled, address)
 
@@ -275,7 +275,7 @@ class IncomingLink(FragmentingEnd):
         return 0
 
     def detach(self) -> None:
-        """Ends the link: a delivery in the middle is aborted, outcomes still to come are dropped."""
+        """End the link: a delivery in the middle is aborted, outcomes still to come are dropped."""
         if self.detached:
             return
         self.abort_delivery()
@@ -303,7 +303,7 @@ def _starts_with(p: octets, prefix: bytes, size: uint32_t) -> cython.bint:
 @cython.inline
 @cython.exceptval(check=False)
 def _is_pattern(subject: octets, size: uint32_t) -> cython.bint:
-    """Tells whether a word of a subject is a wildcard."""
+    """Return whether a word of a subject is a wildcard."""
     return _has_word(subject, size, ANY_WORD) or _has_word(subject, size, ANY_WORDS)
 
 
@@ -311,7 +311,7 @@ def _is_pattern(subject: octets, size: uint32_t) -> cython.bint:
 @cython.inline
 @cython.exceptval(check=False)
 def _has_word(subject: octets, size: uint32_t, word: cython.uchar) -> cython.bint:
-    """Tells whether a character is a whole word of a subject."""
+    """Return whether a character is a whole word of a subject."""
     end: octets = subject + size
     following: octets
     is_first: cython.bint
@@ -329,7 +329,7 @@ def _has_word(subject: octets, size: uint32_t, word: cython.uchar) -> cython.bin
 @cython.inline
 @cython.exceptval(check=False)
 def size_of(pieces: cython.pointer(Piece), count: uint32_t) -> uint64_t:
-    """Adds up the sizes of the messages of a run."""
+    """Add up the sizes of the messages of a run."""
     at: uint32_t
     size_bytes: uint64_t = 0
     for at in range(count):

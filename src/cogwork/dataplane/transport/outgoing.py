@@ -46,7 +46,7 @@ class OutgoingLink(SendingEnd):
     """
 
     def __init__(self, session: Session, handle: int, presettles: bool = False, next_tag: int = 0):
-        """Makes the sending end of a link.
+        """Make the sending end of a link.
 
         Args:
             session: The session it is attached on.
@@ -120,7 +120,7 @@ class OutgoingLink(SendingEnd):
         return link if link is not None and link.may_send() else None
 
     def pardon(self) -> None:
-        """Takes back that its backlog is too large: that is another's fault."""
+        """Take back that its backlog is too large: that is another's fault."""
         self.overdue = False
 
     def take_run(self, s, pieces, count):
@@ -160,7 +160,7 @@ class OutgoingLink(SendingEnd):
         return 0
 
     def send_parts(self, port, token: int, parts: tuple, settled: bool) -> bool:
-        """Sends a message as `send` does, whose octets follow each other in several objects."""
+        """Send a message as `send` does, whose octets follow each other in several objects."""
         s: Shipment
         size: uint64_t = 0
         sent: uint32_t
@@ -183,7 +183,7 @@ class OutgoingLink(SendingEnd):
         return True
 
     def queue_rest(self, s, sent):
-        """Keeps what the peer's window did not let go of a message that has been begun."""
+        """Keep what the peer's window did not let go of a message that has been begun."""
         d: cython.pointer(Delivery) = self.core.deliveries.make(s)
         d.complete = True
         self.core.deliveries.append(d, s.data + sent, s.size - sent)
@@ -201,7 +201,7 @@ class OutgoingLink(SendingEnd):
     # -- the queue of what must wait
 
     def push(self, d):
-        """Queues a delivery with all the chunks it has, and sends what can be sent."""
+        """Queue a delivery with all the chunks it has, and send what can be sent."""
         self.enqueue(d)
         self.pump()
         return 0
@@ -222,7 +222,7 @@ class OutgoingLink(SendingEnd):
         return 0
 
     def pump(self):
-        """Sends from the queue's head for as long as the peer takes it."""
+        """Send from the queue's head for as long as the peer takes it."""
         while self.queue.count and not self.detached:
             if not self.started and is_over(self.head(), self.core.now):
                 self._drop_head()
@@ -239,7 +239,7 @@ class OutgoingLink(SendingEnd):
         return 0
 
     def judge_head(self):
-        """Asks the selector for the queue's head; what it does not want is dropped.
+        """Ask the selector for the queue's head; what it does not want is dropped.
 
         Returns whether the head is wanted. Where that has to wait, the link is postponed.
         """
@@ -262,7 +262,7 @@ class OutgoingLink(SendingEnd):
         return True
 
     def _count_unjudged(self):
-        """Counts anew after one was taken out near the queue's head."""
+        """Count anew after one was taken out near the queue's head."""
         self.unjudged = min(
             self.unjudged, self.queue.count - (1 if self.started and self.queue.count else 0)
         )
@@ -275,7 +275,7 @@ class OutgoingLink(SendingEnd):
         return self.session.wire.source
 
     def pump_run(self):
-        """Sends deliveries of one frame and one source from the queue's head in one go.
+        """Send deliveries of one frame and one source from the queue's head in one go.
 
         Returns how many it sent.
         """
@@ -318,7 +318,7 @@ class OutgoingLink(SendingEnd):
         return count
 
     def pump_head(self, d):
-        """Sends the head delivery's chunks; returns 1 once it is done with."""
+        """Send the head delivery's chunks; return 1 once it is done with."""
         chunk: cython.pointer(Chunk)
         if d.aborted:
             if self.started:
@@ -348,7 +348,7 @@ class OutgoingLink(SendingEnd):
         return 0
 
     def send_piece(self, d, data, size, last):
-        """Sends `data` from `cursor_offset` on in the peer's frames; returns 1 once all is sent."""
+        """Send `data` from `cursor_offset` on in the peer's frames; return 1 once all is sent."""
         s: Shipment
         room: uint32_t = frame_room(self)
         count: uint32_t
@@ -378,7 +378,7 @@ class OutgoingLink(SendingEnd):
                 return 1
 
     def abandon(self, d):
-        """Forgets a delivery whose sender gave it up; the peer is told in its turn."""
+        """Forget a delivery whose sender gave it up; the peer is told in its turn."""
         if not d.settled:
             if not self.started or self.presettles or self.head() != d:
                 self._answer(d.source_index, d.source_generation, d.token, LOST)
@@ -388,7 +388,7 @@ class OutgoingLink(SendingEnd):
         return self.became_ready()
 
     def stream(self, d, data, size, begun):
-        """Sends a frame that has just arrived, where this outlet has passed all before it.
+        """Send a frame that has just arrived, where this outlet has passed all before it.
 
         `begun` says whether the delivery had frames before.
 
@@ -411,14 +411,14 @@ class OutgoingLink(SendingEnd):
         return 2 if self.started else 1
 
     def pop(self):
-        """Takes the head off the queue once it was sent, or was aborted."""
+        """Take the head off the queue once it was sent, or was aborted."""
         d: cython.pointer(Delivery) = self.head()
         if self.presettles and not d.settled and not d.aborted:
             self._answer(d.source_index, d.source_generation, d.token, ACCEPTED)
         return self.remove_head()
 
     def remove_head(self):
-        """Takes the head off the queue with the chunks that were kept for it."""
+        """Take the head off the queue with the chunks that were kept for it."""
         d: cython.pointer(Delivery) = self.head()
         chunk: cython.pointer(Chunk) = self.cursor if self.started else d.first
         ring_drop_first(cython.address(self.queue))
@@ -437,7 +437,7 @@ class OutgoingLink(SendingEnd):
         return self.core.deliveries.release(d)
 
     def apply_policy(self, d):
-        """Charges a publisher for a slow subscriber, or makes that one pay, as its policy says."""
+        """Charge a publisher for a slow subscriber, or make that one pay, as its policy says."""
         if self.policy == BLOCK:
             self.core.deliveries.charge(d)
         elif self.policy == DROP_OLDEST:
@@ -450,7 +450,7 @@ class OutgoingLink(SendingEnd):
         return 0
 
     def _drop_head(self):
-        """Drops a delivery that waited here longer than it may; a sender owes it to nobody now."""
+        """Drop a delivery that waited here longer than it may; a sender owes it to nobody now."""
         d: cython.pointer(Delivery) = self.head()
         if not d.settled:
             self._answer(d.source_index, d.source_generation, d.token, ACCEPTED)
@@ -458,7 +458,7 @@ class OutgoingLink(SendingEnd):
         return self.remove_head()
 
     def _drop_oldest(self):
-        """Drops the oldest delivery that was not started."""
+        """Drop the oldest delivery that was not started."""
         d: cython.pointer(Delivery) = self.head()
         if self.started:
             d = ring_take_second(cython.address(self.queue))
@@ -470,7 +470,7 @@ class OutgoingLink(SendingEnd):
         self.dropped += 1
 
     def drop_unsettled(self) -> None:
-        """Drops what senders wait for in vain, with all before it; what has begun to leave stays."""
+        """Drop what senders wait for in vain, with all before it; what has begun to leave stays."""
         count: uint32_t = self.queue.count
         kept: uint32_t = 1 if self.started else 0
         while count > kept and ring_at(cython.address(self.queue), count - 1).answered:
@@ -493,7 +493,7 @@ class OutgoingLink(SendingEnd):
         self.core.deliveries.release(d)
 
     def _leave(self, d):
-        """Takes this outlet off a delivery that is still arriving."""
+        """Take this outlet off a delivery that is still arriving."""
         link: ReceivingEnd = self.core.resolve(d.charged_index, d.charged_generation)
         if link is not None and link.current == d and link.current_outlets is not None:
             link.current_outlets = [o for o in link.current_outlets if o is not self]
@@ -517,7 +517,7 @@ class OutgoingLink(SendingEnd):
         return 0 if self.detached else self.became_ready()
 
     def became_ready(self):
-        """Goes on with the queue, then lets whoever feeds this link give it more."""
+        """Go on with the queue, then lets whoever feeds this link give it more."""
         if self.queue.count:
             self.pump()
         if self.feeder is not None and self.queue.count == 0 and not self.detached:
@@ -525,11 +525,11 @@ class OutgoingLink(SendingEnd):
         return 0 if self.drains_late else self.finish_drain()
 
     def exhaust(self) -> None:
-        """Says that there is nothing more to send at once, where whoever feeds the link knows it."""
+        """Say that there is nothing more to send at once, where whoever feeds the link knows it."""
         self.finish_drain()
 
     def finish_drain(self):
-        """Uses up what credit is left, as a drain asks for (AMQP 1.0 §2.6.7)."""
+        """Use up what credit is left, as a drain asks for (AMQP 1.0 §2.6.7)."""
         if not self.drain or self.detached or (self.queue.count and (self.credit or self.started)):
             return 0
         if self.unscanned:  # there may be more for it
@@ -542,14 +542,14 @@ class OutgoingLink(SendingEnd):
         return 0
 
     def _loss_of(self, d):
-        """Says the outcome of a delivery that never left: a copy is no message of its own."""
+        """Return the outcome of a delivery that never left: a copy is no message of its own."""
         is_copy: cython.bint = (
             d.source_index == self.core.fanouts.index or d.source_index == self.core.branches.index
         )
         return LOST if is_copy else RELEASED
 
     def detach(self) -> None:
-        """Ends the link: what was sent and not settled is in doubt, what waits is released."""
+        """End the link: what was sent and not settled is in doubt, what waits is released."""
         self._end(LOST, None)
 
     def conclude(self, code: int, state: bytes = None) -> None:
@@ -572,7 +572,7 @@ class OutgoingLink(SendingEnd):
         self.session.defaults[self.index] = (code, state)
 
     def _end(self, code, state):
-        """Ends the link; `code` is what sources hear of deliveries that may have been seen."""
+        """End the link; `code` is what sources hear of deliveries that may have been seen."""
         d: cython.pointer(Delivery)
         if self.detached:
             return 0

@@ -58,25 +58,25 @@ class Output(Due):
     # -- what Python does with it
 
     def stop(self) -> None:
-        """Reads no more: what arrives from now on is thrown away."""
+        """Read no more: what arrives from now on is thrown away."""
         self.closed = True
         if self in self.core.wires:
             self.core.wires.remove(self)
 
     def on_writable(self) -> None:
-        """Goes on sending after the socket was full."""
+        """Go on sending after the socket was full."""
         self.blocked = False
         self.core.now = clock_s()
         self.transmit()
         self.core.flush_all()
 
     def send_rest(self) -> None:
-        """Sends what was written, as far as the socket takes it, also after `stop`."""
+        """Send what was written, as far as the socket takes it, also after `stop`."""
         if not self.blocked:
             self.transmit()
 
     def let_go(self) -> None:
-        """Sends nothing any more: another socket may get the number of this one's descriptor.
+        """Send nothing any more: another socket may get the number of this one's descriptor.
 
         Its memory is given back now: a connection is part of cycles, which are found much later.
         """
@@ -85,21 +85,21 @@ class Output(Due):
         self.drop_output()
 
     def drop_output(self) -> None:
-        """Throws away what its peer has not taken, and gives the memory back; it is over then."""
+        """Throw away what its peer has not taken, and give the memory back; it is over then."""
         self.holds_count = 0
         self.out_start = self.out_end = self.out_capacity = 0
         free(self.out)
         self.out = cython.NULL
 
     def write(self, data: bytes) -> None:
-        """Appends bytes to the output as they are."""
+        """Append bytes to the output as they are."""
         self.append(
             octets_of(data),
             cython.cast(uint32_t, len(data)),
         )
 
     def write_frame(self, channel: int, body: bytes, frame_type: int = 0) -> None:
-        """Appends one frame whose body is given whole."""
+        """Append one frame whose body is given whole."""
         size: uint32_t = cython.cast(uint32_t, len(body))
         p: cython.pointer(uint8_t) = self.reserve(size + 8)
         store_u32(p, size + 8)
@@ -111,7 +111,7 @@ class Output(Due):
         self.committed(size + 8)
 
     def take_output(self, size_max_bytes: int = 1 << 30) -> bytes:
-        """Hands over output for a stream to send; what is handed over counts as sent."""
+        """Hand over output for a stream to send; what is handed over counts as sent."""
         size: uint64_t = self.sendable_end() - self.out_start
         size = min(size, cython.cast(uint64_t, size_max_bytes))
         data = bytes_from(self.out + self.out_start, size)
@@ -137,17 +137,17 @@ class Output(Due):
         return self.sendable_end() - self.out_start
 
     def owe_open(self) -> None:
-        """Takes note that nothing can be told on this connection before its open."""
+        """Take note that nothing can be told on this connection before its open."""
         self.opened_at = cython.cast(uint64_t, 0) - 1
 
     def note_open(self) -> None:
-        """Takes note that the open has been written just now."""
+        """Take note that the open has been written just now."""
         self.opened_at = self.bytes_out + self.out_end - self.out_start
 
     # -- output that must not leave before something is durable
 
     def hold_output(self) -> None:
-        """Holds whatever is written from now on until the core's open barrier is released."""
+        """Hold whatever is written from now on until the core's open barrier is released."""
         self.hold()
 
     def _hold(self):
@@ -174,7 +174,7 @@ class Output(Due):
         return self.core.use_barrier()
 
     def release(self, barrier: int) -> bool:
-        """Lets go what is held for barriers up to one; returns whether anything is held still.
+        """Let go what is held for barriers up to one; return whether anything is held still.
 
         It is sent when the core is flushed.
         """
@@ -191,7 +191,7 @@ class Output(Due):
         return self.holds_count > 0
 
     def break_off(self, condition: str, description: str) -> None:
-        """Throws away what is held, and has the owner close the connection."""
+        """Throw away what is held, and have the owner close the connection."""
         self.out_end = self.sendable_end()
         self.holds_count = 0
         if self.closed:
@@ -206,7 +206,7 @@ class Output(Due):
             self._blame(error)
 
     def _call_for_output(self):
-        """Has whoever takes the output look whether there is more, or none will come."""
+        """Have whoever takes the output look whether there is more, or none will come."""
         if self.on_output is not None:
             try:
                 self.on_output()
@@ -223,7 +223,7 @@ class Output(Due):
         return 0
 
     def _grow(self, size):
-        """Makes room for more output: what has been sent goes first."""
+        """Make room for more output: what has been sent goes first."""
         needed: uint64_t = self.out_end + size
         capacity: uint64_t
         grown: cython.pointer(uint8_t)
@@ -328,7 +328,7 @@ class Output(Due):
         return 0
 
     def _report_departed(self):
-        """Has those look again who wait for what they wrote to leave."""
+        """Have those look again who wait for what they wrote to leave."""
         due: Due
         waiting: list = self.departing
         self.departing = None
@@ -337,13 +337,13 @@ class Output(Due):
         return 0
 
     def keep(self, size_bytes: int) -> None:
-        """Takes note that a layer between has taken output, and has so much of it unsent."""
+        """Take note that a layer between has taken output, and have so much of it unsent."""
         self.kept_bytes = size_bytes
         if self.departing is not None and size_bytes == 0:
             self._report_departed()
 
     def wake_stalled(self):
-        """Lets links go on, in turn: one that has sent and wants more comes behind all others."""
+        """Let links go on, in turn: one that has sent and wants more comes behind all others."""
         links: list = self.stalled
         served: list = []
         link: Due
@@ -362,14 +362,14 @@ class Output(Due):
         return 0
 
     def report_lost(self) -> None:
-        """Tells the owner that the socket failed."""
+        """Tell the owner that the socket failed."""
         try:
             self.owner.on_lost(self.lost_errno)
         except Exception as error:
             self._blame(error)
 
     def _blame(self, error):
-        """Keeps a fault of ours to the connection that it happened on."""
+        """Keep a fault of ours to the connection that it happened on."""
         try:
             self.owner.on_fault(error)
         except Exception as fault:
@@ -377,7 +377,7 @@ class Output(Due):
             self.core.tell_fault(self, fault)
 
     def shed_output(self):
-        """Gives the buffer back where nothing is in it."""
+        """Give the buffer back where nothing is in it."""
         if self.out_end == 0 and self.out != cython.NULL:
             free(self.out)
             self.out = cython.NULL

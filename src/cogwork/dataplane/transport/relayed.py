@@ -57,7 +57,7 @@ class RelayedSession:
         self._peer_ended = False
 
     def join(self, other: RelayedSession) -> None:
-        """Makes this and another the two sides of one session."""
+        """Make this and another the two sides of one session."""
         self.other = other
         other.other = self
         self.end.join(other.end)
@@ -73,7 +73,7 @@ class RelayedSession:
         return 0 if self.end.other is None else self.end.other.messages
 
     def begin(self, like: Begin, properties: dict[Symbol, object] | None = None) -> None:
-        """Sends this side's begin, first or in answer, as the other side's peer said it."""
+        """Send this side's begin, first or in answer, as the other side's peer said it."""
         if self._has_begun or self._has_ended:
             return
         self._has_begun = True
@@ -89,11 +89,11 @@ class RelayedSession:
         )
 
     def write(self, performative: Performative) -> None:
-        """Sends a performative on this side's channel."""
+        """Send a performative on this side's channel."""
         self.connection.write(self.channel, performative)
 
     def on_begin(self, channel: int, begin: Begin) -> None:
-        """Takes in the begin of this side's peer; an answer is passed to who asked."""
+        """Take in the begin of this side's peer; an answer is passed to who asked."""
         self.remote_channel = channel
         self.connection.wire.relays = True
         self.connection.wire.map_session(channel, self.end)
@@ -101,7 +101,7 @@ class RelayedSession:
             self.other.begin(begin, begin.properties)
 
     def on_performative(self, performative: Performative) -> None:
-        """Takes in an end; passes on what `Splice` did not know by its first octets."""
+        """Take in an end; pass on what `Splice` did not know by its first octets."""
         if not isinstance(performative, End):
             if self.other is not None and not self._has_ended:
                 self.other.write(performative)
@@ -114,7 +114,7 @@ class RelayedSession:
         self.connection.forget_session(self)
 
     def finish(self, error: AmqpError | None) -> None:
-        """Ends this side, once; a peer that began is owed an answer to that first."""
+        """End this side, once; a peer that began is owed an answer to that first."""
         if self._has_ended:
             return
         self.begin(_NOTHING)
@@ -124,7 +124,7 @@ class RelayedSession:
             self.connection.forget_session(self)
 
     def close(self, error: AmqpError | None = None) -> None:
-        """Ends both sides."""
+        """End both sides."""
         self.end.end()
         self.finish(error)
         if self.other is not None:
@@ -132,7 +132,7 @@ class RelayedSession:
             self.other.finish(error)
 
     def lose(self) -> None:
-        """Ends with its connection: the other side is told."""
+        """End with its connection: the other side is told."""
         self._has_ended = self._peer_ended = True
         self.end.end()
         other, self.other = self.other, None
@@ -149,7 +149,7 @@ class RelayedSession:
 def relay(
     inward: RelayedSession, begin: Begin, outward: RelayedSession, properties: dict[Symbol, object]
 ) -> None:
-    """Passes a session on: from the side where it began to the one that leads on.
+    """Pass a session on: from the side where it began to the one that leads on.
 
     Args:
         inward: Where the begin came, which was given to it.

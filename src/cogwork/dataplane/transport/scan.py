@@ -23,7 +23,7 @@ SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
 
 def state_code(p, size):
-    """Returns the descriptor code of a delivery state (0x23 to 0x27); 0 for any other, or none."""
+    """Return the descriptor code of a delivery state (0x23 to 0x27); 0 for any other, or none."""
     body: int64_t = 0
     if p == cython.NULL or size < 1 or p[0] == 0x40:
         return 0
@@ -32,7 +32,7 @@ def state_code(p, size):
 
 
 def read_modified(state, size, failed, undeliverable):
-    """Reads the first two fields of a modified state (AMQP 1.0 §3.4.5); what is amiss is false."""
+    """Read the first two fields of a modified state (AMQP 1.0 §3.4.5); what is amiss is false."""
     at: int64_t = 0
     list_end: int64_t = 0
     count: uint32_t = 0
@@ -47,7 +47,7 @@ def read_modified(state, size, failed, undeliverable):
 
 
 def parse_transfer(p, at, end, t):
-    """Fills in a transfer's fields (AMQP 1.0 §2.7.5)."""
+    """Fill in a transfer's fields (AMQP 1.0 §2.7.5)."""
     count: uint32_t = 0
     field: uint32_t = 0
     list_end: int64_t = 0
@@ -106,7 +106,7 @@ def parse_transfer(p, at, end, t):
 
 
 def parse_flow(p, at, end, f):
-    """Fills in a flow's fields (AMQP 1.0 §2.7.4)."""
+    """Fill in a flow's fields (AMQP 1.0 §2.7.4)."""
     count: uint32_t = 0
     field: uint32_t = 0
     list_end: int64_t = 0
@@ -171,7 +171,7 @@ def parse_flow(p, at, end, f):
 
 
 def parse_disposition(p, at, end, d):
-    """Fills in a disposition's fields (AMQP 1.0 §2.7.6)."""
+    """Fill in a disposition's fields (AMQP 1.0 §2.7.6)."""
     count: uint32_t = 0
     field: uint32_t = 0
     list_end: int64_t = 0
@@ -218,7 +218,7 @@ def parse_disposition(p, at, end, d):
 
 
 def fields_of(body: bytes):
-    """Reads a transfer, flow or disposition as the data plane does: for tests and tools.
+    """Read a transfer, flow or disposition as the data plane does: for tests and tools.
 
     Args:
         body: A frame's body.

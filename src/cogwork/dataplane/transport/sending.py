@@ -24,7 +24,7 @@ class SendingEnd(LinkEnd):
     """The end of a link on which this side sends, without what must wait there."""
 
     def can_start(self):
-        """Says whether credit, window and output allow a delivery now; else the link is woken for it."""
+        """Return whether credit, window and output allow a delivery now; else the link is woken for it."""
         wire: Wire = self.session.wire
         if self.credit == 0 or self.detached:
             return False
@@ -35,7 +35,7 @@ class SendingEnd(LinkEnd):
         return not wire.closed
 
     def may_go_on(self):
-        """Says whether a further transfer may be written now; else the link is woken for it."""
+        """Return whether a further transfer may be written now; else the link is woken for it."""
         if self.session.wire.congested or self.session.remote_window <= 0:
             if not self.stalled:
                 self._stall()
@@ -43,7 +43,7 @@ class SendingEnd(LinkEnd):
         return True
 
     def _stall(self):
-        """Has `relieve` called when the wire or the session takes more."""
+        """Have `relieve` called when the wire or the session takes more."""
         self.stalled = True
         self.session.wire.stalled.append(self)
 
@@ -63,14 +63,14 @@ class SendingEnd(LinkEnd):
             self.core.note_scan(clock_s() - start_s)
 
     def run_limit(self, count):
-        """Says how many of `count` deliveries the peer's credit and window allow."""
+        """Return how many of `count` deliveries the peer's credit and window allow."""
         count = min(count, self.credit)
         if count > self.session.remote_window:
             count = cython.cast(uint32_t, self.session.remote_window)
         return count
 
     def make_template(self):
-        """Prepares a single-frame transfer's header with a four-octet tag.
+        """Prepare a single-frame transfer's header with a four-octet tag.
 
         What changes from one delivery to the next stands at fixed places from its end: the
         delivery-id 12 octets before it, the tag 6, `settled` 1.
@@ -89,7 +89,7 @@ class SendingEnd(LinkEnd):
         return 0
 
     def write_run(self, s, pieces, count, size_bytes):
-        """Writes single-frame deliveries of one source; the caller has checked room for them.
+        """Write single-frame deliveries of one source; the caller has checked room for them.
 
         `size_bytes` is that of all payloads together.
         """
@@ -125,7 +125,7 @@ class SendingEnd(LinkEnd):
         return self.count_run(count, size_bytes, total)
 
     def count_run(self, count, size_bytes, total):
-        """Counts deliveries of one frame each that were written, `total` octets with their headers."""
+        """Count deliveries of one frame each that were written, `total` octets with their headers."""
         session: Session = self.session
         self.next_tag = cython.cast(uint32_t, self.next_tag + count)
         session.next_delivery_id += count
@@ -138,7 +138,7 @@ class SendingEnd(LinkEnd):
         return session.wire.committed(total)
 
     def write_first(self, s, data, size, more):
-        """Writes a delivery's first transfer; the caller has checked credit, window and size."""
+        """Write a delivery's first transfer; the caller has checked credit, window and size."""
         session: Session = self.session
         wire: Wire = session.wire
         frame: cython.pointer(uint8_t) = wire.reserve(HEADER_ROOM_BYTES + size)
@@ -187,7 +187,7 @@ class SendingEnd(LinkEnd):
         return wire.committed(end_performative(frame, p, size))
 
     def write_more(self, data, size, more, aborted):
-        """Writes a further transfer of the delivery that was started last on this link."""
+        """Write a further transfer of the delivery that was started last on this link."""
         session: Session = self.session
         frame: cython.pointer(uint8_t) = session.wire.reserve(HEADER_ROOM_BYTES + size)
         p: cython.pointer(uint8_t) = put_performative(
@@ -207,7 +207,7 @@ class SendingEnd(LinkEnd):
         return session.wire.committed(end_performative(frame, p, size))
 
     def fill(self, p, data, size):
-        """Puts a payload into a frame: from `data`, or from the parts that are being sent."""
+        """Put a payload into a frame: from `data`, or from the parts that are being sent."""
         part: bytes
         count: uint64_t
         left: uint64_t = size
@@ -227,7 +227,7 @@ class SendingEnd(LinkEnd):
         return 0
 
     def write_parts(self, s, parts):
-        """Sends a message that lies in parts; returns how much of it the peer's window let go."""
+        """Send a message that lies in parts; return how much of it the peer's window let go."""
         room: uint32_t = frame_room(self)
         sent: uint32_t = min(s.size, room)
         count: uint32_t
@@ -243,7 +243,7 @@ class SendingEnd(LinkEnd):
         return sent
 
     def send_rest(self, s, sent):
-        """Sends further frames from where the message lies; returns how much of it has been sent."""
+        """Send further frames from where the message lies; return how much of it has been sent."""
         room: uint32_t = frame_room(self)
         count: uint32_t
         while sent < s.size and self.may_go_on():
@@ -253,7 +253,7 @@ class SendingEnd(LinkEnd):
         return sent
 
     def send(self, port, token: int, data: bytes, settled: bool, tag: bytes = None) -> bool:
-        """Sends a message from within the process; False where there is no credit or room.
+        """Send a message from within the process; False where there is no credit or room.
 
         Args:
             port: Gets the outcome, as `(token, code, state, settled)`.
@@ -276,7 +276,7 @@ class SendingEnd(LinkEnd):
     def send_buffer(
         self, port, token: int, data: cython.const[uint8_t][::1], settled: bool
     ) -> bool:
-        """Sends a message as `send` does, from wherever its octets are.
+        """Send a message as `send` does, from wherever its octets are.
 
         Args:
             port: Gets the outcome.

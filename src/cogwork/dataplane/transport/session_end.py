@@ -66,7 +66,7 @@ class Session(Settlements):
         remote_window: int,
         incoming_window: int,
     ):
-        """Makes a session.
+        """Make a session.
 
         Args:
             wire: The connection it runs on.
@@ -88,12 +88,12 @@ class Session(Settlements):
         self.sent.registry = wire.core.registry
 
     def peer_began(self, next_incoming_id: int, remote_window: int) -> None:
-        """Takes in the peer's answer to a begin that this side sent first."""
+        """Take in the peer's answer to a begin that this side sent first."""
         self.next_incoming_id = next_incoming_id
         self.remote_window = remote_window
 
     def map_link(self, handle: int, link) -> None:
-        """Lets transfers and flows with the peer's `handle` reach `link`; None unmaps it.
+        """Let transfers and flows with the peer's `handle` reach `link`; None unmaps it.
 
         For anything but a link's compiled end, one that was refused say, they are thrown away.
         """
@@ -102,7 +102,7 @@ class Session(Settlements):
         self.links[handle] = link
 
     def end(self) -> None:
-        """Discards from now on whatever arrives; the links must have been detached."""
+        """Discard from now on whatever arrives; the links must have been detached."""
         self.ended = True
 
     @property
@@ -126,7 +126,7 @@ class Session(Settlements):
         return 0
 
     def replenish(self):
-        """Opens the window again once half of it is used and what is held has gone on."""
+        """Open the window again once half of it is used and what is held has gone on."""
         if self.flow_due or self.incoming_window > self.incoming_window_max // 2:
             return 0
         if (
@@ -143,11 +143,11 @@ class Session(Settlements):
         return self.mark_dirty()
 
     def narrow(self, frames: int) -> None:
-        """Begins with a smaller window than it may have later: there is little memory left."""
+        """Begin with a smaller window than it may have later: there is little memory left."""
         self.incoming_window = min(self.incoming_window, cython.cast(uint32_t, frames))
 
     def _window(self):
-        """Says how many frames the peer may send: of who holds something, by what is left."""
+        """Return how many frames the peer may send: of who holds something, by what is left."""
         if self.wire.held_bytes == 0:
             return self.incoming_window_max
         return max(
@@ -156,7 +156,7 @@ class Session(Settlements):
         )
 
     def holds_too_much(self):
-        """Says whether the window must stay as it is: one that holds nothing is never to blame."""
+        """Tell whether the window must stay as it is: one that holds nothing is never to blame."""
         if self.held_bytes > SESSION_HELD_MAX_BYTES:
             return True
         return (
@@ -271,7 +271,7 @@ class Session(Settlements):
         return 0
 
     def settle_sent(self, d):
-        """Applies a receiver's disposition to every delivery in its range (AMQP 1.0 §2.6.12)."""
+        """Apply a receiver's disposition to every delivery in its range (AMQP 1.0 §2.6.12)."""
         verdict: Verdict
         first: uint32_t = d.first
         last: uint32_t = d.last
@@ -308,7 +308,7 @@ class Session(Settlements):
         return self.settle_each(first, last, cython.address(verdict))
 
     def settle_range(self, first, last, verdict):
-        """Settles deliveries; what has one source, one link and consecutive tokens in one go."""
+        """Settle deliveries; what has one source, one link and consecutive tokens in one go."""
         left: uint32_t = last - first + 1
         count: uint32_t
         sent: Sent
@@ -334,7 +334,7 @@ class Session(Settlements):
         return 0
 
     def settle_each(self, first, last, verdict):
-        """Passes on what a receiver says that has not settled yet."""
+        """Pass on what a receiver says that has not settled yet."""
         sent: Sent
         left: uint32_t = last - first + 1
         while left:
@@ -344,7 +344,7 @@ class Session(Settlements):
         return 0
 
     def settle_one(self, sent, verdict):
-        """Tells one delivery's source its outcome, and confirms to a receiver that settles second."""
+        """Tell one delivery's source its outcome, and confirm to a receiver that settles second."""
         refusal: Verdict
         state: bytes
         reply: cython.int
@@ -409,7 +409,7 @@ class Session(Settlements):
         return 0
 
     def confirm(self, delivery_id: int, code: int, state: bytes = None) -> None:
-        """Settles a delivery that was sent, once its source kept the receiver waiting for that."""
+        """Settle a delivery that was sent, once its source kept the receiver waiting for that."""
         verdict: Verdict
         fill_verdict(cython.address(verdict), code, state)
         self.sent.forget(delivery_id)
@@ -444,7 +444,7 @@ class Session(Settlements):
     # -- what is due at the end of a batch
 
     def write_flow(self, link, echo):
-        """Writes the session's state, with a link's where one is given (AMQP 1.0 §2.7.4)."""
+        """Write the session's state, with a link's where one is given (AMQP 1.0 §2.7.4)."""
         frame: cython.pointer(uint8_t) = self.wire.reserve(HEADER_ROOM_BYTES)
         count: uint8_t = 4 if link is None else 9
         if echo:
@@ -487,7 +487,7 @@ class Session(Settlements):
 
 
 def _check_state(state: bytes) -> None:
-    """Decodes a delivery state.
+    """Decode a delivery state.
 
     Raises:
         ProtocolError: It is malformed.

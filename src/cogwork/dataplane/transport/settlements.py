@@ -32,7 +32,7 @@ class Settlements(Channel):
     """A session's settlements that are due, as receiver to senders and as sender to receivers."""
 
     def settle(self, r, as_receiver, delivery_id, v, settled):
-        """Joins a settlement to the open range, or writes that and opens a new one."""
+        """Join a settlement to the open range, or write that and opens a new one."""
         simple: cython.bint = (
             v.code == ACCEPTED
             or v.code == RELEASED
@@ -56,7 +56,7 @@ class Settlements(Channel):
         return self.write_range(r, as_receiver, v.state, v.state_size)
 
     def settle_more(self, r, as_receiver, delivery_id, count, v, settled):
-        """Does the same for `count` consecutive deliveries."""
+        """Do the same for `count` consecutive deliveries."""
         index: uint32_t
         self.settle(r, as_receiver, delivery_id, v, settled)
         if r.open:
@@ -67,7 +67,7 @@ class Settlements(Channel):
         return 0
 
     def write_range(self, r, as_receiver, state, state_size):
-        """Writes a range, where it is open, with a state or the one that its code says."""
+        """Write a range, where it is open, with a state or the one that its code says."""
         p: cython.pointer(uint8_t)
         frame: cython.pointer(uint8_t)
         fixed: bytes = FAILED_STATE
@@ -117,7 +117,7 @@ class Settlements(Channel):
         return self.wire.committed(size)
 
     def write_settlements(self) -> None:
-        """Says the outcomes that are due, before something is said that ends a link or more."""
+        """Say the outcomes that are due, before something is said that ends a link or more."""
         if not self.ended:
             self.write_ranges()
 

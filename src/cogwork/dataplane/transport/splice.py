@@ -32,7 +32,7 @@ FRAME_MIN_BYTES = cython.declare(int64_t, 11)
 @cython.cfunc
 @cython.exceptval(check=False)
 def begins_delivery(p: octets) -> cython.bint:
-    """Tells whether a transfer's list has a delivery-id: only the first frame needs one (§2.6.14).
+    """Return whether a transfer's list has a delivery-id: only the first frame needs one (§2.6.14).
 
     `p` has room for a list's head, a handle and one octet more.
     """
@@ -56,7 +56,7 @@ class Splice(Channel):
     """
 
     def __init__(self, wire: Wire, channel: int):
-        """Makes a side that has no other yet.
+        """Make a side that has no other yet.
 
         Args:
             wire: The connection on this side.
@@ -67,12 +67,12 @@ class Splice(Channel):
         self.local_channel = channel
 
     def join(self, other: Splice) -> None:
-        """Lets frames pass from here to the other side, and back."""
+        """Let frames pass from here to the other side, and back."""
         self.other = other
         other.other = self
 
     def end(self) -> None:
-        """Throws away from now on what arrives here."""
+        """Throw away from now on what arrives here."""
         self.ended = True
 
     @property
@@ -81,10 +81,10 @@ class Splice(Channel):
         return 0
 
     def write_settlements(self) -> None:
-        """Writes nothing: settlements pass through as they come."""
+        """Write nothing: settlements pass through as they come."""
 
     def pass_on(self, data, size):
-        """Passes on the frames of this channel that `data` starts with; returns their size.
+        """Pass on the frames of this channel that `data` starts with; return their size.
 
         A frame that concerns the session itself is left to the wire; so is one whose header or
         descriptor is not in its short form, which comes back one by one.
@@ -125,11 +125,11 @@ class Splice(Channel):
         return self._pass_one(p, end, 0)
 
     def _pass_one(self, frame, size, messages):
-        """Passes on one frame, which the wire has counted."""
+        """Pass on one frame, which the wire has counted."""
         return 0 if self.ended else self._copy(frame, size, 1, messages)
 
     def _copy(self, data, size, frames, messages):
-        """Writes frames to the other side's wire, under that side's channel."""
+        """Write frames to the other side's wire, under that side's channel."""
         wire: Wire
         p: cython.pointer(uint8_t)
         at: int64_t = 0

@@ -11,7 +11,7 @@ SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 
 
 def parse_common_transfer(p, at, end, t):
-    """Parses a transfer in the shape that nearly all have; False leaves it to `parse_transfer`.
+    """Parse a transfer in the shape that nearly all have; False leaves it to `parse_transfer`.
 
     That shape: a list8 of handle, delivery-id, tag, format and settled, perhaps `more`, and then
     only nulls and falses. Its fields end within 60 octets of `at`, so one check covers all reads.
@@ -93,7 +93,7 @@ def parse_common_transfer(p, at, end, t):
 
 
 def learn_shape(shape, frame, t):
-    """Notes what a frame like this one has where: all but its size, delivery-id and tag.
+    """Note what a frame like this one has where: all but its size, delivery-id and tag.
 
     A shape with `id_at` 0 fits no frame: where the delivery-id is not written in full, or more
     follows the tag than eight octets.

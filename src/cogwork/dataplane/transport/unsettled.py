@@ -35,7 +35,7 @@ class UnsettledRing:
         free(self.origins)
 
     def __len__(self) -> int:
-        """Counts the deliveries."""
+        """Count the deliveries."""
         count: cython.Py_ssize_t = len(self.spilled)
         at: uint32_t
         for at in range(self.size):
@@ -44,14 +44,14 @@ class UnsettledRing:
         return count
 
     def __contains__(self, delivery_id: int) -> bool:
-        """Says whether a delivery is unsettled."""
+        """Return whether a delivery is unsettled."""
         sent: Sent
         return self.find(delivery_id, cython.address(sent)) or delivery_id in self.spilled
 
     # -- what is sent
 
     def track(self, delivery_id, link_index, s):
-        """Remembers a delivery; ids come in order, with gaps where deliveries were sent settled."""
+        """Remember a delivery; ids come in order, with gaps where deliveries were sent settled."""
         origin: uint32_t = self._origin_of(s.token - delivery_id, link_index, s)
         if self.size == 0 or delivery_id - self.first >= self.size:
             self._make_room(delivery_id, delivery_id)
@@ -60,7 +60,7 @@ class UnsettledRing:
         return 0
 
     def track_run(self, first, link_index, s, pieces, count):
-        """Remembers deliveries with consecutive ids from `first` on."""
+        """Remember deliveries with consecutive ids from `first` on."""
         index: uint32_t = 0
         last: uint32_t = first + count - 1
         if self.size < count or last - self.first >= self.size:
@@ -70,7 +70,7 @@ class UnsettledRing:
         return 0
 
     def _track_alike(self, first, link_index, s, pieces, count):
-        """Remembers as many as share an origin; returns how many those were."""
+        """Remember as many as share an origin; return how many those were."""
         index: uint32_t
         mask: uint32_t = self.size - 1
         offset: uint64_t = pieces[0].token - first
@@ -84,14 +84,14 @@ class UnsettledRing:
         return count
 
     def skip(self, first, following):
-        """Notes that the deliveries from `first` to before `following` are settled, or soon will be."""
+        """Note that the deliveries from `first` to before `following` are settled, or soon will be."""
         if self.first == first:
             self.first = following
 
     # -- what is settled
 
     def find(self, delivery_id, sent):
-        """Describes a delivery that the ring holds; False where it does not."""
+        """Describe a delivery that the ring holds; False where it does not."""
         slot: uint64_t
         if self.size == 0:
             return False
@@ -102,7 +102,7 @@ class UnsettledRing:
         return True
 
     def forget(self, delivery_id):
-        """Drops what is known of a delivery; returns whether anything was."""
+        """Drop what is known of a delivery; return whether anything was."""
         at: uint32_t
         if self.size:
             at = delivery_id & (self.size - 1)
@@ -112,7 +112,7 @@ class UnsettledRing:
         return self.spilled.pop(delivery_id, None) is not None
 
     def take_run(self, first, last, sent):
-        """Takes out what has one origin from `first` on, up to `last`; describes the first of them.
+        """Take out what has one origin from `first` on, up to `last`; describe the first of them.
 
         Returns how many there were; 0 where the ring does not hold `first`.
         """
@@ -134,7 +134,7 @@ class UnsettledRing:
         return count
 
     def clip(self, first, last):
-        """Narrows a range of ids to what the ring may hold; False where that is nothing."""
+        """Narrow a range of ids to what the ring may hold; False where that is nothing."""
         newest: uint32_t = self.first + self.size - 1
         if self.size == 0:
             return False
@@ -145,7 +145,7 @@ class UnsettledRing:
         return cython.cast(cython.int, last[0] - first[0]) >= 0
 
     def spilled_between(self, first, last):
-        """Lists the spilled deliveries of a range as (id, link, source, generation, token)."""
+        """List the spilled deliveries of a range as (id, link, source, generation, token)."""
         span: uint32_t = last - first
         delivery_id: uint32_t
         found: list = []
@@ -164,7 +164,7 @@ class UnsettledRing:
         return found
 
     def ids_of(self, link_index, token, count):
-        """Lists the delivery-ids of what a link has sent with `count` tokens from `token` on."""
+        """List the delivery-ids of what a link has sent with `count` tokens from `token` on."""
         at: uint32_t
         slot: uint64_t
         origin: cython.pointer(Origin)
@@ -182,7 +182,7 @@ class UnsettledRing:
         return found
 
     def take_next(self, link_index, cursor, sent):
-        """Takes out a link's oldest delivery in the ring from the id `cursor` on, and moves that on."""
+        """Take out a link's oldest delivery in the ring from the id `cursor` on, and move that on."""
         at: uint32_t
         if cython.cast(cython.int, cursor[0] - self.first) < 0:
             cursor[0] = self.first
@@ -216,7 +216,7 @@ class UnsettledRing:
     # -- origins
 
     def _origin_of(self, token_offset, link_index, s):
-        """Returns the origin used last, where it is the one, else a free one that becomes it."""
+        """Return the origin used last, where it is the one, else a free one that becomes it."""
         recent: cython.pointer(Origin) = self.origins + self.recent
         if self.recent:
             if (
@@ -240,7 +240,7 @@ class UnsettledRing:
         return self.recent
 
     def _more_origins(self):
-        """Doubles the origins and chains the new ones; number 0 stays out of use."""
+        """Double the origins and chains the new ones; number 0 stays out of use."""
         size: uint32_t = self.origins_size * 2 if self.origins_size else ORIGINS_MIN
         at: uint32_t
         grown: cython.pointer(Origin) = cython.cast(
@@ -259,7 +259,7 @@ class UnsettledRing:
     # -- room
 
     def _make_room(self, first, last):
-        """Moves the ring's start past what is settled; else grows it, else spills the oldest.
+        """Move the ring's start past what is settled; else grows it, else spills the oldest.
 
         Every slot in use has an id from `self.first` on, within the ring's size. Settled deliveries
         have none but count, so that one call may have to make room for many ids.

@@ -56,34 +56,34 @@ class Channel(Due):
     """A session's end, as its wire sees it: what the frames of one channel go to."""
 
     def mark_dirty(self):
-        """Has `end_batch` called when the batch ends."""
+        """Have `end_batch` called when the batch ends."""
         if not self.dirty:
             self.dirty = True
             self.core.dirty_sessions.append(self)
         return 0
 
     def run_limit(self, handle, size, message_size_max):
-        """Says how many transfers of about `size` bytes it takes as a run; 0 for none."""
+        """Return how many transfers of about `size` bytes it takes as a run; 0 for none."""
         return 0
 
     def route_run(self, handle, pieces, count, settled):
-        """Takes a run of no more than `run_limit` transfers; returns how many of them it took."""
+        """Take a run of no more than `run_limit` transfers; return how many of them it took."""
         return count
 
     def on_transfer(self, p, at, end):
-        """Takes a transfer whose fields stand from `at` to `end`, the payload behind them."""
+        """Take a transfer whose fields stand from `at` to `end`, the payload behind them."""
         return 0
 
     def on_flow(self, p, at, end):
-        """Takes a flow."""
+        """Take a flow."""
         return 0
 
     def on_disposition(self, p, at, end):
-        """Takes a disposition."""
+        """Take a disposition."""
         return 0
 
     def pass_on(self, data, size):
-        """Passes frames on, where this is a session of others; returns how much of `data` it took."""
+        """Pass frames on, where this is a session of others; return how much of `data` it took."""
         return 0
 
 
@@ -91,7 +91,7 @@ class Wire(Output):
     """One connection: the partial frame it read, and its output."""
 
     def __init__(self, core: Core, owner, max_frame_in: int, fd: int = -1):
-        """Makes a wire.
+        """Make a wire.
 
         Args:
             core: The core it belongs to.
@@ -122,7 +122,7 @@ class Wire(Output):
         self.framing = False
 
     def allow_frames(self, size_bytes: int) -> None:
-        """Takes frames of up to so many bytes from now on.
+        """Take frames of up to so many bytes from now on.
 
         Args:
             size_bytes: What this side is about to announce.
@@ -130,7 +130,7 @@ class Wire(Output):
         self.max_frame_in = min(size_bytes, READ_SIZE_BYTES * 4)
 
     def feed(self, data: bytes) -> None:
-        """Takes in bytes that a stream (TLS, WebSocket, memory) has read, and ends the batch."""
+        """Take in bytes that a stream (TLS, WebSocket, memory) has read, and end the batch."""
         self.core.now = self.last_received_s = clock_s()
         size: int64_t = len(data)
         joined: cython.pointer(uint8_t)
@@ -152,7 +152,7 @@ class Wire(Output):
         self.core.flush_all()
 
     def on_readable(self):
-        """Reads the socket once, routes what arrived, and ends the batch."""
+        """Read the socket once, routes what arrived, and end the batch."""
         core: Core = self.core
         if self.closed or self.paused:
             return
@@ -177,7 +177,7 @@ class Wire(Output):
         self._adapt_read_size(core.sends - sends, core.sent_bytes - sent_bytes)
 
     def read_rest(self) -> None:
-        """Reads what the kernel has of a connection before that is given up for another reason.
+        """Read what the kernel has of a connection before that is given up for another reason.
 
         What the peer has said stands, also where it has reset the connection since. Frames that have
         to wait for a later turn are no silence.
@@ -213,7 +213,7 @@ class Wire(Output):
             free(buffer)
 
     def report_lost(self) -> None:
-        """Tells the owner that the socket failed, once all has been read that came before.
+        """Tell the owner that the socket failed, once all has been read that came before.
 
         Where that takes longer than its share of this turn, the rest of it comes in later ones.
         """
@@ -223,7 +223,7 @@ class Wire(Output):
             Output.report_lost(self)
 
     def _adapt_read_size(self, sends, sent_bytes):
-        """Halves the reads after a batch that took too long, given what it sent; else widens them."""
+        """Halve the reads after a batch that took too long, given what it sent; else widens them."""
         taken_s: cython.double = clock_s() - self.core.now
         is_wide: cython.bint = sends > 1 and sent_bytes < sends * SEND_GOOD_BYTES
         if taken_s > (WIDE_BATCH_TIME_MAX_S if is_wide else BATCH_TIME_MAX_S):
@@ -233,13 +233,13 @@ class Wire(Output):
         return 0
 
     def map_session(self, channel: int, session) -> None:
-        """Lets frames on the peer's `channel` reach `session`; None unmaps it."""
+        """Let frames on the peer's `channel` reach `session`; None unmaps it."""
         while len(self.sessions) <= channel:
             self.sessions.append(None)
         self.sessions[channel] = session
 
     def session_on(self, channel: int):
-        """Returns the session that the peer's `channel` leads to, or None."""
+        """Return the session that the peer's `channel` leads to, or None."""
         return self.session_of(channel)
 
     # -- input
@@ -301,12 +301,12 @@ class Wire(Output):
         return size if self.closed else at
 
     def _pass_on(self, data, size):
-        """Gives frames to a session that others hold with each other by way of this container."""
+        """Give frames to a session that others hold with each other by way of this container."""
         session: Channel = self.session_of(load_u16(data + 6))
         return 0 if session is None else session.pass_on(data, size)
 
     def scan_run(self, data, size):
-        """Routes a run: consecutive single-frame transfers of one link, all with headers alike.
+        """Route a run: consecutive single-frame transfers of one link, all with headers alike.
 
         Returns the bytes it took; 0 where the first frame does not start a run.
         """
@@ -363,7 +363,7 @@ class Wire(Output):
         return 0
 
     def dispatch(self, frame, size):
-        """Takes a frame; returns whether it did: it may have to wait for a later turn."""
+        """Take a frame; return whether it did: it may have to wait for a later turn."""
         at: int64_t = cython.cast(int64_t, frame[4]) * 4
         body: int64_t = 0
         code: cython.int
@@ -397,7 +397,7 @@ class Wire(Output):
         return True
 
     def _has_to_wait(self):
-        """Leaves a frame to a later turn, where others have used up what this one has for such."""
+        """Leave a frame to a later turn, where others have used up what this one has for such."""
         if not self.core.is_scanned_out() or not self._may_pause():
             return False
         self.paused = True
@@ -414,7 +414,7 @@ class Wire(Output):
         return self.pause_if_late(start_s)
 
     def pause_if_late(self, start_s):
-        """Leaves the frames that follow to a later turn, where those until now have taken long.
+        """Leave the frames that follow to a later turn, where those until now have taken long.
 
         What Python does counts, and has just done something: for a frame, or to make the node that
         a message is for.
@@ -429,7 +429,7 @@ class Wire(Output):
         return 0
 
     def scan_on(self):
-        """Goes on with the frames that were left to this turn."""
+        """Go on with the frames that were left to this turn."""
         if not self.closed and self.paused:
             self.core.now = self.last_received_s = clock_s()
             self._consume_tail(self.core.buffer)
@@ -468,14 +468,14 @@ class Wire(Output):
         return 0
 
     def let_go(self) -> None:
-        """Sends and reads nothing any more."""
+        """Send and read nothing any more."""
         Output.let_go(self)
         free(self.tail)
         self.tail = cython.NULL
         self.tail_size = self.tail_capacity = 0
 
     def shed(self) -> None:
-        """Gives back what an idle connection does not need."""
+        """Give back what an idle connection does not need."""
         if self.tail_size == 0 and self.tail != cython.NULL:
             free(self.tail)
             self.tail = cython.NULL

@@ -48,7 +48,7 @@ class Gateway:
     async def ask(
         self, path: str, request: object, timeout_s: float = REQUEST_TIMEOUT_S
     ) -> dict[str, Any]:
-        """Asks one member.
+        """Ask one member.
 
         Raises:
             ServerDown: It does not answer, or not now; the next call asks another one.
@@ -70,7 +70,7 @@ class Gateway:
             raise ServerDown(f"etcd: {str(error) or 'no answer in time'}") from error
 
     async def watch(self, request: object) -> aiohttp.ClientResponse:
-        """Begins a watch.
+        """Begin a watch.
 
         Raises:
             ServerDown: No member answers.
@@ -85,12 +85,12 @@ class Gateway:
             raise ServerDown(f"etcd: {str(error) or 'no answer in time'}") from error
 
     def _misled(self) -> ServerDown:
-        """Says that a URL is none, and not which: the library's error has it with its password."""
+        """Tell that a URL is none, and not which: the library's error has it with its password."""
         self._urls.rotate(-1)
         return ServerDown("etcd: one of the urls is wrong", may_have_happened=False)
 
     async def close(self) -> None:
-        """Ends all connections."""
+        """End all connections."""
         session, self._session = self._session, None
         if session is not None:
             await session.close()
@@ -139,7 +139,7 @@ class Gateway:
 
 
 async def _answer(response: aiohttp.ClientResponse) -> dict[str, Any]:
-    """Reads an answer.
+    """Read an answer.
 
     Raises:
         ServerDown: It says so, or nothing that makes sense.
@@ -164,17 +164,17 @@ async def _answer(response: aiohttp.ClientResponse) -> dict[str, Any]:
 
 
 def octets_text(data: bytes) -> str:
-    """Writes octets as the gateway has them."""
+    """Write octets as the gateway has them."""
     return b64encode(data).decode()
 
 
 def ranges_of(answer: Mapping[str, Any]) -> list[list[Mapping[str, str]]]:
-    """Returns what the ranges of a transaction found."""
+    """Return what the ranges of a transaction found."""
     return [each.get("response_range", {}).get("kvs", []) for each in answer.get("responses", ())]
 
 
 def head_of(kvs: Sequence[Mapping[str, str]]) -> tuple[bytes, int]:
-    """Reads the key that holds a log's id and its last position.
+    """Read the key that holds a log's id and its last position.
 
     Raises:
         Gone: There is none.
@@ -190,7 +190,7 @@ def head_of(kvs: Sequence[Mapping[str, str]]) -> tuple[bytes, int]:
 
 
 def entry_of(kv: Mapping[str, str]) -> tuple[int, bytes]:
-    """Returns the position and the octets of an entry.
+    """Return the position and the octets of an entry.
 
     Raises:
         ServerDown: It is none.

@@ -61,7 +61,7 @@ class EtcdHost(SharedHost):
         self._gateway = Gateway(urls, _tls(options), user)
 
     async def make_log(self, stream: str, options: Mapping[str, object]) -> EtcdLog:
-        """Returns the log of a stream; makes it where it is new."""
+        """Return the log of a stream; make it where it is new."""
         del options
         base = f"{self._prefix}/{quote(stream, safe='')}/".encode()
         new_id = os.urandom(8).hex().encode()
@@ -81,23 +81,23 @@ class EtcdHost(SharedHost):
         return EtcdLog(self._gateway, base, new_id, self._entry_bytes_max, len(voters))
 
     async def drop_log(self, stream: str) -> None:
-        """Deletes the log of a stream, if there is one."""
+        """Delete the log of a stream, if there is one."""
         base = f"{self._prefix}/{quote(stream, safe='')}/".encode()
         request = {"key": octets_text(base), "range_end": octets_text(_after(base))}
         await self._gateway.ask("kv/deleterange", request)
 
     async def reach(self) -> None:
-        """Sees that the cluster answers."""
+        """See that the cluster answers."""
         request = {"key": octets_text(f"{self._prefix}/".encode()), "count_only": True}
         await self._gateway.ask("kv/range", request)
 
     async def disconnect(self) -> None:
-        """Leaves the cluster."""
+        """Leave the cluster."""
         await self._gateway.close()
 
 
 def _urls(text: str) -> list[str]:
-    """Reads the members' URLs.
+    """Read the members' URLs.
 
     Raises:
         ValueError: One of them is none. Of what may hold a password nothing is told.
@@ -131,5 +131,5 @@ def _tls(options: Mapping[str, object]) -> ssl.SSLContext | None:
 
 
 def _after(prefix: bytes) -> bytes:
-    """Returns what is above all keys with a prefix, which does not end with 255."""
+    """Return what is above all keys with a prefix, which does not end with 255."""
     return prefix[:-1] + bytes((prefix[-1] + 1,))

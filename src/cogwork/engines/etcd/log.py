@@ -48,7 +48,7 @@ class EtcdLog:
         self._head = octets_text(base + b"head")
 
     def key(self, position: int) -> bytes:
-        """Returns the key of the entry at a position."""
+        """Return the key of the entry at a position."""
         return self._base + b"e/%016x" % position
 
     @property
@@ -57,7 +57,7 @@ class EtcdLog:
         return self._base + b"e0"
 
     async def append(self, expected: int, entry: bytes) -> int:
-        """Appends an entry behind the one at position `expected`."""
+        """Append an entry behind the one at position `expected`."""
         position = expected + 1
         old, new = (octets_text(b"%s:%d" % (self._id, each)) for each in (expected, position))
         answer = await self._gateway.ask(
@@ -84,12 +84,12 @@ class EtcdLog:
         raise Moved(self._last(ranges_of(answer)[0]))
 
     async def fetch(self, position: int) -> tuple[int, bytes] | None:
-        """Returns the first entry at a position or above."""
+        """Return the first entry at a position or above."""
         entries, _ = await self.range(position, 1)
         return entries[0] if entries else None
 
     async def range(self, position: int, count: int) -> tuple[list[tuple[int, bytes]], int]:
-        """Returns entries from a position on, and the revision at which they were read."""
+        """Return entries from a position on, and the revision at which they were read."""
         answer = await self._gateway.ask(
             "kv/range",
             {
@@ -102,7 +102,7 @@ class EtcdLog:
         return [entry_of(each) for each in answer.get("kvs", ())], revision
 
     async def ends(self) -> tuple[int, int]:
-        """Returns the positions of the first and the last entry."""
+        """Return the positions of the first and the last entry."""
         first = {
             "key": octets_text(self.key(0)),
             "range_end": octets_text(self.end),
@@ -118,7 +118,7 @@ class EtcdLog:
         return (entry_of(firsts[0])[0] if firsts else last + 1), last
 
     async def watch(self, position: int, revision: int) -> aiohttp.ClientResponse:
-        """Begins to watch for entries from a position on."""
+        """Begin to watch for entries from a position on."""
         return await self._gateway.watch(
             {
                 "key": octets_text(self.key(position)),
@@ -130,16 +130,16 @@ class EtcdLog:
         )
 
     async def reader(self, position: int) -> EtcdReader:
-        """Returns a reader that begins at a position."""
+        """Return a reader that begins at a position."""
         return EtcdReader(self, position)
 
     async def trim(self, before: int) -> None:
-        """Gives up the entries below a position; etcd's compaction gives their space back."""
+        """Give up the entries below a position; etcd's compaction gives their space back."""
         request = {"key": octets_text(self.key(0)), "range_end": octets_text(self.key(before))}
         await self._gateway.ask("kv/deleterange", request)
 
     async def members(self) -> Members:
-        """Tells which members the cluster has."""
+        """Return which members the cluster has."""
         found = await self._gateway.ask("cluster/member/list", {})
         status = await self._gateway.ask("maintenance/status", {})
         names = {each.get("ID"): _name(each) for each in found.get("members", ())}
@@ -148,7 +148,7 @@ class EtcdLog:
         return Members(voters, tuple(learners), names.get(status.get("leader")))
 
     async def close(self) -> None:
-        """Lets go of it."""
+        """Let go of it."""
 
     def _last(self, kvs: Sequence[Mapping[str, str]]) -> int:
         log_id, last = head_of(kvs)

@@ -39,7 +39,7 @@ class EtcdReader:
         self._rest = b""
 
     async def next(self, wait_s: float) -> Sequence[tuple[int, bytes]]:
-        """Returns what follows; nothing where nothing came in time."""
+        """Return what follows; nothing where nothing came in time."""
         if self._watch is None:
             count = await self._pace.count(self._position)
             entries, revision = await self._log.range(self._position, count)
@@ -62,7 +62,7 @@ class EtcdReader:
             raise ServerDown(f"etcd: {error}") from error
 
     async def close(self) -> None:
-        """Ends it."""
+        """End it."""
         watch, self._watch = self._watch, None
         self._rest = b""
         if watch is not None:
@@ -73,7 +73,7 @@ class EtcdReader:
         return entries
 
     async def _watched(self, watch: aiohttp.ClientResponse) -> list[tuple[int, bytes]]:
-        """Returns the entries of the next lines of a watch.
+        """Return the entries of the next lines of a watch.
 
         Raises:
             ServerDown: It has ended.

@@ -50,7 +50,7 @@ class Absence:
 
     @contextmanager
     def judged(self) -> Iterator[None]:
-        """Judges what one call says.
+        """Judge what one call says.
 
         Raises:
             Absent: The topic may come back.

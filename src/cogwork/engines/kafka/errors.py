@@ -40,7 +40,7 @@ UNSENT = (
 
 @contextmanager
 def passing(code: int) -> Iterator[None]:
-    """Lets one of Kafka's errors pass."""
+    """Let one of Kafka's errors pass."""
     try:
         yield
     except KafkaException as error:
@@ -50,7 +50,7 @@ def passing(code: int) -> Iterator[None]:
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Turns the library's errors into those of logs."""
+    """Turn the library's errors into those of logs."""
     try:
         yield
     except BufferError as error:

@@ -96,7 +96,7 @@ class KafkaHost(SharedHost):
         return self._writer
 
     def topic(self, stream: str) -> str:
-        """Returns the topic of a stream.
+        """Return the topic of a stream.
 
         Raises:
             ValueError: The name is too long.
@@ -108,7 +108,7 @@ class KafkaHost(SharedHost):
         return topic
 
     async def make_log(self, stream: str, options: Mapping[str, object]) -> KafkaLog:
-        """Returns the log of a stream; makes it where it is new."""
+        """Return the log of a stream; make it where it is new."""
         topic = self.topic(stream)
         replicas = int(number_of(options, "replicas", 1))
         is_synced = options.get("sync", False)
@@ -135,7 +135,7 @@ class KafkaHost(SharedHost):
                 await asyncio.sleep(PAUSE_S)
 
     async def _settled(self, topic: str) -> KafkaLog:
-        """Returns the log of a topic that all know."""
+        """Return the log of a topic that all know."""
         durability = await self._durability(topic)
         # The producer gets its id now, and not with the first append.
         await self.sender.warm(topic)
@@ -148,7 +148,7 @@ class KafkaHost(SharedHost):
         return log
 
     async def drop_log(self, stream: str) -> None:
-        """Deletes the log of a stream, if there is one, and waits until a broker has done so."""
+        """Delete the log of a stream, if there is one, and wait until a broker has done so."""
         topic = self.topic(stream)
         with translated(), passing(KafkaError.UNKNOWN_TOPIC_OR_PART):
             await self._ask(self.admin.delete_topics, [topic], operation_timeout=REQUEST_TIMEOUT_S)
@@ -159,17 +159,17 @@ class KafkaHost(SharedHost):
             await asyncio.sleep(PAUSE_S)
 
     async def _topics(self) -> Collection[str]:
-        """Lists all topics; to ask for a single one may make it."""
+        """List all topics; to ask for a single one may make it."""
         with translated():
             return (await asyncio.to_thread(self.admin.list_topics, None, REQUEST_TIMEOUT_S)).topics
 
     async def delete_records(self, topic: str, offset: int) -> None:
-        """Has the broker give up messages below an offset."""
+        """Have the broker give up messages below an offset."""
         with translated():
             await self._ask(self.admin.delete_records, [TopicPartition(topic, 0, offset)])
 
     async def members(self, topic: str) -> Members:
-        """Tells which brokers hold a topic."""
+        """Return which brokers hold a topic."""
         with translated():
             found = await asyncio.to_thread(self.admin.list_topics, topic, REQUEST_TIMEOUT_S)
         partition = found.topics[topic].partitions.get(0)
@@ -180,18 +180,18 @@ class KafkaHost(SharedHost):
         return Members(voters, (), names.get(partition.leader))
 
     async def reach(self) -> None:
-        """Sees that a broker answers."""
+        """See that a broker answers."""
         await self._topics()
 
     async def disconnect(self) -> None:
-        """Leaves the cluster."""
+        """Leave the cluster."""
         writer, self._writer = self._writer, None
         if writer is not None:
             await asyncio.to_thread(writer.close)
         self._admin = None
 
     async def _durability(self, topic: str) -> Durability:
-        """Asks how the topic is set up, which others may have made."""
+        """Ask how the topic is set up, which others may have made."""
         resource = ConfigResource(ResourceType.TOPIC, topic)
         with translated():
             (settings,) = await self._ask(self.admin.describe_configs, [resource])
@@ -205,7 +205,7 @@ class KafkaHost(SharedHost):
     async def _ask(
         call: Callable[..., Mapping[Any, Any]], what: object, **more: object
     ) -> list[Any]:
-        """Calls what answers with futures of threads, and awaits them."""
+        """Call what answers with futures of threads, and await them."""
         futures = call(what, request_timeout=REQUEST_TIMEOUT_S, **more)
         return [await asyncio.wrap_future(each) for each in futures.values()]
 
@@ -217,5 +217,5 @@ def _quoted(octet: int) -> str:
 
 
 def _ignore(error: KafkaError) -> None:
-    """Takes the client's complaints; whoever asks is answered."""
+    """Take the client's complaints; whoever asks is answered."""
     del error

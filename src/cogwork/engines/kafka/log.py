@@ -47,7 +47,7 @@ class KafkaLog:
         self._absence = Absence()
 
     async def append(self, expected: int, entry: bytes) -> int:
-        """Appends an entry, which counts if it is behind the one at position `expected`."""
+        """Append an entry, which counts if it is behind the one at position `expected`."""
         with self._absence.judged(), translated():
             position = await self._host.sender.send(self._topic, entry) + 1
         self._absence.end()
@@ -56,19 +56,19 @@ class KafkaLog:
         return position
 
     async def fetch(self, position: int) -> tuple[int, bytes] | None:
-        """Returns the first entry at a position or above."""
+        """Return the first entry at a position or above."""
         async with self._fetching:
             if position > self._last:
                 await self._look()
             return await self._opened().fetch(position) if position <= self._last else None
 
     async def ends(self) -> tuple[int, int]:
-        """Returns the positions of the first and the last entry."""
+        """Return the positions of the first and the last entry."""
         async with self._fetching:
             return await self._look()
 
     async def reader(self, position: int) -> KafkaReader:
-        """Returns a reader that begins at a position."""
+        """Return a reader that begins at a position."""
         reader = KafkaReader(self._settings, self._topic, self._absence)
         try:
             await reader.seek(position)
@@ -78,23 +78,23 @@ class KafkaLog:
         return reader
 
     async def trim(self, before: int) -> None:
-        """Gives up the entries below a position."""
+        """Give up the entries below a position."""
         with self._absence.judged():
             await self._host.delete_records(self._topic, before - 1)
 
     async def members(self) -> Members:
-        """Tells which brokers hold the log."""
+        """Return which brokers hold the log."""
         with self._absence.judged():
             return await self._host.members(self._topic)
 
     async def close(self) -> None:
-        """Lets go of it."""
+        """Let go of it."""
         fetcher, self._fetcher = self._fetcher, None
         if fetcher is not None:
             await fetcher.close()
 
     async def _look(self) -> tuple[int, int]:
-        """Asks for the ends."""
+        """Ask for the ends."""
         try:
             first, self._last = await self._opened().ends()
         except Absent:

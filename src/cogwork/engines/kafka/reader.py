@@ -73,7 +73,7 @@ class KafkaReader:
         self._thread = ThreadPoolExecutor(1, "cogwork-kafka")
 
     async def seek(self, position: int) -> None:
-        """Begins at a position."""
+        """Begin at a position."""
         if not self._is_warm:
             # A consumer that does not know the leader looks for it twice a second.
             ask = partial(self._consumer.list_topics, timeout=REQUEST_TIMEOUT_S)
@@ -84,7 +84,7 @@ class KafkaReader:
         await self._run(self._consumer.assign, [place])
 
     async def next(self, wait_s: float) -> Sequence[tuple[int, bytes]]:
-        """Returns what follows; nothing where nothing came in time."""
+        """Return what follows; nothing where nothing came in time."""
         limit_s = asyncio.get_running_loop().time() + wait_s
         while True:
             entries = await self._run(self._poll)
@@ -92,7 +92,7 @@ class KafkaReader:
                 return entries
 
     async def fetch(self, position: int) -> tuple[int, bytes] | None:
-        """Returns the entry at a position, which is there, or the next one."""
+        """Return the entry at a position, which is there, or the next one."""
         await self.seek(position)
         found = await self.next(REQUEST_TIMEOUT_S)
         await self._run(self._consumer.unassign)
@@ -101,7 +101,7 @@ class KafkaReader:
         return found[0]
 
     async def ends(self) -> tuple[int, int]:
-        """Returns the positions of the first and the last entry."""
+        """Return the positions of the first and the last entry."""
         ask = partial(self._consumer.get_watermark_offsets, timeout=REQUEST_TIMEOUT_S, cached=False)
         found = await self._run(ask, self._partition)
         if found is None:
@@ -111,7 +111,7 @@ class KafkaReader:
         return first + 1, end
 
     async def close(self) -> None:
-        """Ends it; the thread ends when it has."""
+        """End it; the thread ends when it has."""
         self._thread.submit(self._consumer.close)
         self._thread.shutdown(wait=False)
 

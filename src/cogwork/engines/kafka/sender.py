@@ -57,12 +57,12 @@ class Sender:
         self._thread.start()
 
     async def warm(self, topic: str) -> None:
-        """Has the producer know the topic's leader."""
+        """Have the producer know the topic's leader."""
         with translated():
             await asyncio.to_thread(self._producer.list_topics, topic, REQUEST_TIMEOUT_S)
 
     def send(self, topic: str, entry: bytes) -> asyncio.Future[int]:
-        """Sends a message; its offset comes later.
+        """Send a message; its offset comes later.
 
         Raises:
             KafkaException: The library does not take it.
@@ -90,7 +90,7 @@ class Sender:
         return answer
 
     def close(self) -> None:
-        """Ends it, with what it has not sent."""
+        """End it, with what it has not sent."""
         self._is_closed.set()
         self._thread.join()
         with contextlib.suppress(KafkaException):
@@ -112,7 +112,7 @@ class Sender:
             answer.set_result(message.offset())
 
     def _note_error(self, error: KafkaError) -> None:
-        """Takes what the library complains of, in its thread; whoever asks is answered."""
+        """Take what the library complains of, in its thread; whoever asks is answered."""
         if error.code() == KafkaError._ALL_BROKERS_DOWN:
             self._is_cut_off = True
 

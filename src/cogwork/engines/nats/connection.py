@@ -50,7 +50,7 @@ class NatsConnection:
         self._attempt: asyncio.Task[Session] | None = None
 
     async def session(self) -> Session:
-        """Returns what is there, or connects; whether it is connected now its client says.
+        """Return what is there, or connect; whether it is connected now its client says.
 
         Raises:
             ServerDown: No server can be reached, or none lets us in.
@@ -64,7 +64,7 @@ class NatsConnection:
         return await asyncio.shield(self._attempt)
 
     async def close(self) -> None:
-        """Leaves the server."""
+        """Leave the server."""
         attempt, self._attempt = self._attempt, None
         session, self._session = self._session, None
         if attempt is not None and not attempt.done():
@@ -95,5 +95,5 @@ class NatsConnection:
 
 
 async def _ignore(error: Exception) -> None:
-    """Takes the client's complaints; whoever asks is answered."""
+    """Take the client's complaints; whoever asks is answered."""
     del error

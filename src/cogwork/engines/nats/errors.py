@@ -19,7 +19,7 @@ __all__ = ("translated",)
 
 @contextmanager
 def translated(passing: type[Exception] | tuple[()] = ()) -> Iterator[None]:
-    """Turns the library's errors into those of logs."""
+    """Turn the library's errors into those of logs."""
     try:
         yield
     except (ServerDown, ServerRefused, Moved):

@@ -66,7 +66,7 @@ class NatsHost(SharedHost):
         return f"{self._prefix}-{quoted}"
 
     async def make_log(self, stream: str, options: Mapping[str, object]) -> NatsLog:
-        """Returns the log of a stream; makes it where it is new."""
+        """Return the log of a stream; make it where it is new."""
         replicas = int(number_of(options, "replicas", 1))
         storage = text_of(options, "storage", "file")
         if storage not in ("file", "memory"):
@@ -88,13 +88,13 @@ class NatsHost(SharedHost):
         return NatsLog(self._connection, client, info)
 
     async def drop_log(self, stream: str) -> None:
-        """Deletes the log of a stream, if there is one."""
+        """Delete the log of a stream, if there is one."""
         streams = (await self._connection.session()).streams
         with translated(), contextlib.suppress(NotFoundError):
             await streams.delete_stream(self._name(stream))
 
     async def reach(self) -> None:
-        """Sees that the server answers."""
+        """See that the server answers."""
         client = (await self._connection.session()).client
         if not client.is_connected:
             raise ServerDown("NATS: not connected", may_have_happened=False)
@@ -102,5 +102,5 @@ class NatsHost(SharedHost):
             await client.flush(int(REQUEST_TIMEOUT_S))
 
     async def disconnect(self) -> None:
-        """Leaves the server."""
+        """Leave the server."""
         await self._connection.close()

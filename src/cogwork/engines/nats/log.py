@@ -57,7 +57,7 @@ class NatsLog:
         self._heard_s = 0.0
 
     async def append(self, expected: int, entry: bytes) -> int:
-        """Appends an entry behind the one at position `expected`."""
+        """Append an entry behind the one at position `expected`."""
         client, streams = await self._connection.session()
         if not client.is_connected:
             raise ServerDown("NATS: not connected", may_have_happened=False)
@@ -75,7 +75,7 @@ class NatsLog:
         return answer.seq
 
     async def fetch(self, position: int) -> tuple[int, bytes] | None:
-        """Returns the first entry at a position or above."""
+        """Return the first entry at a position or above."""
         streams = (await self._connection.session()).streams
         with translated():
             try:
@@ -89,12 +89,12 @@ class NatsLog:
         return int(found.seq or 0), found.data or b""
 
     async def ends(self) -> tuple[int, int]:
-        """Returns the positions of the first and the last entry."""
+        """Return the positions of the first and the last entry."""
         info = await self._info()
         return max(info.state.first_seq, 1), info.state.last_seq
 
     async def reader(self, position: int) -> NatsReader:
-        """Returns a reader that begins at a position."""
+        """Return a reader that begins at a position."""
         client, streams = await self._connection.session()
         with translated():
             inbox = client.new_inbox()
@@ -113,7 +113,7 @@ class NatsLog:
         return NatsReader(client, consumer.stream_name, consumer.name, subscription)
 
     async def trim(self, before: int) -> None:
-        """Gives up the entries below a position."""
+        """Give up the entries below a position."""
         if before <= 1:
             return  # a server takes the position of the first entry for none, and gives up all
         streams = (await self._connection.session()).streams
@@ -121,7 +121,7 @@ class NatsLog:
             await streams.purge_stream(self._name, seq=before)
 
     async def members(self) -> Members:
-        """Tells which servers hold the log."""
+        """Return which servers hold the log."""
         cluster = (await self._info()).cluster
         if cluster is None or cluster.leader is None:
             place = place_of((await self._connection.session()).client)
@@ -130,7 +130,7 @@ class NatsLog:
         return Members((cluster.leader, *others), (), cluster.leader)
 
     async def close(self) -> None:
-        """Lets go of it."""
+        """Let go of it."""
 
     async def _info(self) -> StreamInfo:
         streams = (await self._connection.session()).streams
@@ -142,7 +142,7 @@ class NatsLog:
         return info
 
     async def _check(self, client: Client) -> None:
-        """Sees, before something is appended, that this is the log that was read.
+        """See, before something is appended, that this is the log that was read.
 
         The server compares positions, and no more. One that was away may have lost entries, and
         have others there by now; so may another stream of the same name, of which nobody tells.
@@ -163,7 +163,7 @@ class NatsLog:
 
 
 def _contact(client: Client) -> tuple[Client, int]:
-    """Returns what is another one after the connection was lost."""
+    """Return what is another one after the connection was lost."""
     return client, client.stats["reconnects"]
 
 
@@ -172,6 +172,6 @@ def _now_s() -> float:
 
 
 def place_of(client: Client) -> str:
-    """Returns the host and port of a client's server, of whose URL people see no more."""
+    """Return the host and port of a client's server, of whose URL people see no more."""
     url = client.connected_url
     return str(url.netloc).rpartition("@")[2] if url is not None else "nats"

@@ -56,7 +56,7 @@ class NatsReader:
         self._heard_s = 0.0
 
     async def next(self, wait_s: float) -> Sequence[tuple[int, bytes]]:
-        """Returns what follows; nothing where nothing came in time."""
+        """Return what follows; nothing where nothing came in time."""
         entries: list[tuple[int, bytes]] = []
         limit_s = asyncio.get_running_loop().time() + wait_s
         while not entries:
@@ -85,7 +85,7 @@ class NatsReader:
             raise
 
     async def close(self) -> None:
-        """Ends it; the server forgets the consumer by itself where it cannot be told."""
+        """End it; the server forgets the consumer by itself where it cannot be told."""
         with contextlib.suppress(NatsError, OSError, TimeoutError):
             await self._subscription.unsubscribe()
             if self._client.is_connected:
@@ -93,7 +93,7 @@ class NatsReader:
                 await self._client.publish(request)
 
     async def _ask(self) -> None:
-        """Asks for as much as there is room for."""
+        """Ask for as much as there is room for."""
         request = {
             "batch": PULL_ENTRIES,
             "max_bytes": max(PULL_BYTES, self._client.max_payload * 2),

@@ -44,7 +44,7 @@ class Unreached(RedisConnectionError):
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Turns the library's errors into those of logs."""
+    """Turn the library's errors into those of logs."""
     try:
         yield
     except (AuthenticationError, NoPermissionError) as error:
@@ -64,5 +64,5 @@ def translated() -> Iterator[None]:
 
 
 def _told(error: RedisError) -> str:
-    """Says what the server says, without where in which script."""
+    """Return what the server says, without where in which script."""
     return "Redis: " + str(error).partition(" script: ")[0]

@@ -48,7 +48,7 @@ class _Pool(ConnectionPool):
     """Connections, of which it is known whether there was one to send a command by."""
 
     async def get_connection(self, *arguments: object, **options: object) -> AbstractConnection:
-        """Returns a connection that is open."""
+        """Return a connection that is open."""
         connect: Callable[..., Awaitable[AbstractConnection]] = super().get_connection
         try:
             return await connect(*arguments, **options)
@@ -102,7 +102,7 @@ class RedisHost(SharedHost):
         return f"{base}:log".encode(), f"{base}:head".encode()
 
     async def make_log(self, stream: str, options: Mapping[str, object]) -> RedisLog:
-        """Returns the log of a stream; makes it where it is new."""
+        """Return the log of a stream; make it where it is new."""
         del options
         keys = self._keys(stream)
         with translated():
@@ -110,21 +110,21 @@ class RedisHost(SharedHost):
         return RedisLog(self._redis, keys, log_id, self._place, await self._durability())
 
     async def drop_log(self, stream: str) -> None:
-        """Deletes the log of a stream, if there is one."""
+        """Delete the log of a stream, if there is one."""
         with translated():
             await self._redis.delete(*self._keys(stream))
 
     async def reach(self) -> None:
-        """Sees that the server answers."""
+        """See that the server answers."""
         with translated():
             await self._redis.ping()
 
     async def disconnect(self) -> None:
-        """Leaves the server."""
+        """Leave the server."""
         await self._redis.aclose(close_connection_pool=True)
 
     async def _durability(self) -> Durability:
-        """Asks the server how it is set up; one that does not tell gives nothing."""
+        """Ask the server how it is set up; one that does not tell gives nothing."""
         try:
             with translated():
                 found = await self._redis.config_get("append*")

@@ -84,7 +84,7 @@ class RedisLog:
         self._trim = redis.register_script(TRIM)
 
     async def append(self, expected: int, entry: bytes) -> int:
-        """Appends an entry behind the one at position `expected`."""
+        """Append an entry behind the one at position `expected`."""
         entry_id, previous, previous_id = link_of(entry)
         # What is known not to count may be the last one: then the entry follows an older one.
         tip = previous_id if previous == expected else b""
@@ -99,14 +99,14 @@ class RedisLog:
         return answer
 
     async def fetch(self, position: int) -> tuple[int, bytes] | None:
-        """Returns the first entry at a position or above."""
+        """Return the first entry at a position or above."""
         with translated():
             found = await self._redis.xrange(self._keys[0], min=f"{position}-0", count=1)
         entries = entries_of(found)
         return entries[0] if entries else None
 
     async def ends(self) -> tuple[int, int]:
-        """Returns the positions of the first and the last entry."""
+        """Return the positions of the first and the last entry."""
         with translated():
             log_id, first, last = await self._redis.hmget(self._keys[1], "id", "first", "last")
         if log_id != self._id:
@@ -114,11 +114,11 @@ class RedisLog:
         return int(first or 1), int(last or 0)
 
     async def reader(self, position: int) -> RedisReader:
-        """Returns a reader that begins at a position."""
+        """Return a reader that begins at a position."""
         return RedisReader(self._redis, self._keys[0], position)
 
     async def trim(self, before: int) -> None:
-        """Gives up the entries below a position."""
+        """Give up the entries below a position."""
         first = 0
         while first < before:
             with translated():
@@ -127,10 +127,10 @@ class RedisLog:
                 raise Gone
 
     async def members(self) -> Members:
-        """Tells which server holds the log; replicas do not count."""
+        """Return which server holds the log; replicas do not count."""
         with translated():
             await self._redis.ping()
         return Members((self._place,), (), self._place)
 
     async def close(self) -> None:
-        """Lets go of it."""
+        """Let go of it."""

@@ -40,7 +40,7 @@ class RedisReader:
         self._pace = Pace(SAFE_ENTRIES, READ_ENTRIES_MAX, self._fetch)
 
     async def next(self, wait_s: float) -> Sequence[tuple[int, bytes]]:
-        """Returns what follows; nothing where nothing came in time."""
+        """Return what follows; nothing where nothing came in time."""
         block_ms = max(1, int(min(wait_s, REQUEST_TIMEOUT_S / 2) * 1000))
         after = f"{self._position - 1}-18446744073709551615"
         with translated():
@@ -57,11 +57,11 @@ class RedisReader:
         return found[0] if found else None
 
     async def close(self) -> None:
-        """Ends it."""
+        """End it."""
 
 
 def entries_of(found: Any) -> list[tuple[int, bytes]]:  # noqa: ANN401 # what the library gives
-    """Reads what XRANGE and XREAD answer; what others have put there counts as empty."""
+    """Read what XRANGE and XREAD answer; what others have put there counts as empty."""
     return [(int(entry_id.split(b"-")[0]), fields.get(FIELD, b"")) for entry_id, fields in found]
 
 

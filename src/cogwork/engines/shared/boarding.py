@@ -83,13 +83,13 @@ class Boarding:
         self._sequences: dict[bytes, int] = {}
 
     def takes(self, wanted: Wanted, batch: Batch) -> bool:
-        """Tells whether it can be decided on now, and goes in."""
+        """Return whether it can be decided on now, and go in."""
         if self.boarded and self._size_bytes + wanted.size_bytes > self._room_bytes:
             return False
         return self._sequences.get(batch.producer, batch.sequence) == batch.sequence
 
     def decide(self, batch: Batch, epoch: int | None) -> Fresh | Repeated:
-        """Says what of a batch is new.
+        """Return what of a batch is new.
 
         Raises:
             Fenced: The epoch is not the present one.
@@ -105,7 +105,7 @@ class Boarding:
         return producers.decide(batch)
 
     def board(self, wanted: Wanted, decision: Fresh) -> None:
-        """Takes it in."""
+        """Take it in."""
         batch = decision.batch
         wanted.fresh = batch
         wanted.first_offset = decision.first_offset

@@ -25,12 +25,12 @@ class Forked(Malformed):
 
 
 def damaged() -> Malformed:
-    """Says so of a log in which there is a gap."""
+    """Say so of a log in which there is a gap."""
     return Malformed("a whole log", "an entry of the server is missing or damaged")
 
 
 def is_stray(position: int, entry: Entry) -> bool:
-    """Tells whether an entry cannot follow anything where it is."""
+    """Return whether an entry cannot follow anything where it is."""
     return entry.previous >= position
 
 
@@ -58,7 +58,7 @@ class Chain:
 
     @classmethod
     def before(cls, position: int, entry: Entry) -> Chain:
-        """Returns the chain that takes this entry, which is known to count, next."""
+        """Return the chain that takes this entry, which is known to count, next."""
         chain = cls(entry.previous, entry.previous_id)
         chain.seen = position - 1
         return chain
@@ -68,7 +68,7 @@ class Chain:
         self.seen = max(self.seen, position - 1)
 
     def take(self, position: int, data: bytes) -> Entry | None:
-        """Returns the entry if it counts.
+        """Return the entry if it counts.
 
         Raises:
             Forked: The log does not continue what was read from it before.

@@ -12,9 +12,9 @@ class Clock:
     """The computer's own."""
 
     def time_ms(self) -> int:
-        """Returns the milliseconds since 1970 (UTC)."""
+        """Return the milliseconds since 1970 (UTC)."""
         return time.time_ns() // 1_000_000
 
     def new_id(self) -> bytes:
-        """Returns eight octets that nobody else has."""
+        """Return eight octets that nobody else has."""
         return os.urandom(8)

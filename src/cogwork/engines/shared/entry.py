@@ -105,7 +105,7 @@ class Entry:
         return ENTRY_OVERHEAD_BYTES + len(self.body)
 
     def to_bytes(self) -> bytes:
-        """Writes it down."""
+        """Write it down."""
         head = _HEAD.pack(
             self.id,
             self.previous,
@@ -123,7 +123,7 @@ class Entry:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Entry:
-        """Reads it back.
+        """Read it back.
 
         Raises:
             Malformed: It is none, damaged, or of another version.
@@ -141,7 +141,7 @@ class Entry:
         return cls(_KINDS[kind], *fields)
 
     def chunks(self) -> Iterator[Chunk]:
-        """Yields the chunks of records.
+        """Yield the chunks of records.
 
         Raises:
             Malformed: The body is none, or does not have the records that it should.
@@ -155,7 +155,7 @@ class Entry:
 
 
 def link_of(data: bytes) -> tuple[bytes, int, bytes]:
-    """Returns an entry's id, and the position and id of the one that it follows."""
+    """Return an entry's id, and the position and id of the one that it follows."""
     return _LINK.unpack_from(data, _FRONT.size)
 
 
@@ -163,7 +163,7 @@ _KINDS = {kind.value: kind for kind in Kind}
 
 
 def pack_batches(batches: Iterable[Batch]) -> bytes:
-    """Writes batches one after the other."""
+    """Write batches one after the other."""
     parts = []
     for batch in batches:
         data = encode_batch(batch)
@@ -173,7 +173,7 @@ def pack_batches(batches: Iterable[Batch]) -> bytes:
 
 
 def unpack_batches(body: bytes) -> Iterator[Batch]:
-    """Yields the batches of a body.
+    """Yield the batches of a body.
 
     Raises:
         Malformed: It is none.
@@ -213,12 +213,12 @@ class Part:
         return self.index + 1 == self.count
 
     def to_bytes(self) -> bytes:
-        """Writes it down."""
+        """Write it down."""
         return _PART.pack(self.first, self.index, self.count) + self.data
 
     @classmethod
     def from_bytes(cls, body: bytes) -> Part:
-        """Reads it back.
+        """Read it back.
 
         Raises:
             Malformed: It is none.

@@ -51,7 +51,7 @@ class Head:
         count: int = 0,
         epoch: int | None = None,
     ) -> Entry:
-        """Returns the entry that would come next."""
+        """Return the entry that would come next."""
         return Entry(
             kind,
             entry_id,
@@ -68,7 +68,7 @@ class Head:
         )
 
     def take(self, position: int, data: bytes) -> Entry | None:
-        """Goes on to an entry, if it counts.
+        """Go on to an entry, if it counts.
 
         Raises:
             Gap: Something is missing before it.
@@ -105,11 +105,11 @@ class Head:
             self.snapshot = part.first or position
 
     def state(self) -> bytes:
-        """Writes down what a checkpoint keeps beside what every entry says."""
+        """Write down what a checkpoint keeps beside what every entry says."""
         return self.producers.to_bytes()
 
     def begin(self, position: int, entry: Entry) -> None:
-        """Stands before an entry that is known to count, of whose past nothing is known.
+        """Stand before an entry that is known to count, of whose past nothing is known.
 
         Raises:
             Malformed: The state is none.
@@ -123,7 +123,7 @@ class Head:
         self.written = entry.written
 
     def restore(self, state: bytes) -> None:
-        """Takes the producers from a checkpoint.
+        """Take the producers from a checkpoint.
 
         Raises:
             Malformed: It is none.

@@ -64,7 +64,7 @@ class SharedHost(ABC):
 
     @abstractmethod
     async def make_log(self, stream: str, options: Mapping[str, object]) -> ServerLog:
-        """Returns the log of a stream; makes it where it is new.
+        """Return the log of a stream; make it where it is new.
 
         Raises:
             ServerDown: The server does not answer.
@@ -74,7 +74,7 @@ class SharedHost(ABC):
 
     @abstractmethod
     async def drop_log(self, stream: str) -> None:
-        """Deletes the log of a stream, if there is one.
+        """Delete the log of a stream, if there is one.
 
         Raises:
             ServerDown: The server does not answer.
@@ -83,7 +83,7 @@ class SharedHost(ABC):
 
     @abstractmethod
     async def reach(self) -> None:
-        """Sees that the server answers.
+        """See that the server answers.
 
         Raises:
             ServerDown: It does not.
@@ -92,10 +92,10 @@ class SharedHost(ABC):
 
     @abstractmethod
     async def disconnect(self) -> None:
-        """Leaves the server."""
+        """Leave the server."""
 
     async def open(self, stream: str, options: Mapping[str, object]) -> SharedStream:
-        """Opens a stream; makes it where it is new.
+        """Open a stream; make it where it is new.
 
         Raises:
             Unavailable: The server cannot be reached, or does not want to.
@@ -117,14 +117,14 @@ class SharedHost(ABC):
         return opened
 
     async def delete(self, stream: str) -> None:
-        """Gives up a stream with all its records."""
+        """Give up a stream with all its records."""
         await self._call(self.reach())  # else it could not be deleted there, and is to go on here
         for opened in self._streams.pop(stream, ()):
             await opened.end("the stream was deleted")
         await self._call(self.drop_log(stream))
 
     async def close(self) -> None:
-        """Lets go of all streams."""
+        """Let go of all streams."""
         for name in list(self._streams):
             for opened in self._streams.pop(name):
                 await opened.close()
@@ -143,7 +143,7 @@ class SharedHost(ABC):
 
 
 def check_options(what: str, options: Mapping[str, object], known: tuple[str, ...]) -> None:
-    """Sees that there are no unknown options.
+    """See that there are no unknown options.
 
     Raises:
         ValueError: There is one.
@@ -154,7 +154,7 @@ def check_options(what: str, options: Mapping[str, object], known: tuple[str, ..
 
 
 def text_of(options: Mapping[str, object], name: str, default: str) -> str:
-    """Returns an option that is a text.
+    """Return an option that is a text.
 
     Raises:
         ValueError: It is none.
@@ -168,7 +168,7 @@ def text_of(options: Mapping[str, object], name: str, default: str) -> str:
 
 
 def number_of(options: Mapping[str, object], name: str, default: float) -> float:
-    """Returns an option that is a positive number.
+    """Return an option that is a positive number.
 
     Raises:
         ValueError: It is none.

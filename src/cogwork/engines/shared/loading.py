@@ -30,7 +30,7 @@ ATTEMPTS = 8
 
 
 async def load(log: ServerLog, search: Search) -> Head:
-    """Returns the state behind the last entry.
+    """Return the state behind the last entry.
 
     Raises:
         Gap: The log is damaged.
@@ -53,7 +53,7 @@ async def load(log: ServerLog, search: Search) -> Head:
 
 
 async def _load(log: ServerLog, search: Search, first: int, last: int) -> tuple[Head, bool]:
-    """Returns the state, and whether nothing is missing that it should begin with."""
+    """Return the state, and whether nothing is missing that it should begin with."""
     newest = await search.until(last, first)
     head = Head()
     if newest is None:
@@ -78,7 +78,7 @@ async def _load(log: ServerLog, search: Search, first: int, last: int) -> tuple[
 
 
 def _checkpoint(newest: Found) -> int:
-    """Returns where the newest complete checkpoint begins: the newest entry may complete it."""
+    """Return where the newest complete checkpoint begins: the newest entry may complete it."""
     if newest.entry.kind is Kind.CHECKPOINT:
         part = Part.from_bytes(newest.entry.body)
         if part.is_last:
@@ -91,7 +91,7 @@ async def _begins_at(log: ServerLog, first: int) -> bool:
 
 
 async def load_parts(log: ServerLog, first: Found) -> bytes | None:
-    """Returns what the parts from this one on are together; None where some are missing.
+    """Return what the parts from this one on are together; None where some are missing.
 
     Raises:
         Gap: The log is damaged.
@@ -124,7 +124,7 @@ async def load_parts(log: ServerLog, first: Found) -> bytes | None:
 async def catch_up(
     log: ServerLog, head: Head, last: int, on_entry: Callable[[int, Entry], None] | None = None
 ) -> None:
-    """Goes on to a position that the log has.
+    """Go on to a position that the log has.
 
     Raises:
         Gap: The log is damaged.
@@ -163,7 +163,7 @@ async def catch_up(
 
 
 async def _next(log: ServerLog, position: int, last: int) -> tuple[int, bytes] | None:
-    """Returns the first entry at a position or above; None where there are only holes up to `last`.
+    """Return the first entry at a position or above; None where there are only holes up to `last`.
 
     Raises:
         ServerDown: The server has told of `last`, and does not have it yet: it may compare with

@@ -29,17 +29,17 @@ class Memory:
     """Some of the entries that were read: all of the newest, and fewer the older they are."""
 
     def __init__(self) -> None:
-        """Remembers nothing."""
+        """Initialize it; it remembers nothing."""
         self._steps: list[_Step] = []
 
     def add(self, position: int, entry: Entry) -> None:
-        """Takes the entry that was read last."""
+        """Take the entry that was read last."""
         self._steps.append(_Step(position, entry.id, entry.next_offset))
         if len(self._steps) > KEPT:
             self._thin()
 
     def _thin(self) -> None:
-        """Forgets each step between two of which the older is not half as far back again."""
+        """Forget each step between two of which the older is not half as far back again."""
         newest = self._steps[-1].position
         kept: list[_Step] = [self._steps[-1]]
         for older, step in zip(self._steps[-3::-1], self._steps[-2:0:-1], strict=True):
@@ -50,7 +50,7 @@ class Memory:
         self._steps = kept[::-1]
 
     async def is_true(self, log: ServerLog) -> bool:
-        """Tells whether the log has the entry that was read last.
+        """Return whether the log has the entry that was read last.
 
         Raises:
             ServerDown: Try again later.
@@ -58,7 +58,7 @@ class Memory:
         return not self._steps or await _has(log, self._steps[-1])
 
     async def end(self, log: ServerLog) -> int:
-        """Returns the offset up to which the log surely has what was read from it.
+        """Return the offset up to which the log surely has what was read from it.
 
         Raises:
             ServerDown: Try again later.
@@ -71,7 +71,7 @@ class Memory:
 
 
 async def has(log: ServerLog, position: int, entry_id: bytes) -> bool:
-    """Tells whether a log has this very entry at a position.
+    """Return whether a log has this very entry at a position.
 
     Raises:
         ServerDown: Try again later.

@@ -42,7 +42,7 @@ class Pace:
         self._written: int | None = None
 
     def plan(self, entries: Sequence[tuple[int, bytes]], count: int) -> None:
-        """Decides how many are wanted next, by those that were read now.
+        """Decide how many are wanted next, by those that were read now.
 
         Args:
             entries: These.
@@ -60,7 +60,7 @@ class Pace:
             self._written = last.written + last.size_bytes
 
     async def count(self, position: int) -> int:
-        """Returns how many to read from a position on, so that they are no more than some MiB.
+        """Return how many to read from a position on, so that they are no more than some MiB.
 
         Raises:
             ServerDown: The server does not answer.
@@ -73,7 +73,7 @@ class Pace:
         return min(self._count, self._safe_count)
 
     async def _fits(self, last: int) -> bool:
-        """Tells whether the entries up to this one are there, and small enough."""
+        """Return whether the entries up to this one are there, and small enough."""
         got = await self._fetch(last) if self._written is not None else None
         entry = _entry(got[1]) if got is not None and got[0] == last else None
         if entry is None or self._written is None:

@@ -40,7 +40,7 @@ class Retaining:
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     def cancel(self) -> None:
-        """Ends it."""
+        """End it."""
         self._task.cancel()
 
     async def _run(self) -> None:
@@ -56,7 +56,7 @@ class Retaining:
                 self._note_success()
 
     def _note_failure(self, reason: str) -> None:
-        """Tells once that nothing is given up."""
+        """Tell once that nothing is given up."""
         if not self._fails and not self._is_away():
             self._fails = True
             self._warn(

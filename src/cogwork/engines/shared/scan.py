@@ -50,7 +50,7 @@ class Scan:
         self.ready: deque[Chunk] = deque()
 
     async def more(self, wait_s: float) -> None:
-        """Has more chunks ready, if there are any within some time.
+        """Have more chunks ready, if there are any within some time.
 
         Raises:
             Malformed: The log is damaged.
@@ -68,7 +68,7 @@ class Scan:
             raise RecordsLost(await self._memory.end(self._log)) from self._fork
 
     async def check(self) -> None:
-        """Sees whether the server still has what is ready, where that came a while ago.
+        """See whether the server still has what is ready, where that came a while ago.
 
         Raises:
             RecordsLost: It has lost some of that.
@@ -107,13 +107,13 @@ class Scan:
             raise
 
     def take(self) -> Chunk:
-        """Returns the next chunk of those that are ready."""
+        """Return the next chunk of those that are ready."""
         chunk = self.ready.popleft()
         self.next_offset = chunk.next_offset
         return chunk
 
     async def rest(self) -> None:
-        """Ends the server's reader; `more` begins another."""
+        """End the server's reader; `more` begins another."""
         reader, self._reader = self._reader, None
         if reader is not None:
             await reader.close()
@@ -130,7 +130,7 @@ class Scan:
                 wanted = chunk.next_offset
 
     async def _find(self) -> Chain:
-        """Finds the entry that holds the offset, or the one after which it will come."""
+        """Find the entry that holds the offset, or the one after which it will come."""
         while True:
             found = await self._search.last_with(lambda entry: entry.offset <= self.next_offset)
             if found is not None:
@@ -143,7 +143,7 @@ class Scan:
             # The first entry has come between the two questions.
 
     async def _close_gap(self, chain: Chain) -> None:
-        """Takes what is next from the server itself: the reader may have lost something."""
+        """Take what is next from the server itself: the reader may have lost something."""
         got = await self._log.fetch(chain.seen + 1)
         if got is None:
             return
@@ -154,7 +154,7 @@ class Scan:
             await self._explain_gap(chain)
 
     async def _check_end(self, chain: Chain) -> None:
-        """Sees, when nothing has come for a while, whether there really is nothing.
+        """See, when nothing has come for a while, whether there really is nothing.
 
         Raises:
             Forked: There is less than has been read.
@@ -166,7 +166,7 @@ class Scan:
         self._compare(chain, last)
 
     async def _explain_gap(self, chain: Chain) -> None:
-        """Says why something is missing."""
+        """Say why something is missing."""
         first = await self._search.first()
         if first is not None and first.position > chain.position + 1:
             raise Truncated(first.entry.offset)
@@ -179,7 +179,7 @@ class Scan:
         )
 
     async def _check_loss(self) -> None:
-        """Sees, before a reader begins again, whether the server has what was read from it."""
+        """See, before a reader begins again, whether the server has what was read from it."""
         if self._chain is not None:
             self._compare(self._chain, (await self._log.ends())[1])
 

@@ -43,7 +43,7 @@ class Search:
         self._log = log
 
     async def first(self) -> Found | None:
-        """Returns the oldest entry that counts."""
+        """Return the oldest entry that counts."""
         first, last = await self._log.ends()
         position = first
         while position <= last:
@@ -56,12 +56,12 @@ class Search:
         return None
 
     async def last(self) -> Found | None:
-        """Returns the newest entry that counts."""
+        """Return the newest entry that counts."""
         first, last = await self._log.ends()
         return await self.until(last, first)
 
     async def until(self, position: int, first: int) -> Found | None:
-        """Returns the last entry that counts up to a position, and not below `first`."""
+        """Return the last entry that counts up to a position, and not below `first`."""
         anchor = await self._anchor(position, first)
         if anchor is None or anchor.position == position:
             return anchor
@@ -83,7 +83,7 @@ class Search:
         return newest
 
     async def last_with(self, test: Callable[[Entry], bool]) -> Found | None:
-        """Returns the last entry that passes a test, which all up to it do and none after it."""
+        """Return the last entry that passes a test, which all up to it do and none after it."""
         first, last = await self._log.ends()
         best = await self.first()
         if best is None or not test(best.entry):
@@ -101,7 +101,7 @@ class Search:
         return best
 
     async def at(self, position: int) -> Found | int | None:
-        """Returns the entry at a position or above; its position alone where it cannot count."""
+        """Return the entry at a position or above; its position alone where it cannot count."""
         got = await self._log.fetch(position)
         if got is None:
             return None
@@ -112,7 +112,7 @@ class Search:
         return got[0] if is_stray(got[0], entry) else Found(got[0], entry)
 
     async def _anchor(self, position: int, first: int) -> Found | None:
-        """Returns the last anchor up to a position."""
+        """Return the last anchor up to a position."""
         oldest: Found | None = None
         while position >= first:
             found = await self.at(position)

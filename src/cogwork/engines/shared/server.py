@@ -51,7 +51,7 @@ class Gone(ServerRefused):
 
 
 def refusal(error: ServerRefused) -> Unavailable:
-    """Returns what a stream's users are told of a refusal."""
+    """Return what a stream's users are told of a refusal."""
     return (StreamLost if isinstance(error, Gone) else Unavailable)(str(error))
 
 
@@ -75,14 +75,14 @@ class Reader(Protocol):
     """Reads a log from a position on, and follows it."""
 
     async def next(self, wait_s: float) -> Sequence[tuple[int, bytes]]:
-        """Returns what follows, in order; nothing where nothing came in time.
+        """Return what follows, in order; nothing where nothing came in time.
 
         Raises:
             ServerDown: Open another reader later.
         """
 
     async def close(self) -> None:
-        """Ends it."""
+        """End it."""
 
 
 class ServerLog(Protocol):
@@ -97,7 +97,7 @@ class ServerLog(Protocol):
     entry_bytes_max: int
 
     async def append(self, expected: int, entry: bytes) -> int:
-        """Appends an entry behind the one at position `expected`, and returns its position.
+        """Append an entry behind the one at position `expected`, and return its position.
 
         Raises:
             Gone: The log is not there any more.
@@ -107,39 +107,39 @@ class ServerLog(Protocol):
         """
 
     async def fetch(self, position: int) -> tuple[int, bytes] | None:
-        """Returns the first entry at a position or above.
+        """Return the first entry at a position or above.
 
         Raises:
             ServerDown: The server does not answer.
         """
 
     async def ends(self) -> tuple[int, int]:
-        """Returns the positions of the first and the last entry; the last is 0 before there is any.
+        """Return the positions of the first and the last entry; the last is 0 before there is any.
 
         Raises:
             ServerDown: The server does not answer.
         """
 
     async def reader(self, position: int) -> Reader:
-        """Returns a reader that begins at a position.
+        """Return a reader that begins at a position.
 
         Raises:
             ServerDown: The server does not answer.
         """
 
     async def trim(self, before: int) -> None:
-        """Gives up the entries below a position.
+        """Give up the entries below a position.
 
         Raises:
             ServerDown: The server does not answer.
         """
 
     async def members(self) -> Members:
-        """Tells which servers hold the log.
+        """Return which servers hold the log.
 
         Raises:
             ServerDown: The server does not answer.
         """
 
     async def close(self) -> None:
-        """Lets go of it."""
+        """Let go of it."""

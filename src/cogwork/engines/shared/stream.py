@@ -122,23 +122,23 @@ class SharedStream:
         return self._writer.refusal if reason is None else f"{reason.rstrip('.')}; {REMEDY}"
 
     def append(self, batch: Batch, epoch: int | None = None) -> Awaitable[Appended]:
-        """Appends records, all or none, at one place; see `Engine`."""
+        """Append records, all or none, at one place; see `Engine`."""
         return self._writer.append(batch, epoch)
 
     def release_unsent(self, reason: str) -> None:
-        """Answers appends that were never sent to the server."""
+        """Answer appends that were never sent to the server."""
         self._writer.release_unsent(reason)
 
     async def fence(self) -> int:
-        """Begins a new epoch and returns it."""
+        """Begin a new epoch and return it."""
         return await self._writer.fence()
 
     async def read(self, offset: int, max_bytes: int = 1 << 20) -> Sequence[Chunk]:
-        """Returns chunks from `offset` on; see `Engine`."""
+        """Return chunks from `offset` on; see `Engine`."""
         return await self._retry(lambda: self._read(offset, max_bytes))
 
     async def subscribe(self, start: Start) -> AsyncGenerator[Chunk | CaughtUp | Snapshot, None]:
-        """Yields the chunks from `start` on; see `Engine`."""
+        """Yield the chunks from `start` on; see `Engine`."""
         offset, snapshot, end = await self._retry(lambda: self._begin(start))
         if snapshot is not None:
             yield snapshot
@@ -169,19 +169,19 @@ class SharedStream:
             await scan.rest()
 
     async def bounds(self) -> Bounds:
-        """Returns what the stream holds."""
+        """Return what the stream holds."""
         return await self._retry(self._bounds)
 
     async def offset_at(self, time_ms: int) -> int:
-        """Returns the offset of the first record of this time or later; the next one if none is."""
+        """Return the offset of the first record of this time or later; the next one if none is."""
         return await self._retry(lambda: self._offset_at(time_ms))
 
     async def trim(self, before: int) -> None:
-        """Gives up records below an offset; what shares an entry with others stays with them."""
+        """Give up records below an offset; what shares an entry with others stays with them."""
         await self._retry(lambda: self._trim(before))
 
     async def save_snapshot(self, snapshot: Snapshot) -> None:
-        """Keeps an application's snapshot instead of an earlier one."""
+        """Keep an application's snapshot instead of an earlier one."""
         demand_size(snapshot)
         async with self._snapshot_alone(self._timeout_s):
             bounds = await self.bounds()
@@ -193,11 +193,11 @@ class SharedStream:
                 await self._write_snapshot(snapshot)
 
     async def load_snapshot(self) -> Snapshot | None:
-        """Returns the newest snapshot."""
+        """Return the newest snapshot."""
         return await self._retry(self._load_snapshot)
 
     async def members(self) -> Members:
-        """Tells which servers hold replicas."""
+        """Return which servers hold replicas."""
         return await self._retry(self._log.members)
 
     async def change_members(self, voters: Sequence[str], learners: Sequence[str] = ()) -> None:
@@ -206,11 +206,11 @@ class SharedStream:
         raise Unsupported("change members, which is done where the servers are run")
 
     async def close(self) -> None:
-        """Lets the stream go; it stays where it is."""
+        """Let the stream go; it stays where it is."""
         await self.end("the stream was closed here")
 
     async def end(self, reason: str) -> None:
-        """Lets the stream go, and says why to whoever still uses it."""
+        """Let the stream go, and say why to whoever still uses it."""
         if self._end.done():
             return
         self._end_reason = reason
@@ -222,7 +222,7 @@ class SharedStream:
         await self._log.close()
 
     async def _unless_closed(self, doing: Coroutine[object, object, T]) -> T:
-        """Awaits something, but not beyond the end.
+        """Await something, but not beyond the end.
 
         Raises:
             Unavailable: The end has come.
@@ -243,7 +243,7 @@ class SharedStream:
                 await asyncio.wait((task,))
 
     async def _retry(self, call: Callable[[], Coroutine[object, object, T]]) -> T:
-        """Calls until the server answers, or until it is too late."""
+        """Call until the server answers, or until it is too late."""
         return await self._unless_closed(self._insist(call))
 
     async def _insist(self, call: Callable[[], Coroutine[object, object, T]]) -> T:
@@ -275,7 +275,7 @@ class SharedStream:
         self._writer.suspect()
 
     async def _begin(self, start: Start) -> tuple[int, Snapshot | None, int]:
-        """Returns the first offset, the snapshot before it, and where the stream ends now."""
+        """Return the first offset, the snapshot before it, and where the stream ends now."""
         snapshot = await self._load_snapshot() if start is Origin.SNAPSHOT else None
         bounds = await self._bounds()  # as it is later: a snapshot may lie where the stream ends
         if isinstance(start, FromOffset):
@@ -328,7 +328,7 @@ class SharedStream:
         return chunks
 
     async def _scan_at(self, offset: int) -> Scan:
-        """Returns the scan that was left there, or a new one where the server has lost of that."""
+        """Return the scan that was left there, or a new one where the server has lost of that."""
         kept = self._scans.pop(offset, None)
         if kept is None:
             return Scan(self._log, self._search, offset)
@@ -355,7 +355,7 @@ class SharedStream:
             await other.rest()
 
     async def _forget_scans(self) -> None:
-        """Forgets what was read and not taken: the server may have lost it."""
+        """Forget what was read and not taken: the server may have lost it."""
         scans, self._scans = self._scans, OrderedDict()
         for scan in scans.values():
             await scan.rest()
@@ -387,7 +387,7 @@ class SharedStream:
         await self._log.trim(await self._anchor(cut))
 
     async def _save_from(self, cut: int) -> None:
-        """Writes the snapshot anew, if it would be given up with what is below a position."""
+        """Write the snapshot anew, if it would be given up with what is below a position."""
         place = (await self._writer.refreshed()).snapshot
         while 0 < place < cut:
             snapshot = await self._load_snapshot()
@@ -403,7 +403,7 @@ class SharedStream:
 
     @asynccontextmanager
     async def _snapshot_alone(self, wait_s: float) -> AsyncGenerator[None, None]:
-        """Keeps others from writing a snapshot between a look at the newest one and a new one.
+        """Keep others from writing a snapshot between a look at the newest one and a new one.
 
         Raises:
             Unavailable: Another one is being written, and takes long.
@@ -419,11 +419,11 @@ class SharedStream:
             self._snapshot_lock.release()
 
     async def retain(self) -> None:
-        """Gives up what retention does not keep."""
+        """Give up what retention does not keep."""
         await self.trim(await self._retry(self._unretained))
 
     async def _unretained(self) -> int:
-        """Returns the offset up to which retention gives everything up."""
+        """Return the offset up to which retention gives everything up."""
         kept = self._retention
         before = 0
         if kept.records is not None:
@@ -439,7 +439,7 @@ class SharedStream:
         return before
 
     async def _anchor(self, position: int) -> int:
-        """Returns a position at which the log can be cut: the next reader must see it counts."""
+        """Return a position at which the log can be cut: the next reader must see it counts."""
         first, _ = await self._log.ends()
         while position > first:
             found = await self._search.until(position, first)
@@ -449,7 +449,7 @@ class SharedStream:
         return first
 
     async def _load_snapshot(self) -> Snapshot | None:
-        """Loads the newest snapshot; the next one where that is given up meanwhile."""
+        """Load the newest snapshot; the next one where that is given up meanwhile."""
         place = 0
         problem: Exception | None = None
         while (newest := await self._snapshot_place()) != place:
@@ -465,7 +465,7 @@ class SharedStream:
         return None
 
     async def _snapshot_place(self) -> int:
-        """Returns where the newest complete snapshot begins; 0 for none."""
+        """Return where the newest complete snapshot begins; 0 for none."""
         last = await self._search.last()
         if last is None:
             return 0
@@ -476,7 +476,7 @@ class SharedStream:
         return last.entry.snapshot
 
     async def _snapshot_at(self, position: int) -> Snapshot | None:
-        """Returns the snapshot that begins at a position; None where nothing does.
+        """Return the snapshot that begins at a position; None where nothing does.
 
         Raises:
             Gap: Some of it is missing.

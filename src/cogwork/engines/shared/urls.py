@@ -15,7 +15,7 @@ HOST_IS_OPTIONAL = frozenset({"redis", "rediss", "unix"})
 
 
 def demand_url(url: str, schemes: Collection[str], example: str, shown: str | None = None) -> None:
-    """Sees that a text is a URL of one of these schemes, with a place and, if any, a port.
+    """See that a text is a URL of one of these schemes, with a place and, if any, a port.
 
     Args:
         url: The text.
@@ -32,7 +32,7 @@ def demand_url(url: str, schemes: Collection[str], example: str, shown: str | No
 
 
 def has_login(url: str) -> bool:
-    """Tells whether a URL names a user, or has a password."""
+    """Return whether a URL names a user, or have a password."""
     parts = urlsplit(url)
     return parts.username is not None or parts.password is not None
 

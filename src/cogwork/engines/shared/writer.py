@@ -128,11 +128,11 @@ class Writer:
         return self._refusal if self._refusal and passed_s < REFUSAL_S else None
 
     def suspect(self) -> None:
-        """Takes note that the server has not answered somebody else."""
+        """Take note that the server has not answered somebody else."""
         self._is_suspect = True
 
     def append(self, batch: Batch, epoch: int | None) -> asyncio.Future[Appended]:
-        """Appends a batch."""
+        """Append a batch."""
         answer: asyncio.Future[Appended] = asyncio.get_running_loop().create_future()
         size_bytes = len(batch.payload) + BATCH_OVERHEAD_BYTES
         try:
@@ -149,11 +149,11 @@ class Writer:
         return answer
 
     async def fence(self) -> int:
-        """Begins a new epoch and returns it."""
+        """Begin a new epoch and return it."""
         return (await self._write(Kind.FENCE, lambda _: b"")).epoch
 
     async def checkpoint(self) -> Head:
-        """Writes the state down, so that older entries are not needed to know it."""
+        """Write the state down, so that older entries are not needed to know it."""
         pieces: list[bytes] = []
 
         def first(head: Head) -> bytes:
@@ -166,23 +166,23 @@ class Writer:
         return await self.refreshed()
 
     async def snapshot(self, data: bytes) -> None:
-        """Keeps an application's snapshot."""
+        """Keep an application's snapshot."""
         pieces = self._cut(data)
         body = Part(0, 0, len(pieces), pieces[0]).to_bytes()
         await self._write_parts(Kind.SNAPSHOT, lambda _: body, lambda: pieces)
 
     async def refreshed(self) -> Head:
-        """Returns the newest state."""
+        """Return the newest state."""
         async with self._lock:
             return await self._refresh()
 
     def release_unsent(self, reason: str) -> None:
-        """Gives up what waits and cannot be in the log."""
+        """Give up what waits and cannot be in the log."""
         for wanted in [each for each in self._queue if not each.is_sent]:
             self._give_up(wanted, reason)
 
     async def close(self, reason: str) -> None:
-        """Ends it; what waits is told why."""
+        """End it; what waits is told why."""
         self._end_reason = reason
         tasks = [each for each in (self._task, self._checkpoint) if each is not None]
         for task in tasks:
@@ -215,7 +215,7 @@ class Writer:
     async def _write_parts(
         self, kind: Kind, first: Callable[[Head], bytes], pieces: Callable[[], list[bytes]]
     ) -> None:
-        """Writes parts one after the other; each but the first says where that one is."""
+        """Write parts one after the other; each but the first says where that one is."""
         place = (await self._write(kind, first)).first_offset or 0
         rest = pieces()
         for index in range(1, len(rest)):
@@ -231,7 +231,7 @@ class Writer:
             self._task = asyncio.get_running_loop().create_task(self._run())
 
     def _pop(self, wanted: Wanted) -> None:
-        """Takes one from the queue, where it is the first or nearly so."""
+        """Take one from the queue, where it is the first or nearly so."""
         self._queue.remove(wanted)
         self._queued_bytes -= wanted.size_bytes + PENDING_OVERHEAD_BYTES
 
@@ -249,7 +249,7 @@ class Writer:
                 self._refuse(error)
 
     async def _wait_for_server(self, reason: str) -> None:
-        """Gives up what has waited for too long, and lets some time pass."""
+        """Give up what has waited for too long, and let some time pass."""
         now_s = asyncio.get_running_loop().time()
         first = self._queue[0] if self._queue else None
         if first is not None and first.deadline_s > now_s:
@@ -261,7 +261,7 @@ class Writer:
         self._forget_given_up()
 
     def _forget_given_up(self) -> None:
-        """Forgets flights for which nobody waits: one that takes no entry would be sent many."""
+        """Forget flights for which nobody waits: one that takes no entry would be sent many."""
         waiting = set(self._queue)
         gone = [key for key, each in self._flights.items() if waiting.isdisjoint(each.wanted)]
         for key in gone:
@@ -271,7 +271,7 @@ class Writer:
         self._answer(wanted, Unknown(reason) if wanted.is_sent else Unavailable(reason))
 
     def _answer(self, wanted: Wanted, answer: Appended | Exception) -> None:
-        """Answers what is in the queue."""
+        """Answer what is in the queue."""
         self._pop(wanted)
         if wanted.answer.done():
             return
@@ -281,7 +281,7 @@ class Writer:
             wanted.answer.set_result(answer)
 
     def _refuse(self, error: Exception) -> None:
-        """Answers what is first with an error that will not go away by itself."""
+        """Answer what is first with an error that will not go away by itself."""
         if isinstance(error, Gone):
             # What is in doubt went with the log.
             self._end_doubt()
@@ -299,21 +299,21 @@ class Writer:
             self._answer(first, error)
 
     def _forget(self, reason: str) -> None:
-        """Has the state loaded anew; that passes over what is in doubt, so this is given up."""
+        """Have the state loaded anew; that passes over what is in doubt, so this is given up."""
         self._head = None
         for wanted in [each for each in self._queue if each.is_sent]:
             self._give_up(wanted, reason)
         self._flights.clear()
 
     def _end_doubt(self) -> None:
-        """Takes note that nothing under way can count any more."""
+        """Take note that nothing under way can count any more."""
         for flight in self._flights.values():
             for wanted in flight.wanted:
                 wanted.is_sent = False
         self._flights.clear()
 
     async def _step(self) -> None:
-        """Writes one entry."""
+        """Write one entry."""
         if self._is_suspect:
             await self._look_back()
         if self._head is None:
@@ -344,7 +344,7 @@ class Writer:
         self._plan_checkpoint(head)
 
     async def _look_back(self) -> None:
-        """Sees that a server that was away answers, and still has what is known of it here.
+        """See that a server that was away answers, and still has what is known of it here.
 
         What it has lost others may have filled up again: then the positions alone tell nothing, and
         what is sent to follow a lost entry would be in everybody's way.
@@ -359,13 +359,13 @@ class Writer:
             self._go_back(None)
 
     def _dismiss(self, flight: Flight) -> None:
-        """Forgets a flight that did not happen."""
+        """Forget a flight that did not happen."""
         del self._flights[flight.entry.id]
         for wanted in flight.wanted:
             wanted.is_sent = any(wanted in other.wanted for other in self._flights.values())
 
     async def _catch_up(self, last: int, refused: Flight | None = None) -> None:
-        """Reads what others have written, and finds what was written here without an answer.
+        """Read what others have written, and find what was written here without an answer.
 
         Args:
             last: Up to where.
@@ -391,13 +391,13 @@ class Writer:
             raise
 
     def _go_back(self, refused: Flight | None) -> None:
-        """Goes on behind what the server has not lost; what was to follow that cannot count."""
+        """Go on behind what the server has not lost; what was to follow that cannot count."""
         if refused is not None:
             self._dismiss(refused)
         self._forget("the server has lost entries")
 
     def _land(self, position: int, entry: Entry) -> None:
-        """Answers what is in an entry that counts; whatever else is under way cannot count now."""
+        """Answer what is in an entry that counts; whatever else is under way cannot count now."""
         flight = self._flights.get(entry.id)
         self._end_doubt()
         if flight is None:
@@ -414,7 +414,7 @@ class Writer:
                 wanted.answer.set_result(Appended(entry.epoch, place))
 
     async def _board(self, head: Head) -> Flight | None:
-        """Puts what waits into an entry, as much as goes into one; answers what need not be."""
+        """Put what waits into an entry, as much as goes into one; answer what need not be."""
         boarding = Boarding(head, min(FLIGHT_BYTES, self._room_bytes))
         for wanted in tuple(islice(self._queue, BOARDED_MAX)):
             if wanted.kind is not Kind.RECORDS or wanted.batch is None:
@@ -465,7 +465,7 @@ class Writer:
         return Flight(entry, [wanted])
 
     def _plan_checkpoint(self, head: Head) -> None:
-        """Writes a checkpoint where starting would have to read much."""
+        """Write a checkpoint where starting would have to read much."""
         due_bytes = max(CHECKPOINT_BYTES, self._checkpoint_bytes * 8)
         if head.uncovered_bytes < due_bytes or self._end_reason:
             return
@@ -475,7 +475,7 @@ class Writer:
 
 
 def _as_it_is(body: bytes, _head: Head) -> bytes:
-    """Makes the body of an entry that is the same behind every other."""
+    """Make the body of an entry that is the same behind every other."""
     return body
 
 

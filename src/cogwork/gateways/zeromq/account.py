@@ -56,7 +56,7 @@ class Account:
         on_credit: Callable[[], None],
         on_closed: Callable[[Account], None],
     ) -> None:
-        """Has no door yet.
+        """Start with no door yet.
 
         Args:
             context: What the container gives.
@@ -86,13 +86,13 @@ class Account:
     # -- life
 
     def open(self) -> None:
-        """Opens its doors."""
+        """Open its doors."""
         self._patient_until_s = self.now_s + PATIENCE_S
         self._open()
         self.answers.open()
 
     def holds(self, again: Callable[[], None]) -> bool:
-        """Keeps a client's first word until its doors are open: it would only be told to wait.
+        """Keep a client's first word until its doors are open: it would only be told to wait.
 
         Args:
             again: Hears that word again.
@@ -120,7 +120,7 @@ class Account:
         return self._context.open_door(sender, self.user)
 
     def tick(self, now_s: float) -> None:
-        """Lets time pass: deadlines, silence."""
+        """Let time pass: deadlines, silence."""
         if self._held and now_s >= self._patient_until_s:
             self._go_on()
         self.asked.tick(now_s)
@@ -128,7 +128,7 @@ class Account:
         self.calls.tick(now_s)
 
     def flush(self) -> None:
-        """Ends a batch."""
+        """End a batch."""
         self.answers.flush()  # first: a request is settled after its answer has gone
         self._requests.flush()
 
@@ -138,7 +138,7 @@ class Account:
         return not (self.calls or self._requests or self.answers)
 
     def close(self) -> None:
-        """Closes its doors."""
+        """Close its doors."""
         self._is_closed = True
         self._requests.close()
         self.answers.close()
@@ -157,7 +157,7 @@ class Account:
         return self._context.now_s()
 
     def post(self, message: Message, token: int = 0) -> None:
-        """Sends a message, or has it wait for credit.
+        """Send a message, or have it wait for credit.
 
         Args:
             message: With its address in `to`.
@@ -181,7 +181,7 @@ class Account:
         return door is not None and door.is_served(address)
 
     def demand_room(self) -> None:
-        """Refuses what is new while something waits for credit.
+        """Refuse what is new while something waits for credit.
 
         Raises:
             Fault: That is so.
@@ -192,7 +192,7 @@ class Account:
     # -- what the doors tell
 
     def on_credit(self) -> None:
-        """Sends what waited, and has the sockets read again."""
+        """Send what waited, and have the sockets read again."""
         if self._requests.go_on():
             self._on_credit()
 

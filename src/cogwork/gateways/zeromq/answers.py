@@ -38,7 +38,7 @@ class Answers:
         flush_soon: Callable[[], None],
         on_credit: Callable[[], None],
     ) -> None:
-        """Has no door yet.
+        """Start with no door yet.
 
         Args:
             open_door: Opens one.
@@ -53,11 +53,11 @@ class Answers:
         self._is_closed = False
 
     def __len__(self) -> int:
-        """Counts what waits for credit."""
+        """Count what waits for credit."""
         return len(self._outlet)
 
     def open(self) -> None:
-        """Opens the door."""
+        """Open the door."""
         self._outlet.door = self._open_door(self)
 
     @property
@@ -66,7 +66,7 @@ class Answers:
         return self._outlet.size_bytes_max
 
     def post(self, message: Message) -> None:
-        """Sends a message, or has it wait for credit.
+        """Send a message, or have it wait for credit.
 
         Raises:
             TooLarge: The mesh takes nothing of this size.
@@ -75,25 +75,25 @@ class Answers:
         self._flush_soon()
 
     def say(self, message: Message) -> bool:
-        """Sends what can be said again, unless something waits; returns whether it was said."""
+        """Send what can be said again, unless something waits; return whether it was said."""
         if self._outlet:
             return False
         self.post(message)
         return True
 
     def give(self, registration: Registration, send: Callable[[], None]) -> None:
-        """Has what a client answers sent; while that waits, it is asked nothing more."""
+        """Have what a client answers sent; while that waits, it is asked nothing more."""
         send()
         if self._outlet:
             registration.hold_back()
             self._held_back[registration] = None
 
     def flush(self) -> None:
-        """Has all that was sent go on its way."""
+        """Have all that was sent go on its way."""
         self._outlet.flush()
 
     def close(self) -> None:
-        """Closes the door."""
+        """Close the door."""
         self._is_closed = True
         self._outlet.close()
 
@@ -103,7 +103,7 @@ class Answers:
         """Never told: all is sent settled."""
 
     def on_credit(self) -> None:
-        """Sends what waited, and lets clients be asked again."""
+        """Send what waited, and lets clients be asked again."""
         if not self._outlet.go_on():
             return
         held_back, self._held_back = self._held_back, {}

@@ -68,7 +68,7 @@ class AskedStreams:
         say: Callable[[Message], bool],
         now_s: Callable[[], float],
     ) -> None:
-        """Has none.
+        """Start with none.
 
         Args:
             calls: What is under way.
@@ -86,11 +86,11 @@ class AskedStreams:
         self._unsaid: dict[int, Call] = {}
 
     def __len__(self) -> int:
-        """Counts them."""
+        """Count them."""
         return len(self._open)
 
     def begin(self, call: Call, session: Session, silence_s: float, credit: int) -> None:
-        """Makes a stream of a call that has not begun.
+        """Make a stream of a call that has not begun.
 
         Raises:
             Fault: The client has a stream of this name.
@@ -116,7 +116,7 @@ class AskedStreams:
     # -- what comes
 
     def take(self, message: Message) -> bool:
-        """Takes a part, the end, or a sign of life; returns whether it is of a stream."""
+        """Take a part, the end, or a sign of life; return whether it is of a stream."""
         call = self._calls.find(message.correlation_id)
         if call is None or call.stream is None or call.session is None:
             return False
@@ -142,7 +142,7 @@ class AskedStreams:
         return True
 
     def _pass(self, call: Call, stream: AskedStream, message: Message) -> None:
-        """Hands a part to the client."""
+        """Hand a part to the client."""
         session, lane = call.session, call.lane
         assert session is not None
         assert lane is not None
@@ -159,33 +159,33 @@ class AskedStreams:
             self._break(call, Code.BUSY, f"part {header['seq']} had no room to wait for the client")
 
     def _break(self, call: Call, code: Code, text: str) -> None:
-        """Ends a stream for a reason, at both ends."""
+        """End a stream for a reason, at both ends."""
         self._note(call, CANCEL)
         self._calls.fail(call, code, f"{call.address}: {text}")
 
     # -- what the client says
 
     def more(self, session: Session, request: int | str, credit: int) -> None:
-        """Says how many parts there is room for by now; nothing where the stream has ended."""
+        """Say how many parts there is room for by now; nothing where the stream has ended."""
         call = self._open.get((session.id, request))
         if call is not None and call.stream is not None:
             call.stream.credit = max(call.stream.credit, credit)
             self._say_more(call)
 
     def _say_more(self, call: Call) -> None:
-        """Says what room there is now; what cannot be said yet is as soon as it can."""
+        """Say what room there is now; what cannot be said yet is as soon as it can."""
         if self._note(call, MORE):
             self._unsaid.pop(call.number, None)
         else:
             self._unsaid[call.number] = call
 
     def say_more(self) -> None:
-        """Says what could not be said before, of each stream what is true by now."""
+        """Say what could not be said before, of each stream what is true by now."""
         for call in list(self._unsaid.values()):
             self._say_more(call)
 
     def cancel(self, session: Session, request: int | str) -> None:
-        """Ends a stream that the client does not want any more."""
+        """End a stream that the client does not want any more."""
         call = self._open.get((session.id, request))
         if call is not None:
             self._cancel(call)
@@ -195,7 +195,7 @@ class AskedStreams:
         self._calls.end(call)
 
     def _note(self, call: Call, subject: str) -> bool:
-        """Tells whoever sends the parts something, where that is known; returns whether it did."""
+        """Tell whoever sends the parts something, where that is known; return whether it did."""
         stream = call.stream
         if stream is None or not stream.server:
             return False
@@ -210,7 +210,7 @@ class AskedStreams:
         return True
 
     def tick(self, now_s: float) -> None:
-        """Says of clients that they are there; ends the streams of those who are not."""
+        """Say of clients that they are there; end the streams of those who are not."""
         for number in self._due.take(now_s):
             call = self._by_number.get(number)
             if call is None or call.stream is None or call.session is None:

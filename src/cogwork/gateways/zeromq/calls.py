@@ -83,7 +83,7 @@ class Call:
     name: str = ""
 
     def tell(self, verb: bytes, header: dict[str, object]) -> None:
-        """Tells its client something."""
+        """Tell its client something."""
         assert self.session is not None
         assert self.lane is not None
         self.session.send(self.lane, verb, header)
@@ -93,15 +93,15 @@ class Deadlines:
     """Numbers by the tenth of a second in which they are due."""
 
     def __init__(self) -> None:
-        """Has none."""
+        """Start with none."""
         self._due: dict[int, set[int]] = {}
 
     def add(self, number: int, at_s: float) -> None:
-        """Has a number be due at a time."""
+        """Have a number be due at a time."""
         self._due.setdefault(int(at_s * TENTHS), set()).add(number)
 
     def remove(self, number: int, at_s: float) -> None:
-        """Takes that back."""
+        """Take that back."""
         tenth = int(at_s * TENTHS)
         numbers = self._due.get(tenth)
         if numbers is not None:
@@ -110,7 +110,7 @@ class Deadlines:
                 del self._due[tenth]
 
     def take(self, now_s: float) -> Iterator[int]:
-        """Takes out what is due, one by one: where one fails, the others stay due."""
+        """Take out what is due, one by one: where one fails, the others stay due."""
         now = int(now_s * TENTHS)
         for tenth in sorted(tenth for tenth in self._due if tenth < now):
             numbers = self._due.get(tenth, set())
@@ -129,7 +129,7 @@ class Calls:
         now_s: Callable[[], float],
         token: Callable[[int], bytes],
     ) -> None:
-        """Has none.
+        """Start with none.
 
         Args:
             post: Sends a message, with the token of its delivery.
@@ -150,20 +150,20 @@ class Calls:
         self.timed_out = 0
 
     def __len__(self) -> int:
-        """Counts them."""
+        """Count them."""
         return len(self._open)
 
     def next_number(self) -> int:
-        """Returns a number for the next one."""
+        """Return a number for the next one."""
         self._count += 1
         return self._count
 
     def new_name(self) -> str:
-        """Returns a correlation-id that nobody can guess."""
+        """Return a correlation-id that nobody can guess."""
         return self._token(NAME_BYTES).hex()
 
     def begin(self, call: Call) -> None:
-        """Sends it.
+        """Send it.
 
         Raises:
             Fault: There is too much under way to its address, or it is too large.
@@ -197,7 +197,7 @@ class Calls:
         self._post(call.message, call.number)
 
     def end(self, call: Call) -> bool:
-        """Takes it out; returns whether its client is still there."""
+        """Take it out; return whether its client is still there."""
         del self._open[call.number]
         self._named.pop(call.name, None)
         if call.stream is not None:
@@ -230,7 +230,7 @@ class Calls:
             self.fail(call, Code.IN_DOUBT, text)
 
     def _release(self, call: Call) -> None:
-        """Offers it again after a pause, where there is time for that."""
+        """Offer it again after a pause, where there is time for that."""
         call.was_released = True
         if call.on_end is not None or call.is_overdue:
             self._fail_untaken(call)
@@ -242,19 +242,19 @@ class Calls:
             self._pauses.add(call.number, again_s)
 
     def expire(self, number: int) -> None:
-        """Gives up what has lived as long as it may without being taken."""
+        """Give up what has lived as long as it may without being taken."""
         call = self._open.get(number)
         if call is not None:
             self._fail_untaken(call)
 
     def renew(self, call: Call, deadline_s: float) -> None:
-        """Has a call end later: something came of it."""
+        """Have a call end later: something came of it."""
         self._deadlines.remove(call.number, call.deadline_s)
         call.deadline_s = deadline_s
         self._deadlines.add(call.number, deadline_s)
 
     def fail(self, call: Call, code: Code, text: str) -> None:
-        """Ends it with an error."""
+        """End it with an error."""
         is_there = self.end(call)
         if call.on_end is not None:
             call.on_end(None)
@@ -262,17 +262,17 @@ class Calls:
             call.tell(b"ERROR", {"id": call.id, "code": code.value, "text": text})
 
     def find(self, name: object) -> Call | None:
-        """Finds the call that a reply's correlation-id names."""
+        """Find the call that a reply's correlation-id names."""
         return self._named.get(name) if isinstance(name, str) else None
 
     def pass_beat(self, name: object) -> None:
-        """Tells a client that its call is under work."""
+        """Tell a client that its call is under work."""
         call = self.find(name)
         if call is not None and call.session is not None and call.on_end is None:
             call.tell(b"BEAT", {"id": call.id})
 
     def take(self, name: object) -> Call | None:
-        """Takes out the call that a reply is for; None where nobody waits for it any more."""
+        """Take out the call that a reply is for; None where nobody waits for it any more."""
         call = self.find(name)
         if call is None:
             return None
@@ -280,7 +280,7 @@ class Calls:
         return call if is_there or call.on_end is not None else None
 
     def tick(self, now_s: float) -> None:
-        """Gives up what is over, and offers again what nobody took."""
+        """Give up what is over, and offer again what nobody took."""
         for number in self._deadlines.take(now_s):
             call = self._open.get(number)
             if call is not None:
@@ -292,7 +292,7 @@ class Calls:
                 self._offer(call)
 
     def _give_up(self, call: Call) -> None:
-        """Ends what is over; what its address still holds is released in a moment."""
+        """End what is over; what its address still holds is released in a moment."""
         if not call.was_released and not call.is_overdue and call.on_end is None:
             call.is_overdue = True
             self.renew(call, self._now_s() + GRACE_S)
@@ -305,7 +305,7 @@ class Calls:
             self.fail(call, Code.TIMEOUT, f"{call.address}: no {what} in time")
 
     def _fail_untaken(self, call: Call) -> None:
-        """Says why nobody took it: those who could had no room, or there is nobody."""
+        """Say why nobody took it: those who could had no room, or there is nobody."""
         if self._is_served(call.address):
             text = f"{call.address}: those who serve it had no room for it in time"
             self.fail(call, Code.BUSY, text)

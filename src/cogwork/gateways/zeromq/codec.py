@@ -41,31 +41,31 @@ class Codec(Protocol):
     content_type: str
 
     def decode(self, data: bytes) -> object:
-        """Reads a value.
+        """Read a value.
 
         Raises:
             Fault: It is none, or out of bounds.
         """
 
     def decode_header(self, data: bytes) -> object:
-        """Reads a header; what stands for times and the like in it stays as it is.
+        """Read a header; what stands for times and the like in it stays as it is.
 
         Raises:
             Fault: It is none.
         """
 
     def restore(self, value: object) -> object:
-        """Makes of a part of a header what it stands for.
+        """Make of a part of a header what it stands for.
 
         Raises:
             Fault: It stands for nothing, or is out of bounds.
         """
 
     def encode(self, value: object) -> bytes:
-        """Writes a value, AMQP's own types among them."""
+        """Write a value, AMQP's own types among them."""
 
     def encode_header(self, header: dict[str, object]) -> bytes:
-        """Writes a header, which has plain values only."""
+        """Write a header, which has plain values only."""
 
 
 class _Json:
@@ -130,7 +130,7 @@ def _read_extension(kind: int, data: memoryview) -> object:
 
 
 def _extended(value: object) -> object:
-    """Makes extension types of what MessagePack lacks."""
+    """Make extension types of what MessagePack lacks."""
     if isinstance(value, UUID):
         return msgspec.msgpack.Ext(UUID_TYPE, value.bytes)
     if isinstance(value, Decimal):
@@ -143,12 +143,12 @@ MESSAGEPACK: Codec = _MessagePack()
 
 
 def codec_of(header: bytes) -> Codec:
-    """Tells by its first byte what a header is written in; the body is written alike."""
+    """Tell by its first byte what a header is written in; the body is written alike."""
     return MESSAGEPACK if header and header[0] in MAP_BYTES else JSON
 
 
 def codec_for(content_type: str | None) -> Codec | None:
-    """Finds the codec of a message's body by its content-type; None where there is none."""
+    """Find the codec of a message's body by its content-type; None where there is none."""
     if content_type is None:
         return None
     name = content_type.partition(";")[0].strip().lower()

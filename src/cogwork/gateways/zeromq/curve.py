@@ -41,7 +41,7 @@ class Keys:
         self.clients = clients
 
     def __repr__(self) -> str:
-        """Shows nothing secret: reprs end in logs."""
+        """Show nothing secret: reprs end in logs."""
         return f"Keys({self.public!r})"
 
     def user_of(self, key: bytes) -> str | None:
@@ -49,7 +49,7 @@ class Keys:
         return None if self.clients is None else self.clients.get(key)
 
     def guard(self, socket: zmq.Socket[bytes]) -> None:
-        """Has a socket speak CURVE, and nothing else."""
+        """Have a socket speak CURVE, and nothing else."""
         socket.curve_server = True
         socket.curve_publickey = self.public
         socket.curve_secretkey = self.secret
@@ -57,7 +57,7 @@ class Keys:
 
 
 def keys_of(options: Options) -> Keys | None:
-    """Reads the keys; None where none are configured.
+    """Read the keys; None where none are configured.
 
     Raises:
         GatewayOptionError: A file cannot be read, or holds no key.
@@ -78,7 +78,7 @@ def _read(path: str) -> tuple[bytes, bytes | None]:
 
 
 def clients_in(directory: str | None) -> dict[bytes, str] | None:
-    """Reads who has which key: the file's name without `.key` is the user's.
+    """Read who has which key: the file's name without `.key` is the user's.
 
     Raises:
         GatewayOptionError: A file holds no key, or two hold the same.
@@ -115,7 +115,7 @@ class Gatekeeper:
         on_refused: Callable[[str], None],
         warn: Callable[[str], None],
     ) -> None:
-        """Takes questions from now on.
+        """Take questions from now on.
 
         Args:
             context: Whose sockets ask.
@@ -136,7 +136,7 @@ class Gatekeeper:
         self._socket.bind(ZAP_ENDPOINT)
 
     def start(self, watch: Watch) -> None:
-        """Answers whenever there is a question."""
+        """Answer whenever there is a question."""
         self._watch = watch
         watch.add_reader(self._fd, self._on_readable)
         self._on_readable()
@@ -152,7 +152,7 @@ class Gatekeeper:
             self._watch.call_soon(self._on_readable)
 
     def _answer(self, request: list[bytes]) -> list[bytes]:
-        """Makes the reply that RFC 27 wants."""
+        """Make the reply that RFC 27 wants."""
         version, number = (*request, b"", b"")[:2]
         if len(request) >= REQUEST_FRAMES_LEAST and request[5] == b"CURVE":
             key = zmq.utils.z85.encode(request[6])
@@ -163,7 +163,7 @@ class Gatekeeper:
         return [version, number, b"400", b"this key may not connect", b"", b""]
 
     def _is_known(self, key: bytes) -> bool:
-        """Tells whether a key may connect: a user's, or any where nobody's keys are known."""
+        """Return whether a key may connect: a user's, or any where nobody's keys are known."""
         if self._keys.clients is None:
             return True
         name = self._keys.user_of(key)
@@ -178,7 +178,7 @@ class Gatekeeper:
         return False
 
     def close(self) -> None:
-        """Answers nobody any more."""
+        """Answer nobody any more."""
         if self._watch is not None:
             self._watch.remove_reader(self._fd)
         self._socket.close()

@@ -72,7 +72,7 @@ class Desk:
     """Serves clients."""
 
     def __init__(self, gateway: ZeromqGateway) -> None:
-        """Serves nobody yet.
+        """Serve nobody yet.
 
         Args:
             gateway: Whose clients they are.
@@ -103,7 +103,7 @@ class Desk:
         }
 
     def handle(self, lane: Lane, route: bytes, frames: Frames, account: Account) -> None:
-        """Does what a message of a user's client asks for.
+        """Do what a message of a user's client asks for.
 
         Raises:
             Fault: It cannot be done.
@@ -159,7 +159,7 @@ class Desk:
     # -- what clients send
 
     def _address_of(self, lane: Lane, frames: Frames) -> str:
-        """Returns the address that is meant: a name of this kind, or any address in full."""
+        """Return the address that is meant: a name of this kind, or any address in full."""
         address = frames.text("address")
         if address is not None:
             return address.removeprefix("/")
@@ -276,7 +276,7 @@ class Desk:
             session.send(lane, b"DONE", {"id": frames.id, "address": address})
 
     def _registration_of(self, session: Session, frames: Frames) -> tuple[Registration, int] | None:
-        """Finds what a client answers; None where that is over, as after a lease."""
+        """Find what a client answers; None where that is over, as after a lease."""
         number = frames.need_id()
         if not isinstance(number, int):
             raise Fault(Code.BAD_MESSAGE, "id: the number of the REQUEST is expected")
@@ -292,7 +292,7 @@ class Desk:
         answers.give(registration, partial(answers.post, reply))
 
     def _tell_too_large(self, registration: Registration, number: int, fault: TooLarge) -> None:
-        """Ends a request whose answer cannot be carried: its caller need not wait."""
+        """End a request whose answer cannot be carried: its caller need not wait."""
         delivery = registration.take(number)
         if delivery is not None and delivery.reply_to is not None:
             self._answer(registration, too_large_reply(fault), delivery)

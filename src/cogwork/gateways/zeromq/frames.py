@@ -81,7 +81,7 @@ class Frames:
         )
 
     def need_id(self) -> int | str:
-        """Returns the client's name for this message.
+        """Return the client's name for this message.
 
         Raises:
             Fault: There is none.
@@ -92,7 +92,7 @@ class Frames:
         return found
 
     def text(self, key: str, default: str | None = None) -> str | None:
-        """Returns a text of the header.
+        """Return a text of the header.
 
         Raises:
             Fault: It is none, or too long.
@@ -106,7 +106,7 @@ class Frames:
         return found
 
     def count(self, key: str, default: int, most: int) -> int:
-        """Returns a count of the header, from 1 on.
+        """Return a count of the header, from 1 on.
 
         Raises:
             Fault: It is none.
@@ -117,7 +117,7 @@ class Frames:
         return found
 
     def seconds(self, key: str, default: float, most: float = TIMEOUT_S_MAX) -> float:
-        """Returns a length of time.
+        """Return a length of time.
 
         Raises:
             Fault: It is none.
@@ -128,7 +128,7 @@ class Frames:
         return float(str(found))
 
     def life_s(self) -> float | None:
-        """Returns how long a message is to live; None for as long as nobody takes it.
+        """Return how long a message is to live; None for as long as nobody takes it.
 
         Raises:
             Fault: It is no such time.
@@ -138,7 +138,7 @@ class Frames:
         return self.seconds("ttl_s", 0.0, TTL_S_MAX)
 
     def properties(self) -> dict[str, object]:
-        """Returns the application's properties.
+        """Return the application's properties.
 
         Raises:
             Fault: They are no map of simple values.
@@ -155,7 +155,7 @@ class Frames:
 
 
 def parse(parts: Sequence[bytes]) -> Frames:
-    """Reads a message.
+    """Read a message.
 
     Args:
         parts: Its frames, without the one by which ZeroMQ knows the sender.

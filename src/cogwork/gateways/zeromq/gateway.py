@@ -52,7 +52,7 @@ class ZeromqGateway:
     """Peer2Peer, RoundRobin and PubSub for programs that speak ZeroMQ."""
 
     def __init__(self, context: GatewayContext) -> None:
-        """Reads the options; does not listen yet.
+        """Read the options; do not listen yet.
 
         Args:
             context: What the container gives.
@@ -80,7 +80,7 @@ class ZeromqGateway:
     # -- life
 
     def start(self, watch: Watch) -> None:
-        """Opens the sockets.
+        """Open the sockets.
 
         Raises:
             GatewayListenError: One of them cannot be bound.
@@ -107,7 +107,7 @@ class ZeromqGateway:
             lane.start(watch, self._on_message, self.flush)
 
     def _warn_of_keys(self, clients: Mapping[bytes, str]) -> None:
-        """Tells of what is configured and lets nobody in."""
+        """Tell of what is configured and lets nobody in."""
         for name in sorted(clients.values()):
             if not self._context.is_user(name):
                 self._context.warn(NO_USER.format(f"{name}.key", name))
@@ -118,7 +118,7 @@ class ZeromqGateway:
             )
 
     def _account_of(self, user: str | None) -> Account:
-        """Returns what a user's clients share; their first one has it made."""
+        """Return what a user's clients share; their first one has it made."""
         account = self._accounts.get(user)
         if account is None:
             account = self._accounts[user] = Account(
@@ -137,7 +137,7 @@ class ZeromqGateway:
         self._context.note_refusal(peer, "its key is no user's")
 
     def tick(self, now_s: float) -> None:
-        """Lets time pass: leases, deadlines, clients that were slow."""
+        """Let time pass: leases, deadlines, clients that were slow."""
         self.sessions.tick(now_s)
         for account in list(self._accounts.values()):
             account.tick(now_s)
@@ -148,7 +148,7 @@ class ZeromqGateway:
         self.flush()
 
     def reload(self) -> None:
-        """Reads clients' keys again; sessions by keys that are gone end.
+        """Read clients' keys again; sessions by keys that are gone end.
 
         Raises:
             GatewayOptionError: A file holds no key, or two hold the same; the old ones hold on.
@@ -165,7 +165,7 @@ class ZeromqGateway:
                 self._end(self._accounts[name])
 
     def drain(self) -> None:
-        """Takes on nothing new."""
+        """Take on nothing new."""
         self.is_draining = True
 
     @property
@@ -175,7 +175,7 @@ class ZeromqGateway:
         return are_drained and not self.sessions.outstanding
 
     def close(self) -> None:
-        """Closes everything."""
+        """Close everything."""
         self.is_draining = True
         for session in self.sessions:
             self.sessions.end(session)
@@ -198,7 +198,7 @@ class ZeromqGateway:
         return [lane.endpoint for lane in self._lanes.values()]
 
     def status(self) -> Mapping[str, object]:
-        """Returns figures."""
+        """Return figures."""
         registrations = [
             (kind, address) for session in self.sessions for kind, address in session.registrations
         ]
@@ -241,7 +241,7 @@ class ZeromqGateway:
             self._blame(lane, route, parts, Fault(Code.FAILED, "a fault in the container"))
 
     def _user_of(self, key: str) -> str:
-        """Returns whose key it is now.
+        """Return whose key it is now.
 
         Raises:
             Fault: It was a user's when its connection was made, and is not any more.
@@ -252,7 +252,7 @@ class ZeromqGateway:
         return user
 
     def _blame(self, lane: Lane, route: bytes, parts: list[bytes], fault: Fault) -> None:
-        """Tells a client what was wrong with its message; it goes on."""
+        """Tell a client what was wrong with its message; it goes on."""
         self.faults += 1
         delimiter: list[bytes] = []
         if len(parts) > 2 and not parts[1]:  # of a REQ socket, which reads nothing without it
@@ -269,12 +269,12 @@ class ZeromqGateway:
         lane.send([route, *delimiter, *answer])
 
     def flush(self) -> None:
-        """Ends a batch."""
+        """End a batch."""
         for account in list(self._accounts.values()):
             account.flush()
 
     def _flush_soon(self) -> None:
-        """Flushes in the next turn: one door may have something to send as another is at work."""
+        """Flush in the next turn: one door may have something to send as another is at work."""
         if not self._is_flush_due and self._watch is not None:
             self._is_flush_due = True
             self._watch.call_soon(self._flush_due)
@@ -284,7 +284,7 @@ class ZeromqGateway:
         self.flush()
 
     def lane(self, kind: Kind) -> Lane:
-        """Returns a kind's socket."""
+        """Return a kind's socket."""
         return self._lanes[kind]
 
     @property
@@ -300,7 +300,7 @@ class ZeromqGateway:
     # -- credit, and its lack
 
     def _on_starved(self) -> None:
-        """Reads nothing for a moment, unless others than who has no credit would wait as well."""
+        """Read nothing for a moment, unless others than who has no credit would wait as well."""
         if len(self._accounts) > 1:
             return
         self._paused_s = self.now_s
@@ -324,7 +324,7 @@ class ZeromqGateway:
             account.close()
 
     def _end(self, account: Account) -> None:
-        """Ends the sessions of a user's clients, and what they have under way."""
+        """End the sessions of a user's clients, and what they have under way."""
         for session in self.sessions:
             if session.account is account:
                 self.sessions.end(session)

@@ -73,7 +73,7 @@ class Lane:
         options: Options,
         keys: Keys | None,
     ) -> None:
-        """Binds the socket.
+        """Bind the socket.
 
         Args:
             context: Of the gateway.
@@ -129,7 +129,7 @@ class Lane:
         on_message: Callable[[Lane, list[bytes], str | None], None],
         on_batch: Callable[[], None],
     ) -> None:
-        """Reads from now on.
+        """Read from now on.
 
         Args:
             watch: The event loop.
@@ -145,7 +145,7 @@ class Lane:
         self._drain()
 
     def _drain(self) -> None:
-        """Reads what there is, and what comes while that is worked on; bounded, as a turn is."""
+        """Read what there is, and what comes while that is worked on; bounded, as a turn is."""
         self._is_due = True
         left = BATCH_MAX
         try:
@@ -167,7 +167,7 @@ class Lane:
         return found
 
     def _receive(self) -> tuple[list[bytes], str | None]:
-        """Reads a message that is there, and by which public key it came.
+        """Read a message that is there, and by which public key it came.
 
         That is asked of each message: connections name themselves, and one may take over the name
         of another one that has gone.
@@ -182,7 +182,7 @@ class Lane:
         return parts, str(frame.get(USER_ID)) if self._has_users else None
 
     def look_again(self) -> None:
-        """Reads in the next turn where there is something: its news may have been swallowed."""
+        """Read in the next turn where there is something: its news may have been swallowed."""
         if self._is_due or self._is_paused or self._watch is None or self._socket.closed:
             return
         if self._events() & POLLIN:
@@ -194,17 +194,17 @@ class Lane:
             self._drain()
 
     def pause(self) -> None:
-        """Reads nothing for now: what comes waits in ZeroMQ, up to the high-water mark."""
+        """Read nothing for now: what comes waits in ZeroMQ, up to the high-water mark."""
         self._is_paused = True
 
     def resume(self) -> None:
-        """Reads again."""
+        """Read again."""
         if self._is_paused:
             self._is_paused = False
             self.look_again()
 
     def send(self, parts: Sequence[bytes]) -> Sent:
-        """Sends a message to the client that its first frame names, or says why it cannot."""
+        """Send a message to the client that its first frame names, or say why it cannot."""
         try:
             send, socket = PlainSocket.send, self._socket
             for part in parts[:-1]:
@@ -222,7 +222,7 @@ class Lane:
         return Sent.YES
 
     def close(self) -> None:
-        """Closes the socket; what was not sent is given up."""
+        """Close the socket; what was not sent is given up."""
         if self._watch is not None:
             self._watch.remove_reader(self._fd)
             self._watch = None

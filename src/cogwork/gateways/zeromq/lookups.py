@@ -38,7 +38,7 @@ class Lookups:
     """What one user's clients can be looked up by, and what they look up."""
 
     def __init__(self, account: Account) -> None:
-        """Knows nobody.
+        """Initialize it; it knows nobody.
 
         Args:
             account: Whose clients they are.
@@ -47,7 +47,7 @@ class Lookups:
         self._known: dict[str, _Answers] = {}
 
     def add(self, registration: Registration) -> None:
-        """Lets a registration be found."""
+        """Let a registration be found."""
         answers = self._known.get(registration.address)
         if answers is None:
             answers = _Answers(self._account, registration.address)
@@ -56,7 +56,7 @@ class Lookups:
         answers.registrations.append(registration)
 
     def remove(self, registration: Registration) -> None:
-        """Lets a registration be found no more."""
+        """Let a registration be found no more."""
         answers = self._known.get(registration.address)
         if answers is None or registration not in answers.registrations:
             return
@@ -68,7 +68,7 @@ class Lookups:
     def ask(
         self, lane: Lane, session: Session, request: int | str, address: str, timeout_s: float
     ) -> None:
-        """Looks up who serves an address; the session is told."""
+        """Look up who serves an address; the session is told."""
         account = self._account
         if not account.replies.address:
             raise Fault(Code.BUSY, "the gateway is still starting: try again in a moment")
@@ -102,7 +102,7 @@ class Lookups:
 
 
 def _endpoints_in(reply: Message | None) -> object:
-    """Reads an answer; one that cannot be is as good as none."""
+    """Read an answer; one that cannot be is as good as none."""
     try:
         return None if reply is None else written(reply.body, plain, escapes=False)
     except (CogworkError, ValueError, TypeError, RecursionError):

@@ -69,7 +69,7 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 def options_of(given: Mapping[str, object]) -> Options:
-    """Reads the options.
+    """Read the options.
 
     Raises:
         GatewayOptionError: One is unknown or wrong, or CURVE is missing where it is needed.
@@ -99,7 +99,7 @@ def options_of(given: Mapping[str, object]) -> Options:
 
 
 def demand_identities(options: Options, is_user: Callable[[str], bool], *, has_users: bool) -> None:
-    """Checks that it is said who clients are: what they may do is never a default beside users.
+    """Check that it is said who clients are: what they may do is never a default beside users.
 
     Args:
         options: Of the gateway.
@@ -119,13 +119,13 @@ def demand_identities(options: Options, is_user: Callable[[str], bool], *, has_u
 
 
 def _by_address(endpoint: str) -> str:
-    """Returns an endpoint with an address for `localhost`, which a file may say is elsewhere."""
+    """Return an endpoint with an address for `localhost`, which a file may say is elsewhere."""
     is_name = endpoint.startswith("tcp://localhost:")
     return endpoint.replace("localhost", "127.0.0.1", 1) if is_name else endpoint
 
 
 def _is_loopback(endpoint: str) -> bool:
-    """Tells whether only this machine can connect to an endpoint."""
+    """Return whether only this machine can connect to an endpoint."""
     if endpoint.startswith("ipc://"):
         return True
     host = endpoint.removeprefix("tcp://").rpartition(":")[0].strip("[]")

@@ -28,7 +28,7 @@ class Outlet:
         now_s: Callable[[], float] | None = None,
         on_over: Callable[[int], object] | None = None,
     ) -> None:
-        """Has no door yet, and nothing waits.
+        """Start with no door yet, and nothing waits.
 
         Args:
             now_s: The monotonic clock; None where no message has a time to live.
@@ -40,7 +40,7 @@ class Outlet:
         self._waiting: deque[tuple[bytes, int, float | None]] = deque()
 
     def __len__(self) -> int:
-        """Counts what waits."""
+        """Count what waits."""
         return len(self._waiting)
 
     @property
@@ -49,7 +49,7 @@ class Outlet:
         return 0 if self.door is None else self.door.size_bytes_max
 
     def post(self, message: Message, token: int = 0) -> None:
-        """Sends a message, or has it wait.
+        """Send a message, or have it wait.
 
         Args:
             message: With its address in `to`.
@@ -70,7 +70,7 @@ class Outlet:
             self._waiting.append((encoded, token, dies_s))
 
     def go_on(self) -> bool:
-        """Sends what waits, as far as there is credit; returns whether that was all.
+        """Send what waits, as far as there is credit; return whether that was all.
 
         What waited has the less time to live; one whose time is over goes nowhere.
         """
@@ -95,12 +95,12 @@ class Outlet:
         return self.door is not None and self.door.post(encoded, token, is_settled=token == 0)
 
     def flush(self) -> None:
-        """Has what was sent go on its way."""
+        """Have what was sent go on its way."""
         if self.door is not None:
             self.door.flush()
 
     def close(self) -> None:
-        """Closes the door."""
+        """Close the door."""
         door, self.door = self.door, None
         if door is not None:
             door.close()

@@ -119,7 +119,7 @@ class Registration:
         self._is_held_back = False
 
     def open(self, door: Door) -> None:
-        """Attaches."""
+        """Attach."""
         is_peer = self._lane.kind is Kind.PEER2PEER
         self._inlet = door.attach(self.address, self, self._window, is_exclusive=is_peer)
 
@@ -136,11 +136,11 @@ class Registration:
     # -- what comes by the link
 
     def on_attached(self, address: str) -> None:
-        """Tells the client that it is registered."""
+        """Tell the client that it is registered."""
         self._answer(b"DONE", {"address": address})
 
     def on_closed(self, reason: str) -> None:
-        """Tells the client that it is not, or not any more."""
+        """Tell the client that it is not, or not any more."""
         self._session.registrations.pop((self._lane.kind, self.address), None)
         self._forget_all()
         self._inlet = None
@@ -157,7 +157,7 @@ class Registration:
             self._session.send(self._lane, verb, {"id": request, **header})
 
     def on_arrivals(self, arrivals: Sequence[Arrival]) -> None:
-        """Hands messages to the client."""
+        """Hand messages to the client."""
         self._granted -= len(arrivals)
         for arrival in arrivals:
             try:
@@ -212,13 +212,13 @@ class Registration:
         self._settle(arrival.token, arrival.is_settled, Outcome.RELEASED)
 
     def send_again(self) -> None:
-        """Sends what the client has not answered, as its connection may have broken with it."""
+        """Send what the client has not answered, as its connection may have broken with it."""
         for delivery in self._open.values():
             header = {**delivery.header, "again": True}
             self._session.send(self._lane, b"REQUEST", header, delivery.body)
 
     def _pass_cancel(self, message: Message) -> None:
-        """Tells the client that nobody waits for its reply any more, if it has that call."""
+        """Tell the client that nobody waits for its reply any more, if it has that call."""
         if self._streams.note(message):
             return
         for number, delivery in self._open.items():
@@ -234,11 +234,11 @@ class Registration:
     # -- what the client says
 
     def take(self, number: int) -> Delivery | None:
-        """Returns a delivery that the client answers; None where it has none of this number."""
+        """Return a delivery that the client answers; None where it has none of this number."""
         return self._open.get(number)
 
     def finish(self, number: int, code: Outcome) -> None:
-        """Settles a delivery, and gives credit back."""
+        """Settle a delivery, and gives credit back."""
         delivery = self._open.pop(number, None)
         if delivery is not None:
             self._streams.end(self, number)
@@ -246,7 +246,7 @@ class Registration:
             self.top_up()
 
     def top_up(self) -> None:
-        """Gives credit again once half of the window is used up, unless the client is slow."""
+        """Give credit again once half of the window is used up, unless the client is slow."""
         if self._inlet is None or self._is_held_back or not self._session.has_room:
             self._is_held = True
             return
@@ -257,11 +257,11 @@ class Registration:
             self._inlet.grant(free)
 
     def hold_back(self) -> None:
-        """Gives no credit: what comes of it could not be sent."""
+        """Give no credit: what comes of it could not be sent."""
         self._is_held_back = True
 
     def go_on(self) -> None:
-        """Gives credit again."""
+        """Give credit again."""
         self._is_held_back = False
         self.top_up()
 
@@ -271,7 +271,7 @@ class Registration:
         return self._is_held
 
     def close(self) -> None:
-        """Detaches; what the client has not answered is in doubt."""
+        """Detach; what the client has not answered is in doubt."""
         inlet, self._inlet = self._inlet, None
         if inlet is not None:
             for delivery in self._open.values():
@@ -287,10 +287,10 @@ class Registration:
         self._open.clear()
 
     def tell(self, verb: bytes, header: dict[str, object]) -> None:
-        """Tells the client something of a request that it has."""
+        """Tell the client something of a request that it has."""
         self._session.send(self._lane, verb, header)
 
 
 def _name_of(message: Message) -> MessageId | None:
-    """Returns what a reply says it is for."""
+    """Return what a reply says it is for."""
     return message.message_id if message.correlation_id is None else message.correlation_id

@@ -53,7 +53,7 @@ class Replies:
         served: ServedStreams,
         on_address: Callable[[], None],
     ) -> None:
-        """Has no address yet.
+        """Start with no address yet.
 
         Args:
             calls: What replies are for.
@@ -70,21 +70,21 @@ class Replies:
         self._granted = WINDOW
 
     def open(self, door: Door) -> None:
-        """Asks for an address."""
+        """Ask for an address."""
         self._inlet = door.attach(None, self, WINDOW)
 
     def on_attached(self, address: str) -> None:
-        """Has an address."""
+        """Have an address."""
         self.address = address
         self._on_address()
 
     def on_closed(self, _reason: str) -> None:
-        """Has none any more."""
+        """Have none any more."""
         self.address = ""
         self._inlet = None
 
     def on_arrivals(self, arrivals: Sequence[Arrival]) -> None:
-        """Hands replies to those who wait for them."""
+        """Hand replies to those who wait for them."""
         inlet = self._inlet
         if inlet is None:
             return

@@ -76,7 +76,7 @@ class ServedStreams:
         address: Callable[[], str],
         now_s: Callable[[], float],
     ) -> None:
-        """Has none.
+        """Start with none.
 
         Args:
             post: Sends a message.
@@ -92,13 +92,13 @@ class ServedStreams:
         self._by_caller: dict[tuple[str, object], ServedStream] = {}
 
     def __len__(self) -> int:
-        """Counts them."""
+        """Count them."""
         return len(self._open)
 
     # -- life
 
     def begin(self, registration: Registration, number: int, delivery: Delivery) -> None:
-        """Notes that a request wants its reply in parts, and tells its caller where to."""
+        """Note that a request wants its reply in parts, and tell its caller where to."""
         asked = delivery.stream
         if asked is None or delivery.reply_to is None:
             return
@@ -117,13 +117,13 @@ class ServedStreams:
         self._send(stream, HEARTBEAT)
 
     def end(self, registration: Registration, number: int) -> None:
-        """Forgets a request that was answered."""
+        """Forget a request that was answered."""
         stream = self._open.pop((registration, number), None)
         if stream is not None:
             self._by_caller.pop((stream.reply_to, stream.correlation_id), None)
 
     def find(self, registration: Registration, number: int) -> ServedStream:
-        """Returns a stream.
+        """Return a stream.
 
         Raises:
             Fault: The request's caller takes no parts.
@@ -136,7 +136,7 @@ class ServedStreams:
     # -- what the client says
 
     def part(self, stream: ServedStream, message: Message) -> None:
-        """Sends a part.
+        """Send a part.
 
         Raises:
             Fault: The caller has no room for it.
@@ -150,12 +150,12 @@ class ServedStreams:
         stream.sent += 1
 
     def finish(self, stream: ServedStream) -> None:
-        """Says that there are no more parts."""
+        """Say that there are no more parts."""
         if not stream.is_over:
             self._send(stream, END)
 
     def beat(self, stream: ServedStream) -> None:
-        """Says that the client is at work."""
+        """Say that the client is at work."""
         if not stream.is_over:
             self._send(stream, HEARTBEAT)
 
@@ -171,7 +171,7 @@ class ServedStreams:
     # -- what the caller says
 
     def note(self, message: Message) -> bool:
-        """Takes what a caller says of a stream of its own; returns whether it has one."""
+        """Take what a caller says of a stream of its own; return whether it has one."""
         stream = self._by_caller.get((message.reply_to or "", message.correlation_id))
         if stream is None:
             return False
@@ -192,14 +192,14 @@ class ServedStreams:
         stream.registration.tell(b"CANCEL", {"id": stream.number})
 
     def tick(self, now_s: float) -> None:
-        """Cancels what nobody seems to wait for."""
+        """Cancel what nobody seems to wait for."""
         for stream in [each for each in self._open.values() if each.due_s < now_s]:
             if not stream.is_over:
                 self._cancel(stream)
 
 
 def stream_of(message: Message) -> tuple[float, int] | None:
-    """Reads what a request says of parts: the longest silence, and room; None wants none."""
+    """Read what a request says of parts: the longest silence, and room; None wants none."""
     if message.subject in (MORE, CANCEL) or message.reply_to is None:
         return None
     silence_s, credit = message.properties.get(STREAM_S), message.properties.get(CREDIT, 0)

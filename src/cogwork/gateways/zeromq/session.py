@@ -87,7 +87,7 @@ class Session:
         name: str,
         slow: set[Session],
     ) -> None:
-        """Starts a session.
+        """Start a session.
 
         Args:
             session_id: Its secret name.
@@ -115,7 +115,7 @@ class Session:
         self._unconfirmed: list[tuple[Lane, list[bytes]]] = []
 
     def heard(self, lane: Lane, route: bytes, now_s: float) -> None:
-        """Takes note of a word, and of where answers go."""
+        """Take note of a word, and of where answers go."""
         self.heard_s = now_s
         before = self._routes.get(lane.kind)
         unconfirmed, self._unconfirmed = self._unconfirmed, []
@@ -127,7 +127,7 @@ class Session:
             self.send_waiting()
 
     def _send_again(self, lane: Lane, unconfirmed: list[tuple[Lane, list[bytes]]]) -> None:
-        """Sends what may have been lost with the connection that there was before."""
+        """Send what may have been lost with the connection that there was before."""
         open_requests = [
             each for (kind, _), each in self.registrations.items() if kind == lane.kind
         ]
@@ -150,7 +150,7 @@ class Session:
     def send(
         self, lane: Lane, verb: bytes, header: dict[str, object], body: bytes | None = None
     ) -> bool:
-        """Sends a message, now or when the client can take it; False where it was dropped."""
+        """Send a message, now or when the client can take it; False where it was dropped."""
         parts = [b"", MAGIC, verb, self.id, self.codec.encode_header(header)]
         if body is not None:
             parts.append(body)
@@ -183,7 +183,7 @@ class Session:
         return True
 
     def send_waiting(self) -> bool:
-        """Sends what waits, as far as it can be sent; returns whether that was all."""
+        """Send what waits, as far as it can be sent; return whether that was all."""
         while self._waiting:
             lane, parts = self._waiting[0]
             if not self._pass(lane, parts):
@@ -197,7 +197,7 @@ class Session:
         return True
 
     def end(self) -> None:
-        """Forgets everything."""
+        """Forget everything."""
         self.is_over = True
         self._waiting.clear()
         for registration in list(self.registrations.values()):

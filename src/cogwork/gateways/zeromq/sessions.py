@@ -26,7 +26,7 @@ class Sessions:
     """The sessions of a gateway, and their leases."""
 
     def __init__(self, token: Callable[[int], bytes], lease_s: float, most: int) -> None:
-        """Has none.
+        """Start with none.
 
         Args:
             token: Makes secrets.
@@ -45,17 +45,17 @@ class Sessions:
         self.expired = 0
 
     def __len__(self) -> int:
-        """Counts them."""
+        """Count them."""
         return len(self._known)
 
     def __iter__(self) -> Iterator[Session]:
-        """Goes through them."""
+        """Go through them."""
         return iter(list(self._known.values()))
 
     def begin(
         self, account: Account, codec: Codec, *, lease_s: float | None, name: str, now_s: float
     ) -> Session:
-        """Makes a session.
+        """Make a session.
 
         Raises:
             Fault: There are too many.
@@ -72,7 +72,7 @@ class Sessions:
         return session
 
     def find(self, session_id: bytes, account: Account) -> Session:
-        """Finds a session.
+        """Find a session.
 
         Raises:
             Fault: The user has none of this id, or has none any more.
@@ -85,7 +85,7 @@ class Sessions:
         return session
 
     def end(self, session: Session) -> None:
-        """Ends a session."""
+        """End a session."""
         self._known.pop(session.id, None)
         self._slow.discard(session)
         self.dropped += session.dropped
@@ -101,7 +101,7 @@ class Sessions:
         )
 
     def tick(self, now_s: float) -> None:
-        """Tries again with slow clients, and ends those whose lease is over."""
+        """Try again with slow clients, and end those whose lease is over."""
         for session in list(self._slow):
             session.send_waiting()
         now = int(now_s)

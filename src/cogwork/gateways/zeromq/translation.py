@@ -57,7 +57,7 @@ REMOTE_ERROR = "cogwork:remote-error"
 
 
 def message_of(frames: Frames, size_bytes_max: int, content_type: str | None = None) -> Message:
-    """Makes the message that a client sends.
+    """Make the message that a client sends.
 
     Args:
         frames: From the client.
@@ -90,7 +90,7 @@ def message_of(frames: Frames, size_bytes_max: int, content_type: str | None = N
 
 
 def body_for(message: Message, codec: Codec) -> tuple[str | None, bytes]:
-    """Writes a message's body for a client.
+    """Write a message's body for a client.
 
     Args:
         message: From the mesh.
@@ -114,7 +114,7 @@ def body_for(message: Message, codec: Codec) -> tuple[str | None, bytes]:
 
 
 def header_of(message: Message, to: str) -> dict[str, object]:
-    """Makes the header of a delivery.
+    """Make the header of a delivery.
 
     Args:
         message: From the mesh.
@@ -137,7 +137,7 @@ def header_of(message: Message, to: str) -> dict[str, object]:
 
 
 def error_header(message: Message) -> dict[str, object] | None:
-    """Reads a reply that reports an error; None where it is a result."""
+    """Read a reply that reports an error; None where it is a result."""
     properties = message.properties
     condition = properties.get(CONDITION)
     if condition is None:
@@ -154,7 +154,7 @@ def error_header(message: Message) -> dict[str, object] | None:
 
 
 def error_reply(frames: Frames) -> Message:
-    """Makes the reply that reports what a client says went wrong.
+    """Make the reply that reports what a client says went wrong.
 
     Raises:
         Fault: It says that in a way that cannot be understood.
@@ -171,7 +171,7 @@ def error_reply(frames: Frames) -> Message:
 
 
 def too_large_reply(fault: TooLarge) -> Message:
-    """Makes the reply that says that the result is too large to be carried."""
+    """Make the reply that says that the result is too large to be carried."""
     properties: dict[str, object] = {
         CONDITION: str(Condition.LINK_MESSAGE_SIZE_EXCEEDED),
         DESCRIPTION: f"the result: {fault.text}",
@@ -180,6 +180,6 @@ def too_large_reply(fault: TooLarge) -> Message:
 
 
 def _simple(value: object) -> object:
-    """Makes a property what both codecs write alike: a text, where it is nothing simpler."""
+    """Make a property what both codecs write alike: a text, where it is nothing simpler."""
     found = plain(value)
     return found if isinstance(found, (str, int, float, bool, type(None))) else str(found)

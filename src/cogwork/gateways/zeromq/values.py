@@ -63,11 +63,11 @@ class Counted:
     __slots__ = ("left",)
 
     def __init__(self) -> None:
-        """Has looked at nothing."""
+        """Initialize it; it has looked at nothing."""
         self.left = ITEMS_MAX
 
     def take(self, count: int, depth: int) -> None:
-        """Takes note of a list or map.
+        """Take note of a list or map.
 
         Raises:
             Fault: It is too deep, or there are too many values.
@@ -83,7 +83,7 @@ class Counted:
 
 
 def from_json(value: object, counted: Counted, depth: int = 1) -> object:
-    """Makes what JSON's maps with a dollar sign stand for.
+    """Make what JSON's maps with a dollar sign stand for.
 
     Raises:
         Fault: One stands for nothing, or the whole is too deep or too large.
@@ -132,7 +132,7 @@ def _datetime(text: str) -> datetime:
 
 
 def as_utc(moment: datetime) -> datetime:
-    """Returns a time as UTC has it.
+    """Return a time as UTC has it.
 
     Raises:
         ValueError: There it is in no year from 1 to 9999.
@@ -144,7 +144,7 @@ def as_utc(moment: datetime) -> datetime:
 
 
 def decimal_of(text: str) -> Decimal:
-    """Makes a decimal of its text.
+    """Make a decimal of its text.
 
     Raises:
         ValueError: It is longer than any that AMQP has: to look at its digits would take long.
@@ -166,7 +166,7 @@ _MAKERS: dict[str, Callable[[str], object]] = {
 
 
 def check(value: object, counted: Counted, depth: int = 1) -> None:
-    """Measures what MessagePack has been made into.
+    """Measure what MessagePack has been made into.
 
     Raises:
         Fault: It is too deep or too large, or a map has keys that are no texts.
@@ -186,7 +186,7 @@ def check(value: object, counted: Counted, depth: int = 1) -> None:
 
 
 def is_integer(value: object) -> bool:
-    """Tells whether this is an integer that all sides can hold."""
+    """Return whether this is an integer that all sides can hold."""
     return isinstance(value, int) and INTEGER_LEAST <= value <= INTEGER_MOST
 
 
@@ -200,7 +200,7 @@ def _integer(value: object) -> object:
 
 
 def written(value: object, tag: Callable[[object], object], escapes: bool) -> object:
-    """Makes of a value of AMQP what a codec can carry.
+    """Make of a value of AMQP what a codec can carry.
 
     Args:
         value: Of any type.
@@ -227,7 +227,7 @@ def written(value: object, tag: Callable[[object], object], escapes: bool) -> ob
 
 
 def plain(value: object) -> object:
-    """Makes a scalar of AMQP one of Python's own types."""
+    """Make a scalar of AMQP one of Python's own types."""
     if type(value) in SCALARS or isinstance(value, (datetime, UUID, Decimal)):
         return value
     if isinstance(value, Timestamp):
@@ -248,7 +248,7 @@ def _moment(timestamp_ms: int) -> datetime:
 
 
 def to_json(value: object) -> object:
-    """Writes a plain scalar for JSON."""
+    """Write a plain scalar for JSON."""
     if isinstance(value, bytes):
         return {BYTES: base64.b64encode(value).decode()}
     if isinstance(value, datetime):

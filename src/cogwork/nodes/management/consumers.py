@@ -23,7 +23,7 @@ class Consumers:
     """The operations on them. Whoever may receive from a stream may report how far it is."""
 
     def __init__(self, container: ContainerView) -> None:
-        """Needs the container.
+        """Initialize it with the container.
 
         Args:
             container: Who keeps the reports.
@@ -31,7 +31,7 @@ class Consumers:
         self._container = container
 
     def report(self, request: Request, requester: Requester) -> Reply:
-        """Takes a report: `address`, `kind`, `query`, `position`, `end`, and a rate and a batch."""
+        """Take a report: `address`, `kind`, `query`, `position`, `end`, and a rate and a batch."""
         address = request.text("address")
         demand_right(requester, "receive", address)
         self._demand_own(request, requester)
@@ -57,13 +57,13 @@ class Consumers:
         return Reply({}, 204)
 
     def _demand_own(self, request: Request, requester: Requester) -> None:
-        """Refuses a name under which somebody reports of a stream that is not the requester's."""
+        """Refuse a name under which somebody reports of a stream that is not the requester's."""
         row = self._container.collections[CONSUMER].find(request.required_name())
         if row is not None:
             demand_right(requester, "receive", str(row["address"]))
 
     def forget(self, request: Request, requester: Requester) -> Reply:
-        """Gives up a report: its query has ended."""
+        """Give up a report: its query has ended."""
         name = request.required_name()
         row = self._container.collections[CONSUMER].find(name)
         if row is None:

@@ -26,7 +26,7 @@ class Identities:
     """The operations on what is set in a cluster: for whoever may manage `$management`."""
 
     def __init__(self, container: ContainerView) -> None:
-        """Needs the container.
+        """Initialize it with the container.
 
         Args:
             container: In whose cluster they are declared.

@@ -33,7 +33,7 @@ class Links:
     """The operations on links. Whoever may manage `$management` may do them."""
 
     def __init__(self, container: ContainerView) -> None:
-        """Needs the container.
+        """Initialize it with the container.
 
         Args:
             container: Whose links they are.
@@ -41,7 +41,7 @@ class Links:
         self._container = container
 
     def create(self, request: Request, requester: Requester) -> Reply:
-        """Dials another container; `name` is its URL."""
+        """Dial another container; `name` is its URL."""
         demand(requester, ADDRESS)
         url = request.required_name()
         try:
@@ -52,7 +52,7 @@ class Links:
         return Reply(self._container.collections[LINK].find(url), 201)
 
     def delete(self, request: Request, requester: Requester) -> Reply:
-        """Gives up a link that is dialled from here."""
+        """Give up a link that is dialled from here."""
         demand(requester, ADDRESS)
         try:
             self._container.mesh.remove_link(request.required_name())
@@ -90,7 +90,7 @@ class Links:
         return Reply({}, 204)
 
     def leave(self, _request: Request, requester: Requester) -> Reply:
-        """Has the container leave the mesh; how far it is says `leaving` in what READ answers."""
+        """Have the container leave the mesh; how far it is says `leaving` in what READ answers."""
         demand(requester, ADDRESS)
         self._container.mesh.leave()
         return Reply({}, 202)

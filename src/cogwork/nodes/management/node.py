@@ -76,7 +76,7 @@ class ManagementNode:
     serves_prefix = False
 
     def __init__(self, context: NodeContext) -> None:
-        """Starts without requests.
+        """Start without requests.
 
         Args:
             context: With the container's view.
@@ -102,11 +102,11 @@ class ManagementNode:
     # -- what every node does
 
     def entry(self, _address: str) -> AddressEntry:
-        """Returns where requests go."""
+        """Return where requests go."""
         return self._entry
 
     def subscribe(self, subscription: Subscription) -> None:
-        """Refuses: replies go where a request says."""
+        """Refuse: replies go where a request says."""
         raise Refused(
             f"nothing can be received from {subscription.address!r}: replies go to a request's "
             "reply-to, such as the address of a dynamic source"
@@ -116,7 +116,7 @@ class ManagementNode:
         """Never happens."""
 
     def tick(self, _now_s: float) -> Iterable[Effect]:
-        """Lets what waits look again."""
+        """Let what waits look again."""
         self._look_again()
         return ()
 
@@ -128,7 +128,7 @@ class ManagementNode:
                 self._turn()
 
     def status(self) -> Mapping[str, object]:
-        """Counts requests."""
+        """Count requests."""
         return {
             "requests": self.requests,
             "errors": self.errors,
@@ -136,7 +136,7 @@ class ManagementNode:
         }
 
     def close(self) -> None:
-        """Forgets what waits."""
+        """Forget what waits."""
         self._line.clear()
         self._asleep.clear()
         self._entry.close()
@@ -145,7 +145,7 @@ class ManagementNode:
     # -- requests
 
     def on_batch(self, port: Port) -> None:
-        """Takes requests in, and carries out the first ones."""
+        """Take requests in, and carry out the first ones."""
         arrivals, port.arrivals = port.arrivals, []
         port.outcomes.clear()
         for message, token, source, _settled in arrivals:
@@ -173,7 +173,7 @@ class ManagementNode:
         self._line.append(_Task(source, token, request, requester))
 
     def _reject(self, source: Terminus, token: int, condition: Symbol, description: str) -> None:
-        """Answers with the outcome alone, where no reply can be sent."""
+        """Answer with the outcome alone, where no reply can be sent."""
         self.errors += 1
         error = AmqpError(condition=condition, description=description)
         state = encode(Rejected(error=error).to_described())
@@ -182,7 +182,7 @@ class ManagementNode:
     # -- turns
 
     def _turn(self) -> None:
-        """Does one turn's work; more turns follow for as long as anything is in line."""
+        """Do one turn's work; more turns follow for as long as anything is in line."""
         self._is_due = False
         cost = 0
         try:
@@ -194,7 +194,7 @@ class ManagementNode:
                 self._container.soon(self._turn)
 
     def _go_on(self, task: _Task) -> int:
-        """Starts or continues a task; returns what that cost."""
+        """Start or continues a task; return what that cost."""
         reply_to = task.request.reply_to
         if task.work is None and not (reply_to and task.requester.takes_reply(reply_to)):
             self._refuse_reply(task)
@@ -207,7 +207,7 @@ class ManagementNode:
         return 1 + (count // 25 if isinstance(count, int) else 0)
 
     def _step(self, task: _Task) -> Reply | None:
-        """Carries out a piece of a task; returns the reply once it is done."""
+        """Carry out a piece of a task; return the reply once it is done."""
         try:
             if task.work is None:
                 done = self._operations.start(task.request, task.requester)
@@ -254,7 +254,7 @@ class ManagementNode:
 
 
 def _sections_of(message: Message) -> Sections:
-    """Returns what a request says; the reference would take a quarter of a second for a long one.
+    """Return what a request says; the reference would take a quarter of a second for a long one.
 
     Raises:
         ProtocolError: It cannot be read.

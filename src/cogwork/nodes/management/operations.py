@@ -59,7 +59,7 @@ class Operations:
     """Carries requests out. Owned by the node."""
 
     def __init__(self, container: ContainerView, container_id: str) -> None:
-        """Lists the operations.
+        """List the operations.
 
         Args:
             container: What they are about.
@@ -114,7 +114,7 @@ class Operations:
             self._by_type |= _of_operator(container, look)
 
     def start(self, request: Request, requester: Requester) -> Reply | Work:
-        """Carries a request out, or starts to.
+        """Carry a request out, or start to.
 
         Raises:
             ManagementError: It cannot be carried out, or may not.
@@ -256,7 +256,7 @@ def _demand_sight(request: Request, requester: Requester, name: str) -> None:
 
 
 def _attribute_names(request: Request, collection: Collection) -> list[str]:
-    """Reads which attributes are asked for; all, where none is."""
+    """Read which attributes are asked for; all, where none is."""
     wanted = request.attributes().get("attributeNames") or []
     if not isinstance(wanted, list):
         raise ManagementError(BAD_REQUEST, "attributeNames is a list of strings")

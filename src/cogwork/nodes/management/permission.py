@@ -17,7 +17,7 @@ __all__ = ("ADDRESS", "demand", "demand_right", "refuse")
 
 
 def demand(requester: Requester, address: str) -> None:
-    """Checks the permission to manage an address; who may manage `$management` has all of them.
+    """Check the permission to manage an address; who may manage `$management` has all of them.
 
     What is denied is denied to those, too.
 
@@ -28,7 +28,7 @@ def demand(requester: Requester, address: str) -> None:
 
 
 def demand_right(requester: Requester, right: str, address: str) -> None:
-    """Checks a right at an address; who may manage `$management` has all of them.
+    """Check a right at an address; who may manage `$management` has all of them.
 
     Raises:
         ManagementError: It is missing.
@@ -40,7 +40,7 @@ def demand_right(requester: Requester, right: str, address: str) -> None:
 
 
 def refuse(requester: Requester, right: str, address: str) -> NoReturn:
-    """Says that a permission is missing.
+    """Return that a permission is missing.
 
     Raises:
         ManagementError: Always.

@@ -35,7 +35,7 @@ class Queues:
     """The operations on queues. Whoever may manage a queue's address may do them."""
 
     def __init__(self, container: ContainerView) -> None:
-        """Needs the container.
+        """Initialize it with the container.
 
         Args:
             container: Where the queues are.
@@ -51,7 +51,7 @@ class Queues:
         return queue
 
     def create(self, request: Request, requester: Requester) -> Steps:
-        """Declares a queue with the options of the body.
+        """Declare a queue with the options of the body.
 
         What dies in it is sent on, so that takes the right to send to its dead-letter address.
         """
@@ -77,7 +77,7 @@ class Queues:
         return Reply(row, 201 if is_new else 200)
 
     def delete(self, request: Request, requester: Requester) -> Steps:
-        """Gives a queue up, with its items."""
+        """Give a queue up, with its items."""
         name = request.required_name()
         demand(requester, name)
         return self._delete(name)
@@ -92,7 +92,7 @@ class Queues:
         return Reply({}, 204)
 
     def peek(self, request: Request, requester: Requester) -> Reply:
-        """Shows items: a list of maps, each with `message`, encoded, and facts about the item."""
+        """Show items: a list of maps, each with `message`, encoded, and facts about the item."""
         queue = self._find(request, requester)
         offset = request.number("index", 0)
         count = min(request.number("count", 10, least=1), PEEK_MAX)
@@ -107,11 +107,11 @@ class Queues:
         return Reply(items, properties={"count": len(items)})
 
     def purge(self, request: Request, requester: Requester) -> Steps:
-        """Drops every item that no consumer holds."""
+        """Drop every item that no consumer holds."""
         return _purge(self._find(request, requester))
 
     def move(self, request: Request, requester: Requester) -> Steps:
-        """Moves items to another queue."""
+        """Move items to another queue."""
         queue = self._find(request, requester)
         target = request.text("target")
         if not requester.may("send", target):
@@ -127,7 +127,7 @@ class Queues:
         return self._transfer(request, queue, lambda message: Routed(target, message))
 
     def relocate(self, request: Request, requester: Requester) -> Steps:
-        """Has others hold the replicas: `replicas`, and `learners` that only follow."""
+        """Have others hold the replicas: `replicas`, and `learners` that only follow."""
         name = request.required_name()
         demand(requester, name)
         return self._relocate(name, *members_of(request))
@@ -138,7 +138,7 @@ class Queues:
         return Reply(self._container.collections["queue"].find(name), 202)
 
     def redrive(self, request: Request, requester: Requester) -> Steps:
-        """Sends the items of a dead-letter address back where they came from."""
+        """Send the items of a dead-letter address back where they came from."""
         queue = self._find(request, requester)
         strangers = 0
 

@@ -55,7 +55,7 @@ class Reply:
 
     @classmethod
     def of_error(cls, error: ManagementError) -> Reply:
-        """Makes the reply to a request that was not carried out."""
+        """Make the reply to a request that was not carried out."""
         condition = CONDITIONS.get(error.status, Condition.INTERNAL_ERROR)
         return cls(None, error.status, error.description, {"errorCondition": condition})
 
@@ -75,7 +75,7 @@ class Request:
     __slots__ = ("_properties", "body", "correlation_id", "name", "operation", "reply_to", "type")
 
     def __init__(self, message: Sections) -> None:
-        """Reads a message.
+        """Read a message.
 
         Args:
             message: Decoded.
@@ -104,7 +104,7 @@ class Request:
         return value
 
     def text(self, key: str) -> str:
-        """Returns a string that the operation needs.
+        """Return a string that the operation needs.
 
         Raises:
             ManagementError: It is missing, or none.
@@ -118,7 +118,7 @@ class Request:
         return str(value)
 
     def number(self, key: str, default: int, least: int = 0) -> int:
-        """Returns a whole number that may be left out.
+        """Return a whole number that may be left out.
 
         Raises:
             ManagementError: It is none, or below `least`.
@@ -133,7 +133,7 @@ class Request:
         return int(value)
 
     def names(self, key: str) -> list[str]:
-        """Returns a list of strings that may be left out.
+        """Return a list of strings that may be left out.
 
         Raises:
             ManagementError: It is none.
@@ -146,7 +146,7 @@ class Request:
         return [str(each) for each in value]
 
     def required_name(self) -> str:
-        """Returns the entity's name.
+        """Return the entity's name.
 
         Raises:
             ManagementError: It is missing.
@@ -159,7 +159,7 @@ class Request:
         return self.name
 
     def attributes(self) -> dict[str, object]:
-        """Returns the body as the attributes of an entity.
+        """Return the body as the attributes of an entity.
 
         Raises:
             ManagementError: It is no map with strings for keys.
@@ -173,7 +173,7 @@ class Request:
         return {str(key): value for key, value in self.body.items()}
 
     def answer(self, reply: Reply) -> bytes:
-        """Encodes the message that answers this request."""
+        """Encode the message that answers this request."""
         head = Sections(
             properties=Properties(correlation_id=self.correlation_id),
             application_properties={

@@ -35,7 +35,7 @@ class Streams:
     """The operations on streams. Whoever may manage a stream's address may do them."""
 
     def __init__(self, container: ContainerView) -> None:
-        """Needs the container.
+        """Initialize it with the container.
 
         Args:
             container: Where the streams are.
@@ -43,7 +43,7 @@ class Streams:
         self._container = container
 
     def create(self, request: Request, requester: Requester) -> Steps:
-        """Declares a stream with the options of the body.
+        """Declare a stream with the options of the body.
 
         What it captures can be read from it, so that takes the right to receive from the topics.
         """
@@ -79,7 +79,7 @@ class Streams:
         return Reply(row, 201 if is_new else 200)
 
     def _known(self, name: str) -> Generator[bool, None, None]:
-        """Waits until a stream is there, or it is known what the cluster has declared.
+        """Wait until a stream is there, or it is known what the cluster has declared.
 
         One that were made before would be in the way of the cluster's.
 
@@ -89,7 +89,7 @@ class Streams:
         return known(self._container, lambda: self._container.stream(name) is not None)
 
     def _found(self, name: str) -> Generator[bool, None, ManagedStream]:
-        """Returns a stream.
+        """Return a stream.
 
         Raises:
             ManagementError: There is none, or that is not known.
@@ -101,7 +101,7 @@ class Streams:
         return stream
 
     def delete(self, request: Request, requester: Requester) -> Steps:
-        """Gives a stream up, with its records."""
+        """Give a stream up, with its records."""
         name = request.required_name()
         demand(requester, name)
         return self._delete(name)
@@ -115,7 +115,7 @@ class Streams:
         return Reply({}, 204)
 
     def trim(self, request: Request, requester: Requester) -> Steps:
-        """Gives up the records below the offset `before`."""
+        """Give up the records below the offset `before`."""
         name = request.required_name()
         demand(requester, name)
         before = request.number("before", -1)
@@ -129,7 +129,7 @@ class Streams:
         return Reply({"first": bounds.first, "next": bounds.next})
 
     def bounds(self, request: Request, requester: Requester) -> Steps:
-        """Tells what a stream holds as of now: `first`, `next`; with `time_ms`, `offset` too.
+        """Return what a stream holds as of now: `first`, `next`; with `time_ms`, `offset` too.
 
         Whoever may receive from the stream may ask.
         """
@@ -155,7 +155,7 @@ class Streams:
         return Reply(told)
 
     def move(self, request: Request, requester: Requester) -> Steps:
-        """Has others hold the replicas: `replicas`, and `learners` that only follow."""
+        """Have others hold the replicas: `replicas`, and `learners` that only follow."""
         name = request.required_name()
         demand(requester, name)
         return self._move(name, *members_of(request))

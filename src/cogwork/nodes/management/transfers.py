@@ -51,7 +51,7 @@ class Transfers:
         queue: ManagedQueue,
         route: Callable[[bytes], Routed],
     ) -> None:
-        """Starts with none.
+        """Start with none.
 
         Args:
             container: Sends.
@@ -68,7 +68,7 @@ class Transfers:
         self.waiting = 0
 
     def run(self, count: int) -> Generator[bool, None, None]:
-        """Moves up to `count` items; yields False where it waits for outcomes."""
+        """Move up to `count` items; yield False where it waits for outcomes."""
         left = count
         while left > 0 and not self.waiting:
             taken = self._queue.take_ready(min(SLICE, left))
@@ -105,7 +105,7 @@ class Transfers:
             on_outcome(accepted=False)
 
     def _return(self, number: int) -> None:
-        """Puts an item back, but not while it would be taken at once again."""
+        """Put an item back, but not while it would be taken at once again."""
         self.refused += 1
         if self._is_over:
             self._queue.put_back(number)

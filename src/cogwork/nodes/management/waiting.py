@@ -42,7 +42,7 @@ AWAY_TICKS = 50
 
 
 def members_of(request: Request) -> tuple[list[str], list[str]]:
-    """Reads `replicas`, and `learners` that only follow.
+    """Read `replicas`, and `learners` that only follow.
 
     Raises:
         ManagementError: There are no replicas, or one of them is no list of names.
@@ -57,7 +57,7 @@ def members_of(request: Request) -> tuple[list[str], list[str]]:
 def known(
     container: ContainerView, is_there: Callable[[], bool] = lambda: False
 ) -> Generator[bool, None, None]:
-    """Waits until it is known what the cluster has declared.
+    """Wait until it is known what the cluster has declared.
 
     Args:
         container: Which has to know.
@@ -74,7 +74,7 @@ def known(
 
 
 def assured(container: ContainerView, name: str) -> Generator[bool, None, None]:
-    """Waits until a majority of the cluster answers, which is to declare something.
+    """Wait until a majority of the cluster answers, which is to declare something.
 
     Without one it would be here for as long as this container is up, and then perhaps never have
     been.
@@ -100,7 +100,7 @@ def assured(container: ContainerView, name: str) -> Generator[bool, None, None]:
 def deleted(
     container: ContainerView, name: str, work: Awaitable[bool]
 ) -> Generator[bool, None, bool]:
-    """Waits until something is deleted; returns whether it was there.
+    """Wait until something is deleted; return whether it was there.
 
     Args:
         container: Has it done.
@@ -131,7 +131,7 @@ def deleted(
 def finished(
     container: ContainerView, work: Awaitable[T], stream: ManagedStream | None = None
 ) -> Generator[bool, None, T]:
-    """Waits for something, and returns what comes of it.
+    """Wait for something, and return what comes of it.
 
     Args:
         container: Has it done.

@@ -41,10 +41,10 @@ class DeadLetterSource(Protocol):
     store: Store
 
     def when_durable(self, call: Callable[[bool], object]) -> None:
-        """Has a call made once it is known whether all that has happened so far is durable."""
+        """Have a call made once it is known whether all that has happened so far is durable."""
 
     def give_up(self, number: int, keep: Callable[[int], None]) -> None:
-        """Gives up an item that was put aside and accepted elsewhere, once that is durable."""
+        """Give up an item that was put aside and accepted elsewhere, once that is durable."""
 
 
 class DeadLetterSender:
@@ -53,7 +53,7 @@ class DeadLetterSender:
     def __init__(
         self, queue: DeadLetterSource, target: str, emit: Callable[[Iterable[Effect]], None]
     ) -> None:
-        """Has nothing to send yet.
+        """Start with nothing to send yet.
 
         Args:
             queue: Whose dead they are.
@@ -90,7 +90,7 @@ class DeadLetterSender:
         return Send(self._target, letter, partial(self._answered, number))
 
     def tick(self, now_s: float) -> None:
-        """Sends again what was not accepted a while ago."""
+        """Send again what was not accepted a while ago."""
         self._now_s = now_s
         if self._returned and now_s >= self._retry_s:
             returned, self._returned = self._returned, []
@@ -107,7 +107,7 @@ class DeadLetterSender:
             self._keep(number)
 
     def _keep(self, number: int) -> None:
-        """Has a dead letter sent again in a while."""
+        """Have a dead letter sent again in a while."""
         if not self._returned:
             self._retry_s = self._now_s + RETRY_S
         self._returned.append(number)

@@ -66,7 +66,7 @@ class QueueNode(Partitioned, Replicated, Resumable, Removable):
     serves_prefix = False
 
     def __init__(self, context: NodeContext) -> None:
-        """Starts empty.
+        """Start empty.
 
         Args:
             context: Its address, and options as in `QueueOptions`.
@@ -120,7 +120,7 @@ class QueueNode(Partitioned, Replicated, Resumable, Removable):
     # -- the contract of nodes
 
     def entry(self, _address: str) -> AddressEntry:
-        """Returns where the queue's messages come in."""
+        """Return where the queue's messages come in."""
         return self._entry
 
     @property
@@ -156,7 +156,7 @@ class QueueNode(Partitioned, Replicated, Resumable, Removable):
         return self.options.in_doubt_timeout_s
 
     def share(self) -> PartitionedInlet:
-        """Shares a partitioned queue with other containers; `set_owners` says who takes what."""
+        """Share a partitioned queue with other containers; `set_owners` says who takes what."""
         return self._divide(self.options.partitions, is_whole=False)
 
     def _divide(self, count: int, *, is_whole: bool) -> PartitionedInlet:
@@ -172,11 +172,11 @@ class QueueNode(Partitioned, Replicated, Resumable, Removable):
         return self.inlet
 
     def near_entry(self) -> AddressEntry:
-        """Returns where the messages come in that other containers send."""
+        """Return where the messages come in that other containers send."""
         return self._near_entry
 
     def subscribe(self, subscription: Subscription) -> None:
-        """Feeds a consumer, or a browser; gives back the attempts that it still has."""
+        """Feed a consumer, or a browser; give back the attempts that it still has."""
         self.store.add_consumer(
             subscription.link,
             marks_received=subscription.marks_received,
@@ -221,7 +221,7 @@ class QueueNode(Partitioned, Replicated, Resumable, Removable):
         self.store.remove_consumer(subscription.link, is_over=not subscription.is_cut_off)
 
     def tick(self, now_s: float) -> Iterable[Effect]:
-        """Lets items expire, ripen and cease to be in doubt."""
+        """Let items expire, ripen and cease to be in doubt."""
         self.store.tick(now_s)
         self._forget_cut_off()
         effects = self._dead_letters_of(self.store)
@@ -230,7 +230,7 @@ class QueueNode(Partitioned, Replicated, Resumable, Removable):
         return effects
 
     def _forget_cut_off(self) -> None:
-        """Forgets consumers of other containers of which nothing is in doubt any more.
+        """Forget consumers of other containers of which nothing is in doubt any more.
 
         They are looked through once they have doubled: where items stay in doubt, there are many.
         """
@@ -243,7 +243,7 @@ class QueueNode(Partitioned, Replicated, Resumable, Removable):
         self.wants_ticks = bool(self._cut_off)
 
     def status(self) -> Mapping[str, object]:
-        """Counts items by where they stand, and what has happened so far."""
+        """Count items by where they stand, and what has happened so far."""
         replica = self.replica
         return {
             **self.store.counts(),
@@ -273,7 +273,7 @@ class QueueNode(Partitioned, Replicated, Resumable, Removable):
         return self._fullness()
 
     def _fullness(self) -> str | None:
-        """Says by what the queue is full; None where it is not, or drops what is in the way."""
+        """Say by what the queue is full; None where it is not, or drop what is in the way."""
         options, counts = self.options, self.store.counts()
         lengths, sizes = options.maximum_length, options.maximum_bytes
         dead = counts["leaving"]
@@ -288,18 +288,18 @@ class QueueNode(Partitioned, Replicated, Resumable, Removable):
         return None
 
     def delete(self) -> None:
-        """Gives up what is on disk of the queue, for good; `close` comes next."""
+        """Give up what is on disk of the queue, for good; `close` comes next."""
         if self._journal is not None:
             self._journal.delete()
 
     def end_links(self, why: str = "was deleted") -> None:
-        """Ends all links: the queue is no more, perhaps at another container."""
+        """End all links: the queue is no more, perhaps at another container."""
         text = f"{self.address} {why}"
         links = [*(link for link, _, _ in self.store.holders()), *self._entry.sources]
         self._emit([Detach(link, Condition.RESOURCE_DELETED, text) for link in links])
 
     def end_credit(self) -> bool:
-        """Has clients send no more; tells whether any could. What they have sent is taken."""
+        """Have clients send no more; tell whether any could. What they have sent is taken."""
         sources = self._entry.sources
         ends = [end for end in sources if isinstance(end, CreditingEnd) and end.window]
         for end in ends:
@@ -307,7 +307,7 @@ class QueueNode(Partitioned, Replicated, Resumable, Removable):
         return bool(ends)
 
     def close(self) -> None:
-        """Gives up the queue with its items; what is sent from now on is released."""
+        """Give up the queue with its items; what is sent from now on is released."""
         if self.replica is not None:
             self.replica.close()
         if self.inlet is not None:
@@ -324,7 +324,7 @@ class QueueNode(Partitioned, Replicated, Resumable, Removable):
     # -- what the data plane hands over
 
     def on_batch(self, store: Store) -> None:
-        """Sends the dead to the dead-letter address."""
+        """Send the dead to the dead-letter address."""
         self._emit(self._dead_letters_of(store))
         if self._dead_letter_sender is not None:
             self._dead_letter_sender.send()
@@ -346,14 +346,14 @@ class QueueNode(Partitioned, Replicated, Resumable, Removable):
     # -- for management
 
     def when_durable(self, call: Callable[[bool], object]) -> None:
-        """Has a call made once it is known whether all that has happened so far is durable."""
+        """Have a call made once it is known whether all that has happened so far is durable."""
         if self._journal is None:
             call(True)  # the contract's
         else:
             self._journal.when_durable(call)
 
     def give_up(self, number: int, keep: Callable[[int], None]) -> None:
-        """Gives up an item that was put aside and accepted elsewhere, once that is durable.
+        """Give up an item that was put aside and accepted elsewhere, once that is durable.
 
         Args:
             number: The item's.
@@ -368,12 +368,12 @@ class QueueNode(Partitioned, Replicated, Resumable, Removable):
             keep(number)
 
     def purge(self) -> int:
-        """Drops the items that no consumer holds; returns how many."""
+        """Drop the items that no consumer holds; return how many."""
         return self.store.purge()
 
 
 def _options(context: NodeContext) -> QueueOptions:
-    """Returns a queue's options, `auto` being `memory` where there is no disk.
+    """Return a queue's options, `auto` being `memory` where there is no disk.
 
     So it is for a temporary queue, which has a name of the container's own: it ends with who made
     it.
@@ -386,7 +386,7 @@ def _options(context: NodeContext) -> QueueOptions:
 
 
 def _dead_letter_of(address: str, options: QueueOptions) -> str | None:
-    """Says where the dead of a queue go; None where they are dropped.
+    """Return where the dead of a queue go; None where they are dropped.
 
     A rule for many addresses may name one of them for all: that one's own dead would come back to
     it for ever, or wait for room that only they take.

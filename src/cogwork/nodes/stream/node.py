@@ -77,7 +77,7 @@ class StreamNode(Streaming, Capturing):
     due_s = 0.0
 
     def __init__(self, context: NodeContext) -> None:
-        """Opens the stream.
+        """Open the stream.
 
         Args:
             context: Its address, the engines, and options as in `StreamOptions`.
@@ -118,16 +118,16 @@ class StreamNode(Streaming, Capturing):
     # -- the contract of nodes
 
     def entry(self, _address: str) -> AddressEntry:
-        """Returns where the stream's messages come in."""
+        """Return where the stream's messages come in."""
         return self._entry
 
     def subscribe(self, subscription: Subscription) -> None:
-        """Takes a reader."""
+        """Take a reader."""
         self.demand_prospects()
         self._readers.add(subscription)
 
     def demand_prospects(self) -> None:
-        """Sees that the stream is open, or may yet be.
+        """See that the stream is open, or may yet be.
 
         Raises:
             Refused: Its engine will never take it as it is declared.
@@ -136,13 +136,13 @@ class StreamNode(Streaming, Capturing):
             raise Refused(self._problem, Condition.PRECONDITION_FAILED)
 
     def unsubscribe(self, subscription: Subscription) -> None:
-        """Lets a reader go; with the last one goes what they all read of."""
+        """Let a reader go; with the last one goes what they all read of."""
         self._readers.remove(subscription)
         if not self._readers:
             self._tail.restart(self._tail.next)
 
     def tick(self, now_s: float) -> Iterable[Effect]:
-        """Looks at the stream now and then, for those who ask how it is."""
+        """Look at the stream now and then, for those who ask how it is."""
         if self._loop is None:
             with suppress(RuntimeError):
                 self._begin(asyncio.get_running_loop())
@@ -161,7 +161,7 @@ class StreamNode(Streaming, Capturing):
         return ()
 
     def status(self) -> Mapping[str, object]:
-        """Returns figures: bounds, rates, readers and how far behind they are."""
+        """Return figures: bounds, rates, readers and how far behind they are."""
         self._sight.show()
         bounds, members = self._sight.bounds, self._sight.members
         declared = self.engine.capabilities if self.engine is not None else None
@@ -234,11 +234,11 @@ class StreamNode(Streaming, Capturing):
         return self._outage.problem or self._problem or self._readers.problem
 
     def give_back(self) -> None:
-        """Returns to their senders what waits to be appended, and what comes from now on."""
+        """Return to their senders what waits to be appended, and what comes from now on."""
         self._publishing.give_back()
 
     def close(self) -> None:
-        """Lets the stream go; it stays with its engine."""
+        """Let the stream go; it stays with its engine."""
         for task in list(self._tasks):
             task.cancel()
         self._publishing.close()
@@ -267,7 +267,7 @@ class StreamNode(Streaming, Capturing):
         task.add_done_callback(self._tasks.discard)
 
     async def _open(self) -> None:
-        """Opens the engine, and follows it for as long as the node is there."""
+        """Open the engine, and follow it for as long as the node is there."""
         name = self.name
         pause_s = PAUSE_FIRST_S
         while self.engine is None:
@@ -310,7 +310,7 @@ class StreamNode(Streaming, Capturing):
             self._emit([Report(f"{self.address}: {problem}", is_error, not is_error, kind)])
 
     async def _fail(self) -> None:
-        """Refuses what waits, and ends all links: the engine will never take this stream."""
+        """Refuse what waits, and end all links: the engine will never take this stream."""
         problem = self._problem or ""
         self._publishing.refuse(problem)
         self._flush()
@@ -318,7 +318,7 @@ class StreamNode(Streaming, Capturing):
         self._end_links(Condition.PRECONDITION_FAILED, problem)
 
     def end_links(self, why: str = "was deleted") -> None:
-        """Ends all links: the stream is no more, perhaps at another container.
+        """End all links: the stream is no more, perhaps at another container.
 
         Args:
             why: What became of it.
@@ -326,7 +326,7 @@ class StreamNode(Streaming, Capturing):
         self._end_links(Condition.RESOURCE_DELETED, f"{self.address} {why}")
 
     def delete(self) -> None:
-        """Does nothing: its engine gives up its records."""
+        """Do nothing: its engine gives up its records."""
 
     def _end_links(self, condition: Symbol, text: str) -> None:
         links = [*(reader.link for reader in self._readers), *self._entry.sources]
@@ -336,7 +336,7 @@ class StreamNode(Streaming, Capturing):
     # -- the live end
 
     async def _follow(self, engine: Engine) -> None:
-        """Takes what the engine gives out; begins again at its end where that fails."""
+        """Take what the engine gives out; begin again at its end where that fails."""
         while True:
             try:
                 await self._take_all(engine)
@@ -353,7 +353,7 @@ class StreamNode(Streaming, Capturing):
             await asyncio.sleep(PAUSE_FIRST_S)
 
     async def _take_all(self, engine: Engine) -> None:
-        """Takes what the engine gives out, until it gives no more."""
+        """Take what the engine gives out, until it gives no more."""
         over = self._watch()
         if over is not None:
             await over
@@ -367,14 +367,14 @@ class StreamNode(Streaming, Capturing):
             self._flush()
 
     def _take_back(self, error: RecordsLost) -> None:
-        """Gives out no more of what the engine has lost, and tells who has had some of it."""
+        """Give out no more of what the engine has lost, and tell who has had some of it."""
         self._tail.restart(error.end)
         self._readers.take_back(error)
         text, kind = f"{self.address}: {error}", f"{self._outage.alike} have lost records"
         self._emit([Report(text, is_warning=True, kind=kind)])
 
     def _watch(self) -> Awaitable[None] | None:
-        """Has the engine say when there is more, where it can."""
+        """Have the engine say when there is more, where it can."""
         prompt = self._sight.prompt
         seen = prompt.glance() if prompt is not None else None
         if prompt is None or seen is None:
@@ -384,7 +384,7 @@ class StreamNode(Streaming, Capturing):
         return prompt.watch(partial(self._take_more, prompt))
 
     def _take_more(self, engine: PromptEngine) -> None:
-        """Takes what the engine has by now, within a turn of it; perhaps it has lost its leader."""
+        """Take what the engine has by now, within a turn of it; perhaps it has lost its leader."""
         if self.engine is not engine:
             return
         self.is_idle = False
@@ -423,17 +423,17 @@ class StreamNode(Streaming, Capturing):
     # -- what the data plane hands over
 
     def on_record_batches(self, record_batches: Sequence[RecordBatch]) -> None:
-        """Has messages appended."""
+        """Have messages appended."""
         self._publishing.take(record_batches)
 
     # -- for management
 
     async def move(self, voters: Sequence[str], learners: Sequence[str]) -> None:
-        """Declares that others are to hold the stream; returns before they do."""
+        """Declare that others are to hold the stream; return before they do."""
         await self._engines.move(self.options.engine, self.name, voters, learners)
 
     async def trim(self, before: int) -> Bounds:
-        """Gives up records below an offset; returns what is left."""
+        """Give up records below an offset; return what is left."""
         if self.engine is None:
             raise Unavailable(self.problem or "the stream is being opened")
         await self.engine.trim(before)

@@ -26,7 +26,7 @@ class Outage:
     """
 
     def __init__(self, address: str, engine: str) -> None:
-        """Knows of none.
+        """Initialize it; it knows of none.
 
         Args:
             address: The stream's.
@@ -42,7 +42,7 @@ class Outage:
         self._was_well = False
 
     def state(self, reason: str | None) -> str:
-        """Returns `open`, `away`, or `opening` where the stream has not been seen well yet.
+        """Return `open`, `away`, or `opening` where the stream has not been seen well yet.
 
         Args:
             reason: Why it is away at this moment; None where it is not.
@@ -57,7 +57,7 @@ class Outage:
         return self._began_s is not None
 
     def turn(self, now_s: float, reason: str | None) -> Report | None:
-        """Takes in how it is now; returns what is to be logged.
+        """Take in how it is now; return what is to be logged.
 
         Args:
             now_s: The time.
@@ -78,7 +78,7 @@ class Outage:
         return Report(text, is_warning=True, kind=f"{self.alike} are away")
 
     def _rest(self, now_s: float) -> Report | None:
-        """Ends it, where all has been well for long enough."""
+        """End it, where all has been well for long enough."""
         self.problem = None
         self._was_well = True
         if self._began_s is None:

@@ -111,7 +111,7 @@ class _Job:
     is_given_back: bool = False
 
     def is_over(self, now_s: float) -> bool:
-        """Says whether it was not taken at once, and has had its time."""
+        """Return whether it was not taken at once, and has had its time."""
         return self.is_late and now_s - self.since_s >= DEADLINE_S
 
 
@@ -128,7 +128,7 @@ class _Line:
     is_broken: bool = False
 
     def is_over(self, now_s: float) -> bool:
-        """Says whether the first one that failed has been tried for long enough."""
+        """Return whether the first one that failed has been tried for long enough."""
         return self.since_s is not None and now_s - self.since_s >= PATIENCE_S
 
 
@@ -142,7 +142,7 @@ class Publishing:
     """
 
     def __init__(self, flush: Callable[[], None]) -> None:
-        """Has no engine yet.
+        """Start with no engine yet.
 
         Args:
             flush: Has what was written sent soon.
@@ -158,12 +158,12 @@ class Publishing:
         self.returned = 0
 
     def open(self, engine: Engine) -> None:
-        """Appends to `engine` from now on; what came before is tried like what it cannot take."""
+        """Append to `engine` from now on; what came before is tried like what it cannot take."""
         self._engine = engine
         self._prompt = engine if isinstance(engine, PromptEngine) else None
 
     def refuse(self, why: str) -> None:
-        """Rejects what has come, and what comes: the stream will never be open."""
+        """Reject what has come, and what comes: the stream will never be open."""
         self._refusal = _NeverOpen(why)
         lines, self._lines = list(self._lines.values()), {}
         for job in [each for line in lines for each in line.jobs]:
@@ -175,7 +175,7 @@ class Publishing:
         return self._refusal is not None
 
     def give_back(self) -> None:
-        """Returns what waits for the engine, and what comes from now on: the container stops."""
+        """Return what waits for the engine, and what comes from now on: the container stops."""
         self._gives_back = True
         for key, line in list(self._lines.items()):
             self._return_all(line, [each for each in line.jobs if not each.is_under_way])
@@ -184,7 +184,7 @@ class Publishing:
         self._release_unsent()
 
     def _release_unsent(self) -> None:
-        """Has the engine answer what it has never sent, where it can tell."""
+        """Have the engine answer what it has never sent, where it can tell."""
         if isinstance(self._engine, ReleasingEngine):
             try:
                 self._engine.release_unsent("the container is stopping")
@@ -193,7 +193,7 @@ class Publishing:
                 asyncio.get_running_loop().call_exception_handler(context)
 
     def close(self) -> None:
-        """Gives back what has not been answered; what comes of it is of no interest any more."""
+        """Give back what has not been answered; what comes of it is of no interest any more."""
         lines, self._lines = list(self._lines.values()), {}
         for line in lines:
             for job in line.jobs:
@@ -201,7 +201,7 @@ class Publishing:
         self._engine = self._prompt = None
 
     def take(self, record_batches: Sequence[RecordBatch]) -> None:
-        """Appends record batches, each in its line."""
+        """Append record batches, each in its line."""
         now_s = asyncio.get_running_loop().time()
         if self._refusal is not None:
             for record_batch in record_batches:
@@ -271,7 +271,7 @@ class Publishing:
         job: _Job,
         result: Appended | int | ConsensusError,
     ) -> None:
-        """Takes an answer that comes in a turn of the engine, which ends with a flush."""
+        """Take an answer that comes in a turn of the engine, which ends with a flush."""
         failure = result if isinstance(result, ConsensusError) else None
         self._answered(key, line, job, failure)
         if failure is not None:  # which may come from elsewhere
@@ -321,7 +321,7 @@ class Publishing:
         job.record_batch.settle(ACCEPTED)
 
     def _may_pass(self, line: _Line, job: _Job, failure: BaseException) -> bool:
-        """Says whether a failure may be over when it is tried again."""
+        """Return whether a failure may be over when it is tried again."""
         if isinstance(failure, StreamLost):
             return False
         if isinstance(failure, PASSING):
@@ -365,7 +365,7 @@ class Publishing:
     # -- trying again
 
     def _look_again(self, key: tuple[int, int], line: _Line) -> None:
-        """Goes on with a line that was stopped, once nothing of it is under way."""
+        """Go on with a line that was stopped, once nothing of it is under way."""
         loop = asyncio.get_running_loop()
         if line.is_over(loop.time()):
             line.is_broken = True
@@ -399,14 +399,14 @@ class Publishing:
                 return
 
     def _watch(self, key: tuple[int, int], line: _Line, job: _Job) -> None:
-        """Has a line looked at when the time of one that was not taken at once is over."""
+        """Have a line looked at when the time of one that was not taken at once is over."""
         if not line.is_watched:
             line.is_watched = True
             loop = asyncio.get_running_loop()
             loop.call_at(job.since_s + DEADLINE_S, self._look_at_time, key, line)
 
     def _look_at_time(self, key: tuple[int, int], line: _Line) -> None:
-        """Gives back what the engine has had for too long; it may yet be appended."""
+        """Give back what the engine has had for too long; it may yet be appended."""
         line.is_watched = False
         if self._lines.get(key) is not line:
             return

@@ -73,10 +73,10 @@ class Source(Protocol):
         """Whether readers that do not take anything now may keep what they have read."""
 
     def spawn(self, reader: Reader, work: Callable[[], Coroutine[object, object, None]]) -> None:
-        """Runs something for a reader; what goes wrong ends its link."""
+        """Run something for a reader; what goes wrong ends its link."""
 
     def note_held(self, size_bytes: int) -> None:
-        """Counts what readers hold, more or less of it."""
+        """Count what readers hold, more or less of it."""
 
 
 @dataclass(slots=True, eq=False)
@@ -118,7 +118,7 @@ class Reader:
         return max(self.source.tail.next - self.next, 0) if self.next is not None else 0
 
     def put_off(self) -> None:
-        """Has the attach answered once it is known where to start, or not soon.
+        """Have the attach answered once it is known where to start, or not soon.
 
         What is appended from the answer on is behind that place, whoever appends it.
         """
@@ -134,24 +134,24 @@ class Reader:
         self.subscription.answer()
 
     def start(self) -> None:
-        """Finds out where to start; the stream is open."""
+        """Find out where to start; the stream is open."""
         self._is_busy = True
         self.source.spawn(self, self._locate)
 
     def retry(self) -> None:
-        """Goes on after the engine could not be reached."""
+        """Go on after the engine could not be reached."""
         self._is_busy = False
         self.pump()
 
     def reread(self, end: int) -> None:
-        """Has what is read again that it holds from an offset on, or reads, and has not sent."""
+        """Have what is read again that it holds from an offset on, or read, and has not sent."""
         self.target = min(self.target, end)
         self._rereads += 1
         if self._block is not None and self._block.next_offset > end:
             self._drop()
 
     def close(self) -> None:
-        """Gives back what it holds."""
+        """Give back what it holds."""
         self._is_over = True
         if self._answering is not None:
             self._answering.cancel()
@@ -199,7 +199,7 @@ class Reader:
     # -- sending
 
     def pump(self) -> None:
-        """Sends as much as the link takes; reads on where that is more than there is here."""
+        """Send as much as the link takes; read on where that is more than there is here."""
         if self._is_busy or self._is_over or self.next is None:
             return
         link, feed = self.link, self.source.feed
@@ -214,7 +214,7 @@ class Reader:
             self._drop()
 
     def _send(self, link: OutgoingLink, feed: Feed) -> None:
-        """Sends records, as many as the link takes or as there are here."""
+        """Send records, as many as the link takes or as there are here."""
         assert self.next is not None
         while True:
             if self.is_told and self.next >= self.target and not self._tell(link, feed):
@@ -229,7 +229,7 @@ class Reader:
                 return
 
     def _go_back(self, link: OutgoingLink, feed: Feed) -> None:
-        """Reads from the engine what the tail has no more, unless there is nothing to read."""
+        """Read from the engine what the tail has no more, unless there is nothing to read."""
         assert self.next is not None
         if self.next >= max(self.source.tail.next, self.target):
             link.exhaust()
@@ -238,7 +238,7 @@ class Reader:
             self.source.spawn(self, self._read)
 
     def _tell(self, link: OutgoingLink, feed: Feed) -> bool:
-        """Sends the marker that says that it has caught up."""
+        """Send the marker that says that it has caught up."""
         assert self.next is not None
         if not link.send(feed, self.next, marker_of(self.next), True):
             return False
@@ -260,7 +260,7 @@ class Reader:
             self._block = None
 
     async def _read(self) -> None:
-        """Reads a block from the engine."""
+        """Read a block from the engine."""
         engine = self.source.engine
         assert engine is not None
         assert self.next is not None
@@ -286,11 +286,11 @@ class Reader:
         self.pump()
 
     async def _pump_later(self) -> None:
-        """Goes on in a moment, whether or not anything comes meanwhile."""
+        """Go on in a moment, whether or not anything comes meanwhile."""
         await asyncio.sleep(PAUSE_S)
         self.pump()
 
 
 def marker_of(offset: int) -> bytes:
-    """Makes the message that says that a reader has caught up, with the offset that follows."""
+    """Make the message that says that a reader has caught up, with the offset that follows."""
     return CAUGHT_UP_PREFIX + offset.to_bytes(8, "big") + NULL_BODY

@@ -75,7 +75,7 @@ class Readers:
         emit: Emit,
         flush: Callable[[], None],
     ) -> None:
-        """Has none yet.
+        """Start with none yet.
 
         Args:
             core: The data plane.
@@ -95,11 +95,11 @@ class Readers:
         self._has_more = False
 
     def __len__(self) -> int:
-        """Counts them."""
+        """Count them."""
         return len(self._readers)
 
     def __iter__(self) -> Iterator[Reader]:
-        """Goes over them as they are now."""
+        """Go over them as they are now."""
         return iter(list(self._readers.values()))
 
     @property
@@ -111,7 +111,7 @@ class Readers:
     # -- who there is
 
     def add(self, subscription: Subscription) -> None:
-        """Takes one more."""
+        """Take one more."""
         link = subscription.link
         wish = wish_of(subscription.source.filter)
         reader = Reader(self, subscription, wish, is_told=CAUGHT_UP in subscription.desired)
@@ -123,26 +123,26 @@ class Readers:
             reader.start()
 
     def remove(self, subscription: Subscription) -> None:
-        """Lets one go."""
+        """Let one go."""
         reader = self._readers.pop(subscription.link, None)
         subscription.link.feeder = None
         if reader is not None:
             reader.close()
 
     def open(self, engine: Engine) -> None:
-        """Starts those that have waited for the stream; others are started as they come."""
+        """Start those that have waited for the stream; others are started as they come."""
         self.engine = engine
         for reader in self:
             reader.start()
 
     def end(self, error: StreamLost) -> None:
-        """Ends all links: there is nothing to wait for."""
+        """End all links: there is nothing to wait for."""
         for reader in self:
             self._end(reader, error)
         self._flush()
 
     def take_back(self, error: RecordsLost) -> None:
-        """Ends the links on which records went that are lost; the others get what there is now."""
+        """End the links on which records went that are lost; the others get what there is now."""
         for reader in self:
             self._take_back(reader, error)
         self._flush()
@@ -154,7 +154,7 @@ class Readers:
             reader.reread(error.end)
 
     def close(self) -> None:
-        """Lets all of them go."""
+        """Let all of them go."""
         self.engine = None
         for reader in self:
             reader.close()
@@ -165,12 +165,12 @@ class Readers:
     # -- serving them
 
     def serve(self) -> None:
-        """Gives every reader what has come, when the data plane is flushed."""
+        """Give every reader what has come, when the data plane is flushed."""
         self._has_more = True
         self.feed.wake()
 
     def on_batch(self, feed: Feed) -> None:
-        """Goes on with readers whose links can take more."""
+        """Go on with readers whose links can take more."""
         woken, feed.woken = feed.woken, []
         if self._has_more:
             self._has_more = False
@@ -200,11 +200,11 @@ class Readers:
         return self.held_bytes < HELD_BYTES_MAX
 
     def note_held(self, size_bytes: int) -> None:
-        """Counts what readers hold."""
+        """Count what readers hold."""
         self.held_bytes += size_bytes
 
     def spawn(self, reader: Reader, work: Callable[[], Coroutine[object, object, None]]) -> None:
-        """Runs something for a reader; what goes wrong ends its link."""
+        """Run something for a reader; what goes wrong ends its link."""
         self._run(self._guarded(reader, work))
 
     async def _guarded(
@@ -237,7 +237,7 @@ class Readers:
         asyncio.get_running_loop().call_later(PAUSE_S, reader.retry)
 
     def _end(self, reader: Reader, error: Exception) -> None:
-        """Ends a reader's link."""
+        """End a reader's link."""
         if reader.link not in self._readers:
             return
         condition = _FAULTS.get(type(error), Condition.INTERNAL_ERROR)
@@ -250,7 +250,7 @@ class Readers:
 
 
 def _info_of(error: Exception) -> dict[str, object] | None:
-    """Returns what an error says for programs."""
+    """Return what an error says for programs."""
     if isinstance(error, Truncated):
         return {"first": error.first}
     if isinstance(error, BeyondEnd):

@@ -32,7 +32,7 @@ class Sight:
     """
 
     def __init__(self) -> None:
-        """Sees nothing yet."""
+        """Initialize it; it sees nothing yet."""
         self.bounds = Bounds(0, 0)
         self.members: Members | None = None
         self.prompt: PromptEngine | None = None
@@ -45,13 +45,13 @@ class Sight:
         self._looked_s = 0.0
 
     def open(self, engine: Engine) -> None:
-        """Looks at an engine from now on."""
+        """Look at an engine from now on."""
         self._engine = engine
         self.prompt = engine if isinstance(engine, PromptEngine) else None
         self._watchful = engine if isinstance(engine, WatchfulEngine) else None
 
     def close(self) -> None:
-        """Looks at none any more."""
+        """Look at none any more."""
         self._engine = self.prompt = self._watchful = None
 
     @property
@@ -61,12 +61,12 @@ class Sight:
         return told or self._unanswered or self.unread
 
     def show(self) -> None:
-        """Looks for somebody: at once, where that is possible, and else when it is due."""
+        """Look for somebody: at once, where that is possible, and else when it is due."""
         self._is_shown = True
         self.glance()
 
     def glance(self) -> bool:
-        """Looks at once, where that is possible; returns whether it was."""
+        """Look at once, where that is possible; return whether it was."""
         if self.prompt is None:
             return False
         with suppress(ConsensusError):
@@ -77,7 +77,7 @@ class Sight:
         return False
 
     def is_due(self, now_s: float, *, is_quiet: bool) -> bool:
-        """Says whether to ask the engine; not where nothing comes, nobody looks and all is well.
+        """Return whether to ask the engine; not where nothing comes, nobody looks and all is well.
 
         Args:
             now_s: The time.
@@ -93,7 +93,7 @@ class Sight:
         return True
 
     async def look(self) -> None:
-        """Asks the engine for everything; notes where it does not answer."""
+        """Ask the engine for everything; note where it does not answer."""
         if self._engine is None:
             return
         self._is_looking = True
@@ -113,6 +113,6 @@ class Sight:
             self._is_looking = False
 
     async def measure(self) -> None:
-        """Asks the engine for the bounds; raises whatever it does."""
+        """Ask the engine for the bounds; raise whatever it does."""
         if self._engine is not None:
             self.bounds = await self._engine.bounds()

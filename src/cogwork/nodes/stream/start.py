@@ -42,7 +42,7 @@ class Wish:
 
 
 def wish_of(filter_set: Mapping[Symbol, object] | None) -> Wish:
-    """Reads a source's filter set; without a filter a receiver gets what comes from now on.
+    """Read a source's filter set; without a filter a receiver gets what comes from now on.
 
     Raises:
         Refused: A filter's value is none.

@@ -30,14 +30,14 @@ class Meter:
     """
 
     def __init__(self) -> None:
-        """Has seen nothing."""
+        """Initialize it; it has seen nothing."""
         self.records_per_s = 0
         self.bytes_per_s = 0
         self._last: tuple[float, int, int] | None = None
         self._rates = (0.0, 0.0)
 
     def turn(self, now_s: float, records: int, size_bytes: int) -> bool:
-        """Takes in what has come so far; says whether nothing has lately.
+        """Take in what has come so far; say whether nothing has lately.
 
         Not where the stream stands: it is found there when it is opened, and has not grown.
         """
@@ -55,7 +55,7 @@ class Meter:
 
 
 def reader_rows(readers: Iterable[Reader]) -> list[dict[str, object]]:
-    """Lists readers, those that are furthest behind first."""
+    """List readers, those that are furthest behind first."""
     ordered = sorted(readers, key=lambda reader: reader.behind, reverse=True)
     return [
         {
@@ -70,7 +70,7 @@ def reader_rows(readers: Iterable[Reader]) -> list[dict[str, object]]:
 
 
 def wanted(placement: Placement | None, members: Members | None) -> Mapping[str, object]:
-    """Returns who is to hold a stream, and whether that is still to come.
+    """Return who is to hold a stream, and whether that is still to come.
 
     Args:
         placement: What is declared; None where the engine's streams stay where they are.

@@ -48,13 +48,13 @@ class Tail:
         return self._blocks[0].offset if self._blocks else self.next
 
     def restart(self, following: int) -> None:
-        """Starts anew before an offset."""
+        """Start anew before an offset."""
         self._blocks.clear()
         self.size_bytes = 0
         self.next = following
 
     def add(self, chunk: Chunk) -> None:
-        """Takes the chunk that follows; anything else begins it anew."""
+        """Take the chunk that follows; anything else begins it anew."""
         if chunk.offset != self.next:
             self.restart(chunk.offset)
         block = self._blocks[-1] if self._blocks else None
@@ -70,7 +70,7 @@ class Tail:
             self.size_bytes -= self._blocks.popleft().size_bytes
 
     def block_at(self, offset: int) -> Block | None:
-        """Returns the block that holds an offset; None where none does."""
+        """Return the block that holds an offset; None where none does."""
         blocks = self._blocks
         if not blocks or not blocks[0].offset <= offset < self.next:
             return None
@@ -80,7 +80,7 @@ class Tail:
 
 
 def block_of(chunks: Sequence[Chunk]) -> Block:
-    """Makes a block of chunks that follow each other; there is at least one."""
+    """Make a block of chunks that follow each other; there is at least one."""
     block = Block(chunks[0].offset)
     for chunk in chunks:
         _add(block, chunk)

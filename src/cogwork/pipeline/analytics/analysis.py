@@ -49,11 +49,11 @@ class Tables(Protocol):
     """What analytics need of an archive: `cogwork.pipeline.archive.Archive` has it."""
 
     def tables(self) -> list[str]:
-        """Lists the streams that have tables."""
+        """List the streams that have tables."""
         ...
 
     def files(self, stream: str) -> list[str]:
-        """Lists the Parquet files of a stream."""
+        """List the Parquet files of a stream."""
         ...
 
 
@@ -91,7 +91,7 @@ class Analysis:
     capacity: list[Capacity] = field(default_factory=list)
 
     def as_dict(self) -> dict[str, Any]:
-        """Returns all of it in types that JSON has."""
+        """Return all of it in types that JSON has."""
         return {
             "archive": self.archive,
             "made_at": self.made_at,
@@ -117,7 +117,7 @@ def analyse(
     telemetry: str = TELEMETRY_STREAM,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Analysis:
-    """Computes all that an archive has figures for.
+    """Compute all that an archive has figures for.
 
     Args:
         spark: The session.
@@ -153,14 +153,14 @@ def analyse(
 
 
 def _beat_us(spark: SparkSession, rows: DataFrame | None) -> int:
-    """Returns how long heartbeats are apart; 0 where there are none."""
+    """Return how long heartbeats are apart; 0 where there are none."""
     if rows is None:
         return 0
     return int((spark.sql(BEAT, rows=rows).collect()[0]["beat_s"] or 0) * 1e6)
 
 
 def interval_of(span_us: int, beat_us: int) -> int:
-    """Chooses intervals: not too many, and none so short that it has no heartbeat."""
+    """Choose intervals: not too many, and none so short that it has no heartbeat."""
     for interval_us in INTERVALS_US:
         if span_us <= INTERVALS_MAX * interval_us and interval_us > 1.4 * beat_us:
             return interval_us

@@ -63,7 +63,7 @@ class Run:
         return self.wanted_brokers * self.wanted_queues * capacity
 
     def as_dict(self) -> dict[str, Any]:
-        """Returns it with what follows from it."""
+        """Return it with what follows from it."""
         return {
             **asdict(self),
             "tm_per_wd": tm_per_wd(self.rate),
@@ -106,7 +106,7 @@ class Capacity:
 
 
 def tm_per_wd(rate: float) -> float:
-    """Turns messages a second into thousand millions for a working day."""
+    """Turn messages a second into thousand millions for a working day."""
     return rate * WORKING_DAY_S / TM
 
 
@@ -117,7 +117,7 @@ def limit_of(
     bandwidth_bit_s: float,
     shares: tuple[float, float] = (1.0, 1.0),
 ) -> Capacity:
-    """Says how large fan-out and cluster may be.
+    """Return how large fan-out and cluster may be.
 
     Args:
         source: Where the capacity is from.
@@ -149,7 +149,7 @@ def limit_of(
 
 
 def capacities(runs: list[Run], bandwidth_bit_s: float) -> list[Capacity]:
-    """Sets the document's limits beside those that follow from measured capacities."""
+    """Set the document's limits beside those that follow from measured capacities."""
     found = [
         limit_of("document", size, capacity, bandwidth_bit_s, shares)
         for size, capacity in ASSUMED.items()
@@ -168,7 +168,7 @@ def capacities(runs: list[Run], bandwidth_bit_s: float) -> list[Capacity]:
 
 
 def parse_bandwidth(text: str) -> float:
-    """Reads `1Gbit`, `100 Mbit/s`, `125MB`; returns bits a second.
+    """Read `1Gbit`, `100 Mbit/s`, `125MB`; return bits a second.
 
     Raises:
         AnalyticsError: It is not written like that.

@@ -27,7 +27,7 @@ KIB = 1024.0
 
 
 def charts_of(analysis: Analysis) -> dict[str, Chart]:
-    """Draws what there is something to see of, by name."""
+    """Draw what there is something to see of, by name."""
     made = (
         _records(analysis),
         _sizes(analysis),

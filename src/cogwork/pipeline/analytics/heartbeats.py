@@ -68,13 +68,13 @@ these took nobody knows where the clock was set back meanwhile: each as long as 
 
 
 def _lag(what: str, own: str = "") -> str:
-    """Says what the heartbeat before had; those without a sequence are told by their time."""
+    """Return what the heartbeat before had; those without a sequence are told by their time."""
     order = "coalesce(sequence, 0), time_us"
     return f"lag({what}) over (partition by container, incarnation{own} order by {order})"
 
 
 def _rise(name: str, own: str, is_all: str) -> str:
-    """Says by how much a counter has risen since the heartbeat before.
+    """Say by how much a counter has risen since the heartbeat before.
 
     Args:
         name: The counter.
@@ -92,7 +92,7 @@ class Heartbeats:
     """The heartbeats of an archive, asked for figures."""
 
     def __init__(self, rows: DataFrame, interval_us: int) -> None:
-        """Takes the records of the telemetry's stream.
+        """Take the records of the telemetry's stream.
 
         Args:
             rows: The records.
@@ -119,11 +119,11 @@ class Heartbeats:
         self._told = self._told.localCheckpoint()
 
     def close(self) -> None:
-        """Lets Spark forget what was parsed."""
+        """Let Spark forget what was parsed."""
         self._told.unpersist()
 
     def _each(self, name: str, room: int | None = TOLD_MAX) -> str:
-        """Says what a list of the heartbeats has, and of each whether a first value is all."""
+        """Return what a list of the heartbeats has, and of each whether a first value is all."""
         is_told = f"{name}_before is not null" if room is None else f"{name}_before < {room}"
         return (
             f"(select container, incarnation, sequence, time_us, is_first or {is_told} as is_all, "
@@ -139,7 +139,7 @@ class Heartbeats:
         return f"div(time_us, {self._interval_us}) * {self._interval_us}"
 
     def containers(self) -> list[dict[str, Any]]:
-        """Returns what each container did in each interval."""
+        """Return what each container did in each interval."""
         counters = ("messages_in", "messages_out", "bytes_in", "bytes_out")
         rises = ", ".join(
             f"{_rise(name, '', 'is_first')} as {name}" for name in (*counters, "cpu_s")
@@ -154,7 +154,7 @@ class Heartbeats:
             group by at_us, container order by at_us, container""")
 
     def addresses(self) -> list[dict[str, Any]]:
-        """Returns what went through each address at each container in each interval."""
+        """Return what went through each address at each container in each interval."""
         own = ", address, vhost"
         rises = ", ".join(
             f"{_rise(f'`{name}`', own, 'is_all')} as `{name}`" for name in ("in", "out")
@@ -172,7 +172,7 @@ class Heartbeats:
             group by at_us, container, address, kind order by at_us, container, address""")
 
     def links(self) -> list[dict[str, Any]]:
-        """Returns what went over each link in each interval."""
+        """Return what went over each link in each interval."""
         names = ("`in`", "`out`", "bytes_in", "bytes_out")
         rises = ", ".join(f"{_rise(name, ', `to`', 'is_all')} as {name}" for name in names)
         sums = ", ".join(f"sum({name}) as {name}" for name in names)
@@ -183,7 +183,7 @@ class Heartbeats:
             group by at_us, container, `to` order by at_us, container, `to`""")
 
     def flows(self) -> list[Flow]:
-        """Returns the traffic from containers to consumers of others."""
+        """Return the traffic from containers to consumers of others."""
         own = ", address, `to`"
         rows = self._asked(f"""
             select address, container, `to`, sum(messages) as messages, sum(bytes) as bytes
@@ -199,7 +199,7 @@ class Heartbeats:
 
 
 def runs_of(rows: DataFrame) -> list[Run]:
-    """Returns what the benches of switching rates measured, in order."""
+    """Return what the benches of switching rates measured, in order."""
     told = rows.where("subject = 'bench'").selectExpr(
         f"from_json(cast(body as string), '{BENCH}') as said"
     )

@@ -55,7 +55,7 @@ class Move(NamedTuple):
 
 
 def moves_of(flows: Iterable[Flow], came: Mapping[tuple[str, str], int]) -> list[Move]:
-    """Finds moves that are worth it, the best one first, one for each address and container.
+    """Find moves that are worth it, the best one first, one for each address and container.
 
     Args:
         flows: The traffic between containers.

@@ -61,7 +61,7 @@ KILO, MEGA = 1e3, 1e6
 
 
 def page_of(analysis: Analysis, charts: dict[str, Chart] | None = None) -> str:
-    """Makes the page.
+    """Make the page.
 
     Args:
         analysis: The figures.

@@ -13,12 +13,12 @@ Rows = list[dict[str, Any]]
 
 
 def total(rows: Iterable[dict[str, Any]], name: str) -> int:
-    """Adds up a column."""
+    """Add up a column."""
     return sum(row[name] or 0 for row in rows)
 
 
 def by_key(rows: Rows, keys: Sequence[str], names: Sequence[str]) -> Rows:
-    """Adds up columns for each value of some others, the greatest sum of the first one first."""
+    """Add up columns for each value of some others, the greatest sum of the first one first."""
     groups: dict[tuple[Any, ...], Rows] = {}
     for row in rows:
         groups.setdefault(tuple(row[key] for key in keys), []).append(row)
@@ -32,7 +32,7 @@ def by_key(rows: Rows, keys: Sequence[str], names: Sequence[str]) -> Rows:
 def over_time(
     rows: Rows, key: str, name: str, interval_us: int, kept: Sequence[str]
 ) -> tuple[list[int], list[tuple[str, list[float]]]]:
-    """Makes a series of rates a second for each of some values of a key.
+    """Make a series of rates a second for each of some values of a key.
 
     Returns:
         The intervals, and the series with their names; where nothing was counted it is 0.
@@ -50,7 +50,7 @@ def over_time(
 
 
 def latencies_of(rows: Rows) -> Rows:
-    """Puts the latencies of an address's intervals together, the slowest address first."""
+    """Put the latencies of an address's intervals together, the slowest address first."""
     groups: dict[tuple[str, str], Rows] = {}
     for row in rows:
         if row["measured"]:

@@ -39,7 +39,7 @@ class Archive(Closing):
     """
 
     def __init__(self, catalog: Catalog, to: str) -> None:
-        """Takes a catalog; `open` finds one.
+        """Take a catalog; `open` finds one.
 
         Args:
             catalog: Opened.
@@ -50,7 +50,7 @@ class Archive(Closing):
 
     @classmethod
     def open(cls, to: str, options: Mapping[str, str] | None = None, *, make: bool = False) -> Self:
-        """Opens an archive.
+        """Open an archive.
 
         Args:
             to: A directory, `catalog:NAME` as pyiceberg's configuration has it, or the URI of a
@@ -65,11 +65,11 @@ class Archive(Closing):
         return cls(open_catalog(to, options, make=make), to)
 
     def close(self) -> None:
-        """Lets the catalog go."""
+        """Let the catalog go."""
         self._catalog.close()
 
     def tables(self) -> list[str]:
-        """Lists the streams that have tables here."""
+        """List the streams that have tables here."""
         with answers(self.to):
             try:
                 names = self._catalog.list_tables(layout.NAMESPACE)
@@ -80,7 +80,7 @@ class Archive(Closing):
             return sorted(stream for stream in found if stream is not None)
 
     def table(self, stream: str) -> ArchiveTable:
-        """Returns a stream's table.
+        """Return a stream's table.
 
         Raises:
             TableMissing: There is none.
@@ -101,7 +101,7 @@ class Archive(Closing):
         *,
         adopt: bool = False,
     ) -> ArchiveTable:
-        """Returns a stream's table, which is made where there is none.
+        """Return a stream's table, which is made where there is none.
 
         Args:
             stream: The stream's name.
@@ -161,7 +161,7 @@ class Archive(Closing):
         self.table(made.stream)  # raises where it is another stream's
 
     def files(self, stream: str) -> list[str]:
-        """Lists the Parquet files of a stream, in the order of their offsets.
+        """List the Parquet files of a stream, in the order of their offsets.
 
         Raises:
             TableMissing: There is no table of it.
@@ -169,7 +169,7 @@ class Archive(Closing):
         return [file.path for file in self.table(stream).files()]
 
     def mark(self, stream: str) -> int:
-        """Returns the offset that is archived next.
+        """Return the offset that is archived next.
 
         Raises:
             TableMissing: There is no table of it.

@@ -104,7 +104,7 @@ class Archiver:
         settings: Settings | None = None,
         on_notice: Listener = unheard,
     ) -> None:
-        """Touches nothing yet.
+        """Touch nothing yet.
 
         Args:
             origin: Where the streams are.
@@ -121,7 +121,7 @@ class Archiver:
         self._stopping = threading.Event()
 
     def stop(self) -> None:
-        """Ends after the commit that is under way; may be called by a signal's handler."""
+        """End after the commit that is under way; may be called by a signal's handler."""
         self._stopping.set()
 
     @property
@@ -130,11 +130,11 @@ class Archiver:
         return self._stopping.is_set()
 
     def wait(self, timeout_s: float) -> bool:
-        """Waits; returns whether it was told to end."""
+        """Wait; return whether it was told to end."""
         return self._stopping.wait(timeout_s)
 
     def run(self, stream: str) -> Outcome:
-        """Archives a stream up to where it ends now.
+        """Archive a stream up to where it ends now.
 
         Args:
             stream: Its name.
@@ -162,7 +162,7 @@ class Archiver:
         return outcome
 
     def _trim(self, table: ArchiveTable) -> int:
-        """Hands retention back to the stream, once the archive is on disk."""
+        """Hand retention back to the stream, once the archive is on disk."""
         table.refresh()
         for path in table.metadata_paths():
             sync(path)
@@ -189,7 +189,7 @@ class _Run:
         self._under_way: deque[tuple[_Range, Future[list[Written]]]] = deque()
 
     def to_the_end(self) -> Outcome:
-        """Archives it; returns what became of it."""
+        """Archive it; return what became of it."""
         with ThreadPoolExecutor(1, thread_name_prefix="cogwork-archive-ahead") as pool:
             try:
                 while self._under_way or self._begin(pool, self._outcome.mark, ahead=False):
@@ -201,7 +201,7 @@ class _Run:
         return self._outcome
 
     def _go_on(self, pool: ThreadPoolExecutor) -> None:
-        """Commits the oldest range that is under way, while the next one is written."""
+        """Commit the oldest range that is under way, while the next one is written."""
         part, writing = self._under_way[0]
         written = self._finished(part, writing)
         # From here on only the table knows whether the files are in it: where the commit fails
@@ -214,7 +214,7 @@ class _Run:
             self._drop_all()
 
     def _begin(self, pool: ThreadPoolExecutor, mark: int, *, ahead: bool) -> bool:
-        """Has workers write the next range; returns False where there is none, or this is to end.
+        """Have workers write the next range; return False where there is none, or this is to end.
 
         Ahead of a commit it raises nothing, and begins nothing that is not plain: that waits until
         the commit is done.
@@ -243,7 +243,7 @@ class _Run:
         return True
 
     def _lose(self, start: int, end: int) -> None:
-        """Goes on without records, or does not."""
+        """Go on without records, or does not."""
         if self._settings.fail_on_data_loss:
             raise DataLost(self._table.stream, start, end)
         self._notice(Notice("lost", self._table.stream, start, end, end - start))
@@ -268,7 +268,7 @@ class _Run:
         ]
 
     def _finished(self, part: _Range, writing: Future[list[Written]]) -> list[Written] | None:
-        """Waits for a range; None where it was overtaken, by retention or another archiver."""
+        """Wait for a range; None where it was overtaken, by retention or another archiver."""
         try:
             written = writing.result()
         except Exception:
@@ -283,7 +283,7 @@ class _Run:
         return written
 
     def _commit(self, part: _Range, written: Sequence[Written]) -> bool:
-        """Adds what was written; returns False where somebody else was quicker."""
+        """Add what was written; return False where somebody else was quicker."""
         paths = [path for each in written for path in each.paths]
         self._notice(Notice("committing", self._table.stream, part.start, part.end, len(paths)))
         try:
@@ -312,7 +312,7 @@ class _Run:
         return self._outcome._replace(mark=mark, dropped=self._outcome.dropped + 1)
 
     def _said(self, part: _Range, written: Sequence[Written]) -> dict[str, str]:
-        """What the snapshot is to say, besides the mark."""
+        """Return what the snapshot is to say, besides the mark."""
         said = {layout.ATTEMPT: uuid4().hex, layout.SEAM: written[-1].seam}
         if part.start > part.mark:
             said[layout.LOST] = f"{part.mark}-{part.start}"
@@ -325,7 +325,7 @@ class _Run:
         return said
 
     def _drop_all(self) -> None:
-        """Waits for what was begun and is not to be committed, and removes its files."""
+        """Wait for what was begun and is not to be committed, and remove its files."""
         while self._under_way:
             part, writing = self._under_way.popleft()
             try:
@@ -342,12 +342,12 @@ class _Run:
 
 
 def _cut(offset: int) -> int:
-    """Returns the multiple at or below an offset."""
+    """Return the multiple at or below an offset."""
     return offset - offset % CUT_ROWS if offset >= CUT_ROWS else offset
 
 
 def _cuts(start: int, end: int, count: int) -> list[int]:
-    """Shares a range out: its cuts are at multiples, but for its ends."""
+    """Share a range out: its cuts are at multiples, but for its ends."""
     parts = max(1, min(count, (end - start) // TASK_ROWS_MIN))
     inner = {_cut(start + (end - start) * part // parts) for part in range(1, parts)}
     return [start, *sorted(cut for cut in inner if start < cut < end), end]

@@ -39,7 +39,7 @@ PAUSE_S = 0.1
 
 
 def open_catalog(to: str, options: Mapping[str, str] | None = None, *, make: bool) -> Catalog:
-    """Opens a catalog.
+    """Open a catalog.
 
     Args:
         to: A directory, `catalog:NAME`, or a URI.
@@ -64,7 +64,7 @@ def open_catalog(to: str, options: Mapping[str, str] | None = None, *, make: boo
 
 
 def _configured(name: str | None, properties: dict[str, str]) -> Catalog:
-    """Opens one that pyiceberg's configuration describes."""
+    """Open one that pyiceberg's configuration describes."""
     try:
         return load_catalog(name, **properties)
     except ValueError as error:  # it is not described, or not well
@@ -74,7 +74,7 @@ def _configured(name: str | None, properties: dict[str, str]) -> Catalog:
 
 
 def _embedded(folder: Path, properties: dict[str, str], *, make: bool) -> Catalog:
-    """Opens the catalog in a directory."""
+    """Open the catalog in a directory."""
     folder = folder.expanduser().resolve()
     file = folder / CATALOG_FILE
     if not file.exists():
@@ -86,7 +86,7 @@ def _embedded(folder: Path, properties: dict[str, str], *, make: bool) -> Catalo
 
 
 def _database(properties: dict[str, str]) -> Catalog:
-    """Opens a catalog in a database; two that make its tables at once are in each other's way."""
+    """Open a catalog in a database; two that make its tables at once are in each other's way."""
     for _ in range(TRIES - 1):
         with suppress(SQLAlchemyError):
             return SqlCatalog("cogwork", **properties)
@@ -95,7 +95,7 @@ def _database(properties: dict[str, str]) -> Catalog:
 
 
 def shown(to: str) -> str:
-    """Names a catalog for people: without user and password."""
+    """Name a catalog for people: without user and password."""
     scheme, there, rest = to.partition("://")
     if not there:
         return to
@@ -105,7 +105,7 @@ def shown(to: str) -> str:
 
 @contextmanager
 def answers(to: str) -> Iterator[None]:
-    """Turns what a catalog raises into one line that names it."""
+    """Turn what a catalog raises into one line that names it."""
     try:
         yield
     except ArchiveError:

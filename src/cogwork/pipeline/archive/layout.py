@@ -104,7 +104,7 @@ def owner_of(uuid: str) -> str:
 
 
 def file_name_of(prefix: str, first: int, next_: int, attempt: str) -> str:
-    """Names a data file.
+    """Name a data file.
 
     Args:
         prefix: The table's name and owner, as `ArchiveTable.file_prefix` has them.
@@ -116,7 +116,7 @@ def file_name_of(prefix: str, first: int, next_: int, attempt: str) -> str:
 
 
 def parse_file_name(path: str) -> FileName | None:
-    """Reads the name of a data file; None where it is not one of ours."""
+    """Read the name of a data file; None where it is not one of ours."""
     match = _FILE_NAME.fullmatch(path.rpartition("/")[2])
     if match is None:
         return None
@@ -125,7 +125,7 @@ def parse_file_name(path: str) -> FileName | None:
 
 
 def table_name_of(stream: str) -> str:
-    """Returns the name of a stream's table."""
+    """Return the name of a stream's table."""
     plain = re.sub(r"\W", "_", stream, flags=re.ASCII)
     if plain == stream and len(stream) <= TABLE_NAME_MAX and not stream.startswith("_"):
         return stream
@@ -134,19 +134,19 @@ def table_name_of(stream: str) -> str:
 
 
 def day_text(day: int) -> str:
-    """Names the folder of a day, which is that many after 1970-01-01."""
+    """Name the folder of a day, which is that many after 1970-01-01."""
     return (date(1970, 1, 1) + timedelta(days=day)).isoformat()
 
 
 @cache
 def file_schema() -> pa.Schema:
-    """The columns of a data file, as Arrow has them."""
+    """Return the columns of a data file, as Arrow has them."""
     return schema_of(None)
 
 
 @cache
 def iceberg_schema() -> Schema:
-    """The columns of a table; field ids are given once, and never to another column."""
+    """Return the columns of a table; field ids are given once, and never to another column."""
     return Schema(*map(_field_of, COLUMNS))
 
 
@@ -176,7 +176,7 @@ _KINDS: dict[str, IcebergType] = {
 
 @cache
 def partition_spec() -> PartitionSpec:
-    """A partition for each day, in UTC."""
+    """Return a partition for each day, in UTC."""
     time_id = iceberg_schema().find_field("time").field_id
     return PartitionSpec(
         PartitionField(source_id=time_id, field_id=1000, transform=DayTransform(), name="time_day")

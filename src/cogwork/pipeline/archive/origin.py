@@ -54,7 +54,7 @@ class Origin(Closing):
     def __init__(
         self, url: str, *, timeout_s: float = 60.0, certificates: Certificates = NONE
     ) -> None:
-        """Connects with the first question.
+        """Connect with the first question.
 
         Args:
             url: A container of the mesh.
@@ -71,11 +71,11 @@ class Origin(Closing):
         self._client = ArrowClient(url, timeout_s=timeout_s, tls=self._tls)
 
     def close(self) -> None:
-        """Lets the connection go."""
+        """Let the connection go."""
         self._client.close()
 
     def streams(self, patterns: Sequence[str]) -> list[str]:
-        """Returns the names of streams that are meant, each once.
+        """Return the names of streams that are meant, each once.
 
         Args:
             patterns: Names, addresses, or patterns as a shell has them. Streams of the mesh itself,
@@ -96,7 +96,7 @@ class Origin(Closing):
         return list(found)
 
     def bounds(self, stream: str) -> Bounds:
-        """Returns what a stream holds.
+        """Return what a stream holds.
 
         Raises:
             UnknownStream: There is none.
@@ -104,7 +104,7 @@ class Origin(Closing):
         return self._client.bounds(stream)
 
     def check_is_the_same(self, table: ArchiveTable) -> None:
-        """Sees whether a stream is the one that is in its table.
+        """See whether a stream is the one that is in its table.
 
         Its offsets reach as far as the archive's do, and the record before the mark, where it is
         still there, is the one that was archived last.
@@ -132,7 +132,7 @@ class Origin(Closing):
             )
 
     def trim(self, stream: str, before: int) -> int:
-        """Gives up the records of a stream below an offset; returns the first one that is left."""
+        """Give up the records of a stream below an offset; return the first one that is left."""
 
         async def work(client: Client) -> int:
             asked = {"type": "stream", "name": PREFIX + stream, "before": before}
@@ -144,7 +144,7 @@ class Origin(Closing):
         return self._reach(work)
 
     def schemas(self, stream: str) -> Schemas | None:
-        """Asks what is registered for a stream; None where nothing is."""
+        """Ask what is registered for a stream; None where nothing is."""
         if not self._client.streams(SCHEMAS.removeprefix(PREFIX)):
             return None  # nobody uses schemas, and asking would make the stream of them
 

@@ -24,7 +24,7 @@ READ_ROWS = 16_384
 def read(
     table: ArchiveTable, start: int, end: int, columns: Sequence[str] | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Yields the records from `start` to before `end` that the table has, by their offsets.
+    """Yield the records from `start` to before `end` that the table has, by their offsets.
 
     Args:
         table: Which one.
@@ -58,7 +58,7 @@ def _between(batch: pa.RecordBatch, start: int, end: int) -> pa.RecordBatch:
 
 
 def offset_at(table: ArchiveTable, time_us: int) -> int:
-    """Returns the first offset whose record is of this time or later; the mark where none is.
+    """Return the first offset whose record is of this time or later; the mark where none is.
 
     Args:
         table: Which one.

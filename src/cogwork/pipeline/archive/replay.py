@@ -104,7 +104,7 @@ class Replayed(NamedTuple):
 
 
 def plan_of(table: ArchiveTable, start: str, end: str, into: str, run: str = "") -> Plan:
-    """Finds the range that is meant.
+    """Find the range that is meant.
 
     Args:
         table: Where the records are.
@@ -133,7 +133,7 @@ def plan_of(table: ArchiveTable, start: str, end: str, into: str, run: str = "")
 
 
 def _place_of(bound: str, text: str) -> Origin | FromOffset | FromTime:
-    """Reads where a range begins or ends.
+    """Read where a range begins or ends.
 
     Raises:
         BadPlace: An archive has no such place.
@@ -156,7 +156,7 @@ def _offset_of(table: ArchiveTable, place: Origin | FromOffset | FromTime) -> in
 
 
 def sent_before(client: ArrowClient, plan: Plan) -> int:
-    """Counts what an earlier run of the same replay has got into its target stream.
+    """Count what an earlier run of the same replay has got into its target stream.
 
     Args:
         client: Reads the target.
@@ -191,7 +191,7 @@ async def replay(
     on_progress: Callable[[int], None] | None = None,
     stopping: asyncio.Event | None = None,
 ) -> Replayed:
-    """Sends a range.
+    """Send a range.
 
     Args:
         client: Connected.
@@ -253,7 +253,7 @@ PACED_STEP_US = 20_000
 def _chunks(
     table: ArchiveTable, plan: Plan, skip: int, *, paced: bool
 ) -> Iterator[tuple[list[Message], int]]:
-    """Yields messages, and the time of the first one of each chunk."""
+    """Yield messages, and the time of the first one of each chunk."""
     chunk: list[Message] = []
     first_us = 0
     for number, (time_us, row) in enumerate(_rows(table, plan)):
@@ -282,7 +282,7 @@ def _plain(batch: pa.RecordBatch) -> list[dict[str, Any]]:
 
 
 def _message_of(row: dict[str, Any], plan: Plan, number: int) -> Message:
-    """Makes a message of a record; ids, properties and the body are what the archive has."""
+    """Make a message of a record; ids, properties and the body are what the archive has."""
     message_id = row["message_id"]
     annotations: dict[str, object] | None = None
     if plan.is_into_stream:
@@ -344,7 +344,7 @@ class _Sender:
         await self._send_again(failed)
 
     async def _outcomes(self, batch: Batch[Outcome]) -> list[Outcome]:
-        """Waits for those of a chunk, as long as something of what is under way moves on."""
+        """Wait for those of a chunk, as long as something of what is under way moves on."""
         try:
             return await outcomes_within(
                 self._out, batch, lambda: STOP_S if self._stopping.is_set() else PATIENCE_S
@@ -355,7 +355,7 @@ class _Sender:
             raise timeout_error(self._out, self._out.address, PATIENCE_S) from None
 
     async def _send_again(self, failed: Outcome) -> None:
-        """Waits for all that is under way, and sends it again."""
+        """Wait for all that is under way, and send it again."""
         is_final = failed.state is OutcomeState.REJECTED and failed.condition != OUT_OF_SEQUENCE
         now = time.monotonic()
         self._failing_since = self._failing_since or now

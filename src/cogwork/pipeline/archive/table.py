@@ -97,13 +97,13 @@ class Seam(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Seam:
-        """Reads what `str` wrote."""
+        """Read what `str` wrote."""
         time_us, _, digest = text.partition(":")
         return cls(int(time_us), digest)
 
 
 def local_path(location: str) -> str:
-    """Returns a path as other engines take it: without `file://`."""
+    """Return a path as other engines take it: without `file://`."""
     return location.removeprefix("file://")
 
 
@@ -115,7 +115,7 @@ class ArchiveTable:
     """
 
     def __init__(self, table: Table) -> None:
-        """Takes a table that is there.
+        """Take a table that is there.
 
         Args:
             table: As the catalog loaded it.
@@ -166,7 +166,7 @@ class ArchiveTable:
         return self._table.properties
 
     def refresh(self) -> None:
-        """Looks what others have committed."""
+        """Look what others have committed."""
         self._table.refresh()
 
     @property
@@ -191,11 +191,11 @@ class ArchiveTable:
         return int(self._said(layout.MISMATCHED) or 0)
 
     def mismatched_offsets(self) -> list[int]:
-        """Lists offsets of such records, those that were found last."""
+        """List offsets of such records, those that were found last."""
         return [int(each) for each in json.loads(self._said(layout.MISMATCHED_OFFSETS) or "[]")]
 
     def _said(self, key: str) -> str | None:
-        """Finds what the newest snapshot says that says anything of it.
+        """Find what the newest snapshot says that says anything of it.
 
         Snapshots that other engines make, by compacting say, have no properties of ours.
         """
@@ -208,7 +208,7 @@ class ArchiveTable:
         return self.properties.get(key)
 
     def files(self, row_filter: str | None = None) -> list[DataFile]:
-        """Lists the files of the current snapshot, in the order of their offsets.
+        """List the files of the current snapshot, in the order of their offsets.
 
         Args:
             row_filter: Only those that may have such rows.
@@ -226,7 +226,7 @@ class ArchiveTable:
         return sorted(found, key=lambda file: (file.first, file.last))
 
     def files_to_rewrite(self) -> list[DataFile]:
-        """Lists the files that may be put together with others, in the order of their offsets.
+        """List the files that may be put together with others, in the order of their offsets.
 
         Not those of an earlier partitioning, those with delete files, and those of other engines
         that do not say their offsets.
@@ -262,7 +262,7 @@ class ArchiveTable:
         )
 
     def metadata_paths(self) -> list[str]:
-        """Lists the files that the current snapshot consists of, besides those with records."""
+        """List the files that the current snapshot consists of, besides those with records."""
         snapshot = self._table.current_snapshot()
         if snapshot is None:
             return [self._table.metadata_location]
@@ -270,7 +270,7 @@ class ArchiveTable:
         return [*manifests, snapshot.manifest_list, self._table.metadata_location]
 
     def references(self) -> set[str]:
-        """Lists all files that the table still needs: of each snapshot, and of its own history."""
+        """List all files that the table still needs: of each snapshot, and of its own history."""
         metadata = self._table.metadata
         found = {self._table.metadata_location, *(it.metadata_file for it in metadata.metadata_log)}
         manifests: dict[str, ManifestFile] = {}
@@ -289,7 +289,7 @@ class ArchiveTable:
     def append(
         self, start: int, end: int, paths: Sequence[str], properties: Mapping[str, str]
     ) -> None:
-        """Adds the records from `start` to before `end`, if the mark is `start`.
+        """Add the records from `start` to before `end`, if the mark is `start`.
 
         Args:
             start: Where the table has to be.
@@ -326,7 +326,7 @@ class ArchiveTable:
         )
 
     def replace(self, old: Sequence[DataFile], paths: Sequence[str]) -> bool:
-        """Puts files in the place of others with the same records.
+        """Put files in the place of others with the same records.
 
         Args:
             old: What goes, all of one partition.
@@ -352,7 +352,7 @@ class ArchiveTable:
         return self._between(attempt)
 
     def _entry_of(self, path: str, old: IcebergFile) -> IcebergFile:
-        """Describes a file with records of others, in the same partition as these."""
+        """Describe a file with records of others, in the same partition as these."""
         metadata = self._table.metadata
         schema = metadata.schema()
         written = self.io.new_input(path)
@@ -377,7 +377,7 @@ class ArchiveTable:
         return made
 
     def _carried(self) -> dict[str, str]:
-        """What a snapshot says that adds no records."""
+        """Return what a snapshot says that adds no records."""
         keys = (layout.NEXT, layout.SEAM, layout.MISMATCHED, layout.MISMATCHED_OFFSETS)
         said = {key: self._said(key) for key in keys}
         return {layout.STREAM: self.stream} | {
@@ -385,7 +385,7 @@ class ArchiveTable:
         }
 
     def set_properties(self, properties: Mapping[str, str]) -> None:
-        """Sets properties of the table; those that it has already cost nothing."""
+        """Set properties of the table; those that it has already cost nothing."""
 
         def attempt() -> None:
             news = {key: it for key, it in properties.items() if self.properties.get(key) != it}
@@ -395,11 +395,11 @@ class ArchiveTable:
         self._between(attempt)
 
     def forbid_retries(self) -> None:
-        """Makes sure that a lost race is never repeated by pyiceberg."""
+        """Make sure that a lost race is never repeated by pyiceberg."""
         self.set_properties(NO_RETRIES)
 
     def expire(self, ids: Iterable[int]) -> None:
-        """Gives up snapshots; the current one stays, whatever `ids` says."""
+        """Give up snapshots; the current one stays, whatever `ids` says."""
         wanted = set(ids)
 
         def attempt() -> None:
@@ -412,7 +412,7 @@ class ArchiveTable:
         self._between(attempt)
 
     def _between(self, attempt: Callable[[], T]) -> T:
-        """Tries until no other commit comes in between."""
+        """Try until no other commit comes in between."""
         for tries in range(1, UNCONTESTED_TRIES_MAX + 1):
             try:
                 self._table.refresh()

@@ -93,7 +93,7 @@ class Kept(NamedTuple):
 
 
 def keep(table: ArchiveTable, how: Upkeep | None = None, on_notice: Listener = unheard) -> Kept:
-    """Compacts, expires and sweeps, in this order.
+    """Compact, expires and sweeps, in this order.
 
     Args:
         table: Which one.
@@ -111,7 +111,7 @@ def keep(table: ArchiveTable, how: Upkeep | None = None, on_notice: Listener = u
 
 
 def expire(table: ArchiveTable, how: Upkeep) -> int:
-    """Gives up old snapshots; returns how many."""
+    """Give up old snapshots; return how many."""
     table.refresh()
     newest_first = sorted(
         table.table.snapshots(), key=lambda snapshot: snapshot.sequence_number or 0, reverse=True
@@ -131,7 +131,7 @@ def expire(table: ArchiveTable, how: Upkeep) -> int:
 
 
 def sweep(table: ArchiveTable, how: Upkeep, on_notice: Listener = unheard) -> int:
-    """Removes files that no snapshot has and none can get; returns how many."""
+    """Remove files that no snapshot has and none can get; return how many."""
     on_notice(Notice("sweeping", table.stream))
     # The listing comes first: what is committed after it is in the references all the same.
     listed = list(listed_files(table))

@@ -102,7 +102,7 @@ class Written(msgspec.Struct, frozen=True):
 
 
 def write(job: Job, on_step: Callable[[str], None] | None = None) -> Written:
-    """Does a job.
+    """Do a job.
 
     Args:
         job: Which one.
@@ -148,7 +148,7 @@ def _unheard(step: str) -> None:
 
 
 def _continued(job: Job, batch: pa.RecordBatch, at: int) -> int:
-    """Sees whether a batch has the next records, all of them; returns the offset after it."""
+    """See whether a batch has the next records, all of them; return the offset after it."""
     offsets = batch.column("offset")
     following: int = at + batch.num_rows
     if batch.num_rows and (offsets[0].as_py(), offsets[-1].as_py()) != (at, following - 1):
@@ -159,14 +159,14 @@ def _continued(job: Job, batch: pa.RecordBatch, at: int) -> int:
 
 
 def seam_of(batch: pa.RecordBatch) -> Seam:
-    """Returns what tells the last record of a batch from all others."""
+    """Return what tells the last record of a batch from all others."""
     time_us = batch.column("time").cast(pa.int64())[-1].as_py()
     body = batch.column("body")[-1].as_py()
     return Seam(time_us, hashlib.blake2b(body or b"", digest_size=8).hexdigest())
 
 
 def _days_of(batch: pa.RecordBatch) -> Iterator[tuple[pa.RecordBatch, int]]:
-    """Yields the parts of a batch that are of one day, which is that many after 1970-01-01."""
+    """Yield the parts of a batch that are of one day, which is that many after 1970-01-01."""
     times = batch.column("time").cast(pa.int64())
     start = 0
     while start < batch.num_rows:
@@ -222,7 +222,7 @@ class _Files:
             self._file = None
 
     def drop(self) -> None:
-        """Removes what was written; what cannot be removed is left for the sweep."""
+        """Remove what was written; what cannot be removed is left for the sweep."""
         if self._file is not None:
             self._file.abandon()
         for path in self.paths:
@@ -230,7 +230,7 @@ class _Files:
 
 
 def remove(io: FileIO, path: str) -> bool:
-    """Removes a file, if it is there and can be removed; returns whether it was."""
+    """Remove a file, if it is there and can be removed; return whether it was."""
     try:
         io.delete(path)
     except Exception:  # stores say that it is not there each in their own way
@@ -248,7 +248,7 @@ class ParquetFile:
     """A file that is being written, in row groups."""
 
     def __init__(self, io: FileIO, path: str, schema: pa.Schema | None = None) -> None:
-        """Makes the file.
+        """Make the file.
 
         Args:
             io: Writes it.
@@ -265,7 +265,7 @@ class ParquetFile:
         self._bytes = 0
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Adds rows."""
+        """Add rows."""
         self._batches.append(batch)
         self._rows += batch.num_rows
         self._bytes += batch.nbytes
@@ -279,7 +279,7 @@ class ParquetFile:
         self._batches, self._rows, self._bytes = [], 0, 0
 
     def close(self) -> int:
-        """Finishes the file, and has it on disk where it is a local one; returns its size."""
+        """Finish the file, and have it on disk where it is a local one; return its size."""
         self._flush()
         self._writer.close()
         size_bytes: int = self._sink.tell()
@@ -288,7 +288,7 @@ class ParquetFile:
         return size_bytes
 
     def abandon(self) -> None:
-        """Lets go of the file as it is."""
+        """Let go of the file as it is."""
         try:
             self._writer.close()
             self._sink.close()
@@ -297,7 +297,7 @@ class ParquetFile:
 
 
 def sync(path: str) -> None:
-    """Has a local file and its name on disk; stores of objects see to that themselves."""
+    """Have a local file and its name on disk; stores of objects see to that themselves."""
     local = local_path(path)
     if not os.path.isabs(local):
         return

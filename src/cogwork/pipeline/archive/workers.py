@@ -41,10 +41,10 @@ class Workers(Protocol):
     count: int
 
     def write(self, jobs: Sequence[Job]) -> list[Written]:
-        """Does jobs, and returns their reports in the same order."""
+        """Do jobs, and return their reports in the same order."""
 
     def cancel(self) -> None:
-        """Has what is under way end soon, with an error."""
+        """Have what is under way end soon, with an error."""
 
 
 class ThreadWorkers:
@@ -57,7 +57,7 @@ class ThreadWorkers:
     def __init__(
         self, count: int | None = None, on_step: Callable[[str], None] | None = None
     ) -> None:
-        """Starts no thread yet.
+        """Start no thread yet.
 
         Args:
             count: How many; as many as there are processors if not given.
@@ -67,12 +67,12 @@ class ThreadWorkers:
         self._on_step = on_step
 
     def write(self, jobs: Sequence[Job]) -> list[Written]:
-        """Does jobs side by side."""
+        """Do jobs side by side."""
         with ThreadPoolExecutor(self.count, thread_name_prefix="cogwork-archive") as pool:
             return list(pool.map(lambda job: write(job, self._on_step), jobs))
 
     def cancel(self) -> None:
-        """Lets what is under way end by itself: it takes seconds."""
+        """Let what is under way end by itself: it takes seconds."""
 
 
 class SparkWorkers:
@@ -85,7 +85,7 @@ class SparkWorkers:
     GROUP = "cogwork-archive"
 
     def __init__(self, session: SparkSession, on_step: Callable[[str], None] | None = None) -> None:
-        """Takes a session.
+        """Take a session.
 
         Args:
             session: Started, here or elsewhere.
@@ -96,7 +96,7 @@ class SparkWorkers:
         self.count = _parallelism(session)
 
     def write(self, jobs: Sequence[Job]) -> list[Written]:
-        """Does each job as a task.
+        """Do each job as a task.
 
         Raises:
             ArchiveError: One of them failed as often as Spark tries.
@@ -113,7 +113,7 @@ class SparkWorkers:
         return [msgspec.json.decode(reports[number], type=Written) for number in range(len(jobs))]
 
     def cancel(self) -> None:
-        """Has Spark end its tasks."""
+        """Have Spark end its tasks."""
         context = getattr(self._session, "sparkContext", None)
         if context is not None:
             context.cancelAllJobs()
@@ -122,7 +122,7 @@ class SparkWorkers:
 
 
 def _parallelism(session: SparkSession) -> int:
-    """Asks how many tasks run at a time; a session over Spark Connect does not tell."""
+    """Ask how many tasks run at a time; a session over Spark Connect does not tell."""
     try:
         return max(1, int(session.sparkContext.defaultParallelism))
     except Exception:  # each version of Connect refuses in its own way
@@ -132,7 +132,7 @@ def _parallelism(session: SparkSession) -> int:
 def _task_of(
     packed: list[bytes], on_step: Callable[[str], None] | None
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Makes what a Spark task runs: it knows all jobs, and does those whose numbers it gets."""
+    """Make what a Spark task runs: it knows all jobs, and do those whose numbers it gets."""
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -145,7 +145,7 @@ def _task_of(
 
 
 def _cause_of(text: str) -> str:
-    """Finds the line that says what a Python worker raised, in what Spark makes of it."""
+    """Find the line that says what a Python worker raised, in what Spark makes of it."""
     if LOST_WORKER in text:
         return "a Python worker was lost"
     raised = RAISED.findall(text)

@@ -39,7 +39,7 @@ _PLACES = {
 
 
 def __getattr__(name: str) -> object:
-    """Loads what needs pyarrow."""
+    """Load what needs pyarrow."""
     place = _PLACES.get(name)
     if place is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

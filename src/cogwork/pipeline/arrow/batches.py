@@ -22,7 +22,7 @@ _ENTRIES = pa.struct([pa.field("key", pa.string(), nullable=False), pa.field("va
 
 
 def columns_from(names: tuple[str, ...], start: int, end: int) -> Columns:
-    """Begins the batch of a range that starts at an offset.
+    """Begin the batch of a range that starts at an offset.
 
     Args:
         names: The columns that are wanted.
@@ -33,7 +33,7 @@ def columns_from(names: tuple[str, ...], start: int, end: int) -> Columns:
 
 
 def batch_of(stream: str, names: tuple[str, ...], columns: Columns) -> pa.RecordBatch:
-    """Makes the batch; the columns take nothing more.
+    """Make the batch; the columns take nothing more.
 
     Args:
         stream: The stream's name.

@@ -61,7 +61,7 @@ class ArrowClient(Closing):
         tls: ssl.SSLContext | None = None,
         sasl: MechanismName | tuple[MechanismName, ...] | None = None,
     ) -> None:
-        """Connects nowhere yet.
+        """Connect nowhere yet.
 
         Args:
             url: `amqp://`, `amqps://`, `ws://` or `wss://` `[user:password@]host[:port][/vhost]`;
@@ -85,7 +85,7 @@ class ArrowClient(Closing):
         self._session: Session | None = None
 
     def close(self) -> None:
-        """Lets the connections go; a later call connects again."""
+        """Let the connections go; a later call connects again."""
         self._look_for_fork()
         with self._lock:
             session, self._session = self._session, None
@@ -112,7 +112,7 @@ class ArrowClient(Closing):
     # -- what there is
 
     def streams(self, pattern: str = "*") -> list[str]:
-        """Lists the streams that there are, in order of their names.
+        """List the streams that there are, in order of their names.
 
         Args:
             pattern: Which ones, as a shell would match it.
@@ -124,7 +124,7 @@ class ArrowClient(Closing):
         return sorted(name for name in found if fnmatchcase(name, pattern))
 
     def bounds(self, stream: str) -> Bounds:
-        """Returns what a stream holds.
+        """Return what a stream holds.
 
         Raises:
             UnknownStream: There is none.
@@ -133,7 +133,7 @@ class ArrowClient(Closing):
         return Bounds(*self._wait(self._opened().bounds(_name_of(stream))))
 
     def offset_at(self, stream: str, time_us: int) -> int:
-        """Returns the first offset whose record is of this time or later; `next` where none is.
+        """Return the first offset whose record is of this time or later; `next` where none is.
 
         Args:
             stream: Its name.
@@ -150,7 +150,7 @@ class ArrowClient(Closing):
     def read(
         self, stream: str, start: int, end: int, columns: Sequence[str] | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """Yields exactly the records from `start` to before `end`.
+        """Yield exactly the records from `start` to before `end`.
 
         Batches are cut in the same places each time a range is read. A connection that is lost is
         made again, and reading goes on at the next offset.
@@ -202,7 +202,7 @@ async def _next(batches: AsyncIterator[pa.RecordBatch]) -> pa.RecordBatch | None
 
 
 async def _end(coming: object, batches: Any) -> None:  # noqa: ANN401  # an async generator
-    """Closes a generator once whoever ran it has left it."""
+    """Close a generator once whoever ran it has left it."""
     del coming
     while True:
         try:

@@ -15,5 +15,5 @@ SIZE_MAX_BYTES = 3 << 20
 
 
 def limit_of(start: int, end: int) -> int:
-    """Returns where a batch that begins at `start` ends at the latest."""
+    """Return where a batch that begins at `start` ends at the latest."""
     return min(end, (start // ROWS_MAX + 1) * ROWS_MAX)

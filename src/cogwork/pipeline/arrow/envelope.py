@@ -60,7 +60,7 @@ class Range:
 
 
 def range_filters(wanted: Range) -> dict[Symbol, object]:
-    """Makes the filters of a source, but for where it starts."""
+    """Make the filters of a source, but for where it starts."""
     return {
         Symbol("end"): Described(END, ULong(wanted.end)),
         Symbol("columns"): Described(COLUMNS, ",".join(wanted.columns)),
@@ -68,7 +68,7 @@ def range_filters(wanted: Range) -> dict[Symbol, object]:
 
 
 def range_of(filter_set: Mapping[Symbol, object] | None) -> Range:
-    """Reads a source's filters.
+    """Read a source's filters.
 
     Raises:
         ValueError: One is missing, or wrong.
@@ -87,7 +87,7 @@ def range_of(filter_set: Mapping[Symbol, object] | None) -> Range:
 
 
 def encode_batch(last: int, batch: pa.RecordBatch) -> memoryview:
-    """Makes the message of a batch.
+    """Make the message of a batch.
 
     Args:
         last: The offset of its last row.
@@ -111,7 +111,7 @@ def _schema_bytes(schema: pa.Schema) -> int:
 
 
 def decode_batch(message: bytes, schema: pa.Schema) -> pa.RecordBatch:
-    """Reads the message of a batch; its columns lie in the message's octets.
+    """Read the message of a batch; its columns lie in the message's octets.
 
     Raises:
         ValueError: It is none.

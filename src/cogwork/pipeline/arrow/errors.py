@@ -28,7 +28,7 @@ class ArrowError(CogworkError):
         self.condition = condition
 
     def __str__(self) -> str:
-        """Names the stream, and what happened."""
+        """Name the stream, and what happened."""
         return f"stream {self.stream}: {self.text}"
 
 

@@ -28,17 +28,17 @@ class LoopThread:
     """An event loop that runs in a thread of its own until the process ends."""
 
     def __init__(self) -> None:
-        """Starts the thread."""
+        """Start the thread."""
         self.pid = os.getpid()
         self.loop = asyncio.new_event_loop()
         threading.Thread(target=self.loop.run_forever, name="cogwork-arrow", daemon=True).start()
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        """Begins something there."""
+        """Begin something there."""
         return asyncio.run_coroutine_threadsafe(work, self.loop)
 
     def wait(self, work: Coroutine[Any, Any, T]) -> T:
-        """Does something there and waits for its result; an interruption cancels it."""
+        """Do something there and wait for its result; an interruption cancels it."""
         future = self.submit(work)
         try:
             return future.result()
@@ -55,7 +55,7 @@ class _Shared:
 
 
 def loop_thread() -> LoopThread:
-    """Returns this process's loop."""
+    """Return this process's loop."""
     with _Shared.lock:
         if _Shared.thread is None:
             _Shared.thread = LoopThread()
@@ -63,7 +63,7 @@ def loop_thread() -> LoopThread:
 
 
 def keep_inherited(thing: object) -> None:
-    """Keeps what belongs to the parent process from being torn down in this one."""
+    """Keep what belongs to the parent process from being torn down in this one."""
     _inherited.append(thing)
 
 

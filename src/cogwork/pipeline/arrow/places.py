@@ -27,12 +27,12 @@ class Place(NamedTuple):
 
 
 def plain(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Returns a column with offsets of 32 bits."""
+    """Return a column with offsets of 32 bits."""
     return column if column.type.equals(kind) else column.cast(kind)
 
 
 def place_of(array: pa.Array) -> Place:
-    """Says where an array lies.
+    """Return where an array lies.
 
     Raises:
         pyarrow.ArrowInvalid: It is not what it says.
@@ -45,7 +45,7 @@ def place_of(array: pa.Array) -> Place:
 
 
 def map_places(maps: pa.MapArray) -> tuple[Place, Place, Place]:
-    """Says where maps lie, their keys and their values."""
+    """Return where maps lie, their keys and their values."""
     return place_of(maps), place_of(maps.keys), place_of(maps.items)
 
 

@@ -36,7 +36,7 @@ class RangeReader(StreamReader):
         super().__init__(client, address, start, credit=CREDIT, selector=None, skips=False)
 
     def desired_capabilities(self) -> tuple[Symbol, ...]:
-        """Desires none."""
+        """Desire none."""
         return ()
 
     def _filters(self, start: Origin | FromOffset | FromTime) -> dict[Symbol, object]:

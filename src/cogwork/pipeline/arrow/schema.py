@@ -28,7 +28,7 @@ COLUMNS = tuple(_TYPES)
 
 
 def columns_of(columns: Sequence[str] | None) -> tuple[str, ...]:
-    """Returns the columns that are meant, in the order in which they were named.
+    """Return the columns that are meant, in the order in which they were named.
 
     Args:
         columns: Their names; None for all.
@@ -49,7 +49,7 @@ def columns_of(columns: Sequence[str] | None) -> tuple[str, ...]:
 
 
 def schema_of(columns: Sequence[str] | None = None) -> pa.Schema:
-    """Returns the schema of batches with these columns, in this order.
+    """Return the schema of batches with these columns, in this order.
 
     Args:
         columns: Their names; None for all.

@@ -82,7 +82,7 @@ class Session:
         self._distrusted_until_s: dict[str, float] = {}
 
     async def close(self) -> None:
-        """Closes the connection."""
+        """Close the connection."""
         client, self._client = self._client, None
         if client is not None:
             await client.close()
@@ -111,7 +111,7 @@ class Session:
 
     @asynccontextmanager
     async def _told(self, stream: str) -> AsyncIterator[None]:
-        """Turns what the client raises into what is ours."""
+        """Turn what the client raises into what is ours."""
         try:
             yield
         except ArrowError:
@@ -131,7 +131,7 @@ class Session:
     # -- what there is
 
     async def streams(self) -> list[str]:
-        """Lists the streams."""
+        """List the streams."""
         names: list[str] = []
         async with self._told("*"), asyncio.timeout(self._timeout_s):
             client = await self._connected()
@@ -144,7 +144,7 @@ class Session:
                     return names
 
     async def bounds(self, stream: str) -> tuple[int, int]:
-        """Returns the first offset, and the next one."""
+        """Return the first offset, and the next one."""
         async with self._told(stream):
             told = await self._ask(stream, None)
             if told is not None:
@@ -155,7 +155,7 @@ class Session:
                 )
 
     async def offset_at(self, stream: str, time_us: int) -> int:
-        """Returns the first offset of this time or later."""
+        """Return the first offset of this time or later."""
         time_ms = max(-TIME_MAX_MS, min(-(-time_us // 1000), TIME_MAX_MS))
         async with self._told(stream):
             told = await self._ask(stream, time_ms)
@@ -165,7 +165,7 @@ class Session:
                 return await self._place(stream, FromTime(max(time_ms, 0)))
 
     async def _ask(self, stream: str, time_ms: int | None) -> dict[str, int] | None:
-        """Asks the container; None where it does not know of the stream, or does not say."""
+        """Ask the container; None where it does not know of the stream, or does not say."""
         about: dict[str, object] = {"type": "stream", "name": PREFIX + stream}
         if time_ms is not None:
             about["time_ms"] = time_ms
@@ -186,7 +186,7 @@ class Session:
             await asyncio.sleep(AGAIN_S)
 
     async def _place(self, stream: str, start: Origin | FromTime) -> int:
-        """Finds where a receiver would start: it may be redirected to who has the stream."""
+        """Find where a receiver would start: it may be redirected to who has the stream."""
         client = await self._connected()
         async with client.stream(PREFIX + stream).read(start, credit=1) as reader:
             taking = asyncio.ensure_future(reader.take(1))
@@ -205,7 +205,7 @@ class Session:
     # -- reading
 
     async def _check(self, stream: str, start: int, end: int) -> None:
-        """Makes sure that a range is there.
+        """Make sure that a range is there.
 
         Raises:
             StreamTruncated: Its beginning is not.
@@ -225,7 +225,7 @@ class Session:
     async def read(
         self, stream: str, start: int, end: int, columns: tuple[str, ...]
     ) -> AsyncGenerator[pa.RecordBatch, None]:
-        """Yields a range, from readers where there are any, and by the ordinary way elsewhere."""
+        """Yield a range, from readers where there are any, and by the ordinary way elsewhere."""
         await self._check(stream, start, end)
         came_s = _now_s()
         while start < end:
@@ -248,7 +248,7 @@ class Session:
                     await asyncio.sleep(AGAIN_S)
 
     def _is_distrusted(self, stream: str) -> bool:
-        """Says whether readers could not serve a stream just now."""
+        """Return whether readers could not serve a stream just now."""
         return _now_s() < self._distrusted_until_s.get(stream, 0.0)
 
     async def _batches(self, stream: str, wanted: Range) -> AsyncGenerator[pa.RecordBatch, None]:
@@ -261,7 +261,7 @@ class Session:
     async def _by_batches(
         self, endpoint: Endpoint, stream: str, wanted: Range
     ) -> AsyncGenerator[pa.RecordBatch, None]:
-        """Reads from a reader's process."""
+        """Read from a reader's process."""
         options = replace(
             self._options, force=True, retry=READER_RETRY, max_frame_size_bytes=FRAME_BYTES
         )
@@ -282,7 +282,7 @@ class Session:
     async def _by_records(
         self, client: Client, stream: str, wanted: Range
     ) -> AsyncGenerator[pa.RecordBatch, None]:
-        """Reads record by record, and makes batches of them here."""
+        """Read record by record, and makes batches of them here."""
         names = wanted.columns
         columns = columns_from(names, wanted.start, wanted.end)
         async with client.stream(PREFIX + stream).read(FromOffset(wanted.start)) as reader:
@@ -306,17 +306,17 @@ def _now_s() -> float:
 
 
 def _is_final(error: Exception) -> bool:
-    """Says whether an error will be the same the next time."""
+    """Return whether an error will be the same the next time."""
     return isinstance(error, LinkRefused) and not _is_passing(error)
 
 
 def _is_passing(error: LinkRefused) -> bool:
-    """Says whether a refusal holds for now only."""
+    """Return whether a refusal holds for now only."""
     return "no replica" in error.description or "opened" in error.description
 
 
 def _reader_of(client: Client) -> Endpoint | None:
-    """Finds where the readers are of the container that a mesh is connected to."""
+    """Find where the readers are of the container that a mesh is connected to."""
     endpoint = client.endpoint
     if endpoint is None:
         return None

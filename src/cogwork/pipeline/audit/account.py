@@ -58,7 +58,7 @@ class Shard:
         self._room_items = MERGED_ITEMS
 
     def add(self, kind: int, first: int, numbers: Table) -> None:
-        """Adds what was made of a part of the items; places in the order of their first one."""
+        """Add what was made of a part of the items; place in the order of their first one."""
         if kind == COUNTED:
             self.counts += numbers[: len(COUNTS)]
             self.sample = min(self.sample, tuple(numbers[len(COUNTS) :].tolist()))
@@ -72,7 +72,7 @@ class Shard:
             found += numbers.tolist()[: self.violations_max - len(found)]
 
     def _merge(self, before: int) -> None:
-        """Takes the items that went out before one that comes next."""
+        """Take the items that went out before one that comes next."""
         places = np.concatenate(self._waiting, axis=1)
         places = places[:, np.argsort(places[0], kind="stable")]
         end = int(np.searchsorted(places[0], before))
@@ -83,7 +83,7 @@ class Shard:
         self._room_items = max(MERGED_ITEMS, 2 * self._waiting_items)
 
     def rows(self) -> list[dict[str, int | None]]:
-        """Returns the counts and the possible violations as rows of `SCHEMA`."""
+        """Return the counts and the possible violations as rows of `SCHEMA`."""
         if self._waiting:
             self._merge(NEVER)
         histogram = self.disorder.histogram
@@ -104,7 +104,7 @@ class Shard:
 def keep_account(
     settings: Settings,
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Makes the function that adds up rows of `EVALUATED`, sorted by shard and first item.
+    """Make the function that adds up rows of `EVALUATED`, sorted by shard and first item.
 
     Args:
         settings: What is counted as lost, and how much is kept.
@@ -148,7 +148,7 @@ class Account(NamedTuple):
 
     @classmethod
     def from_rows(cls, rows: Iterable[Row]) -> Self:
-        """Takes what the workers said."""
+        """Take what the workers said."""
         shards, violations = dict[int, dict[str, int]](), list[int]()
         for row in rows:
             if row["hash"] is None:
@@ -158,13 +158,13 @@ class Account(NamedTuple):
         return cls(shards, violations)
 
     def of(self, shards: Iterable[int]) -> Account:
-        """Returns those of some shards."""
+        """Return those of some shards."""
         return Account({each: self.shards[each] for each in shards}, [])
 
     def total(self, name: str) -> int:
-        """Adds up one of the counts."""
+        """Add up one of the counts."""
         return sum(each[name] for each in self.shards.values())
 
     def greatest(self, name: str) -> int:
-        """Returns the greatest value of one of the measures of order."""
+        """Return the greatest value of one of the measures of order."""
         return max((each[name] for each in self.shards.values()), default=0)

@@ -14,7 +14,7 @@ __all__ = ("filled", "is_there", "micros")
 
 
 def filled(column: pa.Array) -> NDArray[np.int64]:
-    """Returns whole numbers of 64 bits; zero for those that are null."""
+    """Return whole numbers of 64 bits; zero for those that are null."""
     if column.null_count:
         column = column.fill_null(0)
     numbers: NDArray[np.int64] = column.to_numpy(zero_copy_only=False)
@@ -22,11 +22,11 @@ def filled(column: pa.Array) -> NDArray[np.int64]:
 
 
 def micros(times: pa.Array) -> pa.Array:
-    """Returns times as microseconds since 1970, UTC."""
+    """Return times as microseconds since 1970, UTC."""
     return times.cast(pa.timestamp("us", tz="UTC"), safe=False).cast(pa.int64())
 
 
 def is_there(column: pa.Array) -> NDArray[np.bool_]:
-    """Says which values are not null."""
+    """Return which values are not null."""
     there: NDArray[np.bool_] = column.is_valid().to_numpy(zero_copy_only=False)
     return there

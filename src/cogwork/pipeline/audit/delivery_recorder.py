@@ -36,7 +36,7 @@ class Publisher(Protocol):
     """What a recorder writes with: `client.publisher(address)` makes one."""
 
     async def send(self, body: bytes, **fields: Any) -> object:
-        """Sends a message, and waits until it is accepted."""
+        """Send a message, and wait until it is accepted."""
         ...
 
 
@@ -52,7 +52,7 @@ class DeliveryRecorder:
         is_filtered: bool = False,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """Has seen nothing.
+        """Initialize it; it has seen nothing.
 
         Args:
             out: A publisher to `stream/$audit`.
@@ -73,7 +73,7 @@ class DeliveryRecorder:
         self._digest: int | None = 0
 
     async def saw(self, offset: int, body: object) -> None:
-        """Takes note of a record, once it has been worked on.
+        """Take note of a record, once it has been worked on.
 
         Args:
             offset: Its offset.
@@ -90,7 +90,7 @@ class DeliveryRecorder:
             await self.flush()
 
     async def flush(self) -> None:
-        """Writes down what was seen and is not written yet, and waits until it is accepted."""
+        """Write down what was seen and is not written yet, and wait until it is accepted."""
         if self._first < 0:
             return
         said = {
@@ -112,7 +112,7 @@ class DeliveryRecorder:
 
 
 def digest_of(offset: int, body: object) -> int | None:
-    """Returns 60 bits of the MD5 of a record's offset and body; runs are joined by exclusive or.
+    """Return 60 bits of the MD5 of a record's offset and body; runs are joined by exclusive or.
 
     MD5, because every engine that reads the archive has it; it is no secret who wrote what.
 

@@ -79,7 +79,7 @@ class Settings(NamedTuple):
 def evaluate(
     settings: Settings,
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Makes the function that evaluates the items of a part, and makes rows of `EVALUATED`.
+    """Make the function that evaluates the items of a part, and makes rows of `EVALUATED`.
 
     Args:
         settings: What is counted as lost, and how much is kept.
@@ -124,7 +124,7 @@ class Evaluation:
         self._places: list[Table] = []
 
     def add(self, items: Table) -> None:
-        """Evaluates complete items."""
+        """Evaluate complete items."""
         came, went = items[CAME_AT], items[WENT_AT]
         known = (came > 0) & (went > 0) & (came < NEVER) & (went < NEVER)
         self._places.append(np.stack((went[known], came[known])))
@@ -140,7 +140,7 @@ class Evaluation:
                 self._add_violations(items[:, items[CODE] == code], names)
 
     def _add_violations(self, items: Table, names: frozenset[str]) -> None:
-        """Keeps some of the items of one code; they are lost only if they are old enough."""
+        """Keep some of the items of one code; they are lost only if they are old enough."""
         for name in names.intersection(VIOLATIONS):
             hashes = items[HASH]
             if name == "lost":
@@ -150,7 +150,7 @@ class Evaluation:
             kept += hashes[: self._settings.violations_max - len(kept)].tolist()
 
     def rows(self) -> Iterator[Evaluated]:
-        """Returns what the rows of `EVALUATED` have besides the shard."""
+        """Return what the rows of `EVALUATED` have besides the shard."""
         yield COUNTED, NOT_YET, np.array([*self._counts.values(), *self._sample])
         for at, hashes in enumerate(self._violations.values()):
             if hashes:
@@ -164,7 +164,7 @@ class Evaluation:
 
 @cache
 def findings_of(code: int) -> frozenset[str]:
-    """Says what an item counts as by what happened; `lost` is one that is if it is old enough."""
+    """Return what an item counts as by what happened; `lost` is one that is if it is old enough."""
     came, is_gone, is_held = (bool(code & bits) for bits in (CAME, GONE, HELD))
     is_open = came and not is_gone
     findings = {

@@ -41,12 +41,12 @@ BODY = "cast(body as string)"
 
 
 def _cut(name: str) -> str:
-    """Cuts a field out of a body; it is empty where there is none."""
+    """Cut a field out of a body; it is empty where there is none."""
     return f'regexp_extract({BODY}, \'"{name}":"?([^",}}]*)\', 1)'
 
 
 def _number(name: str) -> str:
-    """Cuts a whole number out of a body; it is null where there is none.
+    """Cut a whole number out of a body; it is null where there is none.
 
     Without a regular expression, which takes longer.
     """
@@ -117,7 +117,7 @@ class Events(NamedTuple):
     def mapped(
         self, function: Function, schema: str, columns: Sequence[str] = IN_RECORDS
     ) -> DataFrame:
-        """Has a function go through batches of events.
+        """Have a function go through batches of events.
 
         Args:
             function: Is called in each task.
@@ -131,7 +131,7 @@ class Events(NamedTuple):
 
 
 def events_of(rows: DataFrame, *, with_bodies: bool = True) -> DataFrame:
-    """Returns the records of an audit's stream as events.
+    """Return the records of an audit's stream as events.
 
     Columns: `queue`, `shard` (a hash), `event`, `item`, `outcome` and `attempt` of what is settled,
     `position`, `offset`, `time` in microseconds, `body`, and `is_told`, which is false where the
@@ -161,7 +161,7 @@ def events_of(rows: DataFrame, *, with_bodies: bool = True) -> DataFrame:
 
 
 def json_of(rows: DataFrame, kind: str, schema: str) -> DataFrame:
-    """Returns the bodies of the records of one kind, parsed, with `offset`.
+    """Return the bodies of the records of one kind, parsed, with `offset`.
 
     Args:
         rows: The records of a stream.

@@ -85,7 +85,7 @@ class Division(NamedTuple):
 def gather(
     division: Division,
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Makes the function that goes through events, and makes rows of `PACKED`.
+    """Make the function that goes through events, and makes rows of `PACKED`.
 
     Args:
         division: What is looked at, and how it is divided.
@@ -108,7 +108,7 @@ def _gather(division: Division, batches: Iterable[pa.RecordBatch]) -> Iterator[p
 def find(
     hashes: Sequence[int],
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Makes the function that finds the offsets of all events of some items, from `NAMED`.
+    """Make the function that finds the offsets of all events of some items, from `NAMED`.
 
     Args:
         hashes: Those of the items.
@@ -127,7 +127,7 @@ def _find(wanted: Table, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Recor
 
 
 def ends(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Says in a row of `ENDS` which is the lowest offset of a task, and the latest time."""
+    """Say in a row of `ENDS` which is the lowest offset of a task, and the latest time."""
     keep_loaded()
     offsets, times = list[pa.Scalar](), list[pa.Scalar]()
     for batch in batches:
@@ -144,7 +144,7 @@ def ends(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _items_of(batch: pa.RecordBatch, queues: Sequence[str]) -> Table:
-    """Makes an item of each event."""
+    """Make an item of each event."""
     event = _looked_up(batch.column("subject"), EVENTS, 0)
     outcome = batch.column("correlation_id")
     bits = _looked_up(outcome, BITS, 0, OUTCOMES["unknown"])
@@ -174,7 +174,7 @@ def _items_of(batch: pa.RecordBatch, queues: Sequence[str]) -> Table:
 
 
 def _are_told(batch: pa.RecordBatch, event: Table, *found: Found) -> NDArray[np.bool_]:
-    """Says of which events the columns say all; where bodies were looked at, there is no more."""
+    """Say of which events the columns say all; where bodies were looked at, there is no more."""
     if "properties" not in batch.schema.names:
         return np.ones(len(event), bool)
     told: NDArray[np.bool_] = (event == HELD_ON) | (found[0] == NUMBER)
@@ -185,7 +185,7 @@ def _are_told(batch: pa.RecordBatch, event: Table, *found: Found) -> NDArray[np.
 
 
 def _looked_up(column: pa.Array, numbers: dict[str, int], other: int, null: int = 0) -> Table:
-    """Replaces texts, of which there are few different ones, by numbers.
+    """Replace texts, of which there are few different ones, by numbers.
 
     Args:
         column: The texts.
@@ -202,7 +202,7 @@ def _looked_up(column: pa.Array, numbers: dict[str, int], other: int, null: int 
 
 
 def _numbers(batch: pa.RecordBatch, name: str) -> tuple[Table, Found]:
-    """Returns the numbers of one property, and where there are any."""
+    """Return the numbers of one property, and where there are any."""
     if name in batch.schema.names:
         column = batch.column(name)
         return filled(column), is_there(column).astype(np.uint8)
@@ -220,7 +220,7 @@ def _numbers(batch: pa.RecordBatch, name: str) -> tuple[Table, Found]:
 
 
 def _hashes_of(batch: pa.RecordBatch) -> tuple[Table, Table]:
-    """Returns the hash of each event's shard, and of its item."""
+    """Return the hash of each event's shard, and of its item."""
     hashes = row_hashes(batch.column("address"))
     shards = hashes.copy()
     add_column(shards, batch.column("message_id"), characters=SHARD_DIGITS)

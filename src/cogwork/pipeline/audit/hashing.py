@@ -17,12 +17,12 @@ __all__ = ("add_column", "first_hashes", "row_hashes")
 
 
 def first_hashes(rows: int) -> NDArray[np.uint64]:
-    """Returns what the hashes of rows are without any columns."""
+    """Return what the hashes of rows are without any columns."""
     return np.full(rows, SEED, np.uint64)
 
 
 def row_hashes(*columns: pa.Array) -> NDArray[np.uint64]:
-    """Hashes rows.
+    """Hash rows.
 
     Args:
         *columns: Texts, octets or whole numbers of 64 bits; dictionaries of texts or octets, too.
@@ -34,7 +34,7 @@ def row_hashes(*columns: pa.Array) -> NDArray[np.uint64]:
 
 
 def add_column(hashes: NDArray[np.uint64], column: pa.Array, *, characters: int = -1) -> None:
-    """Hashes one more column.
+    """Hash one more column.
 
     Args:
         hashes: Those of the columns before it; replaced.

@@ -42,7 +42,7 @@ from {told} group by container
 
 
 def depths_of(spark: SparkSession, archive: Tables, until_us: int | None = None) -> dict[str, int]:
-    """Adds up what each container that is alive said last of its queues.
+    """Add up what each container that is alive said last of its queues.
 
     Queues of another virtual host than the default one are named `VHOST:ADDRESS`, as in events.
 
@@ -80,5 +80,5 @@ def depths_of(spark: SparkSession, archive: Tables, until_us: int | None = None)
 
 
 def queue_name(vhost: str | None, address: str) -> str:
-    """Names a queue as the events of audited queues do."""
+    """Name a queue as the events of audited queues do."""
     return f"{vhost}:{address}" if vhost else address

@@ -77,7 +77,7 @@ PACKED = "part int, items binary"
 
 
 def brought_together(tables: Sequence[Table]) -> Table:
-    """Makes one table, sorted by hash, in which each hash is there once."""
+    """Make one table, sorted by hash, in which each hash is there once."""
     table = tables[0] if len(tables) == 1 else np.concatenate(tables, axis=1)
     order = np.argsort(table[HASH])
     hashes = table[HASH][order]
@@ -91,7 +91,7 @@ def brought_together(tables: Sequence[Table]) -> Table:
 
 
 def merged(tables: Sequence[Table]) -> Iterator[Table]:
-    """Brings sorted tables together, in pieces that stay in a processor's cache.
+    """Bring sorted tables together, in pieces that stay in a processor's cache.
 
     Args:
         tables: As `brought_together` makes them.
@@ -109,7 +109,7 @@ def merged(tables: Sequence[Table]) -> Iterator[Table]:
 
 
 def packed(table: Table, parts: int) -> pa.RecordBatch:
-    """Divides a sorted table, so that each part has all of its hashes."""
+    """Divide a sorted table, so that each part has all of its hashes."""
     firsts = [(number << 64) // parts - (1 << 63) for number in range(parts)]
     ends = [*np.searchsorted(table[HASH], np.array(firsts, np.int64)).tolist(), table.shape[1]]
     filled = [part for part in range(parts) if ends[part] < ends[part + 1]]
@@ -120,7 +120,7 @@ def packed(table: Table, parts: int) -> pa.RecordBatch:
 
 
 def unpacked(batches: Iterable[pa.RecordBatch]) -> list[Table]:
-    """Takes tables out of rows of `PACKED`."""
+    """Take tables out of rows of `PACKED`."""
     return [
         np.frombuffer(items.as_buffer(), np.int64).reshape(len(COLUMNS), -1)
         for batch in batches

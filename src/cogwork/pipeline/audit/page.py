@@ -22,7 +22,7 @@ CLASSES = {Verdict.HOLDS: "good", Verdict.UNPROVEN: "open", Verdict.VIOLATED: "b
 
 
 def page_of(report: Report) -> str:
-    """Makes the page: the verdict, each thing with its checks, and how far out of order."""
+    """Make the page: the verdict, each thing with its checks, and how far out of order."""
     page = Page("Audit", f"{report.archive} · {report.made_at} · {report.duration_s:.1f} s")
     verdict = _verdict_of(report)
     page.html(
@@ -48,7 +48,7 @@ def page_of(report: Report) -> str:
 
 
 def title_of(report: Report) -> str:
-    """Says the outcome in one line."""
+    """Return the outcome in one line."""
     if not report.is_clean:
         return f"{report.violations:,} violation{'s' * (report.violations != 1)}"
     if _verdict_of(report) is Verdict.UNPROVEN:
@@ -102,7 +102,7 @@ def _line(check: Check) -> str:
 
 
 def figure_text(name: str, value: object) -> str:
-    """Writes a figure for a person; those that end in `_us` are times."""
+    """Write a figure for a person; those that end in `_us` are times."""
     if name.endswith("_us") and isinstance(value, int):
         return time_text(value)
     return count_text(value) if isinstance(value, int | float) else str(value)
@@ -116,7 +116,7 @@ def _offending(check: Check) -> str:
 
 
 def _row(row: dict[str, Any]) -> str:
-    """Shows what is wrong, and below it the events that say so."""
+    """Show what is wrong, and below it the events that say so."""
     said = _told({name: value for name, value in row.items() if name not in ("kind", "events")})
     events = "".join(f'<p class="note">{_told(each)}</p>' for each in row.get("events", ()))
     return f'<div class="row"><b class="bad">{escape(row["kind"])}</b>{said}{events}</div>'

@@ -74,7 +74,7 @@ def check_queues(
     depths: Mapping[str, int] | None = None,
     grace_s: float = GRACE_S,
 ) -> list[Check]:
-    """Looks at what became of the items of audited queues.
+    """Look at what became of the items of audited queues.
 
     Args:
         records: Those of the audit's stream.
@@ -117,7 +117,7 @@ def _account(events: Events, names: Sequence[str], lost_before: int) -> Account:
 
 
 def _shelves(events: Events, account: Account, depths: Mapping[str, int]) -> dict[str, ItemTable]:
-    """Finds out whose shards these are, by a record of each, and what else is said of them."""
+    """Find out whose shards these are, by a record of each, and what else is said of them."""
     if not account.shards:
         return {}
     offsets = [each["sample"] for each in account.shards.values()]
@@ -220,5 +220,5 @@ def _order(queue: str, account: Account) -> Check:
 
 
 def _confirmed(counted: int, rows: Sequence[object]) -> int:
-    """Takes those that a second look confirmed, or all, where there were too many to look at."""
+    """Take those that a second look confirmed, or all, where there were too many to look at."""
     return counted if counted > LISTED_MAX else len(rows)

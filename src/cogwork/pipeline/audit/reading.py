@@ -56,7 +56,7 @@ Part = tuple[Piece, ...]
 
 
 def parts_of(files: Sequence[str]) -> list[Part] | None:
-    """Divides files among tasks, in their order.
+    """Divide files among tasks, in their order.
 
     Returns:
         None where one of them cannot be read here, or has not all columns of a record.
@@ -92,7 +92,7 @@ def parts_of(files: Sequence[str]) -> list[Part] | None:
 
 
 def _path_of(file: str) -> str | None:
-    """Returns the path of a file on a disk; None for what is elsewhere.
+    """Return the path of a file on a disk; None for what is elsewhere.
 
     As elsewhere with Hadoop and Iceberg, nothing in a place is quoted.
     """
@@ -104,7 +104,7 @@ def _path_of(file: str) -> str | None:
 
 
 def read(part: Part, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Reads columns, in the order of the rows.
+    """Read columns, in the order of the rows.
 
     Args:
         part: What is read.
@@ -123,7 +123,7 @@ def read(part: Part, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
 
 
 def _batch_rows(file: pq.ParquetFile, group: int, columns: Sequence[str]) -> int:
-    """Says how many rows of a group make a batch."""
+    """Return how many rows of a group make a batch."""
     told = file.metadata.row_group(group)
     if told.num_rows <= LOOK_ROWS:
         return LOOK_ROWS

@@ -49,7 +49,7 @@ class Check:
     remark: str = ""
 
     def violate(self, rows: list[dict[str, Any]], count: int | None = None) -> None:
-        """Takes rows that offend.
+        """Take rows that offend.
 
         Args:
             rows: Some or all of them.
@@ -63,7 +63,7 @@ class Check:
         self.rows.extend(rows[: LISTED_MAX - len(self.rows)])
 
     def doubt(self, remark: str) -> None:
-        """Says that this is no proof, and why; a violation stays one."""
+        """Say that this is no proof, and why; a violation stays one."""
         if self.verdict is Verdict.HOLDS:
             self.verdict = Verdict.UNPROVEN
         self.remark = f"{self.remark}; {remark}" if self.remark else remark
@@ -96,7 +96,7 @@ class Report:
         return sum(check.violations for check in self.checks)
 
     def as_dict(self) -> dict[str, Any]:
-        """Returns all of it in types that JSON has."""
+        """Return all of it in types that JSON has."""
         return {
             "archive": self.archive,
             "made_at": self.made_at,

@@ -42,7 +42,7 @@ def audit(
     grace_s: float = GRACE_S,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Report:
-    """Looks at all that an archive can prove.
+    """Look at all that an archive can prove.
 
     Args:
         spark: The session.
@@ -86,7 +86,7 @@ def audit(
 
 
 def _partitions(archive: Tables) -> int:
-    """Says into how many parts items are shuffled, so that one fits into a task's memory."""
+    """Return into how many parts items are shuffled, so that one fits into a task's memory."""
     events = archive.mark(AUDIT_STREAM) if AUDIT_STREAM in archive.tables() else 0
     return max(PARTITIONS_MIN, min(PARTITIONS_MAX, events // PART_EVENTS))
 
@@ -94,7 +94,7 @@ def _partitions(archive: Tables) -> int:
 def chosen_streams(
     tables: Sequence[str], streams: Sequence[str], *, is_about_queues: bool
 ) -> list[str]:
-    """Says which streams are looked at: what queues are evaluated by is looked at too.
+    """Return which streams are looked at: what queues are evaluated by is looked at too.
 
     Args:
         tables: The streams that an archive has.

@@ -70,7 +70,7 @@ def fold(
     *,
     times_rise: bool,
 ) -> Runs:
-    """Folds rows into runs.
+    """Fold rows into runs.
 
     Args:
         key: Whose number each is.
@@ -102,7 +102,7 @@ def fold(
 
 
 def explain(breaks: Iterable[Break]) -> list[dict[str, Any]]:
-    """Says of the breaks of one key, in their order, what is missing, late or there twice.
+    """Say of the breaks of one key, in their order, what is missing, late or there twice.
 
     Returns:
         Dictionaries with `kind` (`missing`, `swapped`, `duplicate`), `first` and `last` number,
@@ -128,7 +128,7 @@ def _finding(kind: str, first: int, last: int, place: int | None, after: int) ->
 
 
 def _late(missing: list[list[int]], run: Break) -> list[tuple[str, int, int]]:
-    """Splits what a run has of numbers that were passed before; takes them from the missing."""
+    """Split what a run has of numbers that were passed before; take them from the missing."""
     at, last = run.first, min(run.last, run.before)
     parts: list[tuple[str, int, int]] = []
     while at <= last:

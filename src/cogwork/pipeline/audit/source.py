@@ -24,15 +24,15 @@ class Tables(Protocol):
     """What an audit needs of an archive: `cogwork.pipeline.archive.Archive` has it."""
 
     def tables(self) -> list[str]:
-        """Lists the streams that have tables."""
+        """List the streams that have tables."""
         ...
 
     def files(self, stream: str) -> list[str]:
-        """Lists the Parquet files of a stream."""
+        """List the Parquet files of a stream."""
         ...
 
     def mark(self, stream: str) -> int:
-        """Returns the offset that is archived next."""
+        """Return the offset that is archived next."""
         ...
 
 
@@ -42,7 +42,7 @@ class Records:
     def __init__(
         self, spark: SparkSession, files: Sequence[str], *, may_read_itself: bool = True
     ) -> None:
-        """Looks at the files, where they are at hand.
+        """Look at the files, where they are at hand.
 
         Args:
             spark: The session.
@@ -59,7 +59,7 @@ class Records:
         return self.spark.read.parquet(*self.files)
 
     def mapped(self, columns: Sequence[str], function: Function, schema: str) -> DataFrame:
-        """Has a function go through batches of records, in the order of each file.
+        """Have a function go through batches of records, in the order of each file.
 
         Args:
             columns: Those that it gets. Texts may be dictionaries.
@@ -85,7 +85,7 @@ def _read_first(
 
 
 def records_of(spark: SparkSession, archive: Tables, stream: str) -> Records:
-    """Returns the records of a stream.
+    """Return the records of a stream.
 
     Raises:
         AuditError: Nothing of it is archived.
@@ -97,7 +97,7 @@ def records_of(spark: SparkSession, archive: Tables, stream: str) -> Records:
 
 
 def rows_of(spark: SparkSession, archive: Tables, stream: str) -> DataFrame:
-    """Returns the rows of a stream.
+    """Return the rows of a stream.
 
     Raises:
         AuditError: Nothing of it is archived.

@@ -78,7 +78,7 @@ HASHED = ("offset", "producer", "sequence", "subject", "body")
 
 
 def check_stream(stream: str, records: Records, mark: int | None = None) -> list[Check]:
-    """Looks at a stream's order.
+    """Look at a stream's order.
 
     Args:
         stream: The stream's name.
@@ -169,7 +169,7 @@ def _batch(kind: int, runs: Runs) -> pa.RecordBatch:
 
 
 def _find_names(keys: list[int], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Finds the names that have some hashes; each is told once by a task."""
+    """Find the names that have some hashes; each is told once by a task."""
     keep_loaded()
     told = set[bytes]()
     for batch in batches:
@@ -261,7 +261,7 @@ def _check_sequences(
 
 
 def _names_of(keys: list[int], records: Records) -> dict[int, list[bytes]]:
-    """Finds the producers that have some hashes."""
+    """Find the producers that have some hashes."""
     if not keys:
         return {}
     rows = records.mapped(("producer",), partial(_find_names, keys), NAMES).distinct().collect()
@@ -271,7 +271,7 @@ def _names_of(keys: list[int], records: Records) -> dict[int, list[bytes]]:
 def _explain_producer(
     about: str, names: list[bytes], breaks: list[Row], records: Records
 ) -> list[dict[str, Any]]:
-    """Explains the breaks of one hash, once it is clear that one producer has it."""
+    """Explain the breaks of one hash, once it is clear that one producer has it."""
     if len(names) > 1:
         return _explain_apart(about, names, records.rows)
     name = names[0].hex()
@@ -281,7 +281,7 @@ def _explain_producer(
 
 
 def _explain_apart(about: str, names: list[bytes], rows: DataFrame) -> list[dict[str, Any]]:
-    """Looks at producers that share a hash, one after the other."""
+    """Look at producers that share a hash, one after the other."""
     found: list[dict[str, Any]] = []
     for name in names:
         own = (
@@ -302,7 +302,7 @@ def _break(row: Row) -> Break:
 
 
 def _count(rows: list[dict[str, Any]], breaks: list[Row]) -> int:
-    """Counts violations: those that were explained, or breaks where there are too many."""
+    """Count violations: those that were explained, or break where there are too many."""
     total = max((row["breaks"] for row in breaks), default=0)
     if total > BREAKS_MAX:
         return max(int(total), len(rows))

@@ -64,7 +64,7 @@ order by subscriber, session, number limit {limit}
 
 
 def streams_seen(rows: DataFrame) -> list[str]:
-    """Lists the streams that subscribers wrote about."""
+    """List the streams that subscribers wrote about."""
     return sorted(
         row["stream"]
         for row in json_of(rows, "delivered", DELIVERED).select("stream").distinct().collect()
@@ -73,7 +73,7 @@ def streams_seen(rows: DataFrame) -> list[str]:
 
 
 def check_subscribers(rows: DataFrame, records: Mapping[str, DataFrame]) -> list[Check]:
-    """Compares what subscribers saw with what the archive has.
+    """Compare what subscribers saw with what the archive has.
 
     Args:
         rows: The records of the audit's stream.

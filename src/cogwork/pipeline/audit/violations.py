@@ -45,7 +45,7 @@ Found = dict[Kind, list[dict[str, Any]]]
 
 
 def look_at(events: Events, violations: Sequence[int], lost_before: int) -> dict[str, Found]:
-    """Reads the events of possible violations, and says by queue what is wrong.
+    """Read the events of possible violations, and say by queue what is wrong.
 
     Args:
         events: The events.

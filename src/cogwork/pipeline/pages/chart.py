@@ -74,7 +74,7 @@ class Chart(NamedTuple):
     png: bytes
 
     def save(self, directory: Path) -> Path:
-        """Writes the PNG; returns where it is."""
+        """Write the PNG; return where it is."""
         directory.mkdir(parents=True, exist_ok=True)
         file = directory / f"{self.name}.png"
         file.write_bytes(self.png)
@@ -89,7 +89,7 @@ def draw(
     height_inches: float = HEIGHT_INCHES,
     is_wide: bool = False,
 ) -> Chart:
-    """Makes a plot.
+    """Make a plot.
 
     Args:
         name: What its file is called, without a suffix.
@@ -113,7 +113,7 @@ def draw(
 
 
 def _unique(svg: str, name: str) -> str:
-    """Keeps the ids of several drawings on a page apart, and lets the page say how wide."""
+    """Keep the ids of several drawings on a page apart, and let the page say how wide."""
     svg = re.sub(r'\bid="', f'id="{name}-', svg)
     svg = svg.replace('href="#', f'href="#{name}-').replace("url(#", f"url(#{name}-")
     return re.sub(r'(<svg [^>]*?) width="[^"]*"', r"\1", svg, count=1).replace(
@@ -129,7 +129,7 @@ def lines(
     ylabel: str,
     is_log: bool = False,
 ) -> None:
-    """Draws a line for each series, with its name in a legend above."""
+    """Draw a line for each series, with its name in a legend above."""
     for at, (name, values) in enumerate(series):
         axes.plot(
             xs,
@@ -157,7 +157,7 @@ def bars(
     label: str,
     is_log: bool = False,
 ) -> None:
-    """Draws horizontal bars, a group for each name, the first name at the top."""
+    """Draw horizontal bars, a group for each name, the first name at the top."""
     height = 0.8 / max(1, len(series))
     for at, (name, values) in enumerate(series):
         places = [each + (at - (len(series) - 1) / 2) * height for each in range(len(names))]
@@ -184,7 +184,7 @@ def heat(
     *,
     label: Callable[[float], str],
 ) -> None:
-    """Draws a table whose cells are the darker, the greater their value is."""
+    """Draw a table whose cells are the darker, the greater their value is."""
     axes.imshow(values, cmap="Blues", aspect="auto", vmin=0)
     greatest = max((value for row in values for value in row), default=0.0) or 1.0
     for y, row in enumerate(values):
@@ -199,7 +199,7 @@ def heat(
 
 
 def short(value: float) -> str:
-    """Writes a number in few digits: `950`, `12.5k`, `3.1M`."""
+    """Write a number in few digits: `950`, `12.5k`, `3.1M`."""
     for limit, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= limit:
             return f"{value / limit:.3g}{unit}"

@@ -64,7 +64,7 @@ class Page:
     """A page that is written from top to bottom."""
 
     def __init__(self, title: str, about: str) -> None:
-        """Begins with a heading.
+        """Begin with a heading.
 
         Args:
             title: The page's.
@@ -74,20 +74,20 @@ class Page:
         self._parts = [f"<header><h1>{escape(title)}</h1><p>{escape(about)}</p></header>"]
 
     def html(self, text: str) -> None:
-        """Adds markup as it is."""
+        """Add markup as it is."""
         self._parts.append(text)
 
     def heading(self, text: str, remark: str = "") -> None:
-        """Begins a section."""
+        """Begin a section."""
         small = f"<small>{escape(remark)}</small>" if remark else ""
         self.html(f"<h2>{escape(text)}{small}</h2>")
 
     def note(self, text: str) -> None:
-        """Adds a remark."""
+        """Add a remark."""
         self.html(f'<p class="note">{escape(text)}</p>')
 
     def tiles(self, figures: Mapping[str, str]) -> None:
-        """Adds figures that are seen first, each with what it is."""
+        """Add figures that are seen first, each with what it is."""
         inner = "".join(
             f'<div class="tile"><b>{escape(value)}</b><span>{escape(name)}</span></div>'
             for name, value in figures.items()
@@ -95,11 +95,11 @@ class Page:
         self.html(f'<div class="tiles">{inner}</div>')
 
     def cards(self, cards: Iterable[str]) -> None:
-        """Adds cards side by side."""
+        """Add cards side by side."""
         self.html(f'<div class="cards">{"".join(cards)}</div>')
 
     def text(self) -> str:
-        """Returns the whole page."""
+        """Return the whole page."""
         return (
             f'<!doctype html><html lang="en"><head><meta charset="utf-8">'
             f'<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -109,7 +109,7 @@ class Page:
 
 
 def chart_card(chart: Chart, note: str = "", *, is_wide: bool = False) -> str:
-    """Makes a card of a plot."""
+    """Make a card of a plot."""
     below = f'<p class="note">{escape(note)}</p>' if note else ""
     wide = " wide" if is_wide else ""
     return f'<div class="card{wide}"><h3>{escape(chart.title)}</h3>{chart.svg}{below}</div>'
@@ -123,7 +123,7 @@ def table_card(
     *,
     is_wide: bool = False,
 ) -> str:
-    """Makes a card of a table; columns whose cells are numbers are set to the right."""
+    """Make a card of a table; columns whose cells are numbers are set to the right."""
     body = [[_cell(each) for each in row] for row in rows]
     numeric = [
         bool(body) and all(is_number or not text for text, is_number in cells)
@@ -159,12 +159,12 @@ def _cell(value: object) -> tuple[str, bool]:
 
 
 def count_text(value: float) -> str:
-    """Writes a number for a person: `1,234,567`, `12.3`, `0.045`."""
+    """Write a number for a person: `1,234,567`, `12.3`, `0.045`."""
     if isinstance(value, int) or abs(value) >= 1000:
         return f"{value:,.0f}"
     return f"{value:.3g}"
 
 
 def time_text(time_us: int) -> str:
-    """Writes a time in microseconds as UTC, to the second."""
+    """Write a time in microseconds as UTC, to the second."""
     return datetime.fromtimestamp(time_us / 1e6, UTC).strftime("%Y-%m-%d %H:%M:%S")

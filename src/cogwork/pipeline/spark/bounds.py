@@ -38,7 +38,7 @@ class StreamBounds:
         monotonic_s: Callable[[], float] = time.monotonic,
         fresh_s: float = FRESH_S,
     ) -> None:
-        """Asks nothing yet.
+        """Ask nothing yet.
 
         Args:
             options: The source's.
@@ -54,11 +54,11 @@ class StreamBounds:
         self._found_at_s: float | None = None
 
     def close(self) -> None:
-        """Lets the connection go."""
+        """Let the connection go."""
         self._client.close()
 
     def of_all(self) -> dict[str, Bounds]:
-        """Returns the bounds of every stream that is read, not older than a moment.
+        """Return the bounds of every stream that is read, not older than a moment.
 
         Raises:
             SourceError: There is no such stream.
@@ -70,7 +70,7 @@ class StreamBounds:
         return self._found
 
     def _be_patient(self) -> None:
-        """Gives a container that was there the time to come back."""
+        """Give a container that was there the time to come back."""
         if self._timeout_s < self._options.timeout_s:
             self._client.close()
             self._timeout_s = self._options.timeout_s
@@ -105,7 +105,7 @@ class StreamBounds:
     # -- places
 
     def ranges(self) -> list[Range]:
-        """Returns what a batch reads, within what there is.
+        """Return what a batch reads, within what there is.
 
         Raises:
             DataLoss: Some of it is not there.
@@ -117,7 +117,7 @@ class StreamBounds:
         return [self.kept(Range(name, starts[name], ends[name]), bounds[name]) for name in bounds]
 
     def places(self, place: Place, bounds: Mapping[str, Bounds] | None = None) -> dict[str, int]:
-        """Returns the offset of a place in every stream.
+        """Return the offset of a place in every stream.
 
         Args:
             place: Which one.
@@ -136,7 +136,7 @@ class StreamBounds:
         return found.next if offset == LATEST else offset
 
     def kept(self, wanted: Range, found: Bounds) -> Range:
-        """Returns what is there of a range.
+        """Return what is there of a range.
 
         Raises:
             DataLoss: Some is not, and that is an error.
@@ -152,14 +152,14 @@ class StreamBounds:
         return Range(wanted.stream, start, max(start, min(wanted.end, found.next)))
 
     def row_size_bytes(self, stream: str, start: int, end: int) -> float:
-        """Returns about how many bytes a record has, by the first ones of a range."""
+        """Return about how many bytes a record has, by the first ones of a range."""
         until = min(end, start + SAMPLE_ROWS)
         batches = list(self._client.read(stream, start, until))
         size_bytes = sum(int(batch.nbytes) for batch in batches)
         return max(1.0, size_bytes / max(1, until - start))
 
     def starts_of(self, start: Mapping[str, int], bounds: Mapping[str, Bounds]) -> dict[str, int]:
-        """Returns where to go on in every stream; one that is new is read from its beginning.
+        """Return where to go on in every stream; one that is new is read from its beginning.
 
         Args:
             start: Where the last batch has ended, by stream.
@@ -188,7 +188,7 @@ class StreamBounds:
 
 
 def loss_of(wanted: Range, found: Bounds) -> DataLoss | None:
-    """Returns the error that says what of a range is not there; None where all is."""
+    """Return the error that says what of a range is not there; None where all is."""
     if wanted.start < found.first:
         return DataLoss(
             f"stream {wanted.stream}: the records from {wanted.start} to before {found.first} have "

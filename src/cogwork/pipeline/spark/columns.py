@@ -56,7 +56,7 @@ SINGLE = (
 
 
 def wanted_columns(schema: StructType) -> tuple[str, ...]:
-    """Returns which columns of a stream a user's schema needs; `body_json` needs the body.
+    """Return which columns of a stream a user's schema needs; `body_json` needs the body.
 
     Raises:
         OptionError: There is no such column, or it is of another type.
@@ -112,7 +112,7 @@ def _named(kind: DataType) -> str:
 
 
 def arrow_schema_of(schema: StructType) -> pa.Schema:
-    """Returns what Spark expects of a batch, to the letter."""
+    """Return what Spark expects of a batch, to the letter."""
     from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415 # loads much
 
     return to_arrow_schema(schema, timezone="UTC")

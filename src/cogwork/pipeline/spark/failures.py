@@ -30,7 +30,7 @@ OF_ALL = ("awaitAnyTermination",)
 
 
 def raise_untold(runs: QueryRuns) -> None:
-    """Raises what ended a query, where the job was not told.
+    """Raise what ended a query, where the job was not told.
 
     Args:
         runs: What the listener knows.
@@ -45,7 +45,7 @@ def raise_untold(runs: QueryRuns) -> None:
 
 @contextmanager
 def watching(spark: SparkSession, runs: QueryRuns) -> Iterator[None]:
-    """Takes note of the failures that a job is told.
+    """Take note of the failures that a job is told.
 
     Args:
         spark: The job's session; over Spark Connect, queries are of another class.
@@ -65,7 +65,7 @@ def watching(spark: SparkSession, runs: QueryRuns) -> Iterator[None]:
 
 
 def _noting(method: Callable[..., Any], runs: QueryRuns) -> Callable[..., Any]:
-    """Returns a method that does the same, and notes the failure that it raises or returns."""
+    """Return a method that does the same, and note the failure that it raises or returns."""
 
     def note(asked: object, error: Exception) -> None:
         # The manager is asked about all; of its failures, the text names the query.

@@ -49,7 +49,7 @@ class Narrowing:
     end_us: int | None = None
 
     def with_filter(self, filter_: Filter) -> Narrowing:
-        """Returns what is known with one filter more."""
+        """Return what is known with one filter more."""
         column = getattr(filter_, "attribute", ())
         value: Any = getattr(filter_, "value", None)
         if column == ("stream",):
@@ -90,7 +90,7 @@ class Narrowing:
         return replace(self, start_us=start, end_us=end)
 
     def applied(self, ranges: list[Range], bounds: StreamBounds) -> list[Range]:
-        """Returns what is left of ranges."""
+        """Return what is left of ranges."""
         starts = _offsets(bounds, self.start_us)
         ends = _offsets(bounds, None if self.end_us is None else self.end_us + 1)
         narrowed = []

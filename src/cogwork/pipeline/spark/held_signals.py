@@ -17,7 +17,7 @@ ENDING = (signal.SIGINT, signal.SIGTERM)
 
 @contextmanager
 def held_back() -> Iterator[None]:
-    """Has what Python does at Ctrl-C and SIGTERM wait until the end of the `with`.
+    """Have what Python does at Ctrl-C and SIGTERM wait until the end of the `with`.
 
     It is for the moment in which a process is started, or stopped, of which nobody knows otherwise.
     Python handles signals in the main thread only: in another nothing is done.

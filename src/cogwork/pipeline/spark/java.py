@@ -43,7 +43,7 @@ exec {java} "$@"
 
 
 def find_java() -> Path:
-    """Returns the program `java` to use.
+    """Return the program `java` to use.
 
     Raises:
         SessionError: There is none, or only one that is too old.
@@ -76,7 +76,7 @@ def _candidates() -> list[Path]:
 
 
 def version_of(java: Path) -> int | None:
-    """Asks a Java for its version; None where it cannot answer."""
+    """Ask a Java for its version; None where it cannot answer."""
     started: list[subprocess.Popen[str]] = []
     try:
         with held_back():
@@ -97,7 +97,7 @@ def version_of(java: Path) -> int | None:
 
 
 def quiet_home(java: Path) -> Path:
-    """Makes a directory for JAVA_HOME whose `bin/java` is `java` without the incubator module.
+    """Make a directory for JAVA_HOME whose `bin/java` is `java` without the incubator module.
 
     It goes when this process ends.
     """

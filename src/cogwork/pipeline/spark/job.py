@@ -45,7 +45,7 @@ class JobTools:
     """What a job finds besides `spark`."""
 
     def __init__(self, spark: SparkSession, url: str, certificates: Certificates = NONE) -> None:
-        """Does nothing yet.
+        """Initialize it; it does nothing yet.
 
         Args:
             spark: The session.
@@ -62,7 +62,7 @@ class JobTools:
         self._reached = {"url": url} | {name: file for name, file in named if file is not None}
 
     def names(self) -> dict[str, Any]:
-        """Returns what the job finds, by name."""
+        """Return what the job finds, by name."""
         return {
             "spark": self._spark,
             "url": self.url,
@@ -73,7 +73,7 @@ class JobTools:
         }
 
     def source(self, stream: str, schema: str | None = None, **options: str) -> DataFrame:
-        """Returns a stream, or several between commas, as a table.
+        """Return a stream, or several between commas, as a table.
 
         Args:
             stream: The streams' names.
@@ -84,25 +84,25 @@ class JobTools:
         return (reader if schema is None else reader.schema(schema)).load(stream)
 
     def live(self, stream: str, schema: str | None = None, **options: str) -> DataFrame:
-        """Returns a stream as a table that grows, for a streaming query."""
+        """Return a stream as a table that grows, for a streaming query."""
         reader = self._spark.readStream.format("cogwork").options(**{**self._reached, **options})
         return (reader if schema is None else reader.schema(schema)).load(stream)
 
     def sink(self, rows: DataFrame, address: str, **options: str) -> None:
-        """Publishes the rows of a table."""
+        """Publish the rows of a table."""
         writer = rows.write.format("cogwork").options(**{**self._reached, **options})
         writer.mode("append").save(address)
 
     def live_sink(
         self, rows: DataFrame, address: str, checkpoint: str, **options: str
     ) -> DataStreamWriter:
-        """Returns a query that publishes rows as they come; `.start()` starts it."""
+        """Return a query that publishes rows as they come; `.start()` starts it."""
         writer = rows.writeStream.format("cogwork").options(**{**self._reached, **options})
         return writer.option("path", address).option("checkpointLocation", checkpoint)
 
 
 def check_job(file: str) -> None:
-    """Looks whether a job is Python, which takes no session.
+    """Look whether a job is Python, which takes no session.
 
     Args:
         file: The job; what `runpy` runs besides Python's sources is not looked into.
@@ -127,7 +127,7 @@ def run_job(
     *,
     runs: QueryRuns | None = None,
 ) -> None:
-    """Runs a job, and waits for the queries that it leaves running.
+    """Run a job, and wait for the queries that it leaves running.
 
     Args:
         spark: The session.
@@ -161,7 +161,7 @@ def _watching(spark: SparkSession, runs: QueryRuns | None) -> AbstractContextMan
 
 
 def _await_all(queries: Sequence[StreamingQuery], runs: QueryRuns | None) -> None:
-    """Waits until all queries have ended, in whichever order; the first that fails ends that."""
+    """Wait until all queries have ended, in whichever order; the first that fails ends that."""
     _look_back(runs)
     while queries:
         queries = [each for each in queries if not each.awaitTermination(LOOK_S)]
@@ -172,7 +172,7 @@ def _await_all(queries: Sequence[StreamingQuery], runs: QueryRuns | None) -> Non
 
 
 def _look_back(runs: QueryRuns | None) -> None:
-    """Raises what ended a query that is not active any more, where the job was not told."""
+    """Raise what ended a query that is not active any more, where the job was not told."""
     if runs is not None:
         from cogwork.pipeline.spark.failures import raise_untold  # noqa: PLC0415 # needs the extra
 
@@ -181,7 +181,7 @@ def _look_back(runs: QueryRuns | None) -> None:
 
 @contextmanager
 def _as_program(file: str, arguments: Sequence[str]) -> Iterator[None]:
-    """Lets the job find its arguments, and modules beside it."""
+    """Let the job find its arguments, and modules beside it."""
     argv, path = sys.argv, list(sys.path)
     sys.argv = [file, *arguments]
     sys.path.insert(0, str(Path(file).resolve().parent))
@@ -192,7 +192,7 @@ def _as_program(file: str, arguments: Sequence[str]) -> Iterator[None]:
 
 
 def failure_of(error: BaseException, file: str) -> str:
-    """Says in one line what went wrong, and where in the user's file."""
+    """Say in one line what went wrong, and where in the user's file."""
     said = line_of_spark(error) or f"{type(error).__name__}: {_first_line(error)}"
     line = None
     if isinstance(error, SyntaxError) and error.filename == file:
@@ -217,7 +217,7 @@ EXPLAINED = (
 
 @contextmanager
 def explaining(spark: SparkSession, show: Callable[[str], None]) -> Iterator[None]:
-    """Shows the plan of each table before Spark works on it.
+    """Show the plan of each table before Spark works on it.
 
     Args:
         spark: The session.

@@ -97,7 +97,7 @@ class Tokens:
     """Reads one value."""
 
     def __init__(self, text: str) -> None:
-        """Stands before the first token.
+        """Initialize it; it stands before the first token.
 
         Args:
             text: The JSON.

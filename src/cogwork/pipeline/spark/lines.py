@@ -24,7 +24,7 @@ WITHOUT_US = (
 
 
 def line_of_spark(error: BaseException) -> str | None:
-    """Returns what a worker or the driver's helper raised; None where it was neither."""
+    """Return what a worker or the driver's helper raised; None where it was neither."""
     text = str(error)
     if UNKNOWN_SOURCE in text:
         return WITHOUT_US

@@ -77,7 +77,7 @@ class Position(NamedTuple):
 
 
 def listen(spark: SparkSession, url: Urls, certificates: Certificates = NONE) -> PositionListener:
-    """Has the queries of a session tell a container where they are.
+    """Have the queries of a session tell a container where they are.
 
     Args:
         spark: The session.
@@ -95,7 +95,7 @@ def listen(spark: SparkSession, url: Urls, certificates: Certificates = NONE) ->
 
 
 def unlisten(spark: SparkSession, listener: PositionListener) -> None:
-    """Has the queries of a session tell nothing any more.
+    """Have the queries of a session tell nothing any more.
 
     Args:
         spark: The session, whose queries have been told to end.
@@ -107,7 +107,7 @@ def unlisten(spark: SparkSession, listener: PositionListener) -> None:
 
 
 def positions_of(progress: dict[str, Any]) -> Iterator[Position]:
-    """Yields where a query is, of its progress as JSON; foreign sources are passed over."""
+    """Yield where a query is, of its progress as JSON; foreign sources are passed over."""
     for source in progress.get("sources", ()):
         ends = _offsets(source.get("endOffset"))
         heads = _offsets(source.get("latestOffset")) or {}
@@ -120,7 +120,7 @@ def positions_of(progress: dict[str, Any]) -> Iterator[Position]:
 
 
 def _offsets(value: object) -> dict[str, int] | None:
-    """Returns offsets by stream; None where these are another source's."""
+    """Return offsets by stream; None where these are another source's."""
     if isinstance(value, str):
         try:
             value = json.loads(value)
@@ -140,7 +140,7 @@ class PositionListener(StreamingQueryListener):
     """
 
     def __init__(self, url: Urls, certificates: Certificates = NONE) -> None:
-        """Connects when there is something to report.
+        """Connect when there is something to report.
 
         Args:
             url: Of the container; several, between commas or as a list, are tried in turn.
@@ -161,7 +161,7 @@ class PositionListener(StreamingQueryListener):
         self.runs.started(str(event.runId), event.name or str(event.id))
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
-        """Reports where it is."""
+        """Report where it is."""
         progress = json.loads(event.progress.json)
         self.runs.progressed(progress)
         positions = list(positions_of(progress))
@@ -171,18 +171,18 @@ class PositionListener(StreamingQueryListener):
             self._report(progress["runId"])
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:
-        """Reports that it is where it was."""
+        """Report that it is where it was."""
         self._report(str(event.runId))
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
-        """Takes back what was reported."""
+        """Take back what was reported."""
         last = self._last.pop(str(event.runId), None)
         if last is not None:
             loop_thread().submit(self._forget(last))
         self.runs.ended(str(event.runId), event.exception)
 
     def close(self) -> None:
-        """Lets the connection go."""
+        """Let the connection go."""
         loop_thread().wait(self._close())
 
     # -- on the client's thread

@@ -39,7 +39,7 @@ class Lookback:
     """The message-ids that a stream has; asked for when the first rows come."""
 
     def __init__(self, options: WriteOptions, now_s: Callable[[], float] = time.time) -> None:
-        """Reads nothing yet.
+        """Read nothing yet.
 
         Args:
             options: The sink's; they name an address and columns.
@@ -50,7 +50,7 @@ class Lookback:
         self._known: set[str] | None = None
 
     def fresh(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Returns the rows that are not there yet, with their message-ids.
+        """Return the rows that are not there yet, with their message-ids.
 
         Raises:
             SinkError: The stream cannot be read.
@@ -100,7 +100,7 @@ class Lookback:
 
 
 def id_of(query: str, names: Sequence[str], values: Sequence[object]) -> str:
-    """Returns the message-id of a row.
+    """Return the message-id of a row.
 
     Args:
         query: The name of the query, for the rows of another one are others.
@@ -112,7 +112,7 @@ def id_of(query: str, names: Sequence[str], values: Sequence[object]) -> str:
 
 
 def _zoneless(column: pa.Array) -> pa.Array:
-    """Has instants be microseconds: they come in the session's time zone, which names no row."""
+    """Have instants be microseconds: they come in the session's time zone, which names no row."""
     kind = _zoneless_kind(column.type)
     return column if kind == column.type else column.cast(kind)
 

@@ -30,7 +30,7 @@ END_TIMEOUT_S = 5.0
 
 
 def kill_tree(process: subprocess.Popen[Any]) -> list[int]:
-    """Kills a process and all its descendants, and waits for the process itself.
+    """Kill a process and all its descendants, and wait for the process itself.
 
     Args:
         process: The root, a child of this process. Of one that has ended no descendant is known.
@@ -54,7 +54,7 @@ def kill_tree(process: subprocess.Popen[Any]) -> list[int]:
 
 
 def wait_for_end(pids: Iterable[int]) -> None:
-    """Waits until processes that were killed are gone, for five seconds at most."""
+    """Wait until processes that were killed are gone, for five seconds at most."""
     until_s = time.monotonic() + END_TIMEOUT_S
     left = list(pids)
     while (left := [pid for pid in left if not _is_gone(pid)]) and time.monotonic() < until_s:
@@ -77,7 +77,7 @@ def _is_gone(pid: int) -> bool:
 
 
 def _parents() -> dict[int, int]:
-    """Lists all processes of the machine that can be seen, with their parents."""
+    """List all processes of the machine that can be seen, with their parents."""
     if (PROCESSES / "self" / "stat").exists():
         return _parents_of_linux()
     listing = ["ps", "-A", "-o", "pid=", "-o", "ppid="]

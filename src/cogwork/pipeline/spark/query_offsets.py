@@ -33,7 +33,7 @@ STARTS = "starts/"
 
 
 def beginning_at(positions: Mapping[str, int]) -> Offset:
-    """Returns where a query begins, before any batch.
+    """Return where a query begins, before any batch.
 
     It is told by starts that are there and empty: a later batch may well end at these positions.
     """
@@ -41,12 +41,12 @@ def beginning_at(positions: Mapping[str, int]) -> Offset:
 
 
 def is_beginning(offset: Mapping[str, Any]) -> bool:
-    """Tells whether no batch has ended here."""
+    """Return whether no batch has ended here."""
     return offset.get(STARTS) == {}
 
 
 def offset_of(positions: Mapping[str, int], starts: Mapping[str, int]) -> Offset:
-    """Returns what Spark is to keep of a batch.
+    """Return what Spark is to keep of a batch.
 
     Args:
         positions: The offset that is next, by stream.
@@ -56,10 +56,10 @@ def offset_of(positions: Mapping[str, int], starts: Mapping[str, int]) -> Offset
 
 
 def positions_in(offset: Mapping[str, Any]) -> dict[str, int]:
-    """Returns the offset that is next, by stream."""
+    """Return the offset that is next, by stream."""
     return {name: at for name, at in offset.items() if name != STARTS}
 
 
 def starts_in(offset: Mapping[str, Any]) -> dict[str, int]:
-    """Returns where streams start in the batch that ends here, as far as its end says so."""
+    """Return where streams start in the batch that ends here, as far as its end says so."""
     return dict(offset.get(STARTS, {}))

@@ -31,7 +31,7 @@ class QueryRuns:
     """Is told by a thread of Spark's, and asked by others."""
 
     def __init__(self) -> None:
-        """Knows of none yet."""
+        """Initialize it; it knows of none yet."""
         self._changed = threading.Condition()
         self._running: dict[str, QueryRun] = {}
         self._seen: dict[str, QueryRun] = {}
@@ -39,12 +39,12 @@ class QueryRuns:
         self._told: set[str] = set()
 
     def started(self, run: str, query: str) -> None:
-        """Notes the start of one."""
+        """Note the start of one."""
         with self._changed:
             self._running[run] = self._seen[run] = QueryRun(query)
 
     def progressed(self, progress: dict[str, Any]) -> None:
-        """Notes a trigger's end, of Spark's JSON about it."""
+        """Note a trigger's end, of Spark's JSON about it."""
         with self._changed:
             found = self._running.get(progress["runId"])
             if found is not None:
@@ -52,7 +52,7 @@ class QueryRuns:
                 found.rows += int(progress.get("numInputRows") or 0)
 
     def ended(self, run: str, failure: str | None = None) -> None:
-        """Notes the end of one.
+        """Note the end of one.
 
         Args:
             run: Its id.
@@ -66,7 +66,7 @@ class QueryRuns:
             self._changed.notify_all()
 
     def told(self, text: str) -> None:
-        """Notes that the job was told a failure, maybe before this was.
+        """Note that the job was told a failure, maybe before this was.
 
         Args:
             text: Has the id of the run in it.
@@ -75,13 +75,13 @@ class QueryRuns:
             self._told.update(run for run in self._seen if run in text)
 
     def untold_failure(self) -> str | None:
-        """Returns what ended a query, where the job was not told; None where there is no such."""
+        """Return what ended a query, where the job was not told; None where there is no such."""
         with self._changed:
             untold = (text for run, text in self._failures.items() if run not in self._told)
             return next(untold, None)
 
     def wait(self, timeout_s: float) -> bool:
-        """Waits until the ends of all have been told; returns whether they have been."""
+        """Wait until the ends of all have been told; return whether they have been."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._running, timeout_s)
 

@@ -40,7 +40,7 @@ class Range(NamedTuple):
 
 
 def cut_all(ranges: Sequence[Range], partitions_min: int | None) -> list[Range]:
-    """Cuts ranges into tasks; empty ones are left out.
+    """Cut ranges into tasks; empty ones are left out.
 
     Args:
         ranges: At most one of each stream.
@@ -55,7 +55,7 @@ def cut_all(ranges: Sequence[Range], partitions_min: int | None) -> list[Range]:
 
 
 def _cut(whole: Range, rows: int) -> list[Range]:
-    """Cuts at multiples of the grain, where pieces are larger than that."""
+    """Cut at multiples of the grain, where pieces are larger than that."""
     count = -(-(whole.end - whole.start) // rows)
     if count <= 1:
         return [whole] if whole.end > whole.start else []
@@ -72,7 +72,7 @@ def _cut(whole: Range, rows: int) -> list[Range]:
 
 
 def shares(lags: Mapping[str, int], limit: int) -> dict[str, int]:
-    """Divides a limit among streams by how far each is behind, so that none waits for another.
+    """Divide a limit among streams by how far each is behind, so that none waits for another.
 
     Args:
         lags: What each stream has.

@@ -71,7 +71,7 @@ class Place:
     time_us: int | None = None
 
     def in_stream(self, stream: str) -> int:
-        """Returns the offset for a stream, where it is no time."""
+        """Return the offset for a stream, where it is no time."""
         return dict(self.offsets).get(stream, self.offset)
 
 
@@ -113,7 +113,7 @@ class ReadOptions:
 
 
 def read_options(options: Mapping[str, str], *, is_streaming: bool) -> ReadOptions:
-    """Checks what the user said.
+    """Check what the user said.
 
     Args:
         options: As Spark has them; names in any case.
@@ -177,7 +177,7 @@ def _streams_in(given: Mapping[str, str]) -> tuple[tuple[str, ...], str | None]:
 
 
 def _check_names(which: str, place: Place, names: tuple[str, ...]) -> None:
-    """Refuses offsets of streams that are not read; what a pattern means is not known yet."""
+    """Refuse offsets of streams that are not read; what a pattern means is not known yet."""
     others = sorted(name for name, _ in place.offsets if name not in names)
     if names and others:
         raise OptionError(

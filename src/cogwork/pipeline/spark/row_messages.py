@@ -29,7 +29,7 @@ PROPERTIES = pa.map_(pa.string(), pa.string())
 
 
 def encoded(batch: pa.RecordBatch) -> list[bytes]:
-    """Encodes each row of a batch as one message.
+    """Encode each row of a batch as one message.
 
     Args:
         batch: With a column `body`, and any of those of `FIELDS`, and `properties`.

@@ -59,7 +59,7 @@ class RowPublisher:
     """Publishes the rows of one task. Used in `with`, which waits for what is under way."""
 
     def __init__(self, options: WriteOptions, producer: bytes) -> None:
-        """Connects nowhere yet.
+        """Connect nowhere yet.
 
         Args:
             options: The sink's.
@@ -92,7 +92,7 @@ class RowPublisher:
             loop_thread().wait(self._close())
 
     def publish(self, batch: pa.RecordBatch) -> None:
-        """Posts rows, and waits only where much is under way.
+        """Post rows, and wait only where much is under way.
 
         Raises:
             SinkError: Earlier ones are not accepted, and will not be.
@@ -115,7 +115,7 @@ class RowPublisher:
         self._coming.popleft()
 
     def _by_address(self, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Yields rows with where they go: to each stream by itself, to all else together."""
+        """Yield rows with where they go: to each stream by itself, to all else together."""
         if self._options.address is not None:
             yield self._options.address, batch
             return
@@ -159,7 +159,7 @@ class RowPublisher:
             posted = publisher.post_encoded(messages)
 
     async def _post(self, address: str, messages: list[bytes]) -> tuple[Publisher, Batch[Outcome]]:
-        """Posts rows; none any more where earlier ones were not: they would get their numbers."""
+        """Post rows; none any more where earlier ones were not: they would get their numbers."""
         if self._failure is not None:
             raise SinkError(f"rows before these were not sent: {self._failure}")
         try:
@@ -173,7 +173,7 @@ class RowPublisher:
     async def _outcomes(
         self, publisher: Publisher, posted: Batch[Outcome], address: str
     ) -> list[Outcome]:
-        """Waits for those of some rows, as long as any that are under way are taken."""
+        """Wait for those of some rows, as long as any that are under way are taken."""
         if is_stream(address):
             return await posted  # a stream's publisher has its own send timeout
         timeout_s = float(self._options.timeout_s)
@@ -224,13 +224,13 @@ class RowPublisher:
 
 
 def _told(address: str, outcome: Outcome) -> str:
-    """Says what became of a row, and names where it went, once."""
+    """Return what became of a row, and name where it went, once."""
     text = str(outcome.error())
     return text if outcome.address else f"{address or 'a row'}: {text}"
 
 
 def _spelt_alike(addresses: pa.Array) -> pa.Array:
-    """Leaves out the slash before streams: by each spelling, rows would be numbered anew.
+    """Leave out the slash before streams: by each spelling, rows would be numbered anew.
 
     The stream would take those of the second spelling for repeats of the first one's.
     """

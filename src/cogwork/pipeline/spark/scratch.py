@@ -40,7 +40,7 @@ _made: list[_Own] = []
 
 
 def scratch() -> Path:
-    """Returns the directory of this process, which is made when it is asked for first."""
+    """Return the directory of this process, which is made when it is asked for first."""
     if not _made or _made[-1].process != os.getpid() or not _made[-1].path.exists():
         root = Path(tempfile.gettempdir())
         sweep(root)
@@ -58,7 +58,7 @@ def _remove(own: _Own) -> None:
 
 
 def sweep(root: Path) -> None:
-    """Removes the directories of processes of this user that are no more.
+    """Remove the directories of processes of this user that are no more.
 
     Args:
         root: Where they are.

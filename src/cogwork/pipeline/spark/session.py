@@ -94,7 +94,7 @@ def open_session(
     settings: Mapping[str, str] | None = None,
     log: Path | None = None,
 ) -> SparkSession:
-    """Makes a session where the user says: here, on a cluster, or through Spark Connect.
+    """Make a session where the user says: here, on a cluster, or through Spark Connect.
 
     Args:
         name: The application's name.
@@ -120,7 +120,7 @@ def local_session(
     *,
     log: Path | None = None,
 ) -> SparkSession:
-    """Starts a driver in this process, with its JVM.
+    """Start a driver in this process, with its JVM.
 
     Args:
         name: The application's name.
@@ -158,7 +158,7 @@ def local_session(
 
 
 def remote_session(name: str, url: str, settings: Mapping[str, str] | None = None) -> SparkSession:
-    """Connects to a Spark Connect server: neither Java nor a JVM is needed here.
+    """Connect to a Spark Connect server: neither Java nor a JVM is needed here.
 
     Args:
         name: The application's name.
@@ -186,12 +186,12 @@ def remote_session(name: str, url: str, settings: Mapping[str, str] | None = Non
 
 
 def is_remote(session: SparkSession) -> bool:
-    """Says whether a session is one of Spark Connect: its classes are of a package of their own."""
+    """Tell whether a session is one of Spark Connect: its classes are of a package of their own."""
     return type(session).__module__.startswith(CONNECT_PACKAGE)
 
 
 def _answering(url: str) -> str:
-    """Sees whether somebody listens there; returns the server's name, without any secrets."""
+    """See whether somebody listens there; return the server's name, without any secrets."""
     try:
         parts = urlsplit(url)
         port = parts.port or CONNECT_PORT
@@ -208,7 +208,7 @@ def _answering(url: str) -> str:
 
 
 def check_packages() -> None:
-    """Sees whether the packages are there that Spark needs.
+    """See whether the packages are there that Spark needs.
 
     Raises:
         SessionError: One is missing, or of a version that does not do.
@@ -251,7 +251,7 @@ def _environment(chosen: Mapping[str, str]) -> Iterator[None]:
 
 
 def _logging_option(place: Path, log: Path | None) -> str:
-    """Has the JVM log to a file, and returns its option for that."""
+    """Have the JVM log to a file, and return its option for that."""
     file = place / "log4j2.properties"
     file.write_text(LOG_CONFIGURATION.format(path=log or place / "spark.log"))
     return f"-Dlog4j2.configurationFile=file:{file}"

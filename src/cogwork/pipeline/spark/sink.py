@@ -55,14 +55,14 @@ class Written(WriterCommitMessage):
 
 
 def producer_of(*names: object) -> bytes:
-    """Returns the producer's id of whoever has these names, and of nobody else."""
+    """Return the producer's id of whoever has these names, and of nobody else."""
     return sha256("\0".join(map(str, names)).encode()).digest()[:PRODUCER_SIZE_BYTES]
 
 
 def batch_writer(
     options: Mapping[str, str], schema: StructType, *, overwrites: bool
 ) -> BatchWriter:
-    """Makes the writer of a batch.
+    """Make the writer of a batch.
 
     Raises:
         OptionError: The options or the columns make no sense.
@@ -81,7 +81,7 @@ def batch_writer(
 def stream_writer(
     options: Mapping[str, str], schema: StructType, *, overwrites: bool
 ) -> StreamWriter:
-    """Makes the writer of a streaming query.
+    """Make the writer of a streaming query.
 
     Raises:
         OptionError: The options or the columns make no sense.
@@ -95,7 +95,7 @@ class BatchWriter(DataSourceArrowWriter):
     """Writes the rows of a batch."""
 
     def __init__(self, options: WriteOptions, earlier: Earlier | None = None) -> None:
-        """Connects nowhere: it is sent to the workers.
+        """Connect nowhere: it is sent to the workers.
 
         Args:
             options: The user's.
@@ -105,7 +105,7 @@ class BatchWriter(DataSourceArrowWriter):
         self._earlier = earlier
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
-        """Publishes a task's rows, in a worker."""
+        """Publish a task's rows, in a worker."""
         name, partition = self._options.transaction_id or "", _partition()
         if self._earlier is not None:
             iterator = self._earlier.checked(partition, iterator)
@@ -116,7 +116,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
     """Writes the rows of a streaming query, batch by batch."""
 
     def __init__(self, options: WriteOptions) -> None:
-        """Connects nowhere: it is sent to the workers.
+        """Connect nowhere: it is sent to the workers.
 
         Args:
             options: The user's.
@@ -124,7 +124,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         self._options = options
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
-        """Publishes a task's rows, in a worker."""
+        """Publish a task's rows, in a worker."""
         context = TaskContext.get()
         query = context.getLocalProperty(QUERY) if context is not None else None
         batch = context.getLocalProperty(BATCH) if context is not None else None
@@ -140,7 +140,7 @@ def _partition() -> int:
 
 
 def publish(options: WriteOptions, producer: bytes, batches: Iterator[pa.RecordBatch]) -> Written:
-    """Publishes rows, and returns once all are accepted.
+    """Publish rows, and returns once all are accepted.
 
     Args:
         options: The user's.

@@ -51,7 +51,7 @@ class CogworkSource(DataSource):
     """Streams as tables, rows as messages; Spark finds it by the name `cogwork`."""
 
     def __init__(self, options: dict[str, str]) -> None:
-        """Connects nowhere.
+        """Connect nowhere.
 
         Args:
             options: The user's.
@@ -61,27 +61,27 @@ class CogworkSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """Returns the name of the format."""
+        """Return the name of the format."""
         return "cogwork"
 
     def schema(self) -> StructType:
-        """Returns all columns, for users who do not say which ones they want."""
+        """Return all columns, for users who do not say which ones they want."""
         return SCHEMA
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Makes the reader of a batch."""
+        """Make the reader of a batch."""
         options = read_options(self.options, is_streaming=False)
         kind = NarrowingReader if options.pushes_down else CogworkReader
         return kind(options, schema)
 
     def streamReader(self, schema: StructType) -> CogworkStreamReader:
-        """Makes the reader of a streaming query."""
+        """Make the reader of a streaming query."""
         from cogwork.pipeline.spark.stream_source import CogworkStreamReader  # noqa: PLC0415 # imports us
 
         return CogworkStreamReader(read_options(self.options, is_streaming=True), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        """Makes the writer of a batch."""
+        """Make the writer of a batch."""
         from cogwork.pipeline.spark.sink import batch_writer  # noqa: PLC0415 # readers do without
 
         return batch_writer(self.options, schema, overwrites=overwrite)
@@ -91,7 +91,7 @@ class CogworkSource(DataSource):
         schema: StructType,
         overwrite: bool,
     ) -> DataSourceStreamArrowWriter:
-        """Makes the writer of a streaming query."""
+        """Make the writer of a streaming query."""
         from cogwork.pipeline.spark.sink import stream_writer  # noqa: PLC0415 # readers do without
 
         return stream_writer(self.options, schema, overwrites=overwrite)
@@ -101,7 +101,7 @@ class CogworkReader(DataSourceReader):
     """Reads ranges of streams, once."""
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
-        """Connects nowhere.
+        """Connect nowhere.
 
         Args:
             options: The user's.
@@ -112,7 +112,7 @@ class CogworkReader(DataSourceReader):
         self._columns = wanted_columns(schema)
 
     def partitions(self) -> list[RangePartition]:
-        """Decides, on the driver, what is read."""
+        """Decide, on the driver, what is read."""
         bounds = StreamBounds(self._options, fresh_s=math.inf)  # one answer decides a batch
         try:
             ranges = self._ranges(bounds)
@@ -127,7 +127,7 @@ class CogworkReader(DataSourceReader):
         return bounds.ranges()
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Reads one range, in a worker."""
+        """Read one range, in a worker."""
         return read_range(self._options, self._schema, self._columns, partition)
 
 
@@ -135,12 +135,12 @@ class NarrowingReader(CogworkReader):
     """Reads less where filters say so; for sessions that have `filterPushdown` enabled."""
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
-        """Knows no filters yet."""
+        """Initialize it; it knows no filters yet."""
         super().__init__(options, schema)
         self._narrowing = Narrowing()
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        """Notes what filters say of stream, offset and time; Spark applies all of them, too."""
+        """Note what filters say of stream, offset and time; Spark applies all of them, too."""
         for each in filters:
             self._narrowing = self._narrowing.with_filter(each)
             yield each
@@ -150,14 +150,14 @@ class NarrowingReader(CogworkReader):
 
 
 def partitions_of(ranges: list[Range], options: ReadOptions) -> list[RangePartition]:
-    """Cuts ranges into tasks."""
+    """Cut ranges into tasks."""
     return [RangePartition(each) for each in cut_all(ranges, options.partitions_min)]
 
 
 def read_range(
     options: ReadOptions, schema: StructType, columns: tuple[str, ...], partition: InputPartition
 ) -> Iterator[pa.RecordBatch]:
-    """Yields the rows of a task.
+    """Yield the rows of a task.
 
     Raises:
         DataLoss: Records are gone since the driver planned this.
@@ -184,7 +184,7 @@ def read_range(
 
 
 def _conformed(batch: pa.RecordBatch, expected: pa.Schema, zone: Zone) -> pa.RecordBatch:
-    """Gives a batch the columns of the user's schema, in Spark's own types.
+    """Give a batch the columns of the user's schema, in Spark's own types.
 
     These are the same octets, for map types are told apart by names; but JSON is parsed.
     """

@@ -22,7 +22,7 @@ __all__ = ("given_up_together",)
 
 @contextmanager
 def given_up_together() -> Iterator[None]:
-    """Kills what PySpark has started where Ctrl-C or SIGTERM ends the start; an error does not."""
+    """Kill what PySpark has started where Ctrl-C or SIGTERM ends the start; an error does not."""
     from pyspark import java_gateway  # noqa: PLC0415  # with Spark
 
     started: list[Popen[Any]] = []

@@ -54,7 +54,7 @@ class CogworkStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads streams trigger by trigger."""
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
-        """Connects nowhere.
+        """Connect nowhere.
 
         Args:
             options: The user's.
@@ -71,7 +71,7 @@ class CogworkStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target: dict[str, int] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leaves the driver's connection out of what workers get."""
+        """Leave the driver's connection out of what workers get."""
         return {"_options": self._options, "_schema": self._schema, "_columns": self._columns}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -87,7 +87,7 @@ class CogworkStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # -- on the driver
 
     def initialOffset(self) -> Offset:
-        """Returns where a query without a checkpoint starts; the same each time it is asked."""
+        """Return where a query without a checkpoint starts; the same each time it is asked."""
         if self._initial is None:
             bounds = self._bounds
             try:
@@ -104,7 +104,7 @@ class CogworkStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._initial
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """Returns what a trigger reads at most."""
+        """Return what a trigger reads at most."""
         if self._options.rows_max is not None:
             return ReadMaxRows(self._options.rows_max)
         if self._options.bytes_max is not None:
@@ -112,11 +112,11 @@ class CogworkStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Remembers what there is now: a query that ends reads this far."""
+        """Remember what there is now: a query that ends reads this far."""
         self._target = self._heads()
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
-        """Returns how far the next trigger reads, and from where, as far as `start` does not say.
+        """Return how far the next trigger reads, and from where, as far as `start` does not say.
 
         Raises:
             DataLoss: What would be next is not there.
@@ -134,7 +134,7 @@ class CogworkStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._end_of(start, starts, ends)
 
     def _targets(self, found: Mapping[str, Bounds]) -> dict[str, int]:
-        """Returns how far streams may be read: to their ends, or those that there were."""
+        """Return how far streams may be read: to their ends, or those that there were."""
         if self._target is None:
             return {name: each.next for name, each in found.items()}
         return {
@@ -142,7 +142,7 @@ class CogworkStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         }
 
     def _end_of(self, start: Offset, starts: dict[str, int], ends: dict[str, int]) -> Offset:
-        """Returns what Spark keeps of a batch; `start` itself where there is none to be run.
+        """Return what Spark keeps of a batch; `start` itself where there is none to be run.
 
         Spark compares the two as text, and would run empty batches.
         """
@@ -153,7 +153,7 @@ class CogworkStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return offset_of(ends, new)
 
     def reportLatestOffset(self) -> dict[str, int]:
-        """Returns where the streams end, for the progress of the query."""
+        """Return where the streams end, for the progress of the query."""
         return self._heads()
 
     def _heads(self) -> dict[str, int]:
@@ -186,7 +186,7 @@ class CogworkStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         }
 
     def partitions(self, start: Offset, end: Offset) -> list[RangePartition]:
-        """Cuts a trigger's ranges into tasks.
+        """Cut a trigger's ranges into tasks.
 
         Raises:
             DataLoss: Records of the range are gone.
@@ -214,7 +214,7 @@ class CogworkStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         raise SourceError(f"there is no stream {name} any more (failOnDataLoss)")
 
     def stop(self) -> None:
-        """Lets the connection go."""
+        """Let the connection go."""
         if self._asked is not None:
             self._asked.close()
             self._asked = None
@@ -222,5 +222,5 @@ class CogworkStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # -- in a worker
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Reads one range."""
+        """Read one range."""
         return read_range(self._options, self._schema, self._columns, partition)

@@ -28,7 +28,7 @@ class TaskCount(NamedTuple):
 
 
 def task_counter(session: SparkSession) -> Callable[[], TaskCount]:
-    """Returns what counts a session's tasks; over Spark Connect the server tells."""
+    """Return what counts a session's tasks; over Spark Connect the server tells."""
     if hasattr(session, "registerProgressHandler") and not _has_context(session):
         told = _Told()
         cast("Any", session).registerProgressHandler(told)

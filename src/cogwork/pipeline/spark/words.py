@@ -54,7 +54,7 @@ OF_SPARK = frozenset({"checkpointlocation", "queryname", "path"})
 
 
 def known_only(options: Mapping[str, str], known: Iterable[str]) -> None:
-    """Refuses options that nobody knows.
+    """Refuse options that nobody knows.
 
     Raises:
         OptionError: There is one.
@@ -66,7 +66,7 @@ def known_only(options: Mapping[str, str], known: Iterable[str]) -> None:
 
 
 def certificates_in(options: Mapping[str, str]) -> Certificates:
-    """Reads which files TLS uses; they are opened where a connection is made.
+    """Read which files TLS uses; they are opened where a connection is made.
 
     Raises:
         OptionError: A key has no certificate.
@@ -78,7 +78,7 @@ def certificates_in(options: Mapping[str, str]) -> Certificates:
 
 
 def token_in(options: Mapping[str, str]) -> TokenFile | None:
-    """Reads which file holds the token to log in by; it is opened where a connection is made.
+    """Read which file holds the token to log in by; it is opened where a connection is made.
 
     Raises:
         OptionError: There is no name in it, or a password beside it.
@@ -94,7 +94,7 @@ def token_in(options: Mapping[str, str]) -> TokenFile | None:
 
 
 def count_in(options: Mapping[str, str], name: str) -> int | None:
-    """Reads a whole number above 0; None where the option is not given.
+    """Read a whole number above 0; None where the option is not given.
 
     Raises:
         OptionError: It is none, or a larger one than a stream has offsets.
@@ -109,7 +109,7 @@ def count_in(options: Mapping[str, str], name: str) -> int | None:
 
 
 def size_in(options: Mapping[str, str], name: str) -> int | None:
-    """Reads a number of bytes, with Spark's units; None where the option is not given.
+    """Read a number of bytes, with Spark's units; None where the option is not given.
 
     Raises:
         OptionError: It is none, or too large.
@@ -130,12 +130,12 @@ def size_in(options: Mapping[str, str], name: str) -> int | None:
 
 
 def stream_name(text: str) -> str:
-    """Returns the name of a stream that may be written as its address."""
+    """Return the name of a stream that may be written as its address."""
     return text.removeprefix("/").removeprefix(STREAMS)
 
 
 def _number_in(text: str) -> int | None:
-    """Reads a number as large as an offset can be; None where it is none, or a larger one."""
+    """Read a number as large as an offset can be; None where it is none, or a larger one."""
     if not text.isascii() or not text.isdigit():
         return None
     digits = text.lstrip("0") or "0"  # Python refuses to read thousands of them
@@ -145,7 +145,7 @@ def _number_in(text: str) -> int | None:
 
 
 def truth_in(options: Mapping[str, str], name: str, *, default: bool) -> bool:
-    """Reads `true` or `false`."""
+    """Read `true` or `false`."""
     text = options.get(name)
     if text is None:
         return default
@@ -155,12 +155,12 @@ def truth_in(options: Mapping[str, str], name: str, *, default: bool) -> bool:
 
 
 def names_in(text: str) -> tuple[str, ...]:
-    """Reads names between commas."""
+    """Read names between commas."""
     return tuple(name for part in text.split(",") if (name := part.strip()))
 
 
 def offsets_in(name: str, text: str) -> int | dict[str, int]:
-    """Reads an offset, `earliest`, `latest`, or JSON with one of these for each stream.
+    """Read an offset, `earliest`, `latest`, or JSON with one of these for each stream.
 
     Returns:
         The offset, or those by stream's name; `EARLIEST` and `LATEST` are negative.
@@ -197,7 +197,7 @@ def _offset_of(value: object) -> int:
 
 
 def time_us_in(options: Mapping[str, str], name: str) -> int | None:
-    """Reads milliseconds since 1970, or ISO 8601, in UTC where it names no zone.
+    """Read milliseconds since 1970, or ISO 8601, in UTC where it names no zone.
 
     Returns:
         Microseconds since 1970; None where the option is not given.
@@ -221,7 +221,7 @@ def time_us_in(options: Mapping[str, str], name: str) -> int | None:
 
 
 def us_of(at: datetime) -> int:
-    """Returns microseconds since 1970; a time without a zone is in UTC."""
+    """Return microseconds since 1970; a time without a zone is in UTC."""
     aware = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
     since = aware - datetime(1970, 1, 1, tzinfo=UTC)
     return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds

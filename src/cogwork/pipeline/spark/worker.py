@@ -24,7 +24,7 @@ _kept: list[bool] = []
 
 
 def keep_loaded() -> None:
-    """Has the garbage collector leave out what this worker has loaded; elsewhere nothing happens.
+    """Have the garbage collector leave out what this worker has loaded; elsewhere nothing happens.
 
     To be called in each task, and where one plans, once what is needed is loaded.
     """
@@ -35,6 +35,6 @@ def keep_loaded() -> None:
 
 
 def _is_worker() -> bool:
-    """Says whether Spark's daemon has forked this process."""
+    """Return whether Spark's daemon has forked this process."""
     program = getattr(sys.modules.get("__main__"), "__spec__", None)
     return program is not None and program.name == DAEMON

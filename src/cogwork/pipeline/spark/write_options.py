@@ -83,7 +83,7 @@ class WriteOptions:
 def write_options(
     options: Mapping[str, str], schema: StructType, *, is_streaming: bool
 ) -> WriteOptions:
-    """Checks what the user said.
+    """Check what the user said.
 
     Args:
         options: As Spark has them; names in any case.
@@ -113,7 +113,7 @@ def write_options(
 
 
 def check_rows(options: WriteOptions, columns: Mapping[str, str]) -> None:
-    """Refuses rows that make no messages.
+    """Refuse rows that make no messages.
 
     Args:
         options: The user's.
@@ -165,5 +165,5 @@ def _check_identity(options: WriteOptions, *, is_streaming: bool) -> None:
 
 
 def is_stream(address: str) -> bool:
-    """Tells whether an address is a stream's."""
+    """Return whether an address is a stream's."""
     return address.removeprefix("/").startswith(STREAMS)

@@ -58,7 +58,7 @@ class NodeConformance:
     can_receive: ClassVar[bool] = True
 
     def loopback(self) -> Loopback:
-        """Makes the node with links at both ends."""
+        """Make the node with links at both ends."""
         return Loopback(type(self).factory, self.address, self.options)
 
     def test_it_says_where_messages_go_or_refuses(self) -> None:

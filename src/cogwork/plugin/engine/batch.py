@@ -45,7 +45,7 @@ SEQUENCE_MAX = (1 << 63) - 1
 
 
 def pack(records: Iterable[bytes], before: bytes = b"") -> bytes:
-    """Puts records one after the other, each behind its length, all behind what goes before."""
+    """Put records one after the other, each behind its length, all behind what goes before."""
     parts: list[bytes] = [before]
     for record in records:
         parts.append(len(record).to_bytes(LENGTH_BYTES, "big"))
@@ -54,7 +54,7 @@ def pack(records: Iterable[bytes], before: bytes = b"") -> bytes:
 
 
 def unpack(payload: bytes) -> Iterator[bytes]:
-    """Yields the records of a packed payload.
+    """Yield the records of a packed payload.
 
     Raises:
         ValueError: It ends in the middle of one.
@@ -64,7 +64,7 @@ def unpack(payload: bytes) -> Iterator[bytes]:
 
 
 def spans(payload: bytes, position: int = 0) -> Iterator[tuple[int, int]]:
-    """Yields where the records of a packed payload, from a position on, begin and end.
+    """Yield where the records of a packed payload, from a position on, begin and end.
 
     Raises:
         ValueError: It ends in the middle of one.
@@ -95,23 +95,23 @@ class Batch(msgspec.Struct, frozen=True, gc=False):
 
     @classmethod
     def of(cls, records: Iterable[bytes], producer: bytes = b"", sequence: int = 0) -> Batch:
-        """Packs records."""
+        """Pack records."""
         listed = list(records)
         return cls(pack(listed), len(listed), producer, sequence)
 
     def records(self) -> Iterator[bytes]:
-        """Yields the records."""
+        """Yield the records."""
         return unpack(self.payload)
 
     def after(self, dropped: int) -> Batch:
-        """Returns the batch without its first `dropped` records, which are fewer than all."""
+        """Return the batch without its first `dropped` records, which are fewer than all."""
         position = _skip(self.payload, 0, dropped)
         return Batch(
             self.payload[position:], self.count - dropped, self.producer, self.sequence + dropped
         )
 
     def part(self, start: int, count: int) -> bytes:
-        """Returns the packed payload of `count` records from the one at index `start` on."""
+        """Return the packed payload of `count` records from the one at index `start` on."""
         if start == 0 and count == self.count:
             return self.payload
         position = _skip(self.payload, 0, start)
@@ -144,14 +144,14 @@ class Chunk(msgspec.Struct, frozen=True, gc=False):
         return len(self.batch.payload) + CHUNK_OVERHEAD_BYTES
 
     def since(self, offset: int) -> Chunk:
-        """Returns the part of it from `offset` on, which it holds."""
+        """Return the part of it from `offset` on, which it holds."""
         if offset <= self.offset:
             return self
         return Chunk(offset, self.epoch, self.time_ms, self.batch.after(offset - self.offset))
 
 
 def check(batch: Batch, max_bytes: int = BATCH_BYTES_MAX) -> None:
-    """Sees that a batch is one, without looking at each record.
+    """See that a batch is one, without looking at each record.
 
     Raises:
         InvalidAppend: It is none; the text says why.
@@ -172,7 +172,7 @@ def check(batch: Batch, max_bytes: int = BATCH_BYTES_MAX) -> None:
 
 
 def _skip(payload: bytes, position: int, count: int) -> int:
-    """Returns the position after `count` records."""
+    """Return the position after `count` records."""
     for _ in range(count):
         start = position + LENGTH_BYTES
         position = start + int.from_bytes(payload[position:start], "big")

@@ -69,13 +69,13 @@ class ChunkList(Generic[T]):
         return chunk
 
     def append(self, chunk: T) -> None:
-        """Adds the newest."""
+        """Add the newest."""
         self._chunks.append(chunk)
         self.next += 1
         self.size_bytes += chunk.size_bytes
 
     def drop_first(self) -> T:
-        """Gives up the oldest and returns it."""
+        """Give up the oldest and return it."""
         chunk = self[self.first]
         self._chunks[self._gone] = None
         self._gone += 1
@@ -88,7 +88,7 @@ class ChunkList(Generic[T]):
         return chunk
 
     def trim(self, before: int, count: int | None = None) -> bool:
-        """Gives up those that lie wholly below an offset; tells whether there are more of them.
+        """Give up those that lie wholly below an offset; tell whether there are more of them.
 
         Args:
             before: The offset.
@@ -100,7 +100,7 @@ class ChunkList(Generic[T]):
         return self.first < self.next and self[self.first].next_offset <= before
 
     def find(self, offset: int) -> int:
-        """Returns the ordinal of the chunk that holds an offset; the next one if none does yet."""
+        """Return the ordinal of the chunk that holds an offset; the next one if none does yet."""
         # Whoever follows reads what is newest.
         for ordinal in range(self.next - 1, max(self.first, self.next - NEWEST) - 1, -1):
             chunk = self[ordinal]
@@ -109,7 +109,7 @@ class ChunkList(Generic[T]):
         return self._base + bisect_right(self._chunks, offset, self._gone, key=_next_offset)
 
     def find_time(self, time_ms: int) -> int:
-        """Returns the ordinal of the first chunk of this time or later."""
+        """Return the ordinal of the first chunk of this time or later."""
         return self._base + bisect_left(self._chunks, time_ms, self._gone, key=_time_ms)
 
 

@@ -43,7 +43,7 @@ PRODUCER_MAX = cython.declare(cython.int, 255)
 
 
 def store_batch(p, batch, producer):
-    """Writes what stands before a batch's payload; returns where that ends."""
+    """Write what stands before a batch's payload; return where that ends."""
     length: cython.Py_ssize_t = len(producer)
     if length > PRODUCER_MAX:
         raise OverflowError(f"a producer id of {length} octets")
@@ -55,14 +55,14 @@ def store_batch(p, batch, producer):
 
 
 def encode_batch(batch: object) -> bytes:
-    """Writes a batch."""
+    """Write a batch."""
     front = cython.declare(uint8_t[FRONT_BYTES_MAX])
     end: cython.pointer(uint8_t) = store_batch(front, batch, batch.producer)
     return b"".join((bytes_from(front, end - front), batch.payload))
 
 
 def decode_batch(data: bytes, position: int = 0, end: object = None) -> object:
-    """Reads a batch that goes from `position` to `end`, or to the end of all.
+    """Read a batch that goes from `position` to `end`, or to the end of all.
 
     Raises:
         Malformed: It is none.
@@ -92,7 +92,7 @@ def read_batch(data, start, end):
 
 
 def chunk_parts(chunk):
-    """Writes a chunk, in pieces to be joined; the last one is its payload."""
+    """Write a chunk, in pieces to be joined; the last one is its payload."""
     front = cython.declare(uint8_t[FRONT_BYTES_MAX])
     time_ms: int64_t = chunk.time_ms
     batch = chunk.batch
@@ -104,12 +104,12 @@ def chunk_parts(chunk):
 
 
 def encode_chunk(chunk: object) -> bytes:
-    """Writes a chunk."""
+    """Write a chunk."""
     return b"".join(chunk_parts(chunk))
 
 
 def decode_chunk(data: bytes) -> object:
-    """Reads a chunk.
+    """Read a chunk.
 
     Raises:
         Malformed: It is none.
@@ -130,7 +130,7 @@ def decode_chunk(data: bytes) -> object:
 
 
 def encode_command(command):
-    """Writes a command."""
+    """Write a command."""
     front = cython.declare(uint8_t[FRONT_BYTES_MAX])
     kind = type(command)
     epoch: int64_t = NO_EPOCH
@@ -163,7 +163,7 @@ def encode_command(command):
 def decode_command(
     data: bytes, start: int = 0, end: object = None, *, time_ms: object = None
 ) -> object:
-    """Reads a command.
+    """Read a command.
 
     Args:
         data: What holds it.

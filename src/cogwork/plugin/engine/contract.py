@@ -154,10 +154,10 @@ class Subscription(Protocol):
     """
 
     def __aiter__(self) -> AsyncIterator[Chunk | CaughtUp | Snapshot]:
-        """Returns itself."""
+        """Return itself."""
 
     def __anext__(self) -> Awaitable[Chunk | CaughtUp | Snapshot]:
-        """Returns what comes next.
+        """Return what comes next.
 
         Raises:
             BeyondEnd: It was to start above the next offset.
@@ -167,7 +167,7 @@ class Subscription(Protocol):
         """
 
     async def aclose(self) -> None:
-        """Ends it."""
+        """End it."""
 
 
 class Engine(Protocol):
@@ -184,7 +184,7 @@ class Engine(Protocol):
         """What the engine declares."""
 
     def append(self, batch: Batch, epoch: int | None = None) -> Awaitable[Appended]:
-        """Appends records, all or none, at one place.
+        """Append records, all or none, at one place.
 
         Appends of one caller take effect in the order of the calls; the next may be made before the
         last one is answered. Cancelling the awaitable undoes nothing.
@@ -205,14 +205,14 @@ class Engine(Protocol):
         """
 
     async def fence(self) -> int:
-        """Begins a new epoch and returns it: appends that name an older one are refused.
+        """Begin a new epoch and return it: append that name an older one are refused.
 
         Raises:
             Unavailable: Nobody takes it now.
         """
 
     async def read(self, offset: int, max_bytes: int = 1 << 20) -> Sequence[Chunk]:
-        """Returns chunks from `offset` on, cut so that the first begins there; none at the end.
+        """Return chunks from `offset` on, cut so that the first begins there; none at the end.
 
         Args:
             offset: From the first to the next one.
@@ -224,22 +224,22 @@ class Engine(Protocol):
         """
 
     def subscribe(self, start: Start) -> Subscription:
-        """Yields the chunks from `start` on; a wrong start is told by the first step."""
+        """Yield the chunks from `start` on; a wrong start is told by the first step."""
 
     async def bounds(self) -> Bounds:
-        """Returns what the stream holds."""
+        """Return what the stream holds."""
 
     async def offset_at(self, time_ms: int) -> int:
-        """Returns the offset of the first record of this time or later; the next one if none is."""
+        """Return the offset of the first record of this time or later; the next one if none is."""
 
     async def trim(self, before: int) -> None:
-        """Gives up records below an offset; whole segments at a time, so that some may stay.
+        """Give up records below an offset; whole segments at a time, so that some may stay.
 
         What an offset above the end gives up is everything.
         """
 
     async def save_snapshot(self, snapshot: Snapshot) -> None:
-        """Keeps an application's snapshot instead of an earlier one.
+        """Keep an application's snapshot instead of an earlier one.
 
         Raises:
             BeyondEnd: It speaks of records that the stream does not have.
@@ -248,16 +248,16 @@ class Engine(Protocol):
         """
 
     async def load_snapshot(self) -> Snapshot | None:
-        """Returns the newest snapshot."""
+        """Return the newest snapshot."""
 
     async def members(self) -> Members:
-        """Tells who holds replicas."""
+        """Return who holds replicas."""
 
     async def change_members(self, voters: Sequence[str], learners: Sequence[str] = ()) -> None:
-        """Has others hold the replicas; returns when they do."""
+        """Have others hold the replicas; return when they do."""
 
     async def close(self) -> None:
-        """Lets the stream go; it stays where it is.
+        """Let the stream go; it stays where it is.
 
         Appends under way are answered, or raise `Unknown` or `Unavailable`; subscriptions end with
         `Unavailable`, and so does whatever is asked for later.
@@ -274,7 +274,7 @@ class PromptEngine(Engine, Protocol):
     def append_then(
         self, batch: Batch, told: Callable[[Appended | int | ConsensusError], object]
     ) -> None:
-        """Appends records, as `append` does.
+        """Append records, as `append` does.
 
         Args:
             batch: The records.
@@ -283,7 +283,7 @@ class PromptEngine(Engine, Protocol):
         """
 
     def watch(self, on_more: Callable[[], object]) -> Awaitable[None] | None:
-        """Has something called whenever more can be read here.
+        """Have something called whenever more can be read here.
 
         Args:
             on_more: Called without arguments.
@@ -294,7 +294,7 @@ class PromptEngine(Engine, Protocol):
         """
 
     def read_here(self, offset: int, max_bytes: int = 1 << 20) -> Sequence[Chunk] | None:
-        """Returns chunks that are here from `offset` on, as `read`; None where none can be.
+        """Return chunks that are here from `offset` on, as `read`; None where none can be.
 
         What is not here yet is no error: then there are none.
 
@@ -304,7 +304,7 @@ class PromptEngine(Engine, Protocol):
         """
 
     def glance(self) -> tuple[Bounds, Members] | None:
-        """Returns what the stream is as far as it is known here, at once; None where it is not."""
+        """Return what the stream is as far as it is known here, at once; None where it is not."""
 
 
 @runtime_checkable
@@ -327,7 +327,7 @@ class ReleasingEngine(Engine, Protocol):
     """An engine in which appends wait, and that knows which of them it has never sent anywhere."""
 
     def release_unsent(self, reason: str) -> None:
-        """Answers these with `Unavailable`, and never sends them: who waits is about to go.
+        """Answer these with `Unavailable`, and never sends them: who waits is about to go.
 
         Args:
             reason: Why.
@@ -345,7 +345,7 @@ class EngineHost(Protocol):
         """What the streams will declare, as far as options do not change it."""
 
     async def open(self, stream: str, options: Mapping[str, object]) -> Engine:
-        """Opens a stream; makes it where it is new.
+        """Open a stream; make it where it is new.
 
         Args:
             stream: Its name, unique on this host.
@@ -357,13 +357,13 @@ class EngineHost(Protocol):
         """
 
     async def delete(self, stream: str) -> None:
-        """Gives up a stream with all its records; one that is not there is none already.
+        """Give up a stream with all its records; one that is not there is none already.
 
         Where it is open, it becomes `Unavailable`. Under its name a new one begins at offset 0.
         """
 
     async def close(self) -> None:
-        """Lets go of all streams."""
+        """Let go of all streams."""
 
 
 def _discard(report: str) -> None:
@@ -391,7 +391,7 @@ class EngineFactory(Protocol):
     """Makes hosts: what an entry point of `cogwork.engines` names, most simply a class."""
 
     def __call__(self, context: EngineContext) -> EngineHost:
-        """Makes a host; connects nowhere yet.
+        """Make a host; connect nowhere yet.
 
         Raises:
             ValueError: An option is wrong; the text says which and what would be right.

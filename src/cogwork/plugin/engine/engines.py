@@ -29,7 +29,7 @@ class Engines(Protocol):
         *,
         is_shared: bool = False,
     ) -> Engine:
-        """Opens a stream; makes it where it is new.
+        """Open a stream; make it where it is new.
 
         Args:
             kind: Which engine.
@@ -44,15 +44,15 @@ class Engines(Protocol):
         """
 
     def is_clustered(self, kind: str) -> bool:
-        """Tells whether an engine declares its streams for all containers of a cluster itself."""
+        """Return whether an engine declares its streams for all containers of a cluster itself."""
 
     def placement(self, kind: str, stream: str) -> Placement | None:
-        """Tells who is to hold a stream; None where the engine's streams stay where they are."""
+        """Return who is to hold a stream; None where the engine's streams stay where they are."""
 
     async def move(
         self, kind: str, stream: str, voters: Sequence[str], learners: Sequence[str]
     ) -> None:
-        """Declares that others are to hold a stream; returns before they do.
+        """Declare that others are to hold a stream; return before they do.
 
         Args:
             kind: Which engine.
@@ -67,7 +67,7 @@ class Engines(Protocol):
         """
 
     async def delete(self, kind: str, stream: str, *, is_shared: bool = False) -> None:
-        """Gives up a stream with all its records.
+        """Give up a stream with all its records.
 
         Args:
             kind: Which engine.

@@ -226,5 +226,5 @@ class Unsupported(ConsensusError):
 
 
 def reason_of(error: ConsensusError) -> str:
-    """Says why something was refused, for those who know already that it was."""
+    """Return why something was refused, for those who know already that it was."""
     return error.reason if isinstance(error, Unavailable) else str(error)

@@ -51,14 +51,14 @@ class Placement(msgspec.Struct, frozen=True, array_like=True):
         return self.term, self.index
 
     def first_voters(self, own: str) -> list[str]:
-        """Returns the members that a container's new replica begins with; none where it joins.
+        """Return the members that a container's new replica begins with; none where it joins.
 
         Once a move is done, a founder may have given its replica up: it is none any more.
         """
         return list(self.founders) if own in self.founders and not self.settled else []
 
     def moved(self, voters: Sequence[str], learners: Sequence[str]) -> Placement:
-        """Returns it with others that are to hold the stream."""
+        """Return it with others that are to hold the stream."""
         wanted = {*voters, *learners}
         return msgspec.structs.replace(
             self,
@@ -69,6 +69,6 @@ class Placement(msgspec.Struct, frozen=True, array_like=True):
         )
 
     def done(self, floor: tuple[int, int]) -> Placement:
-        """Returns it with the move at its end."""
+        """Return it with the move at its end."""
         term, index = max(floor, self.floor)
         return msgspec.structs.replace(self, former=[], settled=self.move, term=term, index=index)

@@ -84,16 +84,16 @@ class ProducerTable:
         return len(self._kept)
 
     def next_sequence(self, producer: bytes) -> int:
-        """Returns the sequence that the producer's next record must have."""
+        """Return the sequence that the producer's next record must have."""
         kept = self._kept.get(producer)
         return kept[-1].end if kept else 0
 
     def holds(self, batch: Batch) -> bool:
-        """Tells whether all of the batch's sequences have been used."""
+        """Return whether all of the batch's sequences have been used."""
         return batch.sequence + batch.count <= self.next_sequence(batch.producer)
 
     def decide(self, batch: Batch) -> Fresh | Repeated:
-        """Says what of a batch is new.
+        """Return what of a batch is new.
 
         Raises:
             OutOfSequence: Records of the producer are missing before these.
@@ -112,7 +112,7 @@ class ProducerTable:
         return Fresh(batch.after(dropped), first_offset)
 
     def record(self, batch: Batch, offset: int) -> None:
-        """Remembers a batch that was fresh and is now in the stream."""
+        """Remember a batch that was fresh and is now in the stream."""
         kept = self._kept.get(batch.producer)
         if kept is None:
             kept = self._kept[batch.producer] = deque(maxlen=BATCHES_KEPT)
@@ -123,7 +123,7 @@ class ProducerTable:
         kept.append(_Kept(batch.sequence, batch.count, offset, crc32c(batch.payload)))
 
     def to_bytes(self) -> bytes:
-        """Writes it down, those first that have not appended for longest."""
+        """Write it down, those first that have not appended for longest."""
         parts = [_COUNT.pack(len(self._kept))]
         for producer, kept in self._kept.items():
             parts.append(bytes((len(producer), len(kept))))
@@ -133,7 +133,7 @@ class ProducerTable:
 
     @classmethod
     def from_bytes(cls, data: bytes, producers_max: int = PRODUCERS_MAX) -> ProducerTable:
-        """Reads it back.
+        """Read it back.
 
         Raises:
             Malformed: It is none.
@@ -164,7 +164,7 @@ class ProducerTable:
 
 
 def _place(kept: deque[_Kept], batch: Batch) -> int | None:
-    """Returns the offset of a repetition's first record.
+    """Return the offset of a repetition's first record.
 
     What was cut differently when it was first sent is compared as far as whole batches of then lie
     in the batch of now.

@@ -30,7 +30,7 @@ class Retention:
 
     @classmethod
     def of(cls, options: Mapping[str, object], size_bytes: int | None = None) -> Retention:
-        """Reads the options `retention_s`, `retention_bytes` and `retention_records`.
+        """Read the options `retention_s`, `retention_bytes` and `retention_records`.
 
         Args:
             options: A stream's; others among them are not looked at.

@@ -78,7 +78,7 @@ class Sequencer:
         return Bounds(self.first_offset, self.next_offset)
 
     def apply(self, command: Command) -> tuple[Answer, Chunk | None]:
-        """Does what a command says; an error is an answer, too.
+        """Do what a command says; an error is an answer, too.
 
         Returns:
             The answer, and the chunk to store, if there is one.
@@ -97,7 +97,7 @@ class Sequencer:
     def append(
         self, batch: Batch, epoch: int | None, time_ms: int
     ) -> tuple[Appended, Chunk | None]:
-        """Gives a batch its place.
+        """Give a batch its place.
 
         Returns:
             The answer, and the chunk to store; no chunk where all of it is a repetition. What was
@@ -130,17 +130,17 @@ class Sequencer:
         return batch.producer != b"" and self.producers.holds(batch)
 
     def fence(self) -> int:
-        """Begins a new epoch and returns it."""
+        """Begin a new epoch and return it."""
         self.epoch += 1
         return self.epoch
 
     def trim(self, before: int) -> int:
-        """Gives up what is below an offset; returns the first offset that is left."""
+        """Give up what is below an offset; return the first offset that is left."""
         self.first_offset = max(self.first_offset, min(before, self.next_offset))
         return self.first_offset
 
     def keep_snapshot(self, snapshot: Snapshot) -> int:
-        """Keeps a snapshot, unless a newer one is there; returns the first offset.
+        """Keep a snapshot, unless a newer one is there; return the first offset.
 
         Raises:
             BeyondEnd: It speaks of records that the stream does not have.
@@ -157,7 +157,7 @@ class Sequencer:
         return self.first_offset
 
     def to_bytes(self) -> bytes:
-        """Writes the state down: the same octets on every replica."""
+        """Write the state down: the same octets on every replica."""
         snapshot = self.snapshot
         data = snapshot.data if snapshot is not None else b""
         head = _STATE.pack(
@@ -174,7 +174,7 @@ class Sequencer:
 
     @classmethod
     def from_bytes(cls, data: bytes, producers_max: int = PRODUCERS_MAX) -> Sequencer:
-        """Reads the state back.
+        """Read the state back.
 
         Raises:
             Malformed: It is none, or of another version.
@@ -200,7 +200,7 @@ class Sequencer:
 
 
 def demand_size(snapshot: Snapshot, max_bytes: float = inf) -> None:
-    """Sees that a snapshot is not too large to be kept.
+    """See that a snapshot is not too large to be kept.
 
     Args:
         snapshot: The snapshot.

@@ -42,11 +42,11 @@ class Retry:
         self.due_s = now_s + self._pause_s
 
     def wait(self, now_s: float) -> None:
-        """Has it sent a little later, as too much was sent just now."""
+        """Have it sent a little later, as too much was sent just now."""
         self.due_s = now_s + PACE_PAUSE_S
 
     def again(self, now_s: float) -> None:
-        """Doubles the pause."""
+        """Double the pause."""
         self._pause_s = min(2 * self._pause_s, self._pause_max_s)
         self.due_s = now_s + self._pause_s
 
@@ -113,7 +113,7 @@ class Adjacency:
     pace: Meter = field(default_factory=lambda: Meter(PACE_PER_S, PACE_BURST, -inf))
 
     def schedule(self, retry: Retry | None, timers: Timers, now_s: float) -> Retry:
-        """Returns when something that is about to be sent must be sent again.
+        """Return when something that is about to be sent must be sent again.
 
         Args:
             retry: The same where it was sent before.
@@ -130,20 +130,20 @@ class Adjacency:
         return retry
 
     def may_send(self, now_s: float) -> bool:
-        """Tells whether more may be sent now."""
+        """Return whether more may be sent now."""
         return self.pace.has_some(now_s)
 
     def spend(self, size_bytes: int) -> None:
-        """Counts what was sent."""
+        """Count what was sent."""
         self.pace.take(tokens_of(size_bytes))
 
     def owe_ack(self, now_s: float, delay_s: float) -> None:
-        """Has acknowledgements go out soon; at once where many wait."""
+        """Have acknowledgements go out soon; at once where many wait."""
         is_full = len(self.acks) + len(self.interest_acks) >= ACKNOWLEDGEMENTS_MAX
         self.acks_due_s = now_s if is_full else min(self.acks_due_s, now_s + delay_s)
 
     def told_of(self, origin: str, incarnation: int) -> Told:
-        """Returns how much of a container's interests the neighbour has."""
+        """Return how much of a container's interests the neighbour has."""
         told = self.told.get(origin)
         if told is None or told.incarnation != incarnation:
             told = self.told[origin] = Told(incarnation)
@@ -151,18 +151,18 @@ class Adjacency:
         return told
 
     def forget(self, origin: str) -> None:
-        """Drops all that concerns a container."""
+        """Drop all that concerns a container."""
         self.adverts.pop(origin, None)
         self.told.pop(origin, None)
         self.unacknowledged.discard(origin)
         self.parts.pop(origin, None)
 
     def expect(self, retry: Retry) -> None:
-        """Sees to it that `due_s` is not later than a retry."""
+        """See to it that `due_s` is not later than a retry."""
         self.due_s = min(self.due_s, retry.due_s)
 
     def recompute_due(self) -> None:
-        """Sets `due_s` to the first of all retries."""
+        """Set `due_s` to the first of all retries."""
         self.due_s = inf
         if self.summary_retry is not None:
             self.expect(self.summary_retry)

@@ -29,7 +29,7 @@ class Refusal(NamedTuple):
 
 
 def refusal_of(hello: Hello, link: Link, own: Own, others: Iterable[Link]) -> Refusal | None:
-    """Decides on a hello.
+    """Decide on a hello.
 
     Args:
         hello: What came.
@@ -114,7 +114,7 @@ def _later_life(hello: Hello, own: Own, others: Iterable[Link]) -> Refusal | Non
 
 
 def _names(virtual_hosts: Iterable[str]) -> str:
-    """Lists a few names: a stranger may have sent many long ones."""
+    """List a few names: a stranger may have sent many long ones."""
     names = [f"{name!r:.40}" for name in sorted(virtual_hosts)]
     more = f" and {len(names) - NAMES_SHOWN_MAX} more" if len(names) > NAMES_SHOWN_MAX else ""
     return ", ".join(names[:NAMES_SHOWN_MAX]) + more

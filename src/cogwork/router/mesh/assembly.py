@@ -23,7 +23,7 @@ class Assembly:
         self._size_bytes = 0
 
     def takes(self, part: InterestSnapshot) -> bool:
-        """Tells whether a part is of the same snapshot."""
+        """Return whether a part is of the same snapshot."""
         first = self._first
         return (first.sequence, first.digest, first.parts) == (
             part.sequence,
@@ -32,7 +32,7 @@ class Assembly:
         )
 
     def add(self, part: InterestSnapshot) -> None:
-        """Takes a part; one that has come before changes nothing."""
+        """Take a part; one that has come before changes nothing."""
         if part.part not in self._parts:
             self._parts[part.part] = part
             self._size_bytes += sum(entry.size_bytes for _, entry in part.entries)
@@ -48,12 +48,12 @@ class Assembly:
         return self._size_bytes <= INTEREST_BYTES_MAX
 
     def entries(self) -> dict[int, Interest]:
-        """Returns all entries, by label."""
+        """Return all entries, by label."""
         return {label: entry for each in self._parts.values() for label, entry in each.entries}
 
 
 def assemble(begun: dict[str, Assembly], part: InterestSnapshot) -> dict[int, Interest] | None:
-    """Puts a part to the others of its snapshot; returns all entries with the last one.
+    """Put a part to the others of its snapshot; return all entries with the last one.
 
     What grows beyond the bounds is dropped before it is whole.
 

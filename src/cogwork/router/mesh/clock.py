@@ -15,7 +15,7 @@ class SteadyClock:
     __slots__ = ("_late_max_s", "_shift_s", "_steady_s")
 
     def __init__(self, now_s: float, late_max_s: float) -> None:
-        """Starts.
+        """Start.
 
         Args:
             now_s: The container's clock.
@@ -26,7 +26,7 @@ class SteadyClock:
         self._late_max_s = late_max_s
 
     def read(self, now_s: float, due_s: float) -> float:
-        """Returns the steady time of an event.
+        """Return the steady time of an event.
 
         Args:
             now_s: The container's clock.
@@ -48,9 +48,9 @@ class SteadyClock:
         return steady_s
 
     def peek(self, now_s: float) -> float:
-        """Returns the steady time; nothing happens."""
+        """Return the steady time; nothing happens."""
         return max(now_s + self._shift_s, self._steady_s)
 
     def to_container(self, steady_s: float) -> float:
-        """Returns what the container's clock shows at a steady time."""
+        """Return what the container's clock shows at a steady time."""
         return steady_s - self._shift_s

@@ -55,13 +55,13 @@ class Record:
         self.replace(self.advertisement, self.born_s)
 
     def replace(self, advertisement: Advertisement, born_s: float) -> None:
-        """Takes a newer advertisement."""
+        """Take a newer advertisement."""
         self.advertisement = advertisement
         self.born_s = born_s
         self.content = _content(advertisement.neighbours)
 
     def aged(self, now_s: float) -> Advertisement:
-        """Returns the advertisement as old as it is now; within a second the same object."""
+        """Return the advertisement as old as it is now; within a second the same object."""
         age_s = max(0, int(now_s - self.born_s))
         if self.advertisement.age_s != age_s:
             self.advertisement = replace(self.advertisement, age_s=age_s)
@@ -73,7 +73,7 @@ def _content(neighbours: tuple[tuple[str, int], ...]) -> int:
 
 
 def supersedes(one: Advertisement, other: Advertisement) -> bool:
-    """Tells whether `one` replaces `other`."""
+    """Return whether `one` replaces `other`."""
     if one.incarnation != other.incarnation:
         return one.incarnation > other.incarnation
     if one.sequence != other.sequence:
@@ -98,7 +98,7 @@ class Database:
         return iter(self.records.values())
 
     def incarnation(self, container: str) -> int:
-        """Returns the known incarnation of a container; 0 for none."""
+        """Return the known incarnation of a container; 0 for none."""
         record = self.records.get(container)
         return 0 if record is None else record.advertisement.incarnation
 
@@ -110,7 +110,7 @@ class Database:
         *,
         is_own: bool = False,
     ) -> Verdict:
-        """Takes an advertisement in, where it is newer.
+        """Take an advertisement in, where it is newer.
 
         Args:
             advertisement: What came.
@@ -139,12 +139,12 @@ class Database:
         return Verdict.NEW if is_new else Verdict.REPEATED
 
     def remove(self, container: str) -> None:
-        """Forgets a container."""
+        """Forget a container."""
         del self.records[container]
         self.removed.append(container)
 
     def expired(self, now_s: float) -> list[str]:
-        """Lists the containers whose advertisement is too old."""
+        """List the containers whose advertisement is too old."""
         return [
             origin
             for origin, record in self.records.items()
@@ -152,7 +152,7 @@ class Database:
         ]
 
     def _make_room(self, is_needed: Callable[[str], bool], now_s: float) -> bool:
-        """Forgets one container that nobody can reach, the one not heard of for longest."""
+        """Forget one container that nobody can reach, the one not heard of for longest."""
         idle = [
             each
             for each in self.records.values()

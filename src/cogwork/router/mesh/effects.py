@@ -143,11 +143,11 @@ class Effects:
         self._encoded: dict[int, tuple[Message, bytes]] = {}
 
     def add(self, effect: Effect) -> None:
-        """Adds one."""
+        """Add one."""
         self._waiting.append(effect)
 
     def send(self, link: int, message: Message) -> int:
-        """Adds a message to one neighbour; returns its size in bytes.
+        """Add a message to one neighbour; return its size in bytes.
 
         The same object to several neighbours is encoded once.
         """
@@ -159,11 +159,11 @@ class Effects:
         return len(data)
 
     def report(self, severity: Severity, text: str) -> None:
-        """Adds a line for the log."""
+        """Add a line for the log."""
         self._waiting.append(Report(severity, text))
 
     def take(self) -> list[Effect]:
-        """Returns all and forgets them."""
+        """Return all and forget them."""
         taken, self._waiting = self._waiting, []
         self._encoded.clear()
         return taken

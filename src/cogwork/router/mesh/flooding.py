@@ -64,12 +64,12 @@ class Flooding:
         self.own = Advertisement(origin=own.id, incarnation=own.incarnation, sequence=0)
 
     def advertise(self, neighbours: tuple[tuple[str, int], ...], now_s: float) -> None:
-        """Has our neighbours advertised: at once, or at the end of the pause."""
+        """Have our neighbours advertised: at once, or at the end of the pause."""
         self._neighbours = neighbours
         self._throttle.request(now_s)
 
     def take(self, sender: Adjacency, advert: Advertisement, now_s: float) -> bool:
-        """Takes an advertisement in; tells whether it was within the bounds."""
+        """Take an advertisement in; tell whether it was within the bounds."""
         if advert.origin == self._own.id:
             self._acknowledge(sender, advert, now_s)
             self._defend(sender, advert, now_s)
@@ -90,7 +90,7 @@ class Flooding:
         return True
 
     def acknowledged(self, sender: Adjacency, versions: tuple[Version, ...]) -> None:
-        """Takes note of what a neighbour has."""
+        """Take note of what a neighbour has."""
         for version in versions:
             record = self._database.records.get(version.origin)
             if record is None:
@@ -100,7 +100,7 @@ class Flooding:
                 sender.adverts.pop(version.origin, None)
 
     def send(self, adjacency: Adjacency, origin: str, now_s: float) -> None:
-        """Sends what is known of a container to one neighbour, until it is acknowledged."""
+        """Send what is known of a container to one neighbour, until it is acknowledged."""
         record = self._database.records.get(origin)
         if record is None:
             return
@@ -111,26 +111,26 @@ class Flooding:
         adjacency.spend(self._effects.send(adjacency.link.number, record.aged(now_s)))
 
     def originate(self, now_s: float) -> bool:
-        """Advertises our neighbours, where it is time; tells whether it was."""
+        """Advertise our neighbours, where it is time; tell whether it was."""
         is_due = self._throttle.fire(now_s) or now_s >= self._refresh_s
         if is_due:
             self._originate(now_s)
         return is_due
 
     def expire(self, now_s: float) -> None:
-        """Forgets what is too old, but never this container."""
+        """Forget what is too old, but never this container."""
         for origin in self._database.expired(now_s):
             if origin != self._own.id:
                 self._database.remove(origin)
                 self.changed[origin] = None
 
     def repeat(self, adjacency: Adjacency, now_s: float) -> None:
-        """Sends again what a neighbour has not acknowledged."""
+        """Send again what a neighbour has not acknowledged."""
         for origin in [o for o, retry in adjacency.adverts.items() if now_s >= retry.due_s]:
             self.send(adjacency, origin, now_s)
 
     def wake_s(self) -> float:
-        """Returns when `originate` is needed next."""
+        """Return when `originate` is needed next."""
         return min(self._throttle.due_s, self._refresh_s)
 
     def _originate(self, now_s: float) -> None:
@@ -159,7 +159,7 @@ class Flooding:
         sender.owe_ack(now_s, self._own.timers.ack_delay_s)
 
     def _defend(self, sender: Adjacency, advert: Advertisement, now_s: float) -> None:
-        """Outbids an advertisement of our id that is not ours."""
+        """Outbid an advertisement of our id that is not ours."""
         if not supersedes(advert, self.own):
             if supersedes(self.own, advert):
                 self.send(sender, self._own.id, now_s)
@@ -175,7 +175,7 @@ class Flooding:
             )
 
     def _outbid(self, advert: Advertisement) -> None:
-        """Takes a sequence after the false one, and a new incarnation where one is needed."""
+        """Take a sequence after the false one, and a new incarnation where one is needed."""
         own = self._own
         leap = (advert.sequence - self._sequence) % 2**32
         if advert.incarnation == own.incarnation and leap <= SEQUENCE_LEAP_MAX:

@@ -73,7 +73,7 @@ class InterestFlooding:
         return self.table.open(self._own.id, self._own.incarnation)
 
     def take_delta(self, sender: Adjacency, delta: InterestDelta, now_s: float) -> bool:
-        """Takes a delta in; tells whether it was within the bounds."""
+        """Take a delta in; tell whether it was within the bounds."""
         table = self._table_of(delta.origin, delta.incarnation)
         if table is None:
             return True
@@ -92,7 +92,7 @@ class InterestFlooding:
         return self._answer(sender, delta.origin, table, found, now_s)
 
     def take_snapshot(self, sender: Adjacency, part: InterestSnapshot, now_s: float) -> bool:
-        """Takes a part of a snapshot in; tells whether it was within the bounds."""
+        """Take a part of a snapshot in; tell whether it was within the bounds."""
         table = self._table_of(part.origin, part.incarnation)
         if table is None:
             return True
@@ -114,7 +114,7 @@ class InterestFlooding:
         return self._replace(sender, part, table, entries, now_s)
 
     def take_request(self, sender: Adjacency, request: InterestRequest, now_s: float) -> None:
-        """Sends what a neighbour says that it lacks."""
+        """Send what a neighbour says that it lacks."""
         table = self._table_of(request.origin, request.incarnation)
         if table is None:
             return
@@ -123,14 +123,14 @@ class InterestFlooding:
         self._push(sender, request.origin, now_s)
 
     def acknowledged(self, sender: Adjacency, versions: tuple[Version, ...]) -> None:
-        """Takes note of what a neighbour has."""
+        """Take note of what a neighbour has."""
         for version in versions:
             table = self._table_of(version.origin, version.incarnation)
             if table is not None:
                 self._has(sender, version.origin, table, version.interest)
 
     def summed(self, sender: Adjacency, versions: Mapping[str, Version], now_s: float) -> None:
-        """Takes note of all that a neighbour has, and sends it what it lacks."""
+        """Take note of all that a neighbour has, and send it what it lacks."""
         sender.is_summed = True
         for origin, table in self.table.origins.items():
             version = versions.get(origin)
@@ -146,7 +146,7 @@ class InterestFlooding:
             self._push(sender, origin, now_s)
 
     def tell(self, now_s: float) -> bool:
-        """Tells what has changed here, where it is time; tells whether it was."""
+        """Return what has changed here, where it is time; tell whether it was."""
         self.local.tick(now_s)
         table = self.own_table
         is_outbid = table is not None and self._defence.fire(now_s)
@@ -168,7 +168,7 @@ class InterestFlooding:
         return True
 
     def tick(self, adjacency: Adjacency, now_s: float) -> None:
-        """Sends again what a neighbour has not acknowledged."""
+        """Send again what a neighbour has not acknowledged."""
         for origin in sorted(adjacency.unacknowledged):
             told = adjacency.told[origin]
             if told.retry is not None and now_s >= told.retry.due_s:
@@ -178,26 +178,26 @@ class InterestFlooding:
                     adjacency.unacknowledged.discard(origin)
 
     def forget(self, origin: str) -> None:
-        """Drops a container's interests."""
+        """Drop a container's interests."""
         gone = self.table.drop(origin)
         if gone and origin != self._own.id:
             self._effects.add(InterestChanged(origin, gone, {}))
 
     def version(self, origin: str) -> tuple[int, int]:
-        """Returns sequence and digest of what is known of a container's interests."""
+        """Return sequence and digest of what is known of a container's interests."""
         table = self.table.origins.get(origin)
         return (0, 0) if table is None else (table.sequence, table.digest)
 
     def restart(self, now_s: float) -> None:
-        """Tells all of our interests anew, for our new incarnation."""
+        """Tell all of our interests anew, for our new incarnation."""
         self.local.tell_all(now_s)
 
     def wake_s(self) -> float:
-        """Returns when `tell` is needed next."""
+        """Return when `tell` is needed next."""
         return min(self.local.wake_s(), self._defence.due_s)
 
     def _table_of(self, origin: str, incarnation: int) -> Interests | None:
-        """Returns a container's table; None where the advertisement of its life is not known."""
+        """Return a container's table; None where the advertisement of its life is not known."""
         if origin == self._own.id:
             return self.own_table if incarnation == self._own.incarnation else None
         record = self._database.records.get(origin)
@@ -209,7 +209,7 @@ class InterestFlooding:
         return self.table.open(origin, incarnation)
 
     def _has_room(self, origin: str, table: Interests, change: Change) -> bool:
-        """Tells whether there is room for more; where not, nobody needs to be at fault."""
+        """Return whether there is room for more; where not, nobody needs to be at fault."""
         has_room = self.table.has_room(table, change)
         if not has_room and not self._is_full_reported:
             self._effects.report(
@@ -266,7 +266,7 @@ class InterestFlooding:
         entries: dict[int, Interest],
         now_s: float,
     ) -> bool:
-        """Puts a whole snapshot in the place of what was known."""
+        """Put a whole snapshot in the place of what was known."""
         removed = {
             label: entry for label, entry in table.entries.items() if entries.get(label) != entry
         }
@@ -293,7 +293,7 @@ class InterestFlooding:
         return True
 
     def _settle(self, sender: Adjacency, origin: str, table: Interests, now_s: float) -> None:
-        """Acknowledges what is known here, and takes note that the sender has it."""
+        """Acknowledge what is known here, and takes note that the sender has it."""
         self._has(sender, origin, table, table.sequence)
         self._acknowledge(sender, origin, table, now_s)
 
@@ -319,7 +319,7 @@ class InterestFlooding:
                 self._push(adjacency, origin, now_s)
 
     def _push(self, adjacency: Adjacency, origin: str, now_s: float) -> bool:
-        """Sends a neighbour what it was not sent of a container's interests, if anything."""
+        """Send a neighbour what it was not sent of a container's interests, if anything."""
         table = self.table.origins.get(origin)
         if table is None or not adjacency.is_summed or table.sequence == 0:
             return False
@@ -340,7 +340,7 @@ class InterestFlooding:
     def _defend(
         self, sender: Adjacency, table: Interests, sequence: int, digest: int, now_s: float
     ) -> None:
-        """Has what is said in our name and is not ours outbid, by a later snapshot."""
+        """Have what is said in our name and is not ours outbid, by a later snapshot."""
         if table.weigh(sequence, digest) is not Outcome.APPLIED:
             self._settle(sender, self._own.id, table, now_s)
             return
@@ -355,5 +355,5 @@ class InterestFlooding:
 
 
 def _lacks(sequence: int | None, table: Interests) -> bool:
-    """Tells whether one who has this sequence has less than the table."""
+    """Return whether one who has this sequence has less than the table."""
     return sequence is None or is_newer(table.sequence, sequence)

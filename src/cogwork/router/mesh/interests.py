@@ -119,7 +119,7 @@ class Interests:
         self._history: deque[InterestDelta] = deque(maxlen=HISTORY_DELTAS_MAX)
 
     def deltas_after(self, sequence: int) -> list[InterestDelta] | None:
-        """Returns what came after a sequence; None where too much has been forgotten."""
+        """Return what came after a sequence; None where too much has been forgotten."""
         found: list[InterestDelta] = []
         if sequence == self.sequence:
             return found
@@ -130,7 +130,7 @@ class Interests:
         return None
 
     def parts(self, origin: str) -> Iterator[InterestSnapshot]:
-        """Yields the whole table, in the parts of a snapshot."""
+        """Yield the whole table, in the parts of a snapshot."""
         entries = tuple(self.entries.items())
         count = max(1, -(-len(entries) // PART_INTERESTS_MAX))
         for part in range(count):
@@ -146,7 +146,7 @@ class Interests:
             )
 
     def weigh(self, sequence: int, digest: int) -> Outcome:
-        """Says what a table of this sequence and digest is to this one; APPLIED where newer."""
+        """Return what a table of this sequence and digest is to this one; APPLIED where newer."""
         if sequence == self.sequence:
             if digest == self.digest:
                 return Outcome.KNOWN
@@ -154,7 +154,7 @@ class Interests:
         return Outcome.APPLIED if is_newer(sequence, self.sequence) else Outcome.OLD
 
     def change_of(self, delta: InterestDelta) -> Change | Outcome:
-        """Works out what a delta changes, or why it does not apply."""
+        """Work out what a delta changes, or why it does not apply."""
         weight = self.weigh(delta.sequence, delta.digest)
         if weight is not Outcome.APPLIED:
             return weight
@@ -169,12 +169,12 @@ class Interests:
         return change if change.digest == delta.digest else Outcome.CONFLICT
 
     def remember(self, delta: InterestDelta) -> None:
-        """Keeps a delta that was applied for neighbours that have missed it."""
+        """Keep a delta that was applied for neighbours that have missed it."""
         self.sequence = delta.sequence
         self._history.append(delta)
 
     def replaced(self, sequence: int) -> None:
-        """Takes the sequence of a snapshot that was applied: what came before is forgotten."""
+        """Take the sequence of a snapshot that was applied: what came before is forgotten."""
         self.sequence = sequence
         self._history.clear()
 
@@ -194,7 +194,7 @@ class InterestTable:
         self.size_bytes = 0
 
     def open(self, origin: str, incarnation: int) -> Interests:
-        """Returns the entries of a container, empty ones where its incarnation is new."""
+        """Return the entries of a container, empty ones where its incarnation is new."""
         table = self.origins.get(origin)
         if table is None or table.incarnation != incarnation:
             self.drop(origin)
@@ -202,7 +202,7 @@ class InterestTable:
         return table
 
     def drop(self, origin: str) -> dict[int, Interest]:
-        """Forgets a container; returns its entries."""
+        """Forget a container; return its entries."""
         table = self.origins.pop(origin, None)
         if table is None:
             return {}
@@ -211,14 +211,14 @@ class InterestTable:
         return table.entries
 
     def has_room(self, table: Interests, change: Change) -> bool:
-        """Tells whether there is room for a change: for one that makes a table smaller always."""
+        """Return whether there is room for a change: for one that makes a table smaller always."""
         count, size_bytes = change.count - len(table.entries), change.size_bytes - table.size_bytes
         return (count <= 0 or self.count + count <= MESH_INTERESTS_MAX) and (
             size_bytes <= 0 or self.size_bytes + size_bytes <= MESH_INTEREST_BYTES_MAX
         )
 
     def commit(self, table: Interests, change: Change) -> None:
-        """Makes a change."""
+        """Make a change."""
         self.count += change.count - len(table.entries)
         self.size_bytes += change.size_bytes - table.size_bytes
         for label, entry in change.removed.items():

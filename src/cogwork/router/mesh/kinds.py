@@ -85,7 +85,7 @@ def _cost(value: object) -> int:
 
 
 def _records(value: object, width: int, limit: int) -> list[tuple[object, ...]]:
-    """Cuts a flat list into records of `width` values."""
+    """Cut a flat list into records of `width` values."""
     flat = _as_list(value)
     if len(flat) % width or len(flat) // width > limit:
         raise ValueError(f"at most {limit} records of {width} are expected, not {len(flat)} values")
@@ -145,7 +145,7 @@ def _read_labels(value: object) -> object:
 
 
 def tuples(name: str, make: Callable[..., tuple[int, ...]], item: Kind) -> Kind:
-    """Returns the kind of a named tuple of numbers; a longer one is cut, for later versions."""
+    """Return the kind of a named tuple of numbers; a longer one is cut, for later versions."""
     default = make()
     (wire_type,) = item.wire_types
     convert = item.to_wire
@@ -159,7 +159,7 @@ def tuples(name: str, make: Callable[..., tuple[int, ...]], item: Kind) -> Kind:
 
 
 def versions(make: Callable[..., T]) -> Kind:
-    """Returns the kind of a list of versions: an id, an incarnation, and four numbers."""
+    """Return the kind of a list of versions: an id, an incarnation, and four numbers."""
 
     def write(value: object) -> object:
         flat: list[object] = []
@@ -186,7 +186,7 @@ _INTEREST_WIDTH = 7
 
 
 def interests(make: Callable[..., T]) -> Kind:
-    """Returns the kind of a list of interests, each behind its label."""
+    """Return the kind of a list of interests, each behind its label."""
 
     def write(value: object) -> object:
         flat: list[object] = []

@@ -140,11 +140,11 @@ class Link:
         return self.cost or self.peer_cost or 1
 
     def step(self, event: Event) -> None:
-        """Goes on to the next state; what the table does not list must not happen."""
+        """Go on to the next state; what the table does not list must not happen."""
         self.state = LINK[self.state, event]
 
     def hear(self, hello: Hello, own: Own, now_s: float) -> None:
-        """Takes in an admitted hello."""
+        """Take in an admitted hello."""
         before = self.state
         self.heard_s = now_s
         self.step(Event.HELLO_BACK if own.was(hello.heard) else Event.HELLO)
@@ -160,7 +160,7 @@ class Link:
             self.two_way_s = now_s
 
     def is_proven_after(self, other: Link) -> bool:
-        """Tells whether this link works, and can be relied on in place of another to the same end.
+        """Return whether this link works, and can be relied on in place of another to the same end.
 
         Something must have come on it after the other had become two-way: a broken connection never
         proves itself. And it must have been two-way for a while, so that it is so at the other end,
@@ -169,7 +169,7 @@ class Link:
         return self.heard_s > max(other.two_way_s, self.two_way_s + self.interval_s / 2)
 
     def rank(self, own_id: str) -> tuple[str, int]:
-        """Orders the links to one neighbour, the same at both ends: the lowest is kept.
+        """Order the links to one neighbour, the same at both ends: the lowest is kept.
 
         The container with the smaller id is the one that dials; of two connections that the same
         one dialled the later is kept, as the earlier may be broken without its other end knowing.

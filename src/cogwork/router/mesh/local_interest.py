@@ -53,7 +53,7 @@ class LocalInterest:
         self._next_label = 1
 
     def subscribe(self, virtual_host: str, pattern: str, now_s: float) -> None:
-        """Counts one more subscription to a topic.
+        """Count one more subscription to a topic.
 
         Raises:
             ValueError: The pattern, or the name of the virtual host, is too long to be told.
@@ -66,7 +66,7 @@ class LocalInterest:
             self._want(Interest(*key), now_s)
 
     def unsubscribe(self, virtual_host: str, pattern: str, now_s: float) -> None:
-        """Counts one less; there was one."""
+        """Count one less; there was one."""
         key = (InterestKind.TOPIC.value, virtual_host, pattern)
         count = self._subscriptions[key] - 1
         if count:
@@ -76,7 +76,7 @@ class LocalInterest:
             self._forget(key, now_s)
 
     def set_figures(self, interest: Interest, told: Interests, now_s: float) -> None:
-        """Sets the figures of an anycast address or a queue; nothing but zeros removes it.
+        """Set the figures of an anycast address or a queue; nothing but zeros removes it.
 
         Raises:
             ValueError: The address, or the name of the virtual host, is too long to be told.
@@ -101,12 +101,12 @@ class LocalInterest:
             self._changed.pop(key, None)
 
     def tell_all(self, now_s: float) -> None:
-        """Has everything told anew: to a table that has just been emptied."""
+        """Have everything told anew: to a table that has just been emptied."""
         self._changed = dict.fromkeys(self._wanted)
         self.throttle.request(now_s)
 
     def tick(self, now_s: float) -> None:
-        """Has declines told that have lasted."""
+        """Have declines told that have lasted."""
         while self._declining:
             key, due_s = next(iter(self._declining.items()))  # each waits as long: oldest first
             if now_s < due_s:
@@ -114,11 +114,11 @@ class LocalInterest:
             self._tell(key, now_s)
 
     def wake_s(self) -> float:
-        """Returns when `tick` or `deltas` is needed next."""
+        """Return when `tick` or `deltas` is needed next."""
         return min(self.throttle.due_s, next(iter(self._declining.values()), inf))
 
     def deltas(self, own_id: str, told: Interests) -> Iterator[tuple[InterestDelta, Change]]:
-        """Yields what is to be told, in order; the caller applies each before the next.
+        """Yield what is to be told, in order; the caller applies each before the next.
 
         An entry that would lead beyond the bounds is left for later; `is_held_back` says so. What
         is new comes last: what is told already is not to wait for it.
@@ -167,7 +167,7 @@ class LocalInterest:
     def _portion(
         self, told: Interests, keys: list[InterestKey]
     ) -> tuple[list[int], dict[int, Interest]]:
-        """Works out what one delta says of some keys."""
+        """Work out what one delta says of some keys."""
         removed: list[int] = []
         added: dict[int, Interest] = {}
         for key in keys:
@@ -207,10 +207,10 @@ def _check(key: InterestKey) -> None:
 
 
 def _has_grown(new: Interest, told: Interest) -> bool:
-    """Tells whether a figure has come to be, or has doubled."""
+    """Return whether a figure has come to be, or has doubled."""
     return any(now > 0 and now >= 2 * then for now, then in zip(new[3:], told[3:], strict=True))
 
 
 def _has_declined(new: Interest, told: Interest) -> bool:
-    """Tells whether a figure has halved, or is zero now."""
+    """Return whether a figure has halved, or is zero now."""
     return any(2 * now <= then and now != then for now, then in zip(new[3:], told[3:], strict=True))

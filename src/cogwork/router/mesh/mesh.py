@@ -86,7 +86,7 @@ class Mesh:
     """
 
     def __init__(self, own: Own, now_s: float) -> None:
-        """Prepares a container's part in the mesh; `own` belongs to it from now on."""
+        """Prepare a container's part in the mesh; `own` belongs to it from now on."""
         self.own = own
         self._clock = SteadyClock(now_s, own.timers.hello_s / 2)
         self._wake_s = now_s
@@ -110,14 +110,14 @@ class Mesh:
     # Events. Each returns what is to be done.
 
     def start(self, now_s: float) -> list[Effect]:
-        """Begins; links may come before or afterwards."""
+        """Begin; link may come before or afterwards."""
         now_s = self._clock.read(now_s, self._wake_s)
         return self._settle(now_s)
 
     def on_connected(
         self, link: int, now_s: float, *, is_dialled: bool, cost: int = 0
     ) -> list[Effect]:
-        """Takes a new link.
+        """Take a new link.
 
         Args:
             link: A number that no other link has or had, higher for later ones.
@@ -133,13 +133,13 @@ class Mesh:
         return self._settle(now_s)
 
     def on_closed(self, link: int, now_s: float) -> list[Effect]:
-        """Takes note that a link has gone; one that is not known is none."""
+        """Take note that a link has gone; one that is not known is none."""
         now_s = self._clock.read(now_s, self._wake_s)
         self.neighbours.disconnect(link, now_s)
         return self._settle(now_s)
 
     def on_message(self, link: int, data: bytes, now_s: float) -> list[Effect]:
-        """Takes a message from the other end of a link."""
+        """Take a message from the other end of a link."""
         now_s = self._clock.read(now_s, self._wake_s)
         found = self.neighbours.links.get(link)
         if found is None or found.state is State.REFUSED:
@@ -150,13 +150,13 @@ class Mesh:
         return self._settle(now_s)
 
     def on_octets(self, link: int, now_s: float) -> None:
-        """Takes note that something comes on a link: what is large may keep hellos waiting."""
+        """Take note that something comes on a link: what is large may keep hellos waiting."""
         found = self.neighbours.links.get(link)
         if found is not None and found.peer:  # who never says hello is never heard
             found.heard_s = self._clock.read(now_s, self._wake_s)
 
     def tick(self, now_s: float) -> list[Effect]:
-        """Lets time pass."""
+        """Let time pass."""
         now_s = self._clock.read(now_s, self._wake_s)
         if now_s >= self._look_s:
             self._look_s = now_s + self.own.timers.hello_s
@@ -174,7 +174,7 @@ class Mesh:
         return self._settle(now_s)
 
     def subscribe(self, virtual_host: str, pattern: str, now_s: float) -> list[Effect]:
-        """Counts one more subscription to a pattern of a topic.
+        """Count one more subscription to a pattern of a topic.
 
         Raises:
             ValueError: The pattern, or the name of the virtual host, is too long to be told.
@@ -184,13 +184,13 @@ class Mesh:
         return self._settle(now_s)
 
     def unsubscribe(self, virtual_host: str, pattern: str, now_s: float) -> list[Effect]:
-        """Counts one subscription less."""
+        """Count one subscription less."""
         now_s = self._clock.read(now_s, self._wake_s)
         self.interests.local.unsubscribe(virtual_host, pattern, now_s)
         return self._settle(now_s)
 
     def set_interest(self, interest: Interest, now_s: float) -> list[Effect]:
-        """Sets the figures of an anycast address or a queue; nothing but zeros removes it.
+        """Set the figures of an anycast address or a queue; nothing but zeros removes it.
 
         Raises:
             ValueError: The address, or the name of the virtual host, is too long to be told.
@@ -203,7 +203,7 @@ class Mesh:
         return self._settle(now_s)
 
     def set_cost(self, link: int, cost: int, now_s: float) -> list[Effect]:
-        """Sets what is configured for a link; 0 for no opinion.
+        """Set what is configured for a link; 0 for no opinion.
 
         Raises:
             ValueError: The cost is out of range.
@@ -213,11 +213,11 @@ class Mesh:
         return self._settle(now_s)
 
     def set_figures(self, figures: Figures) -> None:
-        """Sets what the next hellos say of this container."""
+        """Set what the next hellos say of this container."""
         self.own.figures = figures
 
     def set_hosts(self, hosts: tuple[str, ...], now_s: float) -> list[Effect]:
-        """Tells the neighbours where clients may be sent to; none: nowhere.
+        """Tell the neighbours where clients may be sent to; none: nowhere.
 
         Raises:
             ValueError: These are too many, or too long.
@@ -230,7 +230,7 @@ class Mesh:
         return self._settle(now_s)
 
     def leave(self, now_s: float) -> list[Effect]:
-        """Says good-bye: advertises no neighbours, so that nobody comes this way any more."""
+        """Return good-bye: advertise no neighbours, so that nobody comes this way any more."""
         now_s = self._clock.read(now_s, self._wake_s)
         self._has_left = True
         self._flooding.advertise((), now_s)
@@ -244,22 +244,22 @@ class Mesh:
         return self._clock.to_container(self._wake_s)
 
     def next_hop(self, container: str) -> str | None:
-        """Returns the neighbour to go by to a container; None where it cannot be reached."""
+        """Return the neighbour to go by to a container; None where it cannot be reached."""
         return self.routes.next_hops.get(container)
 
     def lost_for(self, hold_s: float, now_s: float) -> set[str]:
-        """Returns the containers that have been out of reach for longer than `hold_s`."""
+        """Return the containers that have been out of reach for longer than `hold_s`."""
         since_s = self._clock.peek(now_s) - hold_s
         unreachable_s = self.routes.unreachable_since_s
         return {container for container, at_s in unreachable_s.items() if at_s < since_s}
 
     def known_for_s(self, container: str, now_s: float) -> float:
-        """Returns for how long a container has been known, this time; 0 where it is not."""
+        """Return for how long a container has been known, this time; 0 where it is not."""
         record = self.database.records.get(container)
         return 0.0 if record is None else max(0.0, self._clock.peek(now_s) - record.known_s)
 
     def life_of(self, container: str) -> int:
-        """Returns the incarnation that a container began its present life with; 0 for unknown."""
+        """Return the incarnation that a container began its present life with; 0 for unknown."""
         if container == self.own.id:
             return self.own.life
         record = self.database.records.get(container)
@@ -268,13 +268,13 @@ class Mesh:
         )
 
     def snapshot(self, now_s: float) -> dict[str, object]:
-        """Returns what `cogwork mesh` shows, in plain values."""
+        """Return what `cogwork mesh` shows, in plain values."""
         return view_of(self, self._clock.peek(now_s))
 
     # What messages do.
 
     def _handle(self, link: Link, data: bytes, now_s: float) -> Refusal | None:
-        """Acts on a message; returns why its sender is cut off, if it is."""
+        """Act on a message; return why its sender is cut off, if it is."""
         name = f"container {link.peer}" if link.peer else "the other end"
         if not link.meter.admits(tokens_of(len(data)), now_s):
             return Refusal(Reason.FLOOD, f"{name} sends more than it may")
@@ -297,7 +297,7 @@ class Mesh:
         return None
 
     def _on_advertisement(self, sender: Adjacency, advert: Advertisement, now_s: float) -> bool:
-        """Takes one; in a mesh that has grown too large, a few are refused with nobody to blame."""
+        """Take one; in a mesh that has grown too large, a few are refused with nobody to blame."""
         is_within_bounds = self._flooding.take(sender, advert, now_s)
         return is_within_bounds or sender.link.offences.admits(1, now_s)
 
@@ -319,7 +319,7 @@ class Mesh:
         return True
 
     def _on_summary(self, sender: Adjacency, summary: Summary, now_s: float) -> bool:
-        """Sends what a neighbour lacks; a summary too soon after the last one is passed over."""
+        """Send what a neighbour lacks; a summary too soon after the last one is passed over."""
         if now_s - sender.summed_s < SUMMARY_PAUSE_S:
             return True
         sender.summed_s = now_s
@@ -347,7 +347,7 @@ class Mesh:
     }
 
     def _is_news(self, origin: str, theirs: Version | None) -> bool:
-        """Tells whether what is known here of a container would be news to a neighbour."""
+        """Return whether what is known here of a container would be news to a neighbour."""
         if theirs is None:
             return True
         ours = self._version(origin)
@@ -358,7 +358,7 @@ class Mesh:
     # Consequences.
 
     def _settle(self, now_s: float) -> list[Effect]:
-        """Draws the consequences of an event, and returns what is to be done."""
+        """Draw the consequences of an event, and return what is to be done."""
         self._follow_neighbours(now_s)
         if self._flooding.originate(now_s):
             self._touched.add(self.own.id)
@@ -387,7 +387,7 @@ class Mesh:
         return min(adjacent, self._paths.due_s, self._look_s, *parts)
 
     def _follow_neighbours(self, now_s: float) -> None:
-        """Opens and closes adjacencies as links come into use and go."""
+        """Open and closes adjacencies as links come into use and go."""
         if not self.neighbours.is_changed:
             return
         self.neighbours.is_changed = False
@@ -403,7 +403,7 @@ class Mesh:
             self._flooding.advertise(self.neighbours.advertised, now_s)
 
     def _follow_database(self, now_s: float) -> None:
-        """Forgets what belongs to containers, or to lives of them, that are no longer known."""
+        """Forget what belongs to containers, or to lives of them, that are no longer known."""
         removed, self.database.removed = self.database.removed, []
         self._touched.update(removed)
         for origin in removed:
@@ -420,7 +420,7 @@ class Mesh:
         self._flooding.changed.clear()
 
     def _repeat(self, adjacency: Adjacency, now_s: float) -> None:
-        """Sends again what a neighbour did not acknowledge."""
+        """Send again what a neighbour did not acknowledge."""
         retry = adjacency.summary_retry
         if retry is not None and now_s >= retry.due_s:
             self._summarize(adjacency, now_s)
@@ -431,7 +431,7 @@ class Mesh:
         adjacency.recompute_due()
 
     def _compare(self, adjacency: Adjacency, now_s: float) -> None:
-        """Sends a summary where a neighbour has known something different for long."""
+        """Send a summary where a neighbour has known something different for long."""
         if adjacency.link.digest == self.neighbours.digest:
             adjacency.compared_s = now_s
             adjacency.patience_s = PATIENCE_HELLOS * adjacency.link.interval_s
@@ -440,7 +440,7 @@ class Mesh:
             self._summarize(adjacency, now_s)
 
     def _acknowledge(self, adjacency: Adjacency) -> None:
-        """Sends the acknowledgements that wait."""
+        """Send the acknowledgements that wait."""
         self._effects.send(
             adjacency.link.number,
             Acknowledgement(
@@ -473,7 +473,7 @@ class Mesh:
         return Version(origin, known.incarnation, known.sequence, record.content, *interest)
 
     def _refresh_digest(self) -> None:
-        """Has the next hellos say a checksum of all that is known."""
+        """Have the next hellos say a checksum of all that is known."""
         digest = self.neighbours.digest
         for origin in self._touched:
             digest ^= self._checksums.pop(origin, 0)

@@ -44,7 +44,7 @@ MESSAGES: dict[Symbol, type[Composite]] = {}
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(field,))
 def _message(name: str) -> Callable[[type[T]], type[T]]:
-    """Makes a slotted class with table and registry entry of a declaration."""
+    """Make a slotted class with table and registry entry of a declaration."""
 
     def decorate(declaration: type[T]) -> type[T]:
         made = dataclasses.dataclass(slots=True, kw_only=True, repr=False)(declaration)
@@ -133,7 +133,7 @@ class Interest(NamedTuple):
         return len(self.virtual_host.encode()) + len(self.address.encode())
 
     def digest(self, label: int) -> int:
-        """Returns a checksum of the entry; those of a whole table are joined by exclusive or."""
+        """Return a checksum of the entry; those of a whole table are joined by exclusive or."""
         numbers = f"{label} {int(self.kind)} {self.consumers} {self.producers} {self.backlog}"
         return crc32(f"{numbers}\0{self.virtual_host}\0{self.address}".encode())
 
@@ -158,7 +158,7 @@ class Version(NamedTuple):
     digest: int = 0
 
     def checksum(self) -> int:
-        """Returns a checksum of it; those of all containers are joined by exclusive or."""
+        """Return a checksum of it; those of all containers are joined by exclusive or."""
         return crc32(" ".join(map(str, self)).encode())
 
 

@@ -8,7 +8,7 @@ _KIB = 1024
 
 
 def tokens_of(size_bytes: int) -> int:
-    """Returns what a message costs: one token, and one more for each KiB."""
+    """Return what a message costs: one token, and one more for each KiB."""
     return 1 + size_bytes // _KIB
 
 
@@ -18,23 +18,23 @@ class Meter:
     __slots__ = ("_at_s", "_burst", "_per_s", "_tokens")
 
     def __init__(self, per_s: float, burst: float, now_s: float) -> None:
-        """Starts with `burst` tokens, the most there ever are."""
+        """Start with `burst` tokens, the most there ever are."""
         self._per_s = per_s
         self._burst = self._tokens = burst
         self._at_s = now_s
 
     def has_some(self, now_s: float) -> bool:
-        """Tells whether anything is left."""
+        """Return whether anything is left."""
         self._tokens = min(self._burst, self._tokens + (now_s - self._at_s) * self._per_s)
         self._at_s = now_s
         return self._tokens > 0
 
     def take(self, tokens: float) -> None:
-        """Takes some, also more than there are."""
+        """Take some, also more than there are."""
         self._tokens -= tokens
 
     def admits(self, tokens: float, now_s: float) -> bool:
-        """Takes some; tells whether there were enough."""
+        """Take some; tell whether there were enough."""
         self.has_some(now_s)
         self._tokens -= tokens
         return self._tokens >= 0

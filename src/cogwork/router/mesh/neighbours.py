@@ -76,7 +76,7 @@ class Neighbours:
         return tuple((peer, self.active[peer].effective_cost) for peer in sorted(self.active))
 
     def connect(self, number: int, *, is_dialled: bool, cost: int, now_s: float) -> None:
-        """Takes a new connection, and says hello on it."""
+        """Take a new connection, and says hello on it."""
         assert number not in self.links
         _check_cost(cost)
         interval_s = self._own.timers.hello_s
@@ -87,14 +87,14 @@ class Neighbours:
         self._wake_for(link)
 
     def disconnect(self, number: int, now_s: float) -> None:
-        """Takes note that a connection has gone."""
+        """Take note that a connection has gone."""
         link = self.links.pop(number, None)
         if link is not None:
             link.step(Event.CLOSED)
             self._choose(link.peer, now_s)
 
     def set_cost(self, number: int, cost: int) -> None:
-        """Sets what is configured for a link; 0 for no opinion."""
+        """Set what is configured for a link; 0 for no opinion."""
         _check_cost(cost)
         link = self.links.get(number)
         if link is not None and link.cost != cost:
@@ -104,7 +104,7 @@ class Neighbours:
             self.is_changed = True
 
     def hear(self, link: Link, hello: Hello, now_s: float) -> None:
-        """Takes a hello in; one from an earlier life of the neighbour changes nothing."""
+        """Take a hello in; one from an earlier life of the neighbour changes nothing."""
         if hello.incarnation < link.incarnation and hello.id == link.peer:
             return
         refusal = refusal_of(hello, link, self._own, self._others(link, hello.id))
@@ -129,7 +129,7 @@ class Neighbours:
         self._choose(link.peer, now_s)
 
     def refuse(self, link: Link, refusal: Refusal, now_s: float) -> None:
-        """Closes a link, and uses it no longer."""
+        """Close a link, and use it no longer."""
         if link.state is State.REFUSED:
             return
         link.step(Event.REFUSE)
@@ -140,7 +140,7 @@ class Neighbours:
         self._choose(link.peer, now_s)
 
     def tick(self, now_s: float) -> None:
-        """Says hello where it is time, and gives up who was silent for too long.
+        """Say hello where it is time, and give up who was silent for too long.
 
         A hello that is due soon goes out with the others, so that few ticks serve many links.
         """
@@ -160,17 +160,17 @@ class Neighbours:
                 self._wake_for(link)
 
     def wake_s(self) -> float:
-        """Returns when `tick` is needed next; it may be too early, not too late."""
+        """Return when `tick` is needed next; it may be too early, not too late."""
         return self._wake_s
 
     def restart(self, now_s: float) -> None:
-        """Tells all neighbours that this container has a new incarnation."""
+        """Tell all neighbours that this container has a new incarnation."""
         for link in self.links.values():
             if link.state is not State.REFUSED:
                 self._say_hello(link, now_s)
 
     def _say(self, reason: Reason, text: str, now_s: float) -> None:
-        """Reports, where neither that was reported just before, nor very much else."""
+        """Report, where neither that was reported just before, nor very much else."""
         self._said_s = {each: at for each, at in self._said_s.items() if now_s - at < REPEAT_S}
         if text not in self._said_s and len(self._said_s) < OUTCOME_MAX:
             self._said_s[text] = now_s
@@ -205,7 +205,7 @@ class Neighbours:
                 self.refuse(other, Refusal(Reason.RESTARTED, text), now_s)
 
     def _choose(self, peer: str, now_s: float) -> None:
-        """Decides which of the links to a neighbour is used, and closes the others in time."""
+        """Decide which of the links to a neighbour is used, and close the others in time."""
         if not peer:
             return
         links = [

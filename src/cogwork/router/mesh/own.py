@@ -44,7 +44,7 @@ class Own:
         check(self.hello())
 
     def hello(self) -> Hello:
-        """Returns a hello to anybody."""
+        """Return a hello to anybody."""
         return Hello(
             id=self.id,
             incarnation=self.incarnation,
@@ -56,5 +56,5 @@ class Own:
         )
 
     def was(self, incarnation: int) -> bool:
-        """Tells whether this life has had an incarnation, now or before it was raised."""
+        """Return whether this life has had an incarnation, now or before it was raised."""
         return self.life <= incarnation <= self.incarnation

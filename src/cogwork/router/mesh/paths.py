@@ -21,7 +21,7 @@ Graph = dict[str, dict[str, int]]
 
 
 def graph_of(advertised: Iterable[tuple[str, tuple[tuple[str, int], ...]]]) -> Graph:
-    """Returns the graph of the links that both ends advertise."""
+    """Return the graph of the links that both ends advertise."""
     claimed = {origin: dict(neighbours) for origin, neighbours in advertised}
     return {
         origin: {
@@ -50,7 +50,7 @@ class Tree:
         self.parents = parents
 
     def next_hops(self) -> dict[str, str]:
-        """Returns the first container of each path, by the last one."""
+        """Return the first container of each path, by the last one."""
         hops: dict[str, str] = {}
         for container in self.costs:
             parent = self.parents.get(container)
@@ -59,7 +59,7 @@ class Tree:
         return hops
 
     def path_to(self, container: str) -> tuple[str, ...]:
-        """Returns the containers of a path, with both its ends; none where there is no path."""
+        """Return the containers of a path, with both its ends; none where there is no path."""
         if container not in self.costs:
             return ()
         path = [container]
@@ -69,7 +69,7 @@ class Tree:
 
 
 def shortest_paths(graph: Mapping[str, Mapping[str, int]], root: str) -> Tree:
-    """Computes the tree of shortest paths from `root` (Dijkstra)."""
+    """Compute the tree of shortest paths from `root` (Dijkstra)."""
     best: dict[str, int] = {root: 0}
     parents: dict[str, str] = {}
     costs: dict[str, int] = {}

@@ -32,11 +32,11 @@ class Routes:
         self._database = database
 
     def is_reachable(self, container: str) -> bool:
-        """Tells whether there is a way, by the last computation."""
+        """Return whether there is a way, by the last computation."""
         return container == self._own_id or container in self.next_hops
 
     def is_best(self, path: tuple[str, ...]) -> bool:
-        """Tells whether no path from here to the end of this one is cheaper now.
+        """Return whether no path from here to the end of this one is cheaper now.
 
         One of which a link is not there any more is not the best, either.
         """
@@ -49,7 +49,7 @@ class Routes:
         return cost <= self.tree.costs.get(path[-1], cost)
 
     def compute(self, now_s: float) -> dict[str, str | None] | None:
-        """Computes the ways anew.
+        """Compute the ways anew.
 
         Returns:
             The next hops that have changed; None where no cost from here has, either.

@@ -12,10 +12,10 @@ _HALF = 2**31
 
 
 def is_newer(one: int, other: int) -> bool:
-    """Tells whether `one` comes after `other`; numbers half a circle apart are in no order."""
+    """Return whether `one` comes after `other`; numbers half a circle apart are in no order."""
     return 0 < (one - other) % _SIZE < _HALF
 
 
 def next_number(number: int) -> int:
-    """Returns the number that follows."""
+    """Return the number that follows."""
     return (number + 1) % _SIZE or 1

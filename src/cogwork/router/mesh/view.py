@@ -21,7 +21,7 @@ SHARDS_MAX = 100
 
 
 def view_of(mesh: Mesh, now_s: float) -> dict[str, object]:
-    """Returns the containers, links, and interests that are known, and the ways to them."""
+    """Return the containers, links, and interests that are known, and the ways to them."""
     return {
         "id": mesh.own.id,
         "incarnation": mesh.own.incarnation,

@@ -18,7 +18,7 @@ __all__ = ("check", "decode", "encode")
 
 
 def encode(message: Message) -> bytes:
-    """Encodes one message.
+    """Encode one message.
 
     Raises:
         EncodeError: A field is out of range.
@@ -27,7 +27,7 @@ def encode(message: Message) -> bytes:
 
 
 def decode(data: bytes) -> Message | None:
-    """Decodes one message; one of a kind that this version does not know is None.
+    """Decode one message; one of a kind that this version does not know is None.
 
     Raises:
         ProtocolError: The bytes are no message, or one beyond the bounds; it says which field.
@@ -49,7 +49,7 @@ def decode(data: bytes) -> Message | None:
 
 
 def check(message: Message) -> None:
-    """Sees to it that neighbours will take a message.
+    """See to it that neighbours will take a message.
 
     Raises:
         ValueError: They would not; it says which field.

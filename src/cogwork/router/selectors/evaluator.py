@@ -104,7 +104,7 @@ class Meter:
 
 
 def evaluator(tree: Tree, meter: Meter) -> Evaluate:
-    """Makes the function that works out the value of `tree` for the message behind a lookup.
+    """Make the function that works out the value of `tree` for the message behind a lookup.
 
     Args:
         tree: Of the selector, or of a part of it.
@@ -132,7 +132,7 @@ def _identifier(tree: Identifier, _meter: Meter) -> Evaluate:
 
 
 def _plain(value: object) -> object:
-    """Brings a message's value to a plain type, if it has one: AMQP's integers, symbols, times."""
+    """Bring a message's value to a plain type, if it has one: AMQP's integers, symbols, times."""
     if isinstance(value, datetime):
         aware = value if value.tzinfo else value.replace(tzinfo=UTC)
         return (aware - _EPOCH) // _MILLISECOND
@@ -268,7 +268,7 @@ def _comparison(tree: Comparison, meter: Meter) -> Evaluate:
 def _comparison_with(
     constant: object, left: Evaluate, compare: Callable[..., bool], kinds: tuple[type, ...]
 ) -> Evaluate:
-    """The same where the right side is a literal, as in most selectors."""
+    """Return the same where the right side is a literal, as in most selectors."""
     kind = _KINDS[type(constant)]
     comparable = kind in kinds
 
@@ -329,7 +329,7 @@ Part = tuple[str | None, ...]
 
 
 def _parts(pattern: str, escape: str | None) -> list[Part]:
-    """Takes a LIKE pattern apart at each `%`."""
+    """Take a LIKE pattern apart at each `%`."""
     parts: list[list[str | None]] = [[]]
     characters = iter(pattern)
     for character in characters:
@@ -343,7 +343,7 @@ def _parts(pattern: str, escape: str | None) -> list[Part]:
 
 
 def _stands(part: Part, text: str, at: int) -> bool:
-    """Tells whether a part of a pattern fits a text at a place."""
+    """Return whether a part of a pattern fits a text at a place."""
     if not 0 <= at <= len(text) - len(part):
         return False
     there = text[at : at + len(part)]
@@ -365,7 +365,7 @@ class _Search:
             self._expression = re.compile(expression, re.DOTALL)
 
     def end_of(self, text: str, start: int, end: int, meter: Meter) -> int:
-        """Returns where the first place ends in a piece of a text; -1 where there is none.
+        """Return where the first place ends in a piece of a text; -1 where there is none.
 
         Raises:
             SelectorCostError: That takes too many steps. A search for a literal is counted when it

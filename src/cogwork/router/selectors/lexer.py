@@ -83,7 +83,7 @@ class Token(Struct, frozen=True):
 
 
 def tokenize(text: str) -> list[Token]:
-    """Takes a selector apart; an END token closes the list.
+    """Take a selector apart; an END token closes the list.
 
     Raises:
         SelectorSyntaxError: The text is too long, or has something that is no token.

@@ -91,7 +91,7 @@ FIELD_NAMES = frozenset(_READERS)
 def section_lookup(
     header: object, properties: object, application_properties: Mapping[str, object] | None
 ) -> Callable[[str], object]:
-    """Makes the lookup for a message that comes in sections.
+    """Make the lookup for a message that comes in sections.
 
     Args:
         header: Has the header's fields as attributes; None where there is none.

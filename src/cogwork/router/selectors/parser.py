@@ -72,7 +72,7 @@ _KINDS: dict[type, Kind] = {
 
 
 def parse(text: str) -> Tree | None:
-    """Makes the tree of a selector; None for the empty one.
+    """Make the tree of a selector; None for the empty one.
 
     Raises:
         SelectorSyntaxError: The text is no selector, too long, or nested too deeply.
@@ -297,7 +297,7 @@ def _kind(tree: Tree) -> Kind:
 
 
 def _require(tree: Tree, start: Token, *kinds: Kind) -> Tree:
-    """Lets a tree pass that may give one of `kinds`; `start` is its first token."""
+    """Let a tree pass that may give one of `kinds`; `start` is its first token."""
     kind = _kind(tree)
     if kind is Kind.OPEN or kind in kinds:
         return tree

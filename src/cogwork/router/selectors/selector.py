@@ -34,7 +34,7 @@ class Selector:
         meter: Meter | None = None,
         steps: int = 0,
     ) -> None:
-        """Makes it of its parts.
+        """Make it of its parts.
 
         Args:
             text: As it was given.
@@ -50,7 +50,7 @@ class Selector:
         self._steps_left = self._meter.steps_max - steps
 
     def matches(self, lookup: Lookup) -> bool:
-        """Tells whether the condition holds; where it is unknown it does not.
+        """Return whether the condition holds; where it is unknown it does not.
 
         Args:
             lookup: Gives the value of an identifier, None where the message has none; see
@@ -67,7 +67,7 @@ class Selector:
 
 
 def compile_selector(text: str) -> Selector:
-    """Makes a selector of its text; an empty text takes every message (JMS 1.1 §3.8.1.1).
+    """Make a selector of its text; an empty text takes every message (JMS 1.1 §3.8.1.1).
 
     Raises:
         SelectorSyntaxError: The text is no selector; the error says where, and what could stand

@@ -63,7 +63,7 @@ class Call:
         heartbeat_s: float | None,
         now_s: float,
     ) -> None:
-        """Waits for a reply; for its deadline from `watch` on.
+        """Wait for a reply; for its deadline from `watch` on.
 
         Args:
             future: Gets the reply.
@@ -90,14 +90,14 @@ class Call:
         self._sent = -1
 
     def watch(self) -> None:
-        """Keeps its deadline."""
+        """Keep its deadline."""
         self._was_queued = self.post is None or self.post.queued
         if self._was_queued and self._sent < 0:
             self._sent = self._target.sent
         self._slot = self._wheel.add(self._next_due_s(), self)
 
     def on_reply(self, reply: Message) -> None:
-        """Takes a reply, or a sign of life."""
+        """Take a reply, or a sign of life."""
         future = self.future
         if future.done():
             return
@@ -116,7 +116,7 @@ class Call:
             future.set_result(reply)
 
     def fail(self, error: Exception) -> None:
-        """Ends it with an exception."""
+        """End it with an exception."""
         if not self.future.done():
             self.future.set_exception(error)
 
@@ -157,7 +157,7 @@ class Call:
         self.watch()
 
     def _unsent(self) -> Unreachable:
-        """Says why it was not sent: whether there are servers, other calls from here have shown."""
+        """Tell why it was not sent: whether there are servers, other calls from here have shown."""
         target = self._target
         is_busy = target.unsettled > 0 or 0 <= self._sent < target.sent
         return (ServersBusy if is_busy else Unreachable)(self.address, self._timeout_s)
@@ -168,9 +168,9 @@ class Call:
         return min(self.deadline_s, self._heard_s + self._heartbeat_s)
 
     def withdraw(self) -> bool:
-        """Takes the request back where it was not sent yet; returns whether it was not."""
+        """Take the request back where it was not sent yet; return whether it was not."""
         return self.post is None or self._target.withdraw(self.post)
 
     def end(self) -> None:
-        """Waits no more."""
+        """Wait no more."""
         self._wheel.remove(self._slot, self)

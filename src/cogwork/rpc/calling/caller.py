@@ -58,7 +58,7 @@ class Caller:
     """
 
     def __init__(self, client: RpcContext, options: RpcOptions) -> None:
-        """Has asked nothing yet.
+        """Initialize it; it has asked nothing yet.
 
         Args:
             client: Connected.
@@ -75,21 +75,21 @@ class Caller:
         self._ids = correlation_ids()
 
     def go_direct(self) -> None:
-        """Has calls go to servers without a hop where that is possible."""
+        """Have calls go to servers without a hop where that is possible."""
         self.directory = Directory(self._client, self)
 
     async def close(self) -> None:
-        """Waits for nothing any more."""
+        """Wait for nothing any more."""
         self.wheel.close()
         if self.directory is not None:
             await self.directory.close()
 
     def next_id(self) -> str:
-        """Returns an id that no other call has, and nobody can guess."""
+        """Return an id that no other call has, and nobody can guess."""
         return next(self._ids)
 
     def codec(self, name: str | None) -> Codec:
-        """Returns the codec of a name; None for the usual one."""
+        """Return the codec of a name; None for the usual one."""
         return self._codec if name is None else codec_named(name)
 
     def request(
@@ -104,7 +104,7 @@ class Caller:
         codec: str | None,
         properties: dict[str, object] | None = None,
     ) -> Request:
-        """Makes a request to a server, or to one of a topic.
+        """Make a request to a server, or to one of a topic.
 
         Raises:
             Unserialisable: An argument cannot be carried.
@@ -143,7 +143,7 @@ class Caller:
         key: str | None,
         result: Any,  # noqa: ANN401  # any type
     ) -> Any:  # noqa: ANN401  # what the method returns
-        """Calls a method; see `Client.call`."""
+        """Call a method; see `Client.call`."""
         properties: dict[str, object] | None = None
         demand_seconds("heartbeat_s", heartbeat_s)
         if heartbeat_s is not None or key is not None:
@@ -242,7 +242,7 @@ class Caller:
         return reply
 
     def everyone(self, route: Route, address: str, request: Request) -> str:
-        """Returns where those are of whom one has a call, as long as nobody knows which."""
+        """Return where those are of whom one has a call, as long as nobody knows which."""
         if route is not self.routed:
             return address
         if request.topic is None:
@@ -250,7 +250,7 @@ class Caller:
         return self.options.every(request.topic, request.exchange)
 
     async def way(self, request: Request) -> tuple[Route, str]:
-        """Returns the way of a request, and the address there."""
+        """Return the way of a request, and the address there."""
         directory = self.directory
         if directory is not None:
             directory.follow(request.exchange)
@@ -261,13 +261,13 @@ class Caller:
         return self.routed, request.address
 
     def _refusal(self, route: Route, address: str, request: Request, error: Exception) -> Exception:
-        """Returns what it means that a request could not be posted."""
+        """Return what it means that a request could not be posted."""
         if route is not self.routed and isinstance(error, ConnectionError):
             return self.not_direct(address)
         return request.refusal(error)
 
     def not_direct(self, address: str) -> NotSent:
-        """Notes that a direct way does not stand; the request has to go another one."""
+        """Note that a direct way does not stand; the request has to go another one."""
         if self.directory is not None:
             self.directory.failed(address)
         return NotSent(f"{address}: not reached directly")
@@ -275,7 +275,7 @@ class Caller:
     async def open(
         self, route: Route, address: str, request: Request, deadline_s: float
     ) -> tuple[Target, Replies]:
-        """Opens what the first call to an address needs, within its time.
+        """Open what the first call to an address needs, within its time.
 
         Raises:
             Unreachable: There is no connection that long.
@@ -291,12 +291,12 @@ class Caller:
             raise self.not_direct(address) from error
 
     def cancel(self, route: Route, address: str, call_id: str, reply_to: str) -> None:
-        """Has the work for a call cancelled, wherever it is done."""
+        """Have the work for a call cancelled, wherever it is done."""
         note = Message(None, subject=CANCEL, correlation_id=call_id, reply_to=reply_to)
         self.tell(route, address, note)
 
     def tell(self, route: Route, address: str, note: Message) -> None:
-        """Sends something about a call under way, and goes on."""
+        """Send something about a call under way, and go on."""
         if route.client.is_connected:
             self._client.spawn(self._told(route, address, note))
 
@@ -317,7 +317,7 @@ class Caller:
     async def cast(
         self, request: Request, settled: bool | None, ttl_s: float | None, key: str | None
     ) -> None:
-        """Sends a request that has no reply; see `Client.cast`."""
+        """Send a request that has no reply; see `Client.cast`."""
         if key is not None:
             request.properties = {**(request.properties or {}), KEY: key}
         is_settled = self.options.cast_settled if settled is None else settled
@@ -335,7 +335,7 @@ class Caller:
         settled: bool | None,
         ttl_s: float | None,
     ) -> None:
-        """Sends a request to all servers of a topic; see `Client.fanout`."""
+        """Send a request to all servers of a topic; see `Client.fanout`."""
         address = self.options.every(topic, exchange)
         limit_s = self.options.timeout_s if timeout_s is None else timeout_s
         request = Request(
@@ -377,7 +377,7 @@ class Caller:
 
 
 def _result(address: str, reply: Message, result: Any) -> Any:  # noqa: ANN401  # any type
-    """Returns what a method has returned.
+    """Return what a method has returned.
 
     Raises:
         BadReply: That cannot be told.

@@ -47,7 +47,7 @@ class Parts:
         result: Any,  # noqa: ANN401  # any type
         settled: bool,
     ) -> None:
-        """Asks nothing yet: taking the first part does.
+        """Ask nothing yet: taking the first part does.
 
         Args:
             caller: Of the client.
@@ -86,7 +86,7 @@ class Parts:
         self._time = caller.time
 
     async def take(self) -> Any:  # noqa: ANN401  # what the method yields
-        """Returns the next part.
+        """Return the next part.
 
         Raises:
             StopAsyncIteration: There is none any more.
@@ -120,7 +120,7 @@ class Parts:
             raise BadReply(self._request.address, None, text) from error
 
     async def _begin(self) -> None:
-        """Sends the request."""
+        """Send the request."""
         request = self._request
         deadline_s = self._time() + request.timeout_s
         try:
@@ -158,7 +158,7 @@ class Parts:
     # -- what comes
 
     def on_reply(self, reply: Message) -> None:
-        """Takes a part, the end, or a sign of life."""
+        """Take a part, the end, or a sign of life."""
         self._heard_s = self._time()
         self._server = reply.reply_to or self._server
         subject = reply.subject
@@ -189,7 +189,7 @@ class Parts:
         self._fail(error or NotSent("the connection was lost"))
 
     def on_due(self) -> None:
-        """Looks whether the server is there, and says that the caller is."""
+        """Look whether the server is there, and say that the caller is."""
         if self._is_over:
             return
         now_s, limit_s = self._time(), self._request.timeout_s
@@ -216,7 +216,7 @@ class Parts:
         self._slot = self._caller.wheel.add(due_s, self)
 
     def _grant(self) -> None:
-        """Says how much room there is again."""
+        """Say how much room there is again."""
         if not self._server or self._is_over:
             return
         self._credit = self._taken + self._window
@@ -249,7 +249,7 @@ class Parts:
             self._waiter.set_result(None)
 
     def close(self) -> None:
-        """Ends the iteration, and has the work cancelled."""
+        """End the iteration, and have the work cancelled."""
         if self._is_over:
             return
         self._end()
@@ -270,7 +270,7 @@ class PartStream:
     """
 
     def __init__(self, parts: Parts) -> None:
-        """Asks nothing yet: the first step of an iteration does.
+        """Ask nothing yet: the first step of an iteration does.
 
         Args:
             parts: What is iterated.
@@ -290,7 +290,7 @@ class PartStream:
         self._parts.close()
 
     async def aclose(self) -> None:
-        """Ends the iteration, and has the work cancelled."""
+        """End the iteration, and have the work cancelled."""
         self._parts.close()
 
     def __del__(self) -> None:

@@ -23,10 +23,10 @@ class Pending(Protocol):
     """A call that waits for what comes."""
 
     def on_reply(self, reply: Message) -> object:
-        """A reply came, or a part of one, or a sign of life."""
+        """Return a reply came, or a part of one, or a sign of life."""
 
     def on_lost(self, error: Exception | None) -> object:
-        """The address of its reply is gone; for good, where there is an error."""
+        """Return the address of its reply is gone; for good, where there is an error."""
 
 
 class Replies(ReplySource):
@@ -59,6 +59,6 @@ class Replies(ReplySource):
         self._inbox.let_go(len(replies))
 
     def lost(self, error: Exception | None) -> None:
-        """Tells the calls that wait."""
+        """Tell the calls that wait."""
         for call in list(self.calls.values()):
             call.on_lost(error)

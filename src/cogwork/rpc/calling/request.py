@@ -85,7 +85,7 @@ class Request:
         topic: str | None = None,
         exchange: str | None = None,
     ) -> None:
-        """Encodes the arguments, unless they are large.
+        """Encode the arguments, unless they are large.
 
         Raises:
             NoSuchMethod: The name is a reserved one.
@@ -124,7 +124,7 @@ class Request:
     def message(
         self, call_id: str | None, reply_to: str | None, ttl_s: float | None, size_bytes_max: int
     ) -> Message:
-        """Returns the message that asks.
+        """Return the message that asks.
 
         Args:
             call_id: What replies name; None for a cast.
@@ -151,7 +151,7 @@ class Request:
         )
 
     def refusal(self, error: Exception) -> Exception:
-        """Returns the exception for a message that could not be encoded."""
+        """Return the exception for a message that could not be encoded."""
         if isinstance(error, EncodeError):
             return unserialisable(self.arguments, self._carry, error)
         return error

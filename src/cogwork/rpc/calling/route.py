@@ -33,7 +33,7 @@ class Route:
     spin: AdaptiveSpin | None = None
 
     def __init__(self, client: LinkContext, wheel: Wheel) -> None:
-        """Has no links yet.
+        """Start with no links yet.
 
         Args:
             client: The connection.
@@ -46,7 +46,7 @@ class Route:
         self._opening: asyncio.Task[Replies] | None = None
 
     def looks_for(self, call: Call) -> bool:
-        """Waits a moment for a reply, without sleeping; returns whether it has come."""
+        """Wait a moment for a reply, without sleeping; return whether it has come."""
         spin, replies = self.spin, self.replies
         if spin is None or replies is None or len(replies.calls) > 1:
             return False
@@ -55,7 +55,7 @@ class Route:
         return spin.look(call.future)
 
     async def open_replies(self) -> Replies:
-        """Opens the link for replies once, and again where it was ended; waits for its address.
+        """Open the link for replies once, and again where it was ended; wait for its address.
 
         Raises:
             CogworkError: There will be none.
@@ -75,7 +75,7 @@ class Route:
         return replies
 
     async def open(self, address: str) -> tuple[Target, Replies]:
-        """Opens what a call to an address needs.
+        """Open what a call to an address needs.
 
         Raises:
             LinkRefused: The container does not let this client send there.

@@ -26,7 +26,7 @@ async def send(
     timeout_s: float,
     retry: Retry,
 ) -> None:
-    """Sends a message that nobody answers.
+    """Send a message that nobody answers.
 
     Args:
         target: The link to send it on.

@@ -25,7 +25,7 @@ IDLE_S = 60.0
 
 
 async def shared(task: asyncio.Task[T]) -> T:
-    """Waits for what others wait for, too; it ends with the client, which is no cancellation.
+    """Wait for what others wait for, too; it ends with the client, which is no cancellation.
 
     Raises:
         Disconnected: The client was closed.
@@ -64,7 +64,7 @@ class Targets:
     """The sending links of one connection, by address."""
 
     def __init__(self, client: LinkContext, wheel: Wheel) -> None:
-        """Has no link yet.
+        """Start with no link yet.
 
         Args:
             client: Keeps them attached.
@@ -80,7 +80,7 @@ class Targets:
         return len(self._open)
 
     def get(self, address: str) -> Target | None:
-        """Returns the link to an address, if it stands."""
+        """Return the link to an address, if it stands."""
         target = self._open.get(address)
         if target is None or target.failure is not None:
             return None
@@ -88,7 +88,7 @@ class Targets:
         return target
 
     async def open(self, address: str) -> Target:
-        """Opens the link to an address, once for all who wait for it.
+        """Open the link to an address, once for all who wait for it.
 
         Raises:
             LinkRefused: The container does not let this client send there.
@@ -121,7 +121,7 @@ class Targets:
         self._wheel.add(asyncio.get_running_loop().time() + IDLE_S, self)
 
     def on_due(self) -> None:
-        """Gives up links that nothing was sent on since the last time."""
+        """Give up links that nothing was sent on since the last time."""
         for address, target in list(self._open.items()):
             if target.failure is not None:
                 del self._open[address]

@@ -33,11 +33,11 @@ class AmqpCodec:
     content_type: str | None = None
 
     def encode(self, value: object) -> object:
-        """Returns a value that has a type of AMQP in all its parts, if it can."""
+        """Return a value that has a type of AMQP in all its parts, if it can."""
         return value if type(value) in SCALARS else _plain(value, 0)
 
     def decode(self, body: object) -> object:
-        """Returns the body: it was decoded when the message was."""
+        """Return the body: it was decoded when the message was."""
         return body
 
 

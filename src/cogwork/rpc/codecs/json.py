@@ -19,9 +19,9 @@ class JsonCodec:
     content_type: str | None = "application/json"
 
     def encode(self, value: object) -> bytes:
-        """Returns the JSON text of a value."""
+        """Return the JSON text of a value."""
         return msgspec.json.encode(value)
 
     def decode(self, body: object) -> object:
-        """Returns what a text says."""
+        """Return what a text says."""
         return msgspec.json.decode(cast("bytes", body))  # raises for what is no text

@@ -18,9 +18,9 @@ class MsgpackCodec:
     content_type: str | None = "application/msgpack"
 
     def encode(self, value: object) -> bytes:
-        """Returns a value in MessagePack."""
+        """Return a value in MessagePack."""
         return msgspec.msgpack.encode(value)
 
     def decode(self, body: object) -> object:
-        """Returns what the bytes say."""
+        """Return what the bytes say."""
         return msgspec.msgpack.decode(cast("bytes", body))  # raises for what is no bytes

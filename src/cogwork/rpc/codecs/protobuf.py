@@ -46,7 +46,7 @@ class ProtobufCodec:
     content_type: str | None = "application/x-protobuf"
 
     def __init__(self) -> None:
-        """Builds the schema.
+        """Build the schema.
 
         Raises:
             CogworkError: `protobuf` is not installed.
@@ -55,13 +55,13 @@ class ProtobufCodec:
         self._plain = AmqpCodec()
 
     def encode(self, value: object) -> bytes:
-        """Returns a value in the schema."""
+        """Return a value in the schema."""
         made = self._value()
         _write(made, self._plain.encode(value), 0)
         return bytes(made.SerializeToString())
 
     def decode(self, body: object) -> object:
-        """Returns what the bytes say.
+        """Return what the bytes say.
 
         Raises:
             ProtobufError: They are no value.

@@ -28,7 +28,7 @@ class AdaptiveSpin:
     """Decides whether to look, and does it. One a connection."""
 
     def __init__(self, client: OwnConnection, spin_us: int) -> None:
-        """Has not looked yet.
+        """Initialize it; it has not looked yet.
 
         Args:
             client: The connection.
@@ -41,7 +41,7 @@ class AdaptiveSpin:
         self._skips = 0
 
     def look(self, waiter: Waiter[Any]) -> bool:
-        """Waits a moment for what was asked; returns whether it has come."""
+        """Wait a moment for what was asked; return whether it has come."""
         if self._skips or not self._spin_s:
             self._skips -= 1
             return False
@@ -57,7 +57,7 @@ class AdaptiveSpin:
 
 
 def _processors() -> int:
-    """Counts the processors that this process may use."""
+    """Count the processors that this process may use."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # not Linux

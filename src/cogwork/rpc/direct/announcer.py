@@ -23,7 +23,7 @@ class Announcer:
     """Says when a server comes and goes, and answers who asks."""
 
     def __init__(self, client: ClientContext, topic: str, server: str, url: str) -> None:
-        """Says nothing yet.
+        """Say nothing yet.
 
         Args:
             client: The connection.
@@ -40,7 +40,7 @@ class Announcer:
         self._task: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        """Says that the server is there.
+        """Say that the server is there.
 
         A client that may not use the topic is met by its replies alone.
         """
@@ -62,7 +62,7 @@ class Announcer:
                         await self._client.publish(question.reply_to, told, settled=True)
 
     async def close(self) -> None:
-        """Says that the server goes."""
+        """Say that the server goes."""
         if self._task is None:
             return
         self._task.cancel()

@@ -50,7 +50,7 @@ class Directory:
     """The servers that one client knows."""
 
     def __init__(self, client: RpcContext, caller: Caller) -> None:
-        """Knows nobody.
+        """Initialize it; it knows nobody.
 
         Args:
             client: The caller's.
@@ -70,7 +70,7 @@ class Directory:
     # -- who is known
 
     def learn(self, message: Message) -> None:
-        """Takes in what a message says of a server."""
+        """Take in what a message says of a server."""
         told = server_and_url(message)
         if told is None:
             return
@@ -98,7 +98,7 @@ class Directory:
             self._groups.setdefault(group, {})[address] = None
 
     def _group_of(self, address: str) -> str | None:
-        """Returns the address of a server's topic; None where there is none."""
+        """Return the address of a server's topic; None where there is none."""
         options = self._caller.options
         prefix = f"{options.exclusive}/"
         topic, _, server = address.removeprefix(prefix).rpartition("/")
@@ -118,7 +118,7 @@ class Directory:
     # -- ways
 
     def at_hand(self, address: str) -> tuple[Route, str] | None:
-        """Returns the way to whom an address means, if it stands already.
+        """Return the way to whom an address means, if it stands already.
 
         Of a topic's servers it is one that has room: a call must not wait for a busy one.
         """
@@ -133,7 +133,7 @@ class Directory:
         return None
 
     async def way(self, address: str) -> tuple[Route, str] | None:
-        """Returns the way to whom an address means, connecting if need be.
+        """Return the way to whom an address means, connecting if need be.
 
         None where none is, or no server of a topic has room: by the mesh a call gets to the first
         one that has.
@@ -154,12 +154,12 @@ class Directory:
         return None
 
     def _peer_for(self, address: str) -> Peer | None:
-        """Returns the server that an address means, or whose turn it is among those of a topic."""
+        """Return the server that an address means, or whose turn it is among those of a topic."""
         group = self._groups.get(address)
         return self._peers.get(next(iter(group)) if group else address)
 
     def _turn(self, address: str) -> None:
-        """Has the next one of a topic's servers come first."""
+        """Have the next one of a topic's servers come first."""
         group = self._groups.get(address)
         if group is not None and len(group) > 1:
             first = next(iter(group))
@@ -175,7 +175,7 @@ class Directory:
     # -- the matchmaker topic
 
     def follow(self, exchange: str | None) -> None:
-        """Asks who is there at an exchange, and hears who comes and goes; None is the usual one."""
+        """Ask who is there at an exchange, and hear who comes and goes; None is the usual one."""
         topic = matchmaker(self._caller.options, exchange)
         if topic not in self._tasks and len(self._tasks) < EXCHANGES_MAX:
             self._tasks[topic] = self._client.spawn(self._follow(topic))
@@ -207,7 +207,7 @@ class Directory:
         self._caller.wheel.add(asyncio.get_running_loop().time() + IDLE_S, self)
 
     def on_due(self) -> None:
-        """Closes connections that nobody uses, and forgets servers that have died."""
+        """Close connections that nobody uses, and forgets servers that have died."""
         silent_since_s = asyncio.get_running_loop().time() - SILENT_S
         for peer in list(self._peers.values()):
             if peer.has_failed and peer.heard_s < silent_since_s:
@@ -219,7 +219,7 @@ class Directory:
         self._watch()
 
     async def close(self) -> None:
-        """Closes every connection."""
+        """Close every connection."""
         for task in self._tasks.values():
             task.cancel()
         await asyncio.gather(
@@ -230,6 +230,6 @@ class Directory:
 
 
 def _has_room(route: Route, address: str) -> bool:
-    """Tells whether a server takes a call at once; one that nothing is attached at yet may."""
+    """Return whether a server takes a call at once; one that nothing is attached at yet may."""
     target = route.targets.get(address)
     return target is None or target.has_credit

@@ -48,7 +48,7 @@ class Door:
         self._announcer: Announcer | None = None
 
     async def open(self) -> dict[str, object]:
-        """Listens, and announces it; returns what replies are to tell.
+        """Listen, and announces it; return what replies are to tell.
 
         Raises:
             ListenError: The port is taken.
@@ -60,11 +60,11 @@ class Door:
         return stamp(server, url)
 
     async def close(self) -> None:
-        """Takes no more callers, and says so."""
+        """Take no more callers, and say so."""
         self._listener.close()
         if self._announcer is not None:
             await self._announcer.close()
 
     def end(self) -> None:
-        """Closes the connections of those that came."""
+        """Close the connections of those that came."""
         self._listener.end()

@@ -79,7 +79,7 @@ class DirectLinks:
         window: Window,
         take: Callable[[RequestInbox, ReplySender], object],
     ) -> None:
-        """Has no link yet.
+        """Start with no link yet.
 
         Args:
             client: Whose loop and core carry the connection.
@@ -97,7 +97,7 @@ class DirectLinks:
         self._open = 0
 
     def send(self, reply: Message) -> None:
-        """Sends a reply to where it says, if the caller is there still."""
+        """Send a reply to where it says, if the caller is there still."""
         outflow = self._outflows.get(reply.to or "")
         if outflow is not None:
             try:
@@ -106,12 +106,12 @@ class DirectLinks:
                 log.info("%s: cannot send a reply: %s", reply.to, error)
 
     def size_bytes_max(self, address: str) -> int:
-        """Returns how large a reply to an address may be; 0 for any size."""
+        """Return how large a reply to an address may be; 0 for any size."""
         outflow = self._outflows.get(address)
         return 0 if outflow is None else outflow.outbox.size_bytes_max
 
     def attach(self, link: Link, attach: Attach) -> None:
-        """Answers a caller's attach."""
+        """Answer a caller's attach."""
         if self._open >= LINKS_MAX:
             link.refuse(Condition.RESOURCE_LIMIT_EXCEEDED, f"{LINKS_MAX} links are the limit")
         elif link.role is Role.RECEIVER:

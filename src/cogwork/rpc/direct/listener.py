@@ -67,7 +67,7 @@ class DirectListener(ListeningSide):
         take: Callable[[RequestInbox, ReplySender], object],
         lost: Callable[[ReplySender], object],
     ) -> None:
-        """Does not listen yet.
+        """Initialize it; it does not listen yet.
 
         Args:
             client: Whose loop and core carry the connections.
@@ -93,7 +93,7 @@ class DirectListener(ListeningSide):
     # -- life
 
     def open(self) -> None:
-        """Listens.
+        """Listen.
 
         Raises:
             ListenError: The port is taken.
@@ -106,13 +106,13 @@ class DirectListener(ListeningSide):
         self._tick()
 
     def close(self) -> None:
-        """Listens no more; what is connected stays so until `end`."""
+        """Listen no more; what is connected stays so until `end`."""
         if self._listener is not None:
             self._listener.close()
             self._listener = None
 
     def end(self) -> None:
-        """Closes every connection."""
+        """Close every connection."""
         self.close()
         if self._timer is not None:
             self._timer.cancel()
@@ -150,11 +150,11 @@ class DirectListener(ListeningSide):
     # -- what connections ask
 
     def sasl_mechanisms(self, _connection: Connection) -> tuple[Symbol, ...]:
-        """Offers the one by which a secret is told."""
+        """Offer the one by which a secret is told."""
         return (PLAIN,)
 
     def authenticate(self, connection: Connection, frame: SaslInit | SaslResponse) -> None:
-        """Compares the secret."""
+        """Compare the secret."""
         if not isinstance(frame, SaslInit) or frame.mechanism != PLAIN:
             connection.sasl_done(SaslCode.AUTH)
             return
@@ -170,7 +170,7 @@ class DirectListener(ListeningSide):
         return False
 
     def on_open(self, connection: Connection, _opened: Open) -> None:
-        """Answers the open."""
+        """Answer the open."""
         connection.open(
             Open(
                 container_id=self._client.name,

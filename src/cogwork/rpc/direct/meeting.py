@@ -27,22 +27,22 @@ WHO: Final = "who"
 
 
 def matchmaker(options: RpcOptions, exchange: str | None) -> str:
-    """Returns the address of the matchmaker topic."""
+    """Return the address of the matchmaker topic."""
     return options.every("$direct", exchange)
 
 
 def stamp(server: str, url: str) -> dict[str, object]:
-    """Returns the application-properties that tell where a server is."""
+    """Return the application-properties that tell where a server is."""
     return {DIRECT: url, SERVER: server}
 
 
 def here(server: str, url: str) -> Message:
-    """Returns the message that tells where a server is."""
+    """Return the message that tells where a server is."""
     return Message(None, subject=HERE, properties=stamp(server, url))
 
 
 def server_and_url(message: Message) -> tuple[str, str] | None:
-    """Returns what a message tells; None where it tells nothing."""
+    """Return what a message tells; None where it tells nothing."""
     properties = message.properties
     server, url = properties.get(SERVER), properties.get(DIRECT)
     return (server, url) if isinstance(server, str) and isinstance(url, str) else None

@@ -83,7 +83,7 @@ class Peer:
         return asyncio.get_running_loop().time() >= self._avoid_until_s
 
     async def dial(self) -> Route | None:
-        """Connects, once for all who wait for it; returns the way there, or None."""
+        """Connect, once for all who wait for it; return the way there, or None."""
         if self._dialling is None:
             self._dialling = self._client.spawn(self._dial())
         try:
@@ -124,18 +124,18 @@ class Peer:
             self._dialling = None
 
     def avoid(self) -> None:
-        """Goes through the mesh for a while."""
+        """Go through the mesh for a while."""
         self.has_failed = True
         self._avoid_until_s = asyncio.get_running_loop().time() + AVOID_S
 
     def drop(self) -> None:
-        """Gives the connection up."""
+        """Give the connection up."""
         own, self._own, self._route = self._own, None, None
         if own is not None:
             self._client.spawn(own.close())
 
     async def close(self) -> None:
-        """Closes the connection."""
+        """Close the connection."""
         own, self._own, self._route = self._own, None, None
         if own is not None:
             await own.close()

@@ -27,7 +27,7 @@ class CallContext:
     def __init__(
         self, request: Message, deadline_s: float | None, clock: Callable[[], float]
     ) -> None:
-        """Belongs to one request.
+        """Initialize it; it belongs to one request.
 
         Args:
             request: The message.
@@ -52,12 +52,12 @@ class CallContext:
         return self._cancelled or self.remaining_s == 0
 
     def cancel(self) -> None:
-        """Tells the method that nobody waits."""
+        """Tell the method that nobody waits."""
         self._cancelled = True
 
 
 def current_call() -> CallContext:
-    """Returns the call for which the running method works.
+    """Return the call for which the running method works.
 
     Raises:
         LookupError: None is: this is no method of a service.

@@ -49,7 +49,7 @@ class KeyedReplies:
     """The last replies of a service, by key."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        """Keeps nothing yet.
+        """Keep nothing yet.
 
         Args:
             clock: Returns seconds.
@@ -62,7 +62,7 @@ class KeyedReplies:
         return len(self._kept)
 
     def begin(self, key: tuple[str, str], asker: Asker) -> tuple[bool, bytes | None]:
-        """Notes a call.
+        """Note a call.
 
         Args:
             key: The method, and the caller's key.
@@ -84,7 +84,7 @@ class KeyedReplies:
         return False, kept.reply
 
     def finish(self, key: tuple[str, str], reply: bytes | None) -> list[Asker]:
-        """Keeps a reply, or, where there is none, forgets the key; returns who else waits."""
+        """Keep a reply, or, where there is none, forgets the key; return who else waits."""
         kept = self._kept.get(key)
         if kept is None:
             return []

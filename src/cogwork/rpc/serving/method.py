@@ -46,7 +46,7 @@ class Method:
     )
 
     def __init__(self, function: Callable[..., Any], name: str | None = None) -> None:
-        """Reads a function's signature.
+        """Read a function's signature.
 
         Args:
             function: With parameters that may be given by name.
@@ -88,7 +88,7 @@ class Method:
                 self._types[parameter.name] = hint
 
     def arguments(self, given: object) -> Mapping[str, Any]:
-        """Returns what to run the function with.
+        """Return what to run the function with.
 
         Args:
             given: What the request holds.
@@ -126,7 +126,7 @@ class Method:
 
 
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:
-    """Returns the types of a function's parameters, as far as they can be found."""
+    """Return the types of a function's parameters, as far as they can be found."""
     try:
         return typing.get_type_hints(function, include_extras=True)
     except NameError:  # of a type that is imported for type checkers alone

@@ -28,12 +28,12 @@ class Pace:
     __slots__ = ("_deviation_s", "_mean_s")
 
     def __init__(self) -> None:
-        """Knows nothing."""
+        """Initialize it; it knows nothing."""
         self._mean_s = 0.0
         self._deviation_s = 0.0
 
     def note(self, taken_s: float) -> None:
-        """Takes in how long a run took."""
+        """Take in how long a run took."""
         if self._mean_s == 0.0:
             self._mean_s = taken_s
             self._deviation_s = taken_s / 4
@@ -42,7 +42,7 @@ class Pace:
         self._mean_s += (taken_s - self._mean_s) / 8
 
     def note_cut(self, taken_s: float) -> None:
-        """Takes in that a run was ended before it was through: it would have taken longer."""
+        """Take in that a run was ended before it was through: it would have taken longer."""
         if taken_s > self._mean_s:
             self.note(taken_s)
 
@@ -63,11 +63,11 @@ class LongestWait:
     __slots__ = ("_before_s", "_now_s", "_since_s")
 
     def __init__(self) -> None:
-        """Has heard of no caller."""
+        """Initialize it; it has heard of no caller."""
         self._before_s = self._now_s = self._since_s = 0.0
 
     def note(self, remaining_s: float, now_s: float) -> None:
-        """Takes in what a caller gives."""
+        """Take in what a caller gives."""
         if now_s - self._since_s > FORGET_S:
             self._before_s, self._now_s, self._since_s = self._now_s, 0.0, now_s
         self._now_s = max(self._now_s, remaining_s)

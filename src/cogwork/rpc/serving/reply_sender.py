@@ -22,7 +22,7 @@ class ReplySender(Protocol):
     """Takes replies."""
 
     def send(self, reply: Message) -> None:
-        """Sends a reply to where it says, and goes on.
+        """Send a reply to where it says, and go on.
 
         Raises:
             EncodeError: It cannot be carried.
@@ -30,7 +30,7 @@ class ReplySender(Protocol):
         """
 
     def size_bytes_max(self, address: str) -> int:
-        """Returns how large a reply to an address may be; 0 where that is not known."""
+        """Return how large a reply to an address may be; 0 where that is not known."""
 
 
 class RoutedReplySender:
@@ -40,7 +40,7 @@ class RoutedReplySender:
     """
 
     def __init__(self, client: ClientContext, settled: bool) -> None:
-        """Has no link yet.
+        """Start with no link yet.
 
         Args:
             client: The connection.
@@ -51,22 +51,22 @@ class RoutedReplySender:
         self._relay: Publisher | None = None
 
     async def open(self) -> None:
-        """Opens the relay."""
+        """Open the relay."""
         if self._client.has_relay:
             self._relay = Publisher(self._client, None)
             await self._relay.open()
 
     async def close(self) -> None:
-        """Lets what was sent leave, and detaches."""
+        """Let what was sent leave, and detach."""
         if self._relay is not None and self._relay.failure is None and self._client.is_connected:
             await self._relay.shut()
 
     def size_bytes_max(self, _address: str) -> int:
-        """Returns how large a reply may be."""
+        """Return how large a reply may be."""
         return 0 if self._relay is None else self._relay.size_bytes_max
 
     def send(self, reply: Message) -> None:
-        """Sends a reply to where it says, and goes on."""
+        """Send a reply to where it says, and go on."""
         if self._relay is None:
             self._client.spawn(self._publish(reply))
             return

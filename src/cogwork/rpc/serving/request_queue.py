@@ -43,7 +43,7 @@ class RequestQueue:
         flush: Callable[[], object],
         loop: asyncio.AbstractEventLoop,
     ) -> None:
-        """Has nothing to do yet.
+        """Start with nothing to do yet.
 
         Args:
             concurrency: How many may run at once.
@@ -96,11 +96,11 @@ class RequestQueue:
         return len(self._running) + len(self._backlog)
 
     def is_pressed(self, now_s: float) -> bool:
-        """Tells whether more is asked than can be done at once, or was a moment ago."""
+        """Return whether more is asked than can be done at once, or was a moment ago."""
         return self._is_full or bool(self._backlog) or now_s - self._full_s < FULL_S
 
     def take(self, task: RequestTask) -> None:
-        """Begins a request, or has it wait for its turn."""
+        """Begin a request, or have it wait for its turn."""
         if self._is_paused or self._backlog or len(self._running) >= self._concurrency:
             self._backlog.append(task)
             self.know(task)
@@ -108,7 +108,7 @@ class RequestQueue:
             self._start(task)
 
     def _start(self, task: RequestTask) -> None:
-        """Begins a request; leaves the next ones to a later turn of the loop where that is due."""
+        """Begin a request; leave the next ones to a later turn of the loop where that is due."""
         began_s = self._time()
         self._running.add(task)
         self._begin(task)
@@ -130,24 +130,24 @@ class RequestQueue:
             self._begin_next()
 
     def know(self, task: RequestTask) -> None:
-        """Lets its caller cancel a request, and its deadline end it."""
+        """Let its caller cancel a request, and its deadline end it."""
         if not task.is_watched:
             task.watch(0.0, 0.0, 0)
         if task.reply_to is not None:
             self._known[task.reply_to, task.number] = task
 
     def find(self, reply_to: str | None, number: MessageId | None) -> RequestTask | None:
-        """Returns what is known of a call; None where it is over, or was never known."""
+        """Return what is known of a call; None where it is over, or was never known."""
         return self._known.get((reply_to, number))
 
     def leave(self, reply_to: str | None, number: MessageId | None) -> None:
-        """Takes note that a call is cancelled that may come yet: the two go different ways."""
+        """Take note that a call is cancelled that may come yet: the two go different ways."""
         self._left[reply_to, number] = None
         if len(self._left) > LEFT_MAX:
             self._left.popitem(last=False)
 
     def was_left(self, reply_to: str | None, number: MessageId | None) -> bool:
-        """Tells whether a call that comes now was cancelled before; it comes once."""
+        """Return whether a call that comes now was cancelled before; it comes once."""
         if (reply_to, number) not in self._left:
             return False
         del self._left[reply_to, number]
@@ -194,13 +194,13 @@ class RequestQueue:
                 task.cancel()
 
     def hand_back(self) -> None:
-        """Leaves what has not begun to other servers."""
+        """Leave what has not begun to other servers."""
         self._is_paused = True  # nothing else begins
         for task in list(self._backlog):
             task.hand_back()
 
     def cancel(self) -> list[asyncio.Future[Any]]:
-        """Cancels everything; returns the tasks that have yet to come to their end."""
+        """Cancel everything; return the tasks that have yet to come to their end."""
         tasks = [task.runner for task in self._running if task.runner is not None]
         self.hand_back()
         for task in list(self._running):
@@ -208,7 +208,7 @@ class RequestQueue:
         return tasks
 
     async def idle(self, timeout_s: float) -> None:
-        """Waits until nothing is under work, or waits for that.
+        """Wait until nothing is under work, or wait for that.
 
         Raises:
             TimeoutError: Something still is.

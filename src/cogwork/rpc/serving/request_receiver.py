@@ -65,7 +65,7 @@ class RequestReceiver(Receiver[Message]):
         self.inbox.listener = partial(take, self.inbox, sender)
 
     def attached(self, link: Link) -> None:
-        """Gives the first credit."""
+        """Give the first credit."""
         super().attached(link)
         self._window.update()
 

@@ -111,7 +111,7 @@ class RequestTask:
         arguments: Mapping[str, Any],
         codec: Codec,
     ) -> None:
-        """Takes a request.
+        """Take a request.
 
         Args:
             service: Whose it is.
@@ -157,7 +157,7 @@ class RequestTask:
     # -- time
 
     def watch(self, beat_s: float, lease_s: float, credit: int) -> None:
-        """Ends with its deadline, and tells of itself until then.
+        """End with its deadline, and tell of itself until then.
 
         Args:
             beat_s: How often to tell the caller that it is under work; 0 for never.
@@ -212,7 +212,7 @@ class RequestTask:
             self.sender.send(reply)
 
     def finish(self, result: object) -> None:
-        """Replies with what the method returned."""
+        """Reply with what the method returned."""
         if self.is_over:
             self._keep_late(partial(self._reply_of, result))
             return
@@ -242,7 +242,7 @@ class RequestTask:
         Message(self._codec.encode(value)).encode()
 
     def fail(self, error: BaseException) -> None:
-        """Replies with what the method raised."""
+        """Reply with what the method raised."""
         if self.is_over:
             self._keep_late(partial(self._error_reply, error))
             return
@@ -257,7 +257,7 @@ class RequestTask:
             self._end_with(REMOTE_ERROR, type(error).__name__)
 
     def _end_with(self, condition: str, description: str) -> None:
-        """Says that what the method came to cannot be said; it has run, and is not to run again."""
+        """Say that what the method came to cannot be said; it has run, and is not to run again."""
         reply = refusal_reply(condition, description)
         with suppress(MessageTooLarge):
             self._send(reply)
@@ -267,7 +267,7 @@ class RequestTask:
         return error_reply(error, tells_traceback=self._service.options.tells_tracebacks)
 
     def _keep_late(self, make: Callable[[], Message]) -> None:
-        """Keeps what became of a method that went on when its call was over already."""
+        """Keep what became of a method that went on when its call was over already."""
         if self.key is None or self.thread is None:
             return
         try:
@@ -278,7 +278,7 @@ class RequestTask:
         self._service.keep(self.key, reply)
 
     def refuse(self, condition: str, description: str, *, is_late: bool = False) -> None:
-        """Replies that there will be no result, and ends the method's run.
+        """Reply that there will be no result, and end the method's run.
 
         Args:
             condition: Why, for programs.
@@ -321,13 +321,13 @@ class RequestTask:
         self.method.pace.note(self._service.time() - self._began_s)
 
     def settle(self, *, is_taken: bool = True) -> None:
-        """Settles the request, if it is unsettled still: it is done, or another server's."""
+        """Settle the request, if it is unsettled still: it is done, or another server's."""
         if self._delivery_id is not None:
             self._inbox.settle_request(self._link, self._delivery_id, is_taken)
             self._delivery_id = None
 
     def hand_back(self) -> None:
-        """Lets another server have what was not begun."""
+        """Let another server have what was not begun."""
         if self._delivery_id is not None:
             self.settle(is_taken=False)
             self.is_over = True
@@ -342,7 +342,7 @@ class RequestTask:
     # -- parts
 
     async def part(self, value: object) -> None:
-        """Sends a part, once the caller has room for it."""
+        """Send a part, once the caller has room for it."""
         while self._sent >= self._credit:
             self._credit_waiter = asyncio.get_running_loop().create_future()
             await self._credit_waiter
@@ -380,7 +380,7 @@ class RequestTask:
             self._credit_waiter.set_result(None)
 
     def finish_parts(self) -> None:
-        """Says that there are no more parts."""
+        """Say that there are no more parts."""
         if not self.is_over:
             self._send(Message(None, subject=END, group_sequence=UInt(self._sent & UINT_MAX)))
             self.end(None)

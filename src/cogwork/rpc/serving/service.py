@@ -114,7 +114,7 @@ class Service:
         grace_s: float,
         direct: Direct | None,
     ) -> None:
-        """Does not serve yet.
+        """Initialize it; it does not serve yet.
 
         Args:
             client: Keeps it attached.
@@ -179,7 +179,7 @@ class Service:
         )
 
     def _limit(self) -> int:
-        """Returns how many requests may be there at once.
+        """Return how many requests may be there at once.
 
         Where all methods are plain functions that run there and then, nothing is under work when
         the next ones come: more may be on their way, as long as they are done in a moment.
@@ -205,7 +205,7 @@ class Service:
     def method(
         self, function: Callable[..., Any] | None = None, /, *, name: str | None = None
     ) -> Callable[..., Any]:
-        """Lets callers run a function: a decorator, with or without a name.
+        """Let callers run a function: a decorator, with or without a name.
 
         Args:
             function: `def` or `async def`; with `yield` where it replies in parts.
@@ -244,7 +244,7 @@ class Service:
         await self.stop()
 
     async def stop(self) -> None:
-        """Takes no more requests, works off what is there, and cancels what takes too long.
+        """Take no more requests, works off what is there, and cancel what takes too long.
 
         What has not begun when the grace is over is handed back, for other servers.
         """
@@ -257,7 +257,7 @@ class Service:
         await self._shut()
 
     async def _quiesce(self) -> None:
-        """Takes no more requests, and waits for those that are there."""
+        """Take no more requests, and wait for those that are there."""
         if self._door is not None:
             await self._door.close()
         with suppress(TimeoutError):  # a container that does not answer has nothing to send
@@ -269,7 +269,7 @@ class Service:
             log.info("%s: cancelling unfinished calls after %g s", self.address, self._grace_s)
 
     def pass_on(self, request: Message) -> None:
-        """Sends a request that nobody waits for to another server of the topic."""
+        """Send a request that nobody waits for to another server of the topic."""
         if self._client.is_connected:
             self._client.spawn(self._pass_on(request))
 
@@ -287,7 +287,7 @@ class Service:
         await self._sender.close()
 
     async def wait(self) -> None:
-        """Serves until it is cancelled, or one of its addresses is taken away.
+        """Serve until it is cancelled, or one of its addresses is taken away.
 
         Raises:
             CogworkError: The container ended a link, or the client was closed.
@@ -311,7 +311,7 @@ class Service:
     # -- requests
 
     def take(self, inbox: RequestInbox, sender: ReplySender) -> None:
-        """Takes what has arrived; called in the data plane's batch."""
+        """Take what has arrived; called in the data plane's batch."""
         arrivals = inbox.take_now()
         inbox.let_go(len(arrivals))
         now_s = self.time()
@@ -330,13 +330,13 @@ class Service:
         self._give_room()
 
     def _give_room(self) -> None:
-        """Lets as many requests come as there is room for now; a batch says so at its end."""
+        """Let as many requests come as there is room for now; a batch says so at its end."""
         if not self._is_taking:
             self.window.limit = self._limit()
             self.window.update()
 
     def _was_left(self, request: Message) -> bool:
-        """Tells whether a call was cancelled before it came."""
+        """Return whether a call was cancelled before it came."""
         if not self.request_queue.left:
             return False
         name = request.subject
@@ -351,7 +351,7 @@ class Service:
         delivery_id: int | None,
         now_s: float,
     ) -> bool:
-        """Has a request worked on, which settles it; returns whether that is so."""
+        """Have a request worked on, which settles it; return whether that is so."""
         name = request.subject
         method = self._methods.get(name)
         reply_to = request.reply_to
@@ -402,7 +402,7 @@ class Service:
         number: MessageId | None,
         request: Message,
     ) -> None:
-        """Takes a note on a call, or refuses a method that there is none of."""
+        """Take a note on a call, or refuse a method that there is none of."""
         if name in NOTES and request.correlation_id is not None:
             self._note(str(name), reply_to, number, request)
         else:
@@ -412,7 +412,7 @@ class Service:
     def _hindrance(
         self, method: Method, deadline_s: float | None, now_s: float, *, has_reply: bool
     ) -> tuple[str, str]:
-        """Says why a request is not even read: a condition and a text, which is empty for none."""
+        """Tell why a request is not even read: a condition and a text, which is empty for none."""
         if self._is_stopping and has_reply:
             return NOT_BEGUN, "the server is being stopped, and has not begun the call"
         if deadline_s is not None:
@@ -423,7 +423,7 @@ class Service:
         return "", ""
 
     def _lateness(self, method: Method, deadline_s: float) -> str | None:
-        """Says why a call is too late to be begun; None where it is not."""
+        """Return why a call is too late to be begun; None where it is not."""
         now_s = self.time()
         remaining_s = deadline_s - now_s
         if remaining_s <= 0:
@@ -440,7 +440,7 @@ class Service:
     def _note_wishes(
         self, task: RequestTask, properties: dict[str, object], sender: ReplySender
     ) -> bool:
-        """Notes what a request asks besides; returns whether it is to be run."""
+        """Note what a request asks besides; return whether it is to be run."""
         key = properties.get(KEY)
         if isinstance(key, str):
             name = (task.method.name, key)
@@ -508,7 +508,7 @@ class Service:
             CURRENT.reset(token)
 
     def run_plain(self, task: RequestTask) -> None:
-        """Runs a plain function."""
+        """Run a plain function."""
         try:
             result = task.method.function(**task.arguments)
         except KeyboardInterrupt:  # is meant for the process
@@ -535,7 +535,7 @@ class Service:
             task.finish(result)
 
     async def _run_parts(self, task: RequestTask) -> None:
-        """Runs a method whose reply is taken in parts."""
+        """Run a method whose reply is taken in parts."""
         if not task.is_streamed:
             text = f"{task.method.name} replies in parts: use call_stream, or cogwork rpc --stream"
             task.refuse(Condition.INVALID_FIELD, text)
@@ -553,7 +553,7 @@ class Service:
             task.finish_parts()
 
     async def send_parts(self, task: RequestTask) -> None:
-        """Sends what a method yields, or the one thing that it returns."""
+        """Send what a method yields, or the one thing that it returns."""
         made = task.method.function(**task.arguments)
         if inspect.isasyncgen(made):
             try:
@@ -571,7 +571,7 @@ class Service:
             await task.part(await made if inspect.isawaitable(made) else made)
 
     def keep(self, key: tuple[str, str], reply: Message | None) -> None:
-        """Keeps the reply to a call that has a key, and sends it to whoever repeated the call.
+        """Keep the reply to a call that has a key, and send it to whoever repeated the call.
 
         Where there is none, for the call was ended, they hear of that: it may be made again.
         """
@@ -588,14 +588,14 @@ class Service:
 
 
 def _those_of(methods: Iterable[Method]) -> str:
-    """Says what methods there are, as far as a line has room."""
+    """Return what methods there are, as far as a line has room."""
     names = sorted(each.name for each in methods)
     more = ", …" if len(names) > NAMED_MAX else ""
     return f": it has {', '.join(names[:NAMED_MAX])}{more}" if names else ""
 
 
 def _seconds(value: object) -> float:
-    """Returns a time that a caller asks for; 0 where it is none that makes sense."""
+    """Return a time that a caller asks for; 0 where it is none that makes sense."""
     return float(value) if isinstance(value, (int, float)) and 0.01 <= value <= 1e6 else 0.0
 
 

@@ -34,7 +34,7 @@ class ThreadedService(Service):
     _pool: ThreadPoolExecutor | None = None
 
     async def stop(self) -> None:
-        """Takes no more requests, waits for what is under work, and forgets what takes too long."""
+        """Take no more requests, waits for what is under work, and forget what takes too long."""
         await super().stop()
         if self._pool is not None:
             self._pool.shutdown(wait=False, cancel_futures=True)
@@ -47,7 +47,7 @@ class ThreadedService(Service):
         return self._pool
 
     def run_plain(self, task: RequestTask) -> None:
-        """Runs a plain function in a thread."""
+        """Run a plain function in a thread."""
         self.request_queue.know(task)
         task.thread = self.pool.submit(copy_context().run, self._run_in_thread, task)
 
@@ -72,7 +72,7 @@ class ThreadedService(Service):
             return  # the loop is closed: nobody is left to be told
 
     async def send_parts(self, task: RequestTask) -> None:
-        """Sends what a method yields; a plain generator is stepped in a thread."""
+        """Send what a method yields; a plain generator is stepped in a thread."""
         if not inspect.isgeneratorfunction(task.method.function):
             await super().send_parts(task)
             return
@@ -91,6 +91,6 @@ class ThreadedService(Service):
                 stepping.add_done_callback(partial(self._close_generator, made))
 
     def _close_generator(self, made: Generator[Any], _: object) -> None:
-        """Closes it in a thread, once nothing of it runs."""
+        """Close it in a thread, once nothing of it runs."""
         with suppress(RuntimeError):  # the pool has been shut down
             self.pool.submit(made.close)

@@ -26,7 +26,7 @@ class Window:
     """What a service lets come, by link."""
 
     def __init__(self, load: Callable[[], int]) -> None:
-        """Lets nothing come.
+        """Let nothing come.
 
         Args:
             load: Counts what is under work and what waits for that.
@@ -37,7 +37,7 @@ class Window:
         self._own: list[RequestInbox] = []
 
     def add(self, inbox: RequestInbox, *, is_shared: bool) -> None:
-        """Gives credit to a link from now on.
+        """Give credit to a link from now on.
 
         Args:
             inbox: Where requests arrive.
@@ -46,13 +46,13 @@ class Window:
         (self._shared if is_shared else self._own).append(inbox)
 
     def remove(self, inbox: RequestInbox) -> None:
-        """Forgets a link that has gone."""
+        """Forget a link that has gone."""
         for inboxes in (self._shared, self._own):
             if inbox in inboxes:
                 inboxes.remove(inbox)
 
     def update(self) -> None:
-        """Offers what there is room for, and takes back what there is no room for any more."""
+        """Offer what there is room for, and take back what there is no room for any more."""
         limit = self.limit
         room = limit - self._load()
         for inbox in self._shared:

@@ -28,7 +28,7 @@ may come to that by way of another one, and clocks go wrong."""
 
 
 def stay_calm(world: World) -> None:
-    """Lets time pass in which nobody but a member of higher priority may take the lead.
+    """Let time pass in which nobody but a member of higher priority may take the lead.
 
     Args:
         world: Where all has converged.
@@ -50,7 +50,7 @@ def stay_calm(world: World) -> None:
 
 
 def _await_preferred(world: World) -> None:
-    """Waits until the preferred voter leads; until then only voters of higher priority lead."""
+    """Wait until the preferred voter leads; until then only voters of higher priority lead."""
     hold_s = world.limits.settings.priority_hold_s * 2.0 ** (CHANGES_MAX - 1)
     end_s = world.clock.now_s + HOLDS * hold_s
     leader = world.leader

@@ -79,7 +79,7 @@ class Client:
     _is_pausing: bool = False
 
     def start(self) -> None:
-        """Begins to append."""
+        """Begin to append."""
         self.world.after(self.pace_s * self.world.random.random(), self._go_on)
 
     @property
@@ -88,7 +88,7 @@ class Client:
         return not self.left and not self.waiting
 
     def on_answer(self, request: Request, answer: Appended) -> None:
-        """Takes an answer, of which there may be several."""
+        """Take an answer, of which there may be several."""
         if request.answer is not None:
             return
         request.answer = answer
@@ -100,7 +100,7 @@ class Client:
             self.waiting.remove(request)
 
     def on_refusal(self, request: Request, hint: str | None, replica: str) -> None:
-        """Takes the news that a replica is not the leader, or takes no more now."""
+        """Take the news that a replica is not the leader, or take no more now."""
         if request.replica != replica:
             return
         if self.counts:
@@ -150,7 +150,7 @@ class Client:
         self._send(request)
 
     def _go_elsewhere(self, hint: str | None) -> None:
-        """Sends everything unanswered again, in order."""
+        """Send everything unanswered again, in order."""
         self._since_s = self.world.clock.now_s
         self._tries += 1
         self.replica = hint if hint and self._tries % 3 else self.world.some_replica()

@@ -82,7 +82,7 @@ class Disk:
         self._on_failure: Callable[[], None] = _nobody
 
     def open(self, on_durable: Callable[[int], None], on_failure: Callable[[], None]) -> None:
-        """Reads it anew: cuts a torn record off, and synchronises what it found.
+        """Read it anew: cut a torn record off, and synchronise what it found.
 
         From then on somebody is told how many records are durable, or that no more will be.
 
@@ -100,7 +100,7 @@ class Disk:
         self._keep(self._asked)
 
     def write(self, records: list[Record]) -> int:
-        """Takes records for the next synchronisation; returns how many have been written.
+        """Take records for the next synchronisation; return how many have been written.
 
         Raises:
             DiskFull: There is no room.
@@ -114,7 +114,7 @@ class Disk:
         return self._asked
 
     def crash(self) -> None:
-        """Loses what was not synchronised, or the end of it."""
+        """Lose what was not synchronised, or the end of it."""
         self._life += 1
         self._is_syncing = False
         self._on_durable, self._on_failure = _nobody, _nobody
@@ -138,7 +138,7 @@ class Disk:
         ]
 
     def rot(self) -> bool:
-        """Damages a synchronised record that others follow; tells whether there was one."""
+        """Damage a synchronised record that others follow; tell whether there was one."""
         if self.durable < 2:
             return False
         self.rotten.add(self._random.randrange(self.durable - 1))

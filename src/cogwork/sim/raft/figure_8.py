@@ -19,7 +19,7 @@ SLOW_S = 0.04
 
 
 def play_figure_8(world: World) -> None:
-    """Has two voters have an entry of an earlier term, and then be overruled by the third.
+    """Have two voters have an entry of an earlier term, and then be overruled by the third.
 
     One leads, and nobody gets its entry; then another one does, and nobody gets its. The first one
     leads again, and the third voter gets its old entry, but not the one of the present term: a

@@ -20,7 +20,7 @@ READS = 30
 
 
 def read_afresh(world: World) -> None:
-    """Cuts a leader off as it answers a client, and reads at whoever leads next, at once.
+    """Cut a leader off as it answers a client, and read at whoever leads next, at once.
 
     The others have what was answered, and some do not know that it is committed: nobody does in its
     own log before it has committed an entry of its own term (dissertation §6.4). Their disks are

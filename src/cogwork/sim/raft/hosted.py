@@ -44,7 +44,7 @@ class HostedGroup:
         settings: Settings,
         pace: Pace,
     ) -> None:
-        """Opens it.
+        """Open it.
 
         Args:
             name: The container's.
@@ -64,55 +64,55 @@ class HostedGroup:
         return self._host.wake_s
 
     def tick(self, now_s: float) -> None:
-        """Lets time pass."""
+        """Let time pass."""
         self._host.tick(now_s)
 
     def step(self, sender: str, frame: bytes, now_s: float) -> None:
-        """Takes a frame."""
+        """Take a frame."""
         self._host.receive(sender, frame, now_s)
 
     def lost(self, name: str, now_s: float) -> None:
-        """Learns that another replica's container is gone."""
+        """Learn that another replica's container is gone."""
         self._host.lost(name, now_s)
 
     def propose(self, payload: bytes, now_s: float) -> tuple[int, int]:
-        """Appends a command."""
+        """Append a command."""
         return self._host.propose(NUMBER, payload, now_s)
 
     def read_index(self, token: object, now_s: float) -> None:
-        """Asks for a current read."""
+        """Ask for a current read."""
         self._host.read_index(NUMBER, token, now_s)
 
     def transfer(self, to: str | None, now_s: float) -> None:
-        """Hands the leadership over."""
+        """Hand the leadership over."""
         self._host.transfer(NUMBER, to, now_s)
 
     def change(self, membership: Membership, now_s: float) -> None:
-        """Changes the members."""
+        """Change the members."""
         self._host.change(NUMBER, membership, now_s)
 
     def snapshot_of(self, index: int, size_bytes: int, tag: int) -> Snapshot:
-        """Names a snapshot."""
+        """Name a snapshot."""
         return self.group.snapshot_of(index, size_bytes, tag)
 
     def compact(self, index: int) -> None:
-        """Gives up entries."""
+        """Give up entries."""
         self._host.compact(NUMBER, index)
 
     def accept_snapshot(self, snapshot: Snapshot) -> bool:
-        """Takes a snapshot."""
+        """Take a snapshot."""
         return self._host.accept_snapshot(NUMBER, snapshot)
 
     def refuse_snapshot(self, snapshot: Snapshot) -> None:
-        """Refuses a snapshot."""
+        """Refuse a snapshot."""
         self._host.refuse_snapshot(NUMBER, snapshot)
 
     def persisted(self, number: int, now_s: float) -> None:
-        """Takes note that writes are durable."""
+        """Take note that writes are durable."""
         self._host.persisted(number, now_s)
 
     def ready(self) -> Ready:
-        """Returns what is to be done; its messages are frames."""
+        """Return what is to be done; its messages are frames."""
         taken = self._host.ready()
         for _, fault in taken.faults:
             raise fault

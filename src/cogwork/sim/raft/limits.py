@@ -42,7 +42,7 @@ class Limits:
 def draw_limits(
     random: Random, fixed: dict[str, Any] | None = None, snapshot_every: int = 0
 ) -> Limits:
-    """Draws limits.
+    """Draw limits.
 
     Args:
         random: From here.

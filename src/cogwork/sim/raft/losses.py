@@ -19,7 +19,7 @@ CATCH_UP_LOOKS = 1000
 
 
 def lose_leaver(world: World, doom: Callable[..., None]) -> None:
-    """Has a leader that leaves crash while it alone has the membership without it.
+    """Have a leader that leaves crash while it alone has the membership without it.
 
     The others are joint, need it for their majority of the old voters where one more of these is
     lost, and do not get its vote, as its log is fresher than theirs: it has to stand itself.
@@ -56,7 +56,7 @@ def lose_leaver(world: World, doom: Callable[..., None]) -> None:
 
 
 def lose_promoter(world: World, doom: Callable[..., None]) -> None:
-    """Has a new voter alone hear of the membership that makes it one, before the leader is lost.
+    """Have a new voter alone hear of the membership that makes it one, before the leader is lost.
 
     Where nobody is elected without its vote, and it refuses whoever lacks its last entry, it has
     to stand itself, and as soon as a voter does.
@@ -93,7 +93,7 @@ def lose_promoter(world: World, doom: Callable[..., None]) -> None:
 
 
 def lose_sleeper(world: World, doom: Callable[..., None]) -> None:
-    """Has the leader of a sleeping group be lost, or leave while one that sleeps is stopped.
+    """Have the leader of a sleeping group be lost, or leave while one that sleeps is stopped.
 
     The leader's successor is lost then. Who was stopped goes on in its sleep: the container of its
     leader lives and beats, and only those that miss a leader can tell that it leads no more.
@@ -125,7 +125,7 @@ def _disturb_sleep(world: World, leader: str, doom: Callable[..., None]) -> None
 
 
 def _lose_both(world: World, leader: str, heir: str, doom: Callable[..., None]) -> None:
-    """Has a leader hand over in its sleep; both are lost when others have heard of the election."""
+    """Have a sleeping leader hand over; both are lost when others know of the election."""
     group = world.replicas[heir].group
     term = group.term
     world.transfer(heir)
@@ -144,7 +144,7 @@ def _lose_both(world: World, leader: str, heir: str, doom: Callable[..., None]) 
 def _lose_successor(
     world: World, leader: str, others: list[str], doom: Callable[..., None]
 ) -> None:
-    """Has another one lead while one is stopped that sleeps; then that leader is lost."""
+    """Have another one lead while one is stopped that sleeps; then that leader is lost."""
     voters = world.replicas[leader].group.membership.voters
     sleeper, heir, *rest = others
     world.pause(sleeper)

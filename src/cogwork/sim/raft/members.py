@@ -16,7 +16,7 @@ MEMBERS_MAX = 6
 
 
 def change_members(world: World, voters: Sequence[str], learners: Sequence[str] = ()) -> None:
-    """Asks the leader for other members; those that are new start with nothing."""
+    """Ask the leader for other members; those that are new start with nothing."""
     leader = world.leader
     if not leader or not voters:
         return
@@ -28,7 +28,7 @@ def change_members(world: World, voters: Sequence[str], learners: Sequence[str] 
 
 
 def draw_members(world: World, membership: Membership) -> tuple[list[str], list[str]]:
-    """Returns other voters and learners; who is lost goes first."""
+    """Return other voters and learners; who is lost goes first."""
     random, gone = world.random, world.lost
     voters = [name for name in membership.voters if name not in gone]
     learners = [name for name in membership.learners if name not in gone]
@@ -51,13 +51,13 @@ def draw_members(world: World, membership: Membership) -> tuple[list[str], list[
 
 
 def unused_name(world: World) -> str:
-    """Returns a name that nobody has, or ever had."""
+    """Return a name that nobody has, or ever had."""
     away = (world.floors.keys() | world.wiped) - world.disks.keys()
     return f"n{len(world.disks) + len(away) + 1}"
 
 
 def may_return(world: World, name: str) -> bool:
-    """Tells whether one has given up everything, and nothing that it has said is under way.
+    """Return whether one has given up everything, and nothing that it has said is under way.
 
     Connections keep their order: what it said in its life before has come, or never will.
     """
@@ -65,7 +65,7 @@ def may_return(world: World, name: str) -> bool:
 
 
 def retire(world: World, name: str = "") -> None:
-    """Has one give up everything that is no member any more, as all may know.
+    """Have one give up everything that is no member any more, as all may know.
 
     Args:
         world: Where.

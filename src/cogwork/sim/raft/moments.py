@@ -23,7 +23,7 @@ LOOKS_MAX = 300
 
 
 def settled(world: World, leader: str) -> Group | None:
-    """Returns the group as a leader has it that changes no members."""
+    """Return the group as a leader has it that changes no members."""
     group = world.replicas[leader].group if leader else None
     if group is None or group.leadership is None or group.leadership.changes.is_under_way:
         return None
@@ -37,7 +37,7 @@ def when(
     every_s: float = AT_ONCE_S,
     looks: int = LOOKS_MAX,
 ) -> None:
-    """Does something when something is so for the first time, if that is soon."""
+    """Do something when something is so for the first time, if that is soon."""
     left = looks
 
     def look() -> None:
@@ -52,5 +52,5 @@ def when(
 
 
 def after(world: World, seconds: float, action: Callable[[], object]) -> None:
-    """Has something done later, unless what disturbs has come to its end."""
+    """Have something done later, unless what disturbs has come to its end."""
     world.after(seconds, lambda: None if world.is_healed else action())

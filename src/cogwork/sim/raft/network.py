@@ -46,7 +46,7 @@ class Network:
         self._arrives_s: dict[tuple[str, str], float] = {}
 
     def send(self, sender: str, receiver: str, message: object) -> None:
-        """Sends a message; it arrives never, once or twice."""
+        """Send a message; it arrives never, once or twice."""
         way = (sender, receiver)
         if way in self.blocked:
             return
@@ -58,7 +58,7 @@ class Network:
             self._post(way, message)
 
     def separate(self, one: Iterable[str], other: Iterable[str]) -> None:
-        """Blocks all ways between two sides, both directions."""
+        """Block all ways between two sides, both directions."""
         others = list(other)
         for name in one:
             for peer in others:
@@ -66,7 +66,7 @@ class Network:
                 self.blocked.add((peer, name))
 
     def heal(self) -> None:
-        """Opens all ways, and ends all faults."""
+        """Open all ways, and end all faults."""
         self.blocked.clear()
         self.delayed_s.clear()
         self.faults = CALM

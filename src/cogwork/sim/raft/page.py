@@ -8,7 +8,7 @@ __all__ = ("write_part",)
 
 
 def write_part(page: str, name: str, text: str) -> None:
-    """Replaces what is between `<!-- NAME: generated -->` and `<!-- NAME: end -->`.
+    """Replace what is between `<!-- NAME: generated -->` and `<!-- NAME: end -->`.
 
     Raises:
         ValueError: The marks are not there.

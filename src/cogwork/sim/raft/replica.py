@@ -178,7 +178,7 @@ class Replica:
     # What the core wants done.
 
     def settle(self) -> None:
-        """Does everything that the core wants done, then waits."""
+        """Do everything that the core wants done, then wait."""
         group, core, world = self.group, self._core, self.world
         name = self.name
         for _ in range(ROUNDS_MAX):
@@ -254,7 +254,7 @@ class Replica:
         self._put(records, write.number)
 
     def _put(self, records: list[Record], number: int | Snapshot) -> None:
-        """Writes, or keeps for later while there is no room."""
+        """Write, or keep for later while there is no room."""
         if not self._unwritten:
             try:
                 self._hand_over(records, number)
@@ -303,19 +303,19 @@ class Replica:
             send(name, receiver, message)
 
     def messages_of(self, sent: Message | bytes) -> list[Message]:
-        """Returns the messages in what is sent: a frame, or one."""
+        """Return the messages in what is sent: a frame, or one."""
         if isinstance(sent, bytes):
             return [message for _, message in decode(sent) if not isinstance(message, Beat)]
         return [sent]
 
     def shown(self, sent: Message | bytes) -> str:
-        """Returns what is sent, for people."""
+        """Return what is sent, for people."""
         if isinstance(sent, bytes):
             return " + ".join(repr(message) for _, message in decode(sent))
         return repr(sent)
 
     def _look_at(self, receiver: str, message: Message) -> None:
-        """Notes what others hear of this replica's term and vote."""
+        """Note what others hear of this replica's term and vote."""
         shadow = self.world.checker.shadows[self.name]
         if isinstance(message, Vote | VoteReply):
             if message.is_pre:

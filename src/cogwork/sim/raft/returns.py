@@ -24,7 +24,7 @@ ELECTION_LOOKS = 300
 
 
 def leave_and_return(world: World) -> None:
-    """Has a voter leave and come back, where the leader was stopped, or another voter is cut off.
+    """Have a voter leave and come back, where the leader was stopped, or another voter is cut off.
 
     Args:
         world: Where.
@@ -43,7 +43,7 @@ def leave_and_return(world: World) -> None:
 
 
 def outlast_election(world: World) -> None:
-    """Stops a leader as it appends; it goes on next to a voter that has left and come back.
+    """Stop a leader as it appends; it goes on next to a voter that has left and come back.
 
     What followers answered comes first then, so that it leads on for a while, and what clients have
     asked it for is in its log alone. Nobody has told it of another term.
@@ -74,7 +74,7 @@ def outlast_election(world: World) -> None:
 
 
 def _leave(world: World, deaf: str) -> None:
-    """Has a voter leave while one does not hear of it, and come back to that one."""
+    """Have a voter leave while one does not hear of it, and come back to that one."""
     random, leader = world.random, world.leader
     voters = list(world.replicas[leader].group.membership.voters) if leader else []
     others = [voter for voter in voters if voter not in (leader, deaf)]

@@ -47,7 +47,7 @@ class Figures:
     counts: Counter[str] = field(default_factory=Counter)
 
     def add(self, other: Figures) -> None:
-        """Adds what another part of the run did."""
+        """Add what another part of the run did."""
         self.seeds += other.seeds
         self.steps += other.steps
         self.cpu_s += other.cpu_s
@@ -132,7 +132,7 @@ def _run_all(first: int, seeds: int, jobs: int, scene: str) -> Figures:
 
 
 def _table(figures: Figures, first: int, took_s: float) -> str:
-    """Returns the figures as Markdown."""
+    """Return the figures as Markdown."""
     counts = sorted(figures.counts.items())
     rows = [
         ("scenarios", f"{figures.seeds:,} (seeds {first} to {first + figures.seeds - 1})"),
@@ -170,6 +170,6 @@ def _write(line: str) -> None:
 
 
 def _say(text: str) -> None:
-    """Says it at once, also through a pipe."""
+    """Say it at once, also through a pipe."""
     sys.stdout.write(f"sim: {text}\n")
     sys.stdout.flush()

@@ -68,7 +68,7 @@ class Scenario:
         scene: Scene | None = None,
         tell: Callable[[str], object] | None = None,
     ) -> None:
-        """Begins a scenario.
+        """Begin a scenario.
 
         Args:
             seed: Everything follows from it.
@@ -119,7 +119,7 @@ class Scenario:
             stay_calm(world)
 
     def converge(self) -> None:
-        """Ends what is disturbed; then all must come to the same, and to an end.
+        """End what is disturbed; then all must come to the same, and to an end.
 
         Raises:
             Broken: They do not.

@@ -235,5 +235,5 @@ SCENES = (
 
 
 def scene_of(name: str) -> Scene | None:
-    """Returns a scene by its name; none for no name."""
+    """Return a scene by its name; none for no name."""
     return next(each for each in SCENES if each.name == name) if name else None

@@ -21,7 +21,7 @@ Quorums = tuple[frozenset[str], ...]
 
 
 def quorums_of(membership: Membership) -> Quorums:
-    """Returns whose majorities a membership needs."""
+    """Return whose majorities a membership needs."""
     halves = (frozenset(membership.voters), frozenset(membership.old_voters))
     return tuple(half for half in halves if half)
 
@@ -45,7 +45,7 @@ class Log:
         self.quorums: list[tuple[int, Quorums]] = [(0, quorums)]
 
     def append(self, entry: Entry) -> None:
-        """Puts an entry at its place; what was there and behind it is gone."""
+        """Put an entry at its place; what was there and behind it is gone."""
         index = entry.index
         self.cut(index)
         self.terms[index] = entry.term
@@ -54,7 +54,7 @@ class Log:
             self.quorums.append((index, quorums_of(Membership.from_bytes(entry.payload))))
 
     def cut(self, index: int) -> None:
-        """Removes everything from an index on."""
+        """Remove everything from an index on."""
         if index <= self.last:
             for gone in range(index, self.last + 1):
                 self.terms.pop(gone, None)
@@ -63,18 +63,18 @@ class Log:
                 self.quorums.pop()
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Begins anew with a snapshot."""
+        """Begin anew with a snapshot."""
         self.terms.clear()
         self.base = self.last = snapshot.index
         self.base_term = snapshot.term
         self.quorums = [(snapshot.index, quorums_of(snapshot.membership))]
 
     def term(self, index: int) -> int | None:
-        """Returns the term of an entry."""
+        """Return the term of an entry."""
         return self.base_term if index == self.base else self.terms.get(index)
 
     def holds(self, index: int, term: int) -> bool:
-        """Tells whether an entry is in it, or in its snapshot."""
+        """Return whether an entry is in it, or in its snapshot."""
         return index < self.base or self.term(index) == term
 
 

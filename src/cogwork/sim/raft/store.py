@@ -39,7 +39,7 @@ class Store:
         self.kept = kept
 
     def take(self, record: Record) -> None:
-        """Takes the next durable record."""
+        """Take the next durable record."""
         kind, value, *rest = record
         if kind == "entry":
             entries = self.entries_by_index
@@ -59,7 +59,7 @@ class Store:
                 del self.entries_by_index[index]
 
     def has(self, index: int, term: int) -> bool:
-        """Tells whether an entry is in the log, or in the snapshot."""
+        """Return whether an entry is in the log, or in the snapshot."""
         if self.newest is not None and index <= self.newest.index:
             return True
         entry = self.entries_by_index.get(index)
@@ -68,7 +68,7 @@ class Store:
     # As a group's storage.
 
     def entries(self, first: int, size_bytes: int) -> Sequence[Entry]:
-        """Returns durable entries from an index on, about so many octets."""
+        """Return durable entries from an index on, about so many octets."""
         found: list[Entry] = []
         entry = self.entries_by_index.get(first)
         while entry is not None and size_bytes > 0:
@@ -78,11 +78,11 @@ class Store:
         return found
 
     def holds(self, index: int) -> bool:
-        """Tells whether an entry is in the log."""
+        """Return whether an entry is in the log."""
         return index in self.entries_by_index
 
     def term(self, index: int) -> int | None:
-        """Returns the term of a durable entry."""
+        """Return the term of a durable entry."""
         entry = self.entries_by_index.get(index)
         if entry is not None:
             return entry.term
@@ -90,11 +90,11 @@ class Store:
         return newest.term if newest is not None and newest.index == index else None
 
     def snapshot(self) -> Snapshot | None:
-        """Returns the newest snapshot."""
+        """Return the newest snapshot."""
         return self.newest
 
     def chunk(self, snapshot: Snapshot, offset: int, size_bytes: int) -> bytes | None:
-        """Returns octets of a snapshot's content."""
+        """Return octets of a snapshot's content."""
         if snapshot != self.newest:
             return None
         return self.content[offset : offset + size_bytes]

@@ -19,7 +19,7 @@ LOOKS = 400
 
 
 def tear_write(world: World, name: str) -> None:
-    """Has a replica crash when a hard state and entries behind it are written, and not durable.
+    """Have a replica crash when a hard state and entries behind it are written, and not durable.
 
     Its disk may keep the one without the others. So a commit index that is written beside them must
     not speak of them.

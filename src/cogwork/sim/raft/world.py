@@ -81,7 +81,7 @@ class World:
         sync_s: float = 0.0,
         tell: Callable[[str], object] | None = None,
     ) -> None:
-        """Makes one of some replicas.
+        """Make one of some replicas.
 
         Args:
             random: All chance comes from here.
@@ -122,15 +122,15 @@ class World:
     # Time.
 
     def run(self, seconds: float) -> None:
-        """Lets time pass."""
+        """Let time pass."""
         self.clock.run_until(self.clock.now_s + seconds)
 
     def after(self, seconds: float, action: Callable[[], object]) -> None:
-        """Has something done later."""
+        """Have something done later."""
         self.clock.at(self.clock.now_s + seconds, action)
 
     def local_s(self, name: str) -> float:
-        """Returns a replica's own time."""
+        """Return a replica's own time."""
         rate, ahead_s = self._rates[name]
         return self.clock.now_s * rate + ahead_s
 
@@ -140,7 +140,7 @@ class World:
             raise self.broken(f"{STEPS_MAX} steps and no end")
 
     def wake(self, replica: Replica, wake_s: float) -> None:
-        """Has a replica ticked at its own time."""
+        """Have a replica ticked at its own time."""
         rate, ahead_s = self._rates[replica.name]
 
         def tick() -> None:
@@ -151,7 +151,7 @@ class World:
         self.clock.at(max((wake_s - ahead_s) / rate, self.clock.now_s + TICK_S), tick)
 
     def note(self, who: str, what: str) -> None:
-        """Tells what happens, where somebody listens."""
+        """Tell what happens, where somebody listens."""
         if self.tell is None:
             return
         replica, state = self.replicas.get(who), ""
@@ -164,7 +164,7 @@ class World:
         self.tell(f"{self.clock.now_s:9.5f} {who:>4}{state} {what}")
 
     def broken(self, what: str) -> Broken:
-        """Returns a failure."""
+        """Return a failure."""
         return Broken(f"at {self.clock.now_s:.3f} s: {what}")
 
     # Replicas.
@@ -190,11 +190,11 @@ class World:
         return max(leading, key=lambda each: each.group.term).name if leading else ""
 
     def some_replica(self) -> str:
-        """Returns anyone."""
+        """Return anyone."""
         return self.random.choice(list(self.disks))
 
     def add(self, name: str) -> None:
-        """Adds a replica with an empty disk, and starts it."""
+        """Add a replica with an empty disk, and start it."""
         disk = self.disks[name] = Disk(self.clock, self.random, Store(self.limits.kept))
         disk.slow_s = self.sync_s
         ahead_s = self.random.uniform(0, AHEAD_MAX_S)
@@ -203,7 +203,7 @@ class World:
         self.start(name)
 
     def make_group(self, name: str, store: Store, pace: Pace, now_s: float) -> Group | HostedGroup:
-        """Makes the core of a replica from what its disk holds."""
+        """Make the core of a replica from what its disk holds."""
         snapshot = store.newest
         if snapshot is None:
             is_first = name in self.first_membership.everyone and name not in self.floors
@@ -224,7 +224,7 @@ class World:
         return Group(name, recovered, self.random, now_s, settings=settings, pace=pace)
 
     def start(self, name: str) -> None:
-        """Starts a replica that does not run."""
+        """Start a replica that does not run."""
         if name in self.replicas or name not in self.disks or name in self.lost | self.excused:
             return
         self.note(name, "starts")
@@ -235,7 +235,7 @@ class World:
             self.lost.add(name)
 
     def crash(self, name: str) -> None:
-        """Ends a replica's life."""
+        """End a replica's life."""
         replica = self.replicas.pop(name, None)
         if replica is not None:
             self.note(name, "crashes")
@@ -246,14 +246,14 @@ class World:
                     other.lose(name)
 
     def pause(self, name: str) -> None:
-        """Has a replica do nothing; what comes waits."""
+        """Have a replica do nothing; what comes waits."""
         replica = self.replicas.get(name)
         if replica is not None and replica.waiting is None:
             self.note(name, "is paused")
             replica.waiting = []
 
     def resume(self, name: str) -> None:
-        """Ends a pause."""
+        """End a pause."""
         replica = self.replicas.get(name)
         if replica is None or replica.waiting is None:
             return
@@ -266,7 +266,7 @@ class World:
                 action()
 
     def set_full(self, name: str, *, is_full: bool) -> None:
-        """Fills a disk, or makes room."""
+        """Fill a disk, or makes room."""
         if name not in self.disks:
             return
         self.note(name, "has a full disk" if is_full else "has room on its disk")
@@ -276,14 +276,14 @@ class World:
             replica.room()
 
     def rot(self, name: str) -> None:
-        """Damages a disk for ever, where a majority of any membership does without it."""
+        """Damage a disk for ever, where a majority of any membership does without it."""
         if self.lost or not self.can_lose(name) or not self.disks[name].rot():
             return
         self.crash(name)
         self.start(name)
 
     def can_lose(self, *names: str) -> bool:
-        """Tells whether no membership that is in any log, or is just being made, needs them."""
+        """Return whether no membership that is in any log, or is just being made, needs them."""
         leading = [each.group.leadership for each in self.replicas.values()]
         if any(each is not None and each.changes.is_under_way for each in leading):
             return False
@@ -295,7 +295,7 @@ class World:
         )
 
     def transfer(self, to: str) -> None:
-        """Asks the leader to hand over."""
+        """Ask the leader to hand over."""
         leader = self.leader
         if leader:
             self.note(leader, f"is asked to hand over to {to}")
@@ -304,18 +304,18 @@ class World:
     # Ways.
 
     def separate(self, one: Iterable[str]) -> None:
-        """Cuts some replicas off from the others."""
+        """Cut some replicas off from the others."""
         side = set(one)
         self.note("", f"{sorted(side)} are cut off")
         self.network.separate(sorted(side), sorted(set(self.disks) - side))
 
     def block(self, sender: str, receiver: str) -> None:
-        """Cuts one way."""
+        """Cut one way."""
         self.note("", f"nothing goes from {sender} to {receiver}")
         self.network.blocked.add((sender, receiver))
 
     def heal_network(self) -> None:
-        """Mends all ways."""
+        """Mend all ways."""
         self.note("", "the network is well")
         self.network.heal()
 
@@ -330,7 +330,7 @@ class World:
     # Clients.
 
     def decode(self, payload: bytes) -> Command:
-        """Decodes a command, once for all replicas."""
+        """Decode a command, once for all replicas."""
         command = self._commands.get(payload)
         if command is None:
             command = self._commands[payload] = decode(payload)
@@ -351,12 +351,12 @@ class World:
             replica.take(request)
 
     def answer(self, request: Request, answer: Appended) -> None:
-        """Sends an answer; it may be lost."""
+        """Send an answer; it may be lost."""
         if self.random.random() >= self.network.faults.loss:
             self.after(self._way_s(), lambda: self._answered(request, answer))
 
     def refuse(self, request: Request, hint: str | None) -> None:
-        """Sends a refusal."""
+        """Send a refusal."""
         replica = request.replica
         self.after(self._way_s(), lambda: request.client.on_refusal(request, hint, replica))
 
@@ -387,7 +387,7 @@ class World:
     # The end.
 
     def heal(self) -> None:
-        """Ends everything that disturbs."""
+        """End everything that disturbs."""
         self.note("", "all is well from now on")
         self.is_healed = True
         self.network.heal()
@@ -403,11 +403,11 @@ class World:
             self.start(name)
 
     def is_converged(self) -> bool:
-        """Tells whether all is as it must be in peace."""
+        """Return whether all is as it must be in peace."""
         return not self.why()
 
     def why(self) -> str:
-        """Says what is not as it must be in peace."""
+        """Return what is not as it must be in peace."""
         leader = self.leader
         if not leader:
             return "nobody leads"
@@ -429,7 +429,7 @@ class World:
         return self._why_not_read(members)
 
     def _why_not_read(self, members: list[str]) -> str:
-        """Reads at each member once all have converged."""
+        """Read at each member once all have converged."""
         for name in members:
             if name not in self._reading:
                 self._reading[name] = False
@@ -444,7 +444,7 @@ class World:
             self._reading.pop(name, None)
 
     def check_end(self) -> None:
-        """Checks what must hold when everything has come to an end.
+        """Check what must hold when everything has come to an end.
 
         Raises:
             Broken: It does not.

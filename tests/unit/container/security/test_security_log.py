@@ -41,7 +41,7 @@ def opened(path: Path) -> SecurityLog:
 
 
 def calls() -> Iterator[tuple[str, set[str]]]:
-    """Yields each event that the code tells, with its fields."""
+    """Yield each event that the code tells, with its fields."""
     for path in (ROOT / "src" / "cogwork").rglob("*.py"):
         if ".event(" not in path.read_text():
             continue

@@ -19,7 +19,7 @@ STEPS = 3
 
 
 async def told_of(frames_in: Iterator[int]) -> int:
-    """Counts how often a reader hears of traffic until there are no numbers left."""
+    """Count how often a reader hears of traffic until there are no numbers left."""
     ours, its = socket.socketpair()
     container, reader = Frames(ours), Frames(its)
     heard = 0

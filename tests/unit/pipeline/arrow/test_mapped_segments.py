@@ -24,7 +24,7 @@ CHUNK = 300
 
 
 def write(folder: Path, first: int, count: int) -> Path:
-    """Writes a segment of chunks of some records."""
+    """Write a segment of chunks of some records."""
     blocks = []
     for offset in range(first, first + count, CHUNK):
         records = [b"\x00\x53\x75\xa0\x06%06d" % (offset + at) for at in range(CHUNK)]
@@ -37,7 +37,7 @@ def write(folder: Path, first: int, count: int) -> Path:
 
 
 def bodies(segments: Segments, start: int, end: int) -> list[bytes]:
-    """Reads a range, as a reader does."""
+    """Read a range, as a reader does."""
     found: list[bytes] = []
     while start < end:
         columns = columns_from(NAMES, start, end)

@@ -37,7 +37,7 @@ class Machine:
         self.idle_s += seconds * self.idle
 
     def batch(self, clients: int = 1) -> float:
-        """Makes one; returns how long the reader had to do nothing before."""
+        """Make one; return how long the reader had to do nothing before."""
         if self.is_live:
             self.pace.tell_live(self.now_s)
         if self.pace.wants_look(self.now_s):
@@ -48,7 +48,7 @@ class Machine:
         return pause_s
 
     def run(self, seconds: float, clients: int = 1) -> float:
-        """Works for a while; returns which share of it."""
+        """Work for a while; return which share of it."""
         began_s, worked_s = self.now_s, self.worked_s
         while self.now_s < began_s + seconds:
             self.batch(clients)
@@ -56,7 +56,7 @@ class Machine:
 
 
 def busy(spare: float = 1.5, readers: int = 1, idle: float = 0.2) -> Machine:
-    """Makes a machine with live traffic on which few processors are idle."""
+    """Make a machine with live traffic on which few processors are idle."""
     machine = Machine(Pace(spare, readers), idle)
     machine.is_live = True
     machine.run(1.0)

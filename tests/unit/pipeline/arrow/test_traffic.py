@@ -16,7 +16,7 @@ MUCH = LIVE_FRAMES // LOOKS_A_SECOND
 
 
 def looks(per_look: list[tuple[int, int]], links: int = 0) -> list[bool]:
-    """Looks after so many more frames and connections each time."""
+    """Look after so many more frames and connections each time."""
     traffic = Traffic()
     assert not traffic.is_live(1000, 10, links)
     frames, connections = 1000, 10

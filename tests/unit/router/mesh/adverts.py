@@ -17,18 +17,18 @@ T = TypeVar("T")
 
 
 def advert(origin: str, sequence: int = 1, *neighbours: str, **changes: int) -> Advertisement:
-    """Returns an advertisement with links of cost 1."""
+    """Return an advertisement with links of cost 1."""
     fields = {"incarnation": 1, "sequence": sequence, "age_s": 0, **changes}
     links = tuple((each, 1) for each in sorted(neighbours))
     return Advertisement(origin=origin, neighbours=links, **fields)
 
 
 def sent(lab: Lab, name: str, kind: type[T]) -> list[tuple[int, T]]:
-    """Returns what a container has sent of one kind, with the links."""
+    """Return what a container has sent of one kind, with the links."""
     found = ((each.link, decode(each.data)) for each in lab.stations[name].of(Send))
     return [(link, message) for link, message in found if isinstance(message, kind)]
 
 
 def never(_container: str) -> bool:
-    """Says that a container cannot be reached."""
+    """Return that a container cannot be reached."""
     return False

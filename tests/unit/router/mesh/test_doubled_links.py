@@ -9,7 +9,7 @@ from cogwork.router.mesh.effects import Close, NeighbourDown, Reason
 
 
 def active_pair(lab: Lab) -> list[Wire]:
-    """Returns the wires that both ends use."""
+    """Return the wires that both ends use."""
     found = []
     for name, other in (("a", "b"), ("b", "a")):
         number = lab.stations[name].active[other]

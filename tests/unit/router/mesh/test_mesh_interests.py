@@ -38,7 +38,7 @@ def line(*names: str) -> Lab:
 
 
 def known(lab: Lab, name: str, origin: str) -> set[str]:
-    """Returns the addresses that a container takes another one to want."""
+    """Return the addresses that a container takes another one to want."""
     table = lab[name].interests.table.origins.get(origin)
     return set() if table is None else {each.address for each in table.entries.values()}
 

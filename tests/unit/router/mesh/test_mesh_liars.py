@@ -25,7 +25,7 @@ from cogwork.router.mesh.wire import encode
 
 
 def scene() -> tuple[Lab, Stranger]:
-    """Returns a-b-c, where c wants something, and a stranger linked to a."""
+    """Return a-b-c, where c wants something, and a stranger linked to a."""
     lab = Lab("a", "b", "c")
     lab.link("a", "b")
     lab.link("b", "c")
@@ -154,7 +154,7 @@ def test_a_lie_about_interests_with_the_right_sequence_is_settled_too() -> None:
 
 
 def advertise_many(liar: Stranger, count: int) -> None:
-    """Advertises many addresses, in deltas as they should be."""
+    """Advertise many addresses, in deltas as they should be."""
     digest, label, sequence = 0, 0, 0
     while label < count and liar.closed is None:
         entries = []
@@ -273,7 +273,7 @@ def test_a_snapshot_that_grows_beyond_the_bounds_is_dropped_before_it_is_whole()
 
 
 def part_of(sequence: int, part: int, parts: int, *all_of: str) -> InterestSnapshot:
-    """Returns a part, of one entry, of a snapshot that the stranger makes."""
+    """Return a part, of one entry, of a snapshot that the stranger makes."""
     entries = [(at, Interest(0, "", each)) for at, each in enumerate(all_of)]
     digest = 0
     for label, entry in entries:

@@ -54,7 +54,7 @@ def test_every_kind_of_message_is_among_those_that_come_back() -> None:
 
 
 def taken(data: bytes) -> bool:
-    """Decodes what anybody may have sent: it is a message, or a `ProtocolError`."""
+    """Decode what anybody may have sent: it is a message, or a `ProtocolError`."""
     try:
         decode(data)
     except ProtocolError:

@@ -196,7 +196,7 @@ def test_every_state_of_a_link_has_a_way_out() -> None:
 
 
 def seen(lab: Lab, name: str) -> dict[str, Any]:
-    """Returns what a container shows of its mesh."""
+    """Return what a container shows of its mesh."""
     return lab[name].snapshot(lab.now_s)
 
 

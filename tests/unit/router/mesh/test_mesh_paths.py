@@ -51,7 +51,7 @@ def test_of_equal_paths_it_does_not_matter_which_is_found_first() -> None:
 
 
 def square() -> Lab:
-    """Returns a-b-d and a-c-d, where the way over b costs 2 and that over c 4."""
+    """Return a-b-d and a-c-d, where the way over b costs 2 and that over c 4."""
     lab = Lab("a", "b", "c", "d")
     for one, other, cost in (("a", "b", 1), ("b", "d", 1), ("a", "c", 2), ("c", "d", 2)):
         lab.link(one, other, cost=cost)
@@ -142,7 +142,7 @@ def test_ways_tell_whether_any_of_them_has_changed() -> None:
 
 
 def way(lab: Lab, ingress: str, egress: str) -> list[str]:
-    """Passes a tunnel on as containers do; returns whom it comes to."""
+    """Pass a tunnel on as containers do; return whom it comes to."""
     found = [ingress]
     while found[-1] != egress:
         hop = lab[found[-1]].next_hop(egress)

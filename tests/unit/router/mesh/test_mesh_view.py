@@ -17,7 +17,7 @@ def alone() -> Mesh:
 
 
 def seen(mesh: Mesh) -> dict[str, Any]:
-    """Lets what is held back be told, and looks."""
+    """Let what is held back be told, and look."""
     for now_s in range(1, 5):
         mesh.tick(float(now_s))
     return mesh.snapshot(5.0)

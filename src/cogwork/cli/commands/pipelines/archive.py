@@ -154,7 +154,7 @@ def archive(
 
 
 def _go_on(archiver: Archiver, tables: Archive, origin: Origin, way: _Way, bars: Bars) -> ExitCode:
-    """Looks again and again, or once."""
+    """Look again and again, or once."""
     upkeep_due = 0.0 if way.every_s is None else time.monotonic() + UPKEEP_EVERY_S
     while True:
         outcomes, kept = [], {}
@@ -181,7 +181,7 @@ def _keep(tables: Archive, stream: str, bars: Bars) -> Kept:
 
 
 def _tell(outcomes: list[Outcome], kept: dict[str, Kept], way: _Way, bars: Bars) -> None:
-    """Says what became of the streams; without --json only what is new."""
+    """Say what became of the streams; without --json only what is new."""
     if way.as_json:
         rows = []
         for each in outcomes:
@@ -227,7 +227,7 @@ def _pair(text: str) -> tuple[str, str]:
 
 @contextmanager
 def workers_of(master: str | None, remote: str | None) -> Iterator[Workers]:
-    """Opens the workers that the user wants, for the length of a `with`."""
+    """Open the workers that the user wants, for the length of a `with`."""
     with needs_the_extra():
         from cogwork.pipeline.archive.workers import SparkWorkers, ThreadWorkers
     if master == WITHOUT_SPARK:
@@ -239,7 +239,7 @@ def workers_of(master: str | None, remote: str | None) -> Iterator[Workers]:
 
 
 def stopped_by_signals(archiver: Archiver) -> AbstractContextManager[None]:
-    """Has SIGTERM and Ctrl-C end an archiver after its commit, and a second one at once."""
+    """Have SIGTERM and Ctrl-C end an archiver after its commit, and a second one at once."""
     if threading.current_thread() is not threading.main_thread():
         return nullcontext()
     return _handled(archiver)

@@ -29,7 +29,7 @@ class Bars(Closing):
     """A bar for each stream."""
 
     def __init__(self, *, quiet: bool = False, screen: Console | None = None) -> None:
-        """Shows nothing yet.
+        """Show nothing yet.
 
         Args:
             quiet: Whether only bars are shown, and no lines.
@@ -53,7 +53,7 @@ class Bars(Closing):
         return super().__enter__()
 
     def close(self) -> None:
-        """Takes the bars away."""
+        """Take the bars away."""
         self._progress.stop()
 
     @property
@@ -62,18 +62,18 @@ class Bars(Closing):
         return self._screen.is_terminal
 
     def say(self, text: str) -> None:
-        """Prints a line of the command's output."""
+        """Print a line of the command's output."""
         if self._screen.is_terminal:
             self._progress.console.print(Text(text), highlight=False)
         else:
             click.echo(text)
 
     def warn(self, text: str) -> None:
-        """Prints a line about something that is not as it should be."""
+        """Print a line about something that is not as it should be."""
         self._progress.console.print(Text(f"cogwork: {text}"), highlight=False)
 
     def advance(self, name: str, done: int, total: int) -> None:
-        """Shows how much of something is done."""
+        """Show how much of something is done."""
         if name not in self._tasks:
             self._tasks[name] = self._progress.add_task(name, total=total)
         self._progress.update(self._tasks[name], completed=done, total=total)

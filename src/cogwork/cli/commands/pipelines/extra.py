@@ -17,7 +17,7 @@ PACKAGES = frozenset(("matplotlib", "pandas", "pyarrow", "pyiceberg", "pyspark",
 
 @contextmanager
 def needs_the_extra() -> Iterator[None]:
-    """Turns the failure to import one of its packages into a line that says what to install."""
+    """Turn the failure to import one of its packages into a line that says what to install."""
     try:
         yield
     except ImportError as error:

@@ -35,7 +35,7 @@ class JobReport:
     """
 
     def __init__(self, file: str) -> None:
-        """Begins now.
+        """Begin now.
 
         Args:
             file: The job's.
@@ -45,7 +45,7 @@ class JobReport:
         self._began_s = time.monotonic()
 
     def row(self, error: BaseException | None) -> dict[str, object]:
-        """Returns what is told.
+        """Return what is told.
 
         Args:
             error: What ended it; None where it ended by itself.
@@ -62,7 +62,7 @@ class JobReport:
 
 @contextmanager
 def told_as_json(file: str) -> Iterator[JobReport]:
-    """Tells how a job ended, for the length of a `with`; whatever it prints goes to stderr.
+    """Return how a job ended, for the length of a `with`; whatever it prints goes to stderr.
 
     Args:
         file: The job's.
@@ -88,7 +88,7 @@ def _line(error: BaseException | None) -> str | None:
 
 
 def _exit_code(error: BaseException | None) -> int:
-    """Returns what the command is going to end with."""
+    """Return what the command is going to end with."""
     if error is None:
         return ExitCode.OK
     if isinstance(error, SystemExit):
@@ -100,7 +100,7 @@ def _exit_code(error: BaseException | None) -> int:
 
 @contextmanager
 def _stdout_to_stderr() -> Iterator[None]:
-    """Has what this process writes go there, and the programs that it starts."""
+    """Have what this process writes go there, and the programs that it starts."""
     if sys.stdout is None:  # as after `>&-`
         yield
         return

@@ -25,7 +25,7 @@ EVERY_S = 0.2
 def looking(
     session: SparkSession, *, screen: Console | None = None
 ) -> Iterator[Callable[[str], None]]:
-    """Shows how far Spark is, for the length of a `with`, which gives whom to tell what is next.
+    """Show how far Spark is, for the length of a `with`, which gives whom to tell what is next.
 
     Args:
         session: The session.

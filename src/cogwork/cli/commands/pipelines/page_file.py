@@ -22,7 +22,7 @@ class PageFile(click.Path):
         param: click.Parameter | None,
         ctx: click.Context | None,
     ) -> Path:
-        """Reads the path."""
+        """Read the path."""
         file = Path(os.fsdecode(super().convert(value, param, ctx)))
         folder = file.parent
         if not folder.is_dir():
@@ -44,7 +44,7 @@ class PlotFolder(click.Path):
         param: click.Parameter | None,
         ctx: click.Context | None,
     ) -> Path:
-        """Reads the path."""
+        """Read the path."""
         folder = Path(os.fsdecode(super().convert(value, param, ctx)))
         there = folder
         while not os.path.lexists(there):

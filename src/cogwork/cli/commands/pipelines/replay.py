@@ -38,7 +38,7 @@ class Speed(click.ParamType):  # type: ignore[type-arg]  # generic in newer vers
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        """Reads the text; 0 is as fast as it goes."""
+        """Read the text; 0 is as fast as it goes."""
         text = str(value)
         if text == "max":
             return 0.0
@@ -147,7 +147,7 @@ def _replay(
     speed: float,
     bars: Bars,
 ) -> tuple[Replayed, bool]:
-    """Sends it; returns what became of it, and whether that is all."""
+    """Send it; return what became of it, and whether that is all."""
     from cogwork.pipeline.archive.replay import replay as send
     from cogwork.pipeline.archive.replay import sent_before
     from cogwork.pipeline.arrow import ArrowClient
@@ -176,7 +176,7 @@ def _replay(
 
 @contextmanager
 def _stopped_by_signals() -> Iterator[asyncio.Event]:
-    """Has SIGTERM and Ctrl-C end a replay after what is under way."""
+    """Have SIGTERM and Ctrl-C end a replay after what is under way."""
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
     numbers = (signal.SIGTERM, signal.SIGINT)

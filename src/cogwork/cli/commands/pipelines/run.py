@@ -97,6 +97,6 @@ def run(
 
 
 def _end_queries(spark: SparkSession) -> None:
-    """Ends what still runs: a server elsewhere might go on with it."""
+    """End what still runs: a server elsewhere might go on with it."""
     for query in spark.streams.active:
         query.stop()

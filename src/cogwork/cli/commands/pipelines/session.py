@@ -41,7 +41,7 @@ def spark_session(
     settings: Mapping[str, str] | None = None,
     log: Path | None = None,
 ) -> Iterator[SparkSession]:
-    """Opens a session for the length of a `with`.
+    """Open a session for the length of a `with`.
 
     Args:
         name: The application's name.
@@ -81,7 +81,7 @@ def spark_session(
 
 
 def leave(spark: SparkSession, step: Callable[[], object]) -> None:
-    """Takes a step of leaving, and goes on where it fails, or takes a server too long.
+    """Take a step of leaving, and go on where it fails, or take a server too long.
 
     Args:
         spark: The session; its JVM, or its server, may have gone before.
@@ -102,7 +102,7 @@ def leave(spark: SparkSession, step: Callable[[], object]) -> None:
 
 
 def _is_of_interrupt(error: BaseException) -> bool:
-    """Says whether it failed while it was being interrupted: PySpark tells its server first."""
+    """Return whether it failed while it was being interrupted: PySpark tells its server first."""
     each: BaseException | None = error
     while each is not None and not isinstance(each, KeyboardInterrupt):
         each = each.__cause__ or each.__context__
@@ -121,7 +121,7 @@ class _Server:
         self._is_leaving = False
 
     def begin_to_leave(self) -> None:
-        """Has the client ask once, and for so long."""
+        """Have the client ask once, and for so long."""
         if self.session is None:
             return
         self.session.client.set_retry_policies([])
@@ -131,7 +131,7 @@ class _Server:
             threading.Thread(target=self._cut_off, daemon=True).start()
 
     def interrupt(self) -> None:
-        """Ends what is under way; here it ends with Spark."""
+        """End what is under way; here it ends with Spark."""
         if self.session is not None:
             self.session.interruptAll()
 
@@ -143,7 +143,7 @@ class _Server:
 
 @contextmanager
 def _interrupted_by_signals(server: _Server) -> Iterator[None]:
-    """Has SIGTERM do what Ctrl-C does, and both begin to leave the server."""
+    """Have SIGTERM do what Ctrl-C does, and both begin to leave the server."""
 
     def interrupt(number: int, frame: object) -> None:
         del number, frame

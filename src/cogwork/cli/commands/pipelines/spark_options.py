@@ -46,7 +46,7 @@ explain_option = click.option(
 
 
 def explained(session: SparkSession, *, is_wanted: bool) -> AbstractContextManager[None]:
-    """Shows on stderr what Spark makes of each action, for the length of a `with`."""
+    """Show on stderr what Spark makes of each action, for the length of a `with`."""
     from cogwork.pipeline.spark.job import explaining
 
     if not is_wanted:
@@ -55,14 +55,14 @@ def explained(session: SparkSession, *, is_wanted: bool) -> AbstractContextManag
 
 
 def spark_options(command: C) -> C:
-    """Adds them to a command; they arrive as `master`, `remote`, `settings` and `log`."""
+    """Add them to a command; they arrive as `master`, `remote`, `settings` and `log`."""
     for option in reversed(OPTIONS):
         command = option(command)
     return command
 
 
 def where_spark_runs(master: str | None, remote: str | None) -> None:
-    """Sees whether a command line says one place for Spark, or none.
+    """See whether a command line says one place for Spark, or none.
 
     Raises:
         click.UsageError: It says two.
@@ -72,7 +72,7 @@ def where_spark_runs(master: str | None, remote: str | None) -> None:
 
 
 def settings_of(pairs: tuple[str, ...]) -> dict[str, str]:
-    """Reads `K=V`.
+    """Read `K=V`.
 
     Raises:
         click.UsageError: A pair is none.

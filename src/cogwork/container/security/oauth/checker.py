@@ -46,7 +46,7 @@ class TokenChecker:
     """Of one container. Owned by its event loop."""
 
     def __init__(self, options: OAuth) -> None:
-        """Reads no keys yet.
+        """Read no keys yet.
 
         Args:
             options: The rules.

@@ -32,7 +32,7 @@ class KeyStore:
     """Owned by one event loop."""
 
     def __init__(self, options: OAuth) -> None:
-        """Has no keys yet.
+        """Start with no keys yet.
 
         Args:
             options: Where they are.

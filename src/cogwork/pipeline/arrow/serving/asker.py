@@ -20,7 +20,7 @@ class Asker:
     """Asks, and takes the answers apart. Owned by the reader's process."""
 
     def __init__(self, frames: Frames, on_live: Callable[[], object]) -> None:
-        """Has asked nothing.
+        """Initialize it; it has asked nothing.
 
         Args:
             frames: The way to the container.
@@ -32,7 +32,7 @@ class Asker:
         self._number = 0
 
     async def run(self) -> None:
-        """Takes answers until the container has gone."""
+        """Take answers until the container has gone."""
         while (told := await self._frames.receive(Told)) is not None:
             if told.number == LIVE:
                 self._on_live()
@@ -41,11 +41,11 @@ class Asker:
                 waiting.set_result(told)
 
     async def say_ready(self) -> None:
-        """Tells the container that the reader listens."""
+        """Tell the container that the reader listens."""
         await self._frames.send(Ask(0, "ready"))
 
     async def ask(self, what: str, vhost: str, stream: str, offset: int) -> Told:
-        """Asks, and returns the answer.
+        """Ask, and return the answer.
 
         Raises:
             ArrowError: The container has gone.

@@ -41,7 +41,7 @@ class Crew:
     """Keeps the readers of one container alive. Owned by whoever runs the container."""
 
     def __init__(self, container: Container, command: Sequence[str], number: int = 0) -> None:
-        """Starts nothing yet.
+        """Start nothing yet.
 
         Args:
             container: Whose readers they are.
@@ -62,7 +62,7 @@ class Crew:
         return [process.pid for process in self._processes.values()]
 
     def start(self) -> None:
-        """Takes the ports, and has the readers started.
+        """Take the ports, and have the readers started.
 
         Raises:
             ListenError: A port is taken.
@@ -80,13 +80,13 @@ class Crew:
             self._keepers.append(asyncio.get_running_loop().create_task(self._keep(number)))
 
     def signal(self, number: signal.Signals) -> None:
-        """Sends a signal to all."""
+        """Send a signal to all."""
         for process in self._processes.values():
             with contextlib.suppress(ProcessLookupError):
                 process.send_signal(number)
 
     async def close(self) -> None:
-        """Ends them."""
+        """End them."""
         for keeper in self._keepers:
             keeper.cancel()
         await asyncio.gather(*self._keepers, return_exceptions=True)
@@ -98,7 +98,7 @@ class Crew:
             sock.close()
 
     async def _keep(self, number: int) -> None:
-        """Has a reader live again and again."""
+        """Have a reader live again and again."""
         loop = asyncio.get_running_loop()
         pause_s = PAUSE_FIRST_S
         while True:
@@ -115,7 +115,7 @@ class Crew:
             pause_s = min(2 * pause_s, PAUSE_LONGEST_S)
 
     async def _live(self, number: int) -> int:
-        """Starts a reader, and answers it until it has ended; returns its exit code."""
+        """Start a reader, and answer it until it has ended; return its exit code."""
         ours, its = socket.socketpair()
         frames = Frames(ours)
         try:
@@ -139,19 +139,19 @@ class Crew:
         return code
 
     def _counts(self) -> tuple[int, int, int]:
-        """Returns how many frames and connections the container has taken, and its links."""
+        """Return how many frames and connections the container has taken, and its links."""
         container = self._container
         return container.core.frames_in, container.peers.accepted, len(container.mesh.peer_links)
 
     def _offer(self) -> None:
-        """Tells clients where readers are, once there is one."""
+        """Tell clients where readers are, once there is one."""
         listeners = self._container.configuration.at_ports
         ports = {listen.transport: UShort(self._ports[place_of(listen)]) for listen in listeners}
         self._container.peers.offer(OFFERED, ports)
 
 
 async def _ended(process: subprocess.Popen[bytes]) -> int:
-    """Waits for a process that is to end, and kills it where it does not."""
+    """Wait for a process that is to end, and kill it where it does not."""
     until_s = asyncio.get_running_loop().time() + STOP_S
     while (code := process.poll()) is None:
         if asyncio.get_running_loop().time() > until_s:

@@ -34,7 +34,7 @@ class Sealed(Protocol):
     """An engine that keeps segments on this machine."""
 
     def sealed_here(self) -> tuple[str, int] | None:
-        """Returns where they are, and the offset after them."""
+        """Return where they are, and the offset after them."""
 
 
 class Desk:
@@ -51,7 +51,7 @@ class Desk:
         on_ready: Callable[[], object],
         counts: Callable[[], tuple[int, int, int]],
     ) -> None:
-        """Answers nothing yet.
+        """Answer nothing yet.
 
         Args:
             vhosts: The container's, by name.
@@ -69,7 +69,7 @@ class Desk:
         self._reading = asyncio.Lock()
 
     async def run(self) -> None:
-        """Answers until the reader has gone."""
+        """Answer until the reader has gone."""
         self._keep(self._watch())
         try:
             while (ask := await self._frames.receive(Ask)) is not None:
@@ -89,7 +89,7 @@ class Desk:
         task.add_done_callback(self._tasks.discard)
 
     async def _watch(self) -> None:
-        """Tells the reader while there is traffic."""
+        """Tell the reader while there is traffic."""
         traffic = Traffic()
         with suppress(OSError):
             while True:
@@ -125,7 +125,7 @@ class Desk:
         return told
 
     async def _read(self, engine: Engine, offset: int) -> list[bytes]:
-        """Reads a piece of a stream. One at a time: between two, the loop looks at its sockets."""
+        """Read a piece of a stream. One at a time: between two, the loop looks at its sockets."""
         async with self._reading:
             await asyncio.sleep(0)
             # What is beyond the end of a replica may be committed elsewhere already.
@@ -134,7 +134,7 @@ class Desk:
         return []
 
     async def _engine_of(self, ask: Ask) -> Engine | None:
-        """Finds a stream, and waits a while for it to be open."""
+        """Find a stream, and wait a while for it to be open."""
         until_s = asyncio.get_running_loop().time() + OPENING_S
         while True:
             vhost = self._vhosts.get(ask.vhost)

@@ -72,7 +72,7 @@ class Frames:
     """One end of the pair."""
 
     def __init__(self, sock: socket.socket) -> None:
-        """Takes a socket over.
+        """Take a socket over.
 
         Args:
             sock: Connected.
@@ -83,11 +83,11 @@ class Frames:
         self._rest = bytearray()
 
     def close(self) -> None:
-        """Lets the socket go."""
+        """Let the socket go."""
         self._sock.close()
 
     async def send(self, said: msgspec.Struct) -> None:
-        """Sends a frame.
+        """Send a frame.
 
         Raises:
             OSError: The other end has gone.
@@ -98,7 +98,7 @@ class Frames:
             await loop.sock_sendall(self._sock, len(data).to_bytes(LENGTH_BYTES, "big") + data)
 
     async def receive(self, kind: type[T]) -> T | None:
-        """Returns the next frame; None where the other end has gone."""
+        """Return the next frame; None where the other end has gone."""
         loop = asyncio.get_running_loop()
         rest = self._rest
         while True:

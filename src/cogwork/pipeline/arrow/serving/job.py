@@ -34,5 +34,5 @@ class ReaderJob(Struct, frozen=True):
 
 
 def place_of(listen: Listen) -> str:
-    """Names a listener by what a reload of the configuration leaves as it is."""
+    """Name a listener by what a reload of the configuration leaves as it is."""
     return f"{listen.scheme}://{listen.endpoint}"

@@ -52,7 +52,7 @@ class Links:
     """Takes links and serves them, where a container has its `Attachments`."""
 
     def __init__(self, core: Core, asker: Asker, turns: Turns) -> None:
-        """Has none yet.
+        """Start with none yet.
 
         Args:
             core: The data plane.
@@ -68,7 +68,7 @@ class Links:
     # -- what peers ask
 
     def take(self, link: Link, attach: Attach, client: ClientContext) -> None:
-        """Accepts or refuses a link."""
+        """Accept or refuse a link."""
         try:
             self._take(link, attach, client)
         except Refused as refusal:
@@ -104,7 +104,7 @@ class Links:
         serving.task = asyncio.get_running_loop().create_task(self._serve(serving))
 
     def release(self, link: Link, client: ClientContext) -> None:
-        """Serves a link no more."""
+        """Serve a link no more."""
         del client
         serving = self._served.pop(link.end, None) if isinstance(link.end, OutgoingLink) else None
         if serving is not None:
@@ -112,7 +112,7 @@ class Links:
             serving.can_send.set()
 
     def permit_anew(self, connection: Connection, client: ClientContext) -> None:
-        """Detaches links to streams from which their client may not receive any more."""
+        """Detach links to streams from which their client may not receive any more."""
         for serving in list(self._served.values()):
             address = f"stream/{serving.stream}"
             if serving.link.session.connection is connection and not client.may("receive", address):
@@ -130,7 +130,7 @@ class Links:
         """Nothing here has its time."""
 
     def on_batch(self, feed: Feed) -> None:
-        """Goes on with links that can take more."""
+        """Go on with links that can take more."""
         woken, feed.woken = feed.woken, []
         for end in woken:
             serving = self._served.get(end)
@@ -176,7 +176,7 @@ def _refuse(text: str) -> NoReturn:
 
 
 def _error_of(error: Exception) -> AmqpError:
-    """Says to a client what it is told elsewhere."""
+    """Return to a client what it is told elsewhere."""
     text = str(error)[:500] or repr(error)[:500]
     if isinstance(error, UnknownStream):
         return AmqpError(condition=Condition.NOT_FOUND, description=text)

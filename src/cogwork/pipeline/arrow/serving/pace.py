@@ -46,7 +46,7 @@ class Pace:
     """
 
     def __init__(self, spare: float, readers: int) -> None:
-        """Goes at full speed.
+        """Go at full speed.
 
         Args:
             spare: How many processors are to be idle while traffic is live; 0 holds nobody back.
@@ -62,18 +62,18 @@ class Pace:
         self._began_s = float("-inf")
 
     def tell_live(self, now_s: float) -> None:
-        """Notes that the container has traffic."""
+        """Note that the container has traffic."""
         self._live_until_s = now_s + HOLD_S
 
     def wants_look(self, now_s: float) -> bool:
-        """Says whether it is time to look at the processors."""
+        """Return whether it is time to look at the processors."""
         return self._is_live(now_s) and now_s - self._looked_s >= LOOK_S
 
     def _is_live(self, now_s: float) -> bool:
         return self._spare > 0 and now_s < self._live_until_s
 
     def look(self, now_s: float, seen: Idleness | None) -> None:
-        """Learns how idle the processors have been.
+        """Learn how idle the processors have been.
 
         Args:
             now_s: The time.
@@ -89,7 +89,7 @@ class Pace:
             self.share = min(1.0, self.share * GROWTH)
 
     def pause_s(self, now_s: float, worked_s: float, clients: int) -> float:
-        """Returns how long to do nothing before the next batch, which begins then.
+        """Return how long to do nothing before the next batch, which begins then.
 
         Args:
             now_s: The time.

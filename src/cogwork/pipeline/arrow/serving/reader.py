@@ -63,7 +63,7 @@ class Reader:
     """The process."""
 
     def __init__(self, job: ReaderJob, configuration: Configuration) -> None:
-        """Does not listen yet.
+        """Initialize it; it does not listen yet.
 
         Args:
             job: What the container tells.
@@ -97,7 +97,7 @@ class Reader:
         self._ticks = 0
 
     async def run(self, load: Callable[[], Configuration]) -> None:
-        """Serves until the container has gone, or a signal comes.
+        """Serve until the container has gone, or a signal comes.
 
         Args:
             load: Reads the configuration again.
@@ -116,7 +116,7 @@ class Reader:
         await self._close()
 
     def _on_ports(self, configuration: Configuration) -> list[Any]:
-        """Returns the listeners that were there at the start, each with a port of the readers."""
+        """Return the listeners that were there at the start, each with a port of the readers."""
         ports = self._job.ports
         listeners = [listen for listen in configuration.at_ports if place_of(listen) in ports]
         return [structs.replace(listen, port=ports[place_of(listen)]) for listen in listeners]
@@ -162,7 +162,7 @@ def _note_fault(_port: object, error: Exception) -> None:
 async def run(
     job: ReaderJob, configuration: Configuration, load: Callable[[], Configuration]
 ) -> None:
-    """Runs a reader until its container has gone.
+    """Run a reader until its container has gone.
 
     Args:
         job: What the container tells.

@@ -29,7 +29,7 @@ class Records:
     """What a link reads."""
 
     def __init__(self, asker: Asker, vhost: str, stream: str, wanted: Range) -> None:
-        """Has read nothing.
+        """Initialize it; it has read nothing.
 
         Args:
             asker: The way to the container.
@@ -53,7 +53,7 @@ class Records:
         return self.next >= self._wanted.end
 
     async def check(self) -> None:
-        """Makes sure that the range is there.
+        """Make sure that the range is there.
 
         Raises:
             ArrowError: It is not; the type says why.
@@ -70,7 +70,7 @@ class Records:
             await asyncio.sleep(PAUSE_S)
 
     async def batch(self) -> pa.RecordBatch:
-        """Returns the next batch.
+        """Return the next batch.
 
         Raises:
             ArrowError: Its records are not there any more.

@@ -30,7 +30,7 @@ class _Mapped:
     """One segment."""
 
     def __init__(self, path: Path) -> None:
-        """Maps it.
+        """Map it.
 
         Raises:
             OSError: It is not there, or cannot be mapped.
@@ -60,7 +60,7 @@ class Segments:
     """A stream's segments, of which the one that is being read is mapped. One reader's."""
 
     def __init__(self, directory: str) -> None:
-        """Maps nothing yet.
+        """Map nothing yet.
 
         Args:
             directory: Where they are.
@@ -70,7 +70,7 @@ class Segments:
         self._mapped: _Mapped | None = None
 
     def fill(self, columns: Columns) -> bool:
-        """Adds the records from the columns' next one on that are in one segment.
+        """Add the records from the columns' next one on that are in one segment.
 
         Returns:
             Whether there were any.
@@ -106,7 +106,7 @@ class Segments:
         return mapped
 
     def _name_of(self, offset: int) -> str | None:
-        """Finds the last segment that begins at an offset or before."""
+        """Find the last segment that begins at an offset or before."""
         if not self._firsts or offset >= self._firsts[-1]:
             self._firsts = _firsts_in(self.directory)
         at = bisect_right(self._firsts, offset) - 1

@@ -31,11 +31,11 @@ class Traffic:
     """Of one container. Owned by the desk."""
 
     def __init__(self) -> None:
-        """Has seen nothing."""
+        """Initialize it; it has seen nothing."""
         self._seen: deque[tuple[int, int]] = deque(maxlen=WINDOW_LOOKS + 1)
 
     def is_live(self, frames: int, connections: int, links: int) -> bool:
-        """Looks once more; says whether there has been live traffic within the last second.
+        """Look once more; say whether there has been live traffic within the last second.
 
         Args:
             frames: How many the container has taken so far.

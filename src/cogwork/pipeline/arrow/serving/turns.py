@@ -17,7 +17,7 @@ class Turns:
     """Owned by the links of one reader."""
 
     def __init__(self, pace: Pace, idle: IdleClock) -> None:
-        """Lets everybody go.
+        """Let everybody go.
 
         Args:
             pace: Decides.
@@ -28,7 +28,7 @@ class Turns:
         self._turn = asyncio.Lock()
 
     async def wait(self, clients: int) -> None:
-        """Waits until the next batch may be made; who came first goes first.
+        """Wait until the next batch may be made; who came first goes first.
 
         Args:
             clients: How many want batches.

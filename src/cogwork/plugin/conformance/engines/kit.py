@@ -29,9 +29,9 @@ class Kit:
     records_to_trim: ClassVar[int] = 10
 
     def make_host(self) -> EngineHost:
-        """Makes a host; those of one test reach the same streams, where streams outlive a host."""
+        """Make a host; those of one test reach the same streams, where streams outlive a host."""
         raise NotImplementedError
 
     def trial(self) -> Trial:
-        """Makes what a test works with."""
+        """Make what a test works with."""
         return Trial(self.make_host, self.options, self.timeout_s)

@@ -39,7 +39,7 @@ class MemberTests(Kit):
 
 
 async def told(trial: Trial, voters: tuple[str, ...], learners: tuple[str, ...]) -> None:
-    """Waits until whoever is asked knows of the replicas."""
+    """Wait until whoever is asked knows of the replicas."""
     members = await trial.engine.members()
     while (members.voters, members.learners) != (voters, learners):
         await asyncio.sleep(PAUSE_S)

@@ -63,7 +63,7 @@ def _record(name: bytes, sequence: int) -> bytes:
 
 
 async def _write(engine: Engine, name: bytes, chance: random.Random) -> dict[bytes, int]:
-    """Appends everything, some of it more than once; returns what it was told of the places."""
+    """Append everything, some of it more than once; return what it was told of the places."""
     places: dict[bytes, int] = {}
     following = 0
     while following < RECORDS:
@@ -84,7 +84,7 @@ async def _write(engine: Engine, name: bytes, chance: random.Random) -> dict[byt
 async def _come_and_go(
     trial: Trial, engines: list[Engine], chance: random.Random, start: int
 ) -> list[Reader]:
-    """Subscribes now and then, somewhere in what is there; some leave again."""
+    """Subscribe now and then, somewhere in what is there; some leave again."""
     staying: list[Reader] = []
     while len(staying) < 4:
         following = (await trial.engine.bounds()).next

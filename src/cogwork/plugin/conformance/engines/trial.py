@@ -57,15 +57,15 @@ class Trial:
         self._readers: list[Reader] = []
 
     async def begin(self) -> None:
-        """Opens the stream."""
+        """Open the stream."""
         self.engine = await self.open()
 
     async def open(self) -> Engine:
-        """Opens the stream once more."""
+        """Open the stream once more."""
         return await self.host.open(self.name, self._options)
 
     async def open_elsewhere(self) -> Engine:
-        """Opens the stream on another host, where streams outlive theirs; else on the same."""
+        """Open the stream on another host, where streams outlive theirs; else on the same."""
         if not self.host.capabilities.survives_close:
             return await self.open()
         host = self._make_host()
@@ -73,7 +73,7 @@ class Trial:
         return await host.open(self.name, self._options)
 
     async def restart(self) -> None:
-        """Closes the stream, and the host where streams outlive theirs, and opens it again."""
+        """Close the stream, and the host where streams outlive theirs, and open it again."""
         await self.engine.close()
         if self.host.capabilities.survives_close:
             await self.host.close()
@@ -81,7 +81,7 @@ class Trial:
         await self.begin()
 
     async def end(self) -> None:
-        """Leaves nothing behind."""
+        """Leave nothing behind."""
         for reader in self._readers:
             await reader.close()
         await self.host.delete(self.name)
@@ -89,7 +89,7 @@ class Trial:
             await host.close()
 
     async def append(self, *records: bytes, producer: bytes = b"", sequence: int = 0) -> Appended:
-        """Appends records as one batch, and again where the engine is busy."""
+        """Append records as one batch, and again where the engine is busy."""
         batch = Batch.of(records, producer, sequence)
         while True:
             try:
@@ -98,14 +98,14 @@ class Trial:
                 await asyncio.sleep(BUSY_PAUSE_S)
 
     async def fill(self, count: int, size_bytes: int = 0) -> list[bytes]:
-        """Appends `count` different records, one by one, and returns them."""
+        """Append `count` different records, one by one, and return them."""
         records = [b"%06d" % i + bytes(size_bytes) for i in range(count)]
         for record in records:
             await self.append(record)
         return records
 
     async def records(self, first: int | None = None) -> list[Placed]:
-        """Reads everything there is, from the first offset or another one on."""
+        """Read everything there is, from the first offset or another one on."""
         bounds = await self.engine.bounds()
         found: list[Placed] = []
         offset = bounds.first if first is None else first
@@ -119,7 +119,7 @@ class Trial:
         return found
 
     def reader(self, start: Start = Origin.FIRST, engine: Engine | None = None) -> Reader:
-        """Subscribes."""
+        """Subscribe."""
         reader = Reader((engine or self.engine).subscribe(start), self.timeout_s)
         self._readers.append(reader)
         return reader
@@ -151,7 +151,7 @@ class Reader:
         return self.caught_up[0] if self.caught_up else None
 
     async def step(self) -> Chunk | CaughtUp | Snapshot:
-        """Takes what comes next."""
+        """Take what comes next."""
         async with asyncio.timeout(self._timeout_s):
             found = await anext(self._subscription)
         if isinstance(found, Chunk):
@@ -169,24 +169,24 @@ class Reader:
         return found
 
     async def catch_up(self) -> Reader:
-        """Reads until it is told to have caught up."""
+        """Read until it is told to have caught up."""
         while not self.caught_up:
             await self.step()
         return self
 
     async def read_to(self, offset: int) -> list[Placed]:
-        """Reads until it has all records below an offset."""
+        """Read until it has all records below an offset."""
         while (self.next or 0) < offset:
             await self.step()
         return self.records
 
     async def close(self) -> None:
-        """Ends it."""
+        """End it."""
         await self._subscription.aclose()
 
 
 def placed(chunk: Chunk) -> Iterable[Placed]:
-    """Yields a chunk's records with their offsets."""
+    """Yield a chunk's records with their offsets."""
     records = list(chunk.batch.records())
     assert len(records) == chunk.batch.count, "a chunk has another number of records than it says"
     return enumerate(records, chunk.offset)
@@ -195,7 +195,7 @@ def placed(chunk: Chunk) -> Iterable[Placed]:
 def promise(
     test: Callable[..., Awaitable[None]] | None = None, *, needs: str = "", lacks: str = ""
 ) -> Callable[..., object]:
-    """Makes a test of what takes a trial, and runs it on an event loop of its own.
+    """Make a test of what takes a trial, and run it on an event loop of its own.
 
     Args:
         test: Takes the kit and a trial.
@@ -253,6 +253,6 @@ class Raises(Generic[E]):
 
 
 async def refuses(call: Callable[[], Awaitable[object]]) -> None:
-    """Sees that a call is refused as not to be had."""
+    """See that a call is refused as not to be had."""
     with Raises(Unsupported):
         await call()
