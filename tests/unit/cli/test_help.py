@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from typing import TYPE_CHECKING
 
@@ -52,6 +53,13 @@ def test_no_sentence_is_cut(path: tuple[str, ...]) -> None:
     shown = CliRunner().invoke(cogwork, [*path, "--help"], terminal_width=WIDTH)
     assert shown.exit_code == 0
     assert "..." not in shown.output.partition("Commands:")[2]
+
+
+def test_commands_take_the_parameters_that_they_declare() -> None:
+    for command in (*commands(cogwork), *OTHERS):
+        if command.callback is not None and not isinstance(command, click.Group):
+            given = {each.name: None for each in command.params if each.expose_value}
+            inspect.signature(command.callback).bind(**given)
 
 
 def test_defaults_are_told_in_one_way() -> None:

@@ -78,7 +78,7 @@ def add(
     name: str,
     groups: tuple[str, ...],
     *,
-    client: bool | None,
+    mesh: bool | None,
     new_password_file: str | None,
     no_password: bool,
     as_json: bool,
@@ -91,7 +91,7 @@ def add(
     """
     options = {} if no_password else _password(new_password_file or _default_source())
     options |= {"groups": list(groups)} if groups else {}
-    options |= {"mesh": client} if client is not None else {}
+    options |= {"mesh": mesh} if mesh is not None else {}
     DECLARED.tell(DECLARED.ask(url, "CREATE", name, options), "added", as_json=as_json)
 
 
@@ -107,7 +107,7 @@ def set_(
     name: str,
     groups: tuple[str, ...],
     *,
-    client: bool | None,
+    mesh: bool | None,
     new_password_file: str | None,
     no_password: bool,
     no_groups: bool,
@@ -123,7 +123,7 @@ def set_(
     if new_password_file is not None or (os.environ.get(NEW_PASSWORD) and not no_password):
         options |= _password(new_password_file)
     options |= {"groups": list(groups)} if groups or no_groups else {}
-    options |= {"mesh": client} if client is not None else {}
+    options |= {"mesh": mesh} if mesh is not None else {}
     if not options:
         raise click.UsageError("nothing to change: give a password, --group or --mesh")
     DECLARED.tell(DECLARED.ask(url, "UPDATE", name, options), "changed", as_json=as_json)
