@@ -183,6 +183,17 @@ def test_a_message_may_ask_to_be_delivered_later(queue: Queue, key: str, value: 
     assert texts(consumer.take()) == ["later"]
 
 
+def test_what_is_due_at_one_time_comes_in_the_order_in_which_it_was_sent(queue: Queue) -> None:
+    due = Timestamp(int((time.time() + 60) * 1000))
+    sent = [str(number) for number in range(200)]
+    for each in sent:
+        queue.send(each, message_annotations={Symbol("x-opt-delivery-time"): due})
+    consumer = queue.peer()
+    consumer.consumer(queue.store, 300)
+    queue.later(61)
+    assert texts(consumer.take()) == sent
+
+
 # -- groups
 
 

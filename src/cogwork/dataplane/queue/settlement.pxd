@@ -32,6 +32,7 @@ cdef class Settlement(QueueState):
     cdef int modify(self, Item* item, Verdict* verdict) except -1
     cdef Item* annotate(self, Item* item, Verdict* verdict) except NULL
     cdef int answer_late(self, uint64_t number, uint32_t attempt) noexcept
+    cdef double wall_offset(self) noexcept
     cdef uint32_t wall_s(self) noexcept
     cdef Item* given_up(self, uint64_t number, uint32_t attempt) except? NULL
     cdef int end_attempt(self, Item* item, Verdict* verdict, bint is_named) except -1

@@ -47,6 +47,9 @@ SOURCE_HASH = COGWORK_SOURCE_HASH.decode()
 LEASE_S = cython.declare(cython.double, 10.0)
 """So long an item stays with a consumer of another container while the way there is broken."""
 
+WALL_STEP_S = cython.declare(cython.double, 0.01)
+"""A wall clock that is so much off was set."""
+
 REJECTED_BY_CONSUMER, LEFT_IN_DOUBT, ABANDONED = "rejected", "in-doubt", "abandoned"
 """Why an item is dead, for what a consumer said or did not say."""
 
@@ -106,6 +109,17 @@ class Settlement(QueueState):
             return UNKNOWN
         self.stale_claims += 1
         return REFUSE
+
+    def wall_offset(self):
+        """Return the wall clock's time where the monotonic clock's is 0.
+
+        It stays what it was until the wall clock is set: reading two clocks one after the other
+        gives a little more or less each time, and items that are due at one time keep their order.
+        """
+        offset_s: cython.double = cogwork_wall_offset_s()
+        if not -WALL_STEP_S < offset_s - self.wall_offset_s < WALL_STEP_S:
+            self.wall_offset_s = offset_s
+        return self.wall_offset_s
 
     def wall_s(self):
         """Say what time it is, in seconds since 1970."""

@@ -14,17 +14,6 @@ from cogwork.dataplane.source_hash cimport COGWORK_SOURCE_HASH
 from cogwork.dataplane.terminus cimport Terminus
 from cogwork.dataplane.transport.shipment cimport Piece, Shipment, Verdict
 
-cdef extern from *:
-    """
-    #include <time.h>
-    static double cogwork_wall_s(void) {
-        struct timespec t;
-        clock_gettime(CLOCK_REALTIME, &t);
-        return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-    }
-    """
-    double cogwork_wall_s() noexcept nogil
-
 # What a full store does with one message more.
 cdef enum:
     FULL_BLOCKS = 0

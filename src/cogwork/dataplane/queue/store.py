@@ -425,7 +425,7 @@ class Store(Settlement):
         if e.delay_ms > 0:
             due_s = now_s + e.delay_ms * 0.001
         elif e.delivery_time_ms > 0:
-            due_s = now_s + e.delivery_time_ms * 0.001 - cogwork_wall_s()
+            due_s = e.delivery_time_ms * 0.001 - self.wall_offset()
         if due_s > now_s:
             return self.items.delay(item, due_s)
         return self.items.enter(item)
