@@ -144,8 +144,12 @@ class Stranger:
 
     async def is_closed(self) -> bool:
         """Return whether the container closes the connection, whatever it says before."""
+        return await self.hears(Close)
+
+    async def hears(self, kind: type[Performative]) -> bool:
+        """Return whether the container says something of a kind, whatever it says before."""
         while said := await self.hear():
-            if any(isinstance(each, Close) for each in said):
+            if any(isinstance(each, kind) for each in said):
                 return True
         return False
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import cogwork
+from cogwork.amqp.performatives import Transfer
 from cogwork.container.connections.shares import ALL, Holder
 
 from .attackers import ATTACKER, HELPER, Stranger, refusal
@@ -149,6 +150,21 @@ async def test_a_source_that_makes_too_many_a_second_waits_and_is_refused() -> N
             "one that waited is made",
         )
         attacker.leave()
+
+
+@story
+async def test_credit_behind_an_attach_that_has_to_wait_counts() -> None:
+    async with (
+        limited("declaration_rate_per_source = 3.0") as container,
+        cogwork.connect(container.endpoints[0]) as client,
+    ):
+        early = await Stranger.opened(container.endpoints[0], ATTACKER)
+        for handle in range(1, 8):
+            early.publish_to(f"queue/{handle}", handle)
+        early.receive_from("queue/late", credit=5)
+        await client.publish("queue/late", b"x")
+        assert await early.hears(Transfer)
+        early.leave()
 
 
 @story

@@ -177,6 +177,8 @@ class Link:
         answer, self._answer = self._answer, None
         if answer is not None:
             answer()
+            if self.remote_handle is not None and self.is_attached and not self.is_put_off:
+                self.session.end.take_early_flow(self.remote_handle)
 
     def on_attach(self, attach: Attach) -> None:
         """Take in the peer's attach."""

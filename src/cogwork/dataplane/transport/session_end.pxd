@@ -25,6 +25,8 @@ cdef class Session(Settlements):
     cdef list links_due
     # The default outcomes that sources name, by the index of their links; None while none does.
     cdef dict defaults
+    # The last flow of each link whose attach has no answer yet, by handle; None while there is none.
+    cdef dict early_flows
     cdef int replenish(self) except -1
     cdef bint holds_too_much(self) noexcept
     cdef uint32_t _window(self) noexcept

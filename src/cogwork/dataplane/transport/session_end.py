@@ -6,7 +6,12 @@ credit and session windows are gathered while a batch is scanned and written whe
 """
 
 import cython
-from cython.cimports.cogwork.dataplane.encoding.octets import bytes_from, store_uint
+from cython.cimports.cogwork.dataplane.encoding.octets import (
+    bytes_from,
+    octets,
+    octets_of,
+    store_uint,
+)
 from cython.cimports.cogwork.dataplane.terminus import KEEP, REFUSE, UNKNOWN, Terminus
 from cython.cimports.cogwork.dataplane.transport.ends import ReceivingEnd
 from cython.cimports.cogwork.dataplane.transport.frames import (
@@ -31,7 +36,7 @@ from cython.cimports.cogwork.dataplane.transport.shipment import (
 from cython.cimports.cogwork.dataplane.transport.transfers import parse_common_transfer
 from cython.cimports.cogwork.dataplane.transport.wire import Wire
 from cython.cimports.libc.stdint import uint8_t
-from cython.cimports.libc.string import memset
+from cython.cimports.libc.string import memcpy, memset
 
 from cogwork.amqp.errors import ProtocolError
 from cogwork.amqp.kinds import composite_from
@@ -95,11 +100,23 @@ class Session(Settlements):
     def map_link(self, handle: int, link) -> None:
         """Let transfers and flows with the peer's `handle` reach `link`; None unmaps it.
 
-        For anything but a link's compiled end, one that was refused say, they are thrown away.
+        For anything but a link's compiled end, one that was refused say, transfers are thrown away;
+        the last flow is kept for `take_early_flow`.
         """
         while len(self.links) <= handle:
             self.links.append(None)
         self.links[handle] = link
+        if link is None and self.early_flows is not None:
+            self.early_flows.pop(handle, None)
+
+    def take_early_flow(self, handle: int) -> None:
+        """Apply the flow that came for a link before it had its compiled end, if there was one."""
+        f: FlowFields
+        kept: bytes = None if self.early_flows is None else self.early_flows.pop(handle, None)
+        link = self.link_of(handle)
+        if kept is not None and isinstance(link, LinkEnd):
+            memcpy(cython.address(f), octets_of(kept), cython.sizeof(FlowFields))
+            cython.cast(LinkEnd, link).on_flow(cython.address(f))
 
     def end(self) -> None:
         """Discard from now on whatever arrives; the links must have been detached."""
@@ -238,6 +255,13 @@ class Session(Settlements):
         if isinstance(link, LinkEnd):
             return cython.cast(LinkEnd, link).on_flow(cython.address(f))
         if link is not None:
+            # A peer may give credit behind its attach at once; what it gives is absolute, so that
+            # the last flow is all that counts (AMQP 1.0 §2.6.7).
+            if self.early_flows is None:
+                self.early_flows = {}
+            self.early_flows[f.handle] = bytes_from(
+                cython.cast(octets, cython.address(f)), cython.sizeof(FlowFields)
+            )
             return 0
         self.wire.owner.on_session_violation(
             self,
