@@ -354,9 +354,9 @@ def attach(session: SessionEndpoint, role: Role, vhost: object = "", **fields: A
         (Role.SENDER, {"target": Target(address="_reply/b.1/1")}, "has gone"),
         (Role.RECEIVER, {"source": None}, "a receiver whose source names no queue"),
         (Role.RECEIVER, {"source": Source()}, "a receiver whose source names no queue"),
-        (Role.RECEIVER, {"source": Source(address="topic/a")}, "is no queue"),
-        (Role.RECEIVER, {"source": Source(address="unicast/a")}, "is no queue"),
-        (Role.RECEIVER, {"source": Source(address="$management")}, "is no queue"),
+        (Role.RECEIVER, {"source": Source(address="topic/a")}, "is not a queue"),
+        (Role.RECEIVER, {"source": Source(address="unicast/a")}, "is not a queue"),
+        (Role.RECEIVER, {"source": Source(address="$management")}, "is not a queue"),
     ],
 )
 @story

@@ -180,7 +180,7 @@ class TunnelAcceptor:
             raise Refused("this container is leaving, too")
         name, rule = vhost.rule_of(address)
         if not provides(rule.kind, Shareable):
-            raise Refused(f"{name!r} is no queue: only items are moved")
+            raise Refused(f"{name!r} is not a queue: only items of queues move")
         self._demand_known(vhost, name)
         vhost.entry_of(name, FROM_AFAR)
         node = vhost.nodes.of(rule, name, FROM_AFAR)
