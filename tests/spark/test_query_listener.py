@@ -154,7 +154,7 @@ def test_queries_that_are_reported_at_once_share_a_connection(
         made.append(Client(*given, **more))
         return made[-1]
 
-    monkeypatch.setattr("cogwork.pipeline.spark.listener.Mesh", client)
+    monkeypatch.setattr("cogwork.pipeline.spark.listener.Client", client)
     with cogwork.testing.container() as url:
         listener = PositionListener(url)
         for query in ("one", "two"):

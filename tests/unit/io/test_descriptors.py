@@ -30,12 +30,13 @@ def test_a_large_table_keeps_no_more_than_files_need() -> None:
 
 def test_a_client_that_is_refused_hears_so_at_once() -> None:
     async def story() -> None:
-        free = os.open("/dev/null", os.O_RDONLY)
-        os.close(free)
+        free = [os.open("/dev/null", os.O_RDONLY) for _ in range(5)]  # not always consecutive
+        for number in free:
+            os.close(number)
         accepted: list[socket.socket] = []
         # The listener, two clients and one connection fit below the limit.
-        descriptors = Descriptors(told.append, limit=free + 100)
-        descriptors.reserved = 100 - 5
+        descriptors = Descriptors(told.append, limit=max(free) + 96)
+        descriptors.reserved = 95
         sock = listening_socket("127.0.0.1", 0)
         listener = Listener(sock, accepted.append, descriptors=descriptors)
         loop = asyncio.get_running_loop()
