@@ -85,11 +85,13 @@ class Facts(NamedTuple):
         lines: How many it has.
         long_functions: The names of those that are too long.
         unexcused: Where it leaves a test out or hides a warning, and does not say why.
+        first_words: With which word the docstring of each function begins, by where that is.
     """
 
     lines: int
     long_functions: set[str]
     unexcused: list[str]
+    first_words: dict[str, str]
 
 
 @functools.cache
@@ -112,11 +114,13 @@ def facts() -> dict[str, Facts]:
 def facts_of(path: Path) -> Facts:
     text = path.read_text()
     lines = text.splitlines()
-    found = Facts(text.count("\n"), set(), [])
+    found = Facts(text.count("\n"), set(), [], {})
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             if (node.end_lineno or 0) - node.lineno + 1 > FUNCTION_LINES_MAX:
                 found.long_functions.add(node.name)
+            if word := first_word(node):
+                found.first_words[f"{path.relative_to(ROOT)}:{node.lineno}"] = word
         elif (
             isinstance(node, ast.Call)
             and isinstance(node.func, ast.Attribute)
@@ -128,21 +132,17 @@ def facts_of(path: Path) -> Facts:
 
 def test_docstrings_of_functions_are_in_the_imperative() -> None:
     """PEP 257: "Return", not "Returns"; a verb is known by its base form, that others use."""
-    words = {where: word for path in sources(".py") for where, word in first_words(path)}
+    words = {at: word for each in facts().values() for at, word in each.first_words.items()}
     known = set(words.values()) | {"Have"}
     assert [f"{at}: {word}" for at, word in words.items() if base_forms(word) & known] == []
 
 
-def first_words(path: Path) -> Iterable[tuple[str, str]]:
-    """Yield where a function begins that is no test or property, and its docstring's first word."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            continue
-        names = {ast.unparse(each).rpartition(".")[2] for each in node.decorator_list}
-        text = ast.get_docstring(node)
-        if text and not names & DESCRIBED and not node.name.startswith("test_"):
-            word = re.split(r"[ ,.;:\n]", text, maxsplit=1)[0]
-            yield f"{path.relative_to(ROOT)}:{node.lineno}", word
+def first_word(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str | None:
+    """Return with what the docstring begins; None for tests and what is like an attribute."""
+    names = {ast.unparse(each).rpartition(".")[2] for each in node.decorator_list}
+    if names & DESCRIBED or node.name.startswith("test_"):
+        return None
+    return re.split(r"[ ,.;:\n]", ast.get_docstring(node) or "", maxsplit=1)[0] or None
 
 
 def base_forms(word: str) -> set[str]:
