@@ -311,6 +311,6 @@ async def test_a_queue_that_is_none_elsewhere_keeps_no_other_waiting() -> None:
         await eventually(lambda: QUEUE in there, "something has come")
         await eventually(lambda: bodies(mesh, "a") == list(range(30)), "the others have moved")
         assert container.leaving is not None
-        assert "'odd/one' is no queue" in str(container.leaving.facts["problem"])
+        assert "'odd/one' is not a queue" in str(container.leaving.facts["problem"])
         assert odd.store.purge() == 1
         assert await leave(mesh, "b") is None
