@@ -1,0 +1,1 @@
+"""Exchanges: which queues a message goes to, by its keys and headers. Nothing here does I/O."""

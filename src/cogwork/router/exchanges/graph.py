@@ -1,0 +1,195 @@
+"""The exchanges of a virtual host, with their bindings: which queues a message goes to.
+
+Theory of operation. A message starts at one exchange and visits every exchange that bindings lead
+it to, each once, so cycles end and a queue gets it once however many bindings lead there. Where an
+exchange matches nothing, its alternate exchange is visited in its place. The default exchange has
+no bindings: it leads to the queue that the key names.
+
+Whether the result depends on the key alone is part of it: then it may be kept until the bindings
+change. `version` moves with every change.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+from cogwork.router.exchanges.binding import EXCHANGE, QUEUE, Destination
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from cogwork.router.exchanges.binding import Binding, Routed
+
+__all__ = ("DEFAULT", "Exchange", "ExchangeGraph", "Matcher", "Route")
+
+DEFAULT: Final = ""
+"""The name of the default exchange."""
+
+
+class Matcher(Protocol):
+    """What the graph needs of an exchange's type: the contract is in `plugin.exchange_types`."""
+
+    @property
+    def is_by_key(self) -> bool:
+        """Whether `match` depends on the message's keys and the bindings alone."""
+
+    def bind(self, binding: Binding) -> None:
+        """Add a binding that was not there."""
+
+    def unbind(self, binding: Binding) -> None:
+        """Remove a binding that was there."""
+
+    def match(self, message: Routed) -> Iterable[Destination]:
+        """Return the destinations of a message; one may appear more than once."""
+
+
+@dataclass(slots=True, eq=False)
+class Exchange:
+    """One exchange of the graph.
+
+    Attributes:
+        name: Its name.
+        matcher: Its bindings, as its type keeps them.
+        alternate: The exchange that takes what this one matches nothing for; None for nobody.
+        bindings: All that lead from it, in the order in which they were made.
+    """
+
+    name: str
+    matcher: Matcher
+    alternate: str | None = None
+    bindings: dict[Binding, None] = field(default_factory=dict)
+
+
+class Route(NamedTuple):
+    """Where a message goes.
+
+    Attributes:
+        queues: The names of queues, each once.
+        is_by_key: Whether the message's keys alone decided.
+    """
+
+    queues: tuple[str, ...]
+    is_by_key: bool
+
+
+class ExchangeGraph:
+    """Owned by whoever declares exchanges.
+
+    Attributes:
+        version: Increases with every change.
+        binding_count: How many bindings there are.
+    """
+
+    def __init__(self) -> None:
+        self.version = 0
+        self.binding_count = 0
+        self._exchanges: dict[str, Exchange] = {}
+        self._leading_to: dict[Destination, dict[tuple[str, Binding], None]] = {}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._exchanges
+
+    def add(self, name: str, matcher: Matcher, alternate: str | None = None) -> None:
+        """Add an exchange without bindings."""
+        assert name
+        assert name not in self._exchanges
+        self._exchanges[name] = Exchange(name, matcher, alternate)
+        self.version += 1
+
+    def remove(self, name: str) -> list[tuple[str, Binding]]:
+        """Remove an exchange with all bindings from it and to it.
+
+        Returns:
+            The bindings to it, each with the exchange that it led from.
+        """
+        lost = self.unbind_all(Destination(EXCHANGE, name))
+        for binding in list(self._exchanges[name].bindings):
+            self.unbind(name, binding)
+        del self._exchanges[name]
+        self.version += 1
+        return lost
+
+    def bindings(self, name: str) -> tuple[Binding, ...]:
+        """List the bindings from an exchange."""
+        return tuple(self._exchanges[name].bindings)
+
+    def bindings_to(self, destination: Destination) -> list[tuple[str, Binding]]:
+        """List the bindings to a destination, each with the exchange that it leads from."""
+        return list(self._leading_to.get(destination, ()))
+
+    def has(self, source: str, binding: Binding) -> bool:
+        """Return whether a binding is there."""
+        return binding in self._exchanges[source].bindings
+
+    def bind(self, source: str, binding: Binding) -> bool:
+        """Add a binding; return whether it is new.
+
+        Raises:
+            InvalidBinding: The exchange's type does not take it.
+        """
+        exchange = self._exchanges[source]
+        if binding in exchange.bindings:
+            return False
+        exchange.matcher.bind(binding)
+        exchange.bindings[binding] = None
+        self._leading_to.setdefault(binding.destination, {})[source, binding] = None
+        self.binding_count += 1
+        self.version += 1
+        return True
+
+    def unbind(self, source: str, binding: Binding) -> bool:
+        """Remove a binding; return whether it was there."""
+        exchange = self._exchanges[source]
+        if binding not in exchange.bindings:
+            return False
+        exchange.matcher.unbind(binding)
+        del exchange.bindings[binding]
+        leading = self._leading_to[binding.destination]
+        del leading[source, binding]
+        if not leading:
+            del self._leading_to[binding.destination]
+        self.binding_count -= 1
+        self.version += 1
+        return True
+
+    def unbind_all(self, destination: Destination) -> list[tuple[str, Binding]]:
+        """Remove all bindings to a destination; return them, each with its exchange."""
+        lost = self.bindings_to(destination)
+        for source, binding in lost:
+            self.unbind(source, binding)
+        return lost
+
+    def route(self, name: str, message: Routed) -> Route:
+        """Find the queues that a message which comes to an exchange goes to."""
+        queues: dict[str, None] = {}
+        seen = {name}
+        waiting = [name]
+        is_by_key = True
+        while waiting:
+            found, by_key = self._step(waiting.pop(), message)
+            is_by_key = is_by_key and by_key
+            for kind, target in found:
+                if kind == QUEUE:
+                    queues[target] = None
+                elif target not in seen:
+                    seen.add(target)
+                    waiting.append(target)
+        return Route(tuple(queues), is_by_key)
+
+    def _step(self, name: str, message: Routed) -> tuple[list[Destination], bool]:
+        """Return where one exchange sends a message, and whether its key alone says so."""
+        if name == DEFAULT:
+            return [Destination(QUEUE, _text(key)) for key in message.keys], True
+        exchange = self._exchanges.get(name)
+        if exchange is None:  # an alternate exchange that is not there, or not yet
+            return [], True
+        found = list(exchange.matcher.match(message))
+        if not found and exchange.alternate is not None:
+            found = [Destination(EXCHANGE, exchange.alternate)]
+        return found, exchange.matcher.is_by_key
+
+
+def _text(key: bytes) -> str:
+    """Return the queue that a key names."""
+    return key.decode(errors="surrogateescape")
