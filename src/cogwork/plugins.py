@@ -30,6 +30,14 @@ BUILT_IN = {
         "msgpack": "cogwork.rpc.codecs.msgpack:MsgpackCodec",
         "protobuf": "cogwork.rpc.codecs.protobuf:ProtobufCodec",
     },
+    "cogwork.exchanges": {
+        "direct": "cogwork.router.exchanges.direct:DirectExchange",
+        "fanout": "cogwork.router.exchanges.fanout:FanoutExchange",
+        "headers": "cogwork.router.exchanges.headers:HeadersExchange",
+        "topic": "cogwork.router.exchanges.topic:TopicExchange",
+        "x-consistent-hash": "cogwork.router.exchanges.consistent_hash:ConsistentHashExchange",
+        "x-random": "cogwork.router.exchanges.randomly:RandomExchange",
+    },
     "cogwork.gateways": {
         "zeromq": "cogwork.gateways.zeromq:ZeromqGateway",
     },
