@@ -115,11 +115,20 @@ class Client:
     @property
     def flusher(self) -> Flusher:
         """Sends at the end of the loop's turn what was written in it."""
+        self.demand_opened()
+        assert self._flusher is not None
+        return self._flusher
+
+    def demand_opened(self) -> None:
+        """Check that the client has been connected once.
+
+        Raises:
+            NotOpened: It has not.
+        """
         if self._flusher is None:
             raise NotOpened(
                 "not connected yet: `async with cogwork.connect(...) as client` does it"
             )
-        return self._flusher
 
     @property
     def rpc(self) -> Calls:

@@ -43,6 +43,13 @@ class LinkContext(Protocol):
     def flusher(self) -> Flusher:
         """Sends at the end of the loop's turn what was written in it."""
 
+    def demand_opened(self) -> None:
+        """Check that the client has been connected once.
+
+        Raises:
+            NotOpened: It has not.
+        """
+
     @property
     def is_connected(self) -> bool:
         """Whether the connection stands at present."""

@@ -20,7 +20,7 @@ def check_loop(client: LinkContext) -> None:
         NotOpened: The client is not connected yet.
         RuntimeError: It was opened on another event loop.
     """
-    client.flusher  # noqa: B018  # it says so where nobody has opened the client
+    client.demand_opened()
     if asyncio.get_running_loop() is not client.turn.loop:
         raise RuntimeError(
             "the client was opened on another event loop: connect on each, or share "
