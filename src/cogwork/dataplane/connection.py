@@ -59,6 +59,9 @@ __all__ = ("Connection",)
 
 _SASL = 1
 
+PRODUCT_MAX = 80
+"""Characters that are shown of what a peer says that it is."""
+
 _CLOSE = encode(Close())
 _OUTCOMES = {code: encode(SaslOutcome(code=code)) for code in SaslCode}
 
@@ -162,6 +165,43 @@ class Connection:
     def is_open(self) -> bool:
         """Whether both sides have opened and neither has closed."""
         return self.state is ConnectionState.OPENED
+
+    @property
+    def has_opened(self) -> bool:
+        """Whether the peer's open has come."""
+        return self.remote is not None
+
+    @property
+    def protocol(self) -> str:
+        """What it speaks."""
+        return "AMQP 1.0"
+
+    @property
+    def container_id(self) -> str:
+        """What the peer calls itself; empty before its open has come."""
+        return "" if self.remote is None else self.remote.container_id
+
+    @property
+    def product(self) -> str:
+        """What program the peer says that it is, and of which version."""
+        said = {} if self.remote is None else self.remote.properties or {}
+        words = (said.get(Symbol(key)) for key in ("product", "version"))
+        return " ".join(str(word) for word in words if word)[:PRODUCT_MAX]
+
+    @property
+    def session_count(self) -> int:
+        """Counts its sessions that end here."""
+        return len(self._sessions.here)
+
+    @property
+    def link_count(self) -> int:
+        """Counts the links of these."""
+        return sum(len(session.links) for session in self._sessions.here)
+
+    @property
+    def unsettled(self) -> int:
+        """Counts the deliveries that were sent to the peer and are not settled."""
+        return sum(session.end.unsettled for session in self._sessions.here)
 
     @property
     def sessions(self) -> list[SessionEndpoint]:

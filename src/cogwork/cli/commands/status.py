@@ -60,6 +60,7 @@ COLUMNS = {
         "user": "user",
         "peer": "from",
         "vhost": "vhost",
+        "protocol": "protocol",
         "since": "since (UTC)",
         "sessions": "sessions",
         "links": "links",

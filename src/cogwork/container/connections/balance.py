@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from cogwork.amqp.redirect import FORCE
 from cogwork.container.connections.redirect import Newcomer, Redirector
+from cogwork.dataplane.connection import Connection
 from cogwork.router.mesh.bounds import HOSTS_MAX
 from cogwork.router.mesh.messages import Figures
 
@@ -82,6 +83,8 @@ class Balance:
     def send_away(self) -> None:
         """Redirect the clients that are here, as far as there is anywhere to go."""
         for connection, client in list(self._peers.connections.items()):
+            if not isinstance(connection, Connection):
+                continue  # AMQP 0-9-1 has no redirects
             opened = connection.remote
             if opened is None or not client.is_counted or connection.is_over:
                 continue

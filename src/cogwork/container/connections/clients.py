@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from cogwork.config.oauth_settings import OAuth
     from cogwork.config.settings import Listen, Right
     from cogwork.container.connections.node_shares import Makers
+    from cogwork.container.connections.peer import Identified
     from cogwork.container.connections.shares import Excess
     from cogwork.container.gateways.inside import Inside
     from cogwork.container.security.access import Permits
     from cogwork.container.security.permissions import Permissions
     from cogwork.container.vhost.virtual_host import VirtualHost
     from cogwork.container.workers import LinkSocket
-    from cogwork.dataplane.connection import Connection
     from cogwork.sasl.sides import Grant
 
 __all__ = ("ClientContext", "peer_of", "who_is")
@@ -147,7 +147,7 @@ class ClientContext:
             raise Refused(missing(right, address), Condition.UNAUTHORIZED_ACCESS)
 
 
-def who_is(connection: Connection) -> dict[str, object]:
+def who_is(connection: Identified) -> dict[str, object]:
     """Tell whose connection it is, as the security log has it."""
     client = cast("ClientContext", connection.context)
     return {

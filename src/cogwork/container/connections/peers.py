@@ -14,7 +14,7 @@ import platform
 import time
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from cogwork import __version__
 from cogwork.amqp import codec
@@ -30,28 +30,28 @@ from cogwork.amqp.performatives import Attach, Open
 from cogwork.amqp.redirect import CONSOLE, FORCE, MESH, REDIRECTS
 from cogwork.amqp.sasl import ANONYMOUS, SaslInit, SaslResponse
 from cogwork.amqp.types import Symbol
-from cogwork.container.connections.clients import ClientContext, peer_of, who_is
-from cogwork.container.connections.newcomers import Newcomers
+from cogwork.container.connections.clients import who_is
 from cogwork.container.connections.redirect import Newcomer
-from cogwork.container.connections.shares import ALL, NOBODYS, Holder, Rate, Tally
+from cogwork.container.connections.roster import Roster
+from cogwork.container.connections.shares import ALL, NOBODYS, Rate
 from cogwork.container.gateways.inside import Inside, NoSocket
 from cogwork.container.mesh.connection import TRACE
-from cogwork.container.security.revocation import login_ended, why_expired, why_misnamed
 from cogwork.dataplane.connection import Connection
 from cogwork.dataplane.connection_settings import ConnectionSettings
 from cogwork.dataplane.host import ListeningSide
 from cogwork.io.networks import socket_peer
-from cogwork.io.stream import StreamError
 from cogwork.sasl.mechanisms import MECHANISMS
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
     from cogwork.amqp.redirect import Redirect
     from cogwork.config.limits import Limits
     from cogwork.config.settings import Listen
-    from cogwork.container.connections.shares import Excess, OwnLimits, Use
+    from cogwork.container.connections.clients import ClientContext
+    from cogwork.container.connections.peer import LoginPeer
+    from cogwork.container.connections.shares import Excess, OwnLimits
     from cogwork.container.mesh.service import MeshService
     from cogwork.container.security.access import Access
     from cogwork.container.vhost.link_desk import LinkDesk
@@ -65,28 +65,14 @@ if TYPE_CHECKING:
 
 __all__ = ("Peers",)
 
-CLOSE_TIMEOUT_S = 5.0
-"""A peer answers a close at once, or never."""
-
 IMPATIENT_S = 4.0
 """Peers that allow less silence than this are looked at with every tick, for their heartbeats."""
-
-TOLD_MAX = 16
-"""Connections beyond a limit that are kept until they are told of it; others are closed."""
 
 REFUSED_MAX = 64
 """Who begins so many sessions, or attaches so many links, beyond its share is disconnected."""
 
 ATTACH_WAIT_S = 10.0
 """A source address that attaches too often waits so long at most for an answer, then is refused."""
-
-ARRIVAL_WAIT_S = 1.0
-"""A source address whose clients come too often has them wait so long at most, then refused."""
-
-RUN_FRAMES = 256
-UNREAD_RUNS = 2
-"""Messages are sent in runs of up to so many frames, and the last one may go beyond `unsent_bytes`.
-Where so many runs wait besides, it is answers that the peer does not read."""
 
 VHOST_PREFIX = "vhost:"
 RELEASED = codec.encode(Released().to_described())
@@ -96,16 +82,11 @@ CAPABILITIES = (ANONYMOUS_RELAY, DELAYED_DELIVERY, TAKES_BACK, Symbol("cogwork:m
 log = logging.getLogger("cogwork")
 
 
-class Peers(ListeningSide):
-    """Owned by the container.
+class Peers(Roster, ListeningSide):
+    """The host of connections of AMQP 1.0. Owned by the container.
 
     Attributes:
-        connections: Those that stand, each with its `ClientContext`.
-        accepted: How many there have been.
-        refused: How many were one too many.
-        clients: How many are clients: neither linked containers nor consoles.
         redirected: How many were sent elsewhere.
-        is_draining: Whether no more are taken.
         mesh: Takes the connections of other containers.
         redirect: Asked whether a newcomer has to go elsewhere; None sends nobody away.
     """
@@ -130,45 +111,19 @@ class Peers(ListeningSide):
             vhosts: Those that are served, by name.
             limits: What peers may not exceed.
         """
-        self.connections: dict[Connection, ClientContext] = {}
-        self.accepted = 0
-        self.refused = 0
-        self.clients = 0
+        super().__init__(core, access, vhosts, limits)
         self.redirected = 0
-        self.is_draining = False
         self.mesh: MeshService | None = None
         self.redirect: Callable[[Newcomer], Redirect | None] | None = None
-        self._core = core
         self._container_id = container_id
-        self._access = access
-        self._security = access.security
         self._desk = desk
-        self._vhosts = vhosts
         self._offered: dict[Symbol, object] = {}
-        self._refusal_logged_s = -1.0
-        self._impatient: set[Connection] = set()
-        self._connected = Tally("connections")
-        self._sessions = Tally("sessions")
-        self._links = Tally("links")
         self._attaches = Rate()
-        self._newcomers: Newcomers[Connection] = Newcomers()
-        self._arrivals = Rate()
         self.limit(limits)
-
-    @property
-    def idle_timeout_s(self) -> float:
-        """Return the silence after which a peer counts as gone."""
-        return self._limits.idle_timeout_s
 
     def limit(self, limits: Limits, own: OwnLimits = NOBODYS) -> None:
         """Take over limits, for connections made from now on; `own` are those of single users."""
-        self._limits = limits
-        for tally in (self._connected, self._sessions, self._links):
-            tally.limit(limits, own)
-        self._newcomers.most = limits.unauthenticated
-        self._newcomers.most_of_source = limits.unauthenticated_per_source
-        run_bytes = RUN_FRAMES * limits.max_frame_size_bytes
-        self._unsent_bytes_max = limits.unsent_bytes + UNREAD_RUNS * run_bytes
+        self._limit(limits, own)
         self._opening = _opening(self._container_id, limits, self._offered)
         self._settings = ConnectionSettings(
             max_frame_size_bytes=limits.max_frame_size_bytes,
@@ -177,11 +132,6 @@ class Peers(ListeningSide):
             session_window_frames=limits.session_window_frames,
             idle_timeout_s=limits.idle_timeout_s,
         )
-
-    def uses(self) -> Iterator[Use]:
-        """Yield who has most connections, sessions and links, for each limit."""
-        for tally in (self._connected, self._sessions, self._links):
-            yield from tally.uses()
 
     def offer(self, capability: Symbol, told: object) -> None:
         """Tell peers that open from now on of one more thing that there is for them.
@@ -209,50 +159,20 @@ class Peers(ListeningSide):
             peer: Where the client is, as a load balancer says; None for what the socket says.
         """
         peer = socket_peer(sock) if peer is None else peer
-        source = Holder("source", peer.source)
-        # Links of this machine's workers do not stand with the connections of clients.
-        holders = () if listen.is_for_links else (ALL, source)
-        excess = self._connected.excess(holders)
-        crowd = self._newcomers.excess(source) if holders else None
-        if self.is_draining or crowd or excess:
-            self.refused += 1
-            reason = "the container is stopping" if self.is_draining else str(crowd or excess)
-            self._log_refused(reason)
-            self.note_refusal(listen, peer, reason)
-        is_told = excess is None or excess.has - excess.bound.most < TOLD_MAX
-        if self.is_draining or crowd or not is_told:
-            sock.close()
+        try:
+            excess = self.admit(listen, sock, peer)
+        except ConnectionRefusedError:
             return None
         fd = sock.fileno() if listen.is_plain else -1
         connection = Connection(self._core, self, self._settings, fd)
-        client = self._enter(connection, listen, mechanisms, sock)
+        client = self.enter(connection, listen, mechanisms, sock)
         client.peer = peer
         connection.wire.source = peer.source
         client.excess = excess
-        if holders:
-            self._count(client, *holders)
-            self._await_open(connection, source)
+        if not listen.is_for_links:
+            self.count(client, ALL, client.source)
+            self.await_open(connection, client.source)
         return connection, client
-
-    def arrival_wait_s(self, peer: PeerName) -> float | None:
-        """Count a client that arrives; return how long it waits, None where it is one too many."""
-        source = Holder("source", peer.source)
-        per_s = self._limits.connection_rate_per_source
-        return self._arrivals.wait_s(source, time.monotonic(), per_s, ARRIVAL_WAIT_S)
-
-    def _await_open(self, connection: Connection, source: Holder) -> None:
-        """Have a newcomer wait among those that have not opened, in the place of one if need be."""
-        goes = self._newcomers.enter(source, connection)
-        if goes is not None:
-            log.info(
-                "connection %d: closed, because it has not opened and others wait",
-                self.client_of(goes).number,
-            )
-            goes.lose()
-
-    def _count(self, client: ClientContext, *holders: Holder) -> None:
-        self._connected.take(holders)
-        client.holders += holders
 
     def join(self, place: Inside, mechanisms: tuple[Symbol, ...], user: str | None) -> Connection:
         """Make the container's end of a connection within the process.
@@ -264,83 +184,17 @@ class Peers(ListeningSide):
         """
         connection = Connection(self._core, self, self._settings)
         connection.identity = user
-        self._count(self._enter(connection, place, mechanisms, NoSocket(place.name)), ALL)
+        self.count(self.enter(connection, place, mechanisms, NoSocket(place.name)), ALL)
         return connection
 
-    def _enter(
-        self,
-        connection: Connection,
-        place: Listen | LinkSocket | Inside,
-        mechanisms: tuple[Symbol, ...],
-        sock: socket.socket | NoSocket,
-    ) -> ClientContext:
-        """Count a connection, and give it its standing: none yet."""
-        self.accepted += 1
-        client = ClientContext(
-            place,
-            mechanisms,
-            self.accepted,
-            self._vhosts[""],
-            self._access.permissions(None),
-            sock,
-            time.time(),
-        )
-        connection.context = client
-        self.connections[connection] = client
-        return client
-
-    def _log_refused(self, reason: object) -> None:
-        """Say once a second that connections are refused, however many there are."""
-        if self._core.now - self._refusal_logged_s >= 1.0:
-            self._refusal_logged_s = self._core.now
-            log.warning("refused a connection: %d are open, %s", len(self.connections), reason)
-
-    def note_refusal(
-        self, listen: Listen | LinkSocket | Inside, peer: PeerName | str, reason: str
-    ) -> None:
-        """Have the security log tell of a connection that was closed before anybody logged in."""
-        listener = f"{listen.scheme}://{listen.endpoint}"
-        self._security.event("connection_refused", peer=str(peer), listener=listener, reason=reason)
-
-    def client_of(self, connection: Connection) -> ClientContext:
-        """Return what is kept with a connection."""
-        return cast("ClientContext", connection.context)
-
-    def connection_named(self, name: str) -> Connection | None:
-        """Find a connection by its number, as `$management` shows it."""
-        found = (each for each, client in self.connections.items() if str(client.number) == name)
-        return next(found, None)
-
     # -- time
-
-    def beat(self, now_s: float) -> None:
-        """Let time pass for the peers that need heartbeats more often than once a second."""
-        for connection in list(self._impatient):
-            connection.tick(now_s)
 
     def sweep(self, now_s: float) -> None:
         """Let time pass, once a second."""
         self._desk.tick(now_s)
-        for connection, client in list(self.connections.items()):
-            connection.tick(now_s)
-            connection.wire.shed()
-            self._end_expired(connection, client)
-            waits_s = now_s - connection.started_s
-            if connection.wire.sendable_bytes > self._unsent_bytes_max:
-                self._give_up(connection, client)
-            elif connection.remote is None and waits_s > self._limits.authentication_timeout_s:
-                log.info("connection %d: closed, because it was not opened in time", client.number)
-                connection.lose()
-            elif connection.is_over:
-                self._await_close(connection, client, now_s)
+        super().sweep(now_s)
         if self.mesh is not None:
             self.mesh.end_unwelcome(self._why_token_ended)
-
-    def _end_expired(self, connection: Connection, client: ClientContext) -> None:
-        """End a connection along with the token that it was opened with."""
-        why = None if client.grant is None else why_expired(client.grant)
-        if why is not None:
-            self._revoke(connection, client, why)
 
     def _why_token_ended(self, connection: Connection) -> str | None:
         """Return why the token of a connection holds no longer; None where it does."""
@@ -349,55 +203,14 @@ class Peers(ListeningSide):
             self._security.event("connection_revoked", **who_is(connection), reason=why)
         return why
 
-    def _give_up(self, connection: Connection, client: ClientContext) -> None:
-        """End a peer that asks and asks, and read no answer: messages never wait like that."""
-        log.warning(
-            "connection %d: closed, because its peer leaves %d bytes unread",
-            client.number,
-            connection.wire.sendable_bytes,
-        )
-        connection.lose()
-
-    def _await_close(self, connection: Connection, client: ClientContext, now_s: float) -> None:
-        """Give up a peer that does not answer a close, however lively it is."""
-        if client.closing_since_s is None:
-            client.closing_since_s = now_s
-        elif now_s - client.closing_since_s > CLOSE_TIMEOUT_S:
-            connection.lose()
-
-    def close(self, error: AmqpError) -> None:
-        """Close every connection; peers may still answer."""
-        for connection in list(self.connections):
-            connection.close(error)
-
-    def close_those_in(self, vhost: VirtualHost, error: AmqpError) -> None:
-        """Close every connection of a virtual host; peers may still answer."""
-        for connection, client in list(self.connections.items()):
-            if client.vhost is vhost:
-                connection.close(error)
-
-    def lose(self) -> None:
-        """End every connection that is left, without another word."""
-        for connection in list(self.connections):
-            connection.lose()
-
-    @property
-    def unsettled(self) -> int:
-        """Counts the deliveries that were sent to peers and are not settled."""
-        return sum(
-            session.end.unsettled
-            for connection in self.connections
-            for session in connection.sessions
-        )
-
     # -- what connections ask, and tell
 
-    def sasl_mechanisms(self, connection: Connection) -> tuple[Symbol, ...]:
+    def sasl_mechanisms(self, connection: LoginPeer) -> tuple[Symbol, ...]:
         """List what the connection's listener offers, as far as it can work for this peer."""
         client = self.client_of(connection)
         return self._access.offered(client.mechanisms, client)
 
-    def authenticate(self, connection: Connection, frame: SaslInit | SaslResponse) -> None:
+    def authenticate(self, connection: LoginPeer, frame: SaslInit | SaslResponse) -> None:
         """Have the login checked."""
         if not isinstance(frame, SaslInit):
             self._access.respond(connection, frame.response)
@@ -426,7 +239,7 @@ class Peers(ListeningSide):
         user = mechanism.user_of(frame.initial_response or b"")
         return user is not None and self._access.is_container(user)
 
-    def _authenticate_held(self, connection: Connection, frame: SaslInit) -> None:
+    def _authenticate_held(self, connection: LoginPeer, frame: SaslInit) -> None:
         """Go on with a login that had to wait until it is known what other containers want."""
         if not connection.is_over:
             try:
@@ -463,12 +276,12 @@ class Peers(ListeningSide):
             if client.listen.is_for_links:
                 raise ProtocolError(Condition.UNAUTHORIZED_ACCESS, "only containers connect here")
             client.vhost = self._vhost_named(opened.hostname or "")
-            self._permit(connection, client)
+            self.permit(connection, client)
             properties = opened.properties or {}
             is_client = CONSOLE not in properties
             redirect = self._elsewhere(client, properties) if is_client else None
             if redirect is None:
-                self._demand_room(connection, client)
+                self.demand_room(connection, client)
         except ProtocolError:
             self._open_to_refuse(connection)
             raise
@@ -478,28 +291,9 @@ class Peers(ListeningSide):
             size_bytes = connection.wire.max_frame_out
             connection.close(redirect.to_error(frame_size_bytes=size_bytes))
             return
-        if 0 < connection.peer_idle_timeout_s < IMPATIENT_S:
-            self._impatient.add(connection)
-        self._newcomers.leave(client.source, connection)
+        is_impatient = 0 < connection.peer_idle_timeout_s < IMPATIENT_S
+        self.note_open(connection, client, is_client=is_client, is_impatient=is_impatient)
         connection.open(self._opening)
-        client.is_counted = is_client
-        self.clients += is_client
-
-    def _demand_room(self, connection: Connection, client: ClientContext) -> None:
-        """Count a connection for its user.
-
-        Raises:
-            ProtocolError: It is beyond a limit.
-        """
-        users = () if connection.identity is None else (Holder("user", connection.identity),)
-        excess = client.excess or self._connected.excess(users)
-        if excess is None:
-            self._count(client, *users)
-            return
-        if client.excess is None:  # else it was counted as refused when it came
-            self.refused += 1
-            self._log_refused(excess)
-        raise ProtocolError(Condition.RESOURCE_LIMIT_EXCEEDED, str(excess))
 
     def _vhost_named(self, hostname: str) -> VirtualHost:
         """Find the virtual host that an open asks for.
@@ -518,13 +312,6 @@ class Peers(ListeningSide):
             raise ProtocolError(Condition.NOT_FOUND, f"virtual host {name!r} is not served here")
         return vhost
 
-    def _permit(self, connection: Connection, client: ClientContext) -> None:
-        """Give a connection what its peer may do."""
-        if isinstance(client.listen, Inside):
-            client.permit(self._access.gateway_permissions(connection.identity))
-        else:
-            client.permit(self._access.permissions_of_client(client, connection.identity))
-
     def permit_anew(self, revoked: Mapping[str, str]) -> None:
         """Have other permissions hold, and end what they do not allow any more.
 
@@ -533,52 +320,16 @@ class Peers(ListeningSide):
         """
         for connection in list(self.connections):
             client = self.client_of(connection)
-            why = self._why_ended(connection, client, revoked)
+            why = self.why_ended(connection, client, revoked)
             if why is not None:
-                self._revoke(connection, client, why)
+                self.revoke(connection, client, why)
                 continue
-            self._permit(connection, client)
+            self.permit(connection, client)
             self._desk.permit_anew(connection, client)
         if self.mesh is not None:
             self.mesh.end_unwelcome(partial(self._why_unwelcome, revoked))
             self.mesh.incoming_peers.owners.forget(self._access.is_container)
         self._core.flush()
-
-    def is_logging_in(self, connection: Connection) -> bool:
-        """Return whether a peer's password is being checked."""
-        return self._access.is_logging_in(connection)
-
-    def _why_ended(
-        self, connection: Connection, client: ClientContext, revoked: Mapping[str, str]
-    ) -> str | None:
-        """Return why the login of a connection holds no longer; None where it does."""
-        user = connection.identity
-        if user is None:
-            is_under_way = bool(revoked) and self.is_logging_in(connection)
-            return "users have changed: log in again" if is_under_way else None
-        if isinstance(client.listen, Inside) and self._access.has(user):
-            return None  # a gateway's user has not logged in
-        return self._why_login_ended(client, user, revoked)
-
-    def _why_login_ended(
-        self, client: ClientContext, user: str, revoked: Mapping[str, str]
-    ) -> str | None:
-        """Return why a password, a certificate or a token is not good for a user any more."""
-        if client.grant is not None:
-            return self._access.why_token_ended(client)
-        if client.is_by_certificate and user not in revoked:
-            return why_misnamed(user, client.certificate_name)
-        return revoked.get(user)
-
-    def _revoke(self, connection: Connection, client: ClientContext, why: str) -> None:
-        if connection.is_over:
-            return
-        log.warning("connection %d: closed, because %s", client.number, why)
-        self._security.event("connection_revoked", **who_is(connection), reason=why)
-        if connection.remote is None:  # it gets no further
-            connection.lose()
-        else:
-            connection.close(login_ended(why))
 
     def _why_unwelcome(self, revoked: Mapping[str, str], connection: Connection) -> str | None:
         """Return why the other end of a link is taken no longer; None where it is."""
@@ -592,7 +343,7 @@ class Peers(ListeningSide):
         if self.client_of(connection).listen.is_for_links:
             return None
         client = self.client_of(connection)
-        why = None if user is None else self._why_login_ended(client, user, revoked)
+        why = None if user is None else self.why_login_ended(client, user, revoked)
         if why is not None:
             return why
         if self._access.is_container(user):
@@ -642,7 +393,7 @@ class Peers(ListeningSide):
             )
         if not is_sibling:
             self._demand_own_id(connection, opened.container_id, mesh)
-        self._let_go(connection, self.client_of(connection))
+        self.let_go(connection, self.client_of(connection))
         try:
             mesh.adopt(connection, opened)
         except ProtocolError:
@@ -676,8 +427,8 @@ class Peers(ListeningSide):
         """Count a session; end one that is beyond a limit."""
         connection = session.connection
         client = self.client_of(connection)
-        excess = self._sessions.excess(client.shares)
-        self._sessions.take(client.shares)
+        excess = self.sessions.excess(client.shares)
+        self.sessions.take(client.shares)
         client.sessions += 1
         if excess is not None and not self._ends(connection, excess):
             condition = Condition.RESOURCE_LIMIT_EXCEEDED
@@ -687,8 +438,8 @@ class Peers(ListeningSide):
         """Have the attach decided, now or when it is the turn of who attaches."""
         connection = link.session.connection
         client = self.client_of(connection)
-        excess = self._links.excess(client.shares)
-        self._links.take(client.shares)
+        excess = self.links.excess(client.shares)
+        self.links.take(client.shares)
         if excess is not None:
             if not self._ends(connection, excess):
                 link.refuse(Condition.RESOURCE_LIMIT_EXCEEDED, str(excess))
@@ -730,14 +481,14 @@ class Peers(ListeningSide):
 
     def on_detached(self, link: Link, _error: AmqpError | None, *, closed: bool) -> None:  # noqa: ARG002  # the contract's
         """Count the link no longer."""
-        self._links.give_back(self.client_of(link.session.connection).shares)
+        self.links.give_back(self.client_of(link.session.connection).shares)
 
     def on_session_ended(self, session: SessionEndpoint, _error: AmqpError | None) -> None:
         """Go on to the end of what was kept for links of the session."""
         client = self.client_of(session.connection)
         if client.sessions:
             client.sessions -= 1
-            self._sessions.give_back(client.shares)
+            self.sessions.give_back(client.shares)
         self._desk.end_session(session)
 
     def on_settled_by_sender(
@@ -751,34 +502,7 @@ class Peers(ListeningSide):
         """Forget the connection."""
         client = self.client_of(connection)
         self._desk.end_connection(connection, client)
-        self._let_go(connection, client)
-        if client.is_counted:
-            client.is_counted = False
-            self.clients -= 1
-        self._access.forget(connection)
-        if error is not None:
-            log.info("connection %d closed: %s", client.number, error.description)
-
-    def _let_go(self, connection: Connection, client: ClientContext) -> None:
-        """Take a connection from those that stand here; its shares are free again."""
-        self.connections.pop(connection, None)
-        self._impatient.discard(connection)
-        self._newcomers.leave(client.source, connection)
-        self._sessions.give_back(client.shares, client.sessions)
-        client.sessions = 0
-        self._connected.give_back(client.holders)
-        client.holders = ()
-
-    def on_fault(self, connection: Connection, error: BaseException) -> None:
-        """Log what went wrong with one connection."""
-        client = self.client_of(connection)
-        number = client.number
-        if isinstance(error, StreamError):  # the peer's doing, and nothing of ours to be looked for
-            if not connection.authenticated:
-                self.note_refusal(client.listen, peer_of(client), str(error))
-            log.warning("connection %d: %s", number, error)
-        else:
-            log.error("connection %d: %s", number, error, exc_info=error)
+        self.end(connection, client, error)
 
 
 def _answer(link: Link) -> None:

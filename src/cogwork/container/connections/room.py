@@ -20,8 +20,8 @@ from cogwork.container.gateways.inside import Inside
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from cogwork.container.connections.peer import Peer
     from cogwork.container.connections.peers import Peers
-    from cogwork.dataplane.connection import Connection
     from cogwork.dataplane.core import Core
 
 __all__ = ("detach_unfinished", "make_room")
@@ -38,7 +38,7 @@ log = logging.getLogger("cogwork")
 class _Load(NamedTuple):
     """What one connection holds."""
 
-    connection: Connection
+    connection: Peer
     source: Holder
     user: Holder
     size_bytes: int

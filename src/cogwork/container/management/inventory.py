@@ -24,11 +24,11 @@ from cogwork.plugin.management import LIMIT, LINK, MESH, PERMISSION, USER, VHOST
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from cogwork.container.connections.peer import Peer
     from cogwork.container.container import Container
     from cogwork.container.vhost.attachments import Attachment
     from cogwork.container.vhost.virtual_host import VirtualHost
     from cogwork.dataplane.addresses.entry import AddressEntry
-    from cogwork.dataplane.connection import Connection
     from cogwork.dataplane.link import Link
     from cogwork.dataplane.session import SessionEndpoint
     from cogwork.plugin.management import Collection, Row
@@ -185,15 +185,15 @@ def _containers(container: Container) -> Entities[Container]:
     )
 
 
-def _connections(container: Container, vhost: VirtualHost) -> Entities[Connection]:
-    def members() -> Iterable[Connection]:
+def _connections(container: Container, vhost: VirtualHost) -> Entities[Peer]:
+    def members() -> Iterable[Peer]:
         if not vhost.name:
             return container.peers.connections.keys()
         return [
             each for each, client in container.peers.connections.items() if client.vhost is vhost
         ]
 
-    def get(name: str) -> Connection | None:
+    def get(name: str) -> Peer | None:
         return next((each for each in members() if rows.connection_name(each) == name), None)
 
     return Entities(rows.CONNECTION, members, rows.connection_name, rows.connection_row, get)

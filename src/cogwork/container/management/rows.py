@@ -22,10 +22,10 @@ from cogwork.tls.expiry import EXPIRY
 
 if TYPE_CHECKING:
     from cogwork.container.connections.clients import ClientContext
+    from cogwork.container.connections.peer import Peer
     from cogwork.container.container import Container
     from cogwork.container.vhost.virtual_host import VirtualHost
     from cogwork.dataplane.addresses.entry import AddressEntry
-    from cogwork.dataplane.connection import Connection
     from cogwork.dataplane.link import Link
     from cogwork.dataplane.session import SessionEndpoint
     from cogwork.dataplane.transport.incoming import IncomingLink
@@ -75,7 +75,8 @@ CONTAINER = (
     *("workers", "cluster", "schemas", "gateways", "totals", "limits"),
 )
 CONNECTION = (
-    *("name", "container", "user", "peer", "listener", "vhost", "product", "since", "is_open"),
+    *("name", "container", "user", "peer", "listener", "vhost", "protocol", "product"),
+    *("since", "is_open"),
     *("sessions", "links", "bytes_in", "bytes_out", "frames_in", "frames_out"),
     *("unsent_bytes", "is_congested", "messages_in", "messages_out"),
     *("dynamic_addresses", "held_bytes"),
@@ -204,29 +205,27 @@ def schema_facts(container: Container) -> dict[str, object] | None:
     return dict(facts) or None
 
 
-def connection_name(connection: Connection) -> str:
+def connection_name(connection: Peer) -> str:
     """Name a connection: its number."""
     return str(cast("ClientContext", connection.context).number)
 
 
-def connection_row(connection: Connection) -> Row:
+def connection_row(connection: Peer) -> Row:
     """Make a connection's row."""
-    wire, remote = connection.wire, connection.remote
-    client = cast("ClientContext", connection.context)
-    properties = (remote.properties or {}) if remote is not None else {}
-    sessions = connection.sessions
+    wire, client = connection.wire, cast("ClientContext", connection.context)
     return {
         "name": str(client.number),
-        "container": remote.container_id if remote is not None else "",
+        "container": connection.container_id,
         "user": connection.identity or "",
         "peer": peer_of(client),
         "listener": f"{client.listen.scheme}://{client.listen.endpoint}",
         "vhost": client.vhost.name,
-        "product": _product(cast("dict[str, object]", properties)),
+        "protocol": connection.protocol,
+        "product": connection.product,
         "since": iso_time(client.connected_at_s),
         "is_open": connection.is_open,
-        "sessions": len(sessions),
-        "links": sum(len(session.links) for session in sessions),
+        "sessions": connection.session_count,
+        "links": connection.link_count,
         "bytes_in": wire.bytes_in,
         "bytes_out": wire.bytes_out,
         "frames_in": wire.frames_in,
@@ -240,15 +239,10 @@ def connection_row(connection: Connection) -> Row:
     }
 
 
-def _deliveries(connection: Connection, role: Role) -> int:
+def _deliveries(connection: Peer, role: Role) -> int:
     """Count the deliveries of the links that stand, by the container's role."""
     links = (link for session in connection.sessions for link in session.links.values())
     return sum(link.end.deliveries for link in links if link.role is role and link.end is not None)
-
-
-def _product(properties: dict[str, object]) -> str:
-    words = (properties.get(key) for key in ("product", "version"))
-    return " ".join(str(word) for word in words if word)[:80]
 
 
 def session_name(session: SessionEndpoint) -> str:

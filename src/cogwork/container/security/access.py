@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from cogwork.amqp.types import Symbol
     from cogwork.config.settings import Configuration, User
     from cogwork.container.connections.clients import ClientContext
+    from cogwork.container.connections.peer import LoginPeer
     from cogwork.container.security.log import SecurityLog
     from cogwork.container.security.oauth.checker import TokenChecker
-    from cogwork.dataplane.connection import Connection
     from cogwork.sasl.sides import Grant, Mechanism, ServerSide, Step
     from cogwork.sasl.verifier import Verifier
 
@@ -151,7 +151,7 @@ class Access:
         self._passwords = PasswordChecker(configuration.users)
         self._verifiers = Verifiers(configuration.users, kept_secret(None))
         self._tokens = _checker_of(configuration)
-        self._logins: dict[Connection, _Login] = {}
+        self._logins: dict[LoginPeer, _Login] = {}
         self._delays = LoginDelays()
         self._delayed: Counter[str] = Counter()
         self._rate = Rate()
@@ -211,7 +211,7 @@ class Access:
 
     def authenticate(
         self,
-        connection: Connection,
+        connection: LoginPeer,
         init: SaslInit,
         offered: tuple[Symbol, ...],
         client: ClientContext,
@@ -240,7 +240,7 @@ class Access:
         self._logins[connection] = login
         self._admit(connection, login, init.initial_response)
 
-    def respond(self, connection: Connection, response: bytes) -> None:
+    def respond(self, connection: LoginPeer, response: bytes) -> None:
         """Go on with a login that the client was asked more for.
 
         Raises:
@@ -251,7 +251,7 @@ class Access:
             raise ProtocolError(Condition.NOT_ALLOWED, "no challenge was sent")
         self._admit(connection, login, response)
 
-    def _admit(self, connection: Connection, login: _Login, response: bytes | None) -> None:
+    def _admit(self, connection: LoginPeer, login: _Login, response: bytes | None) -> None:
         """Take a message now, or after the delay of who has given wrong passwords."""
         is_guessable = MECHANISMS[login.mechanism].has_password
         now_s = time.monotonic()
@@ -268,7 +268,7 @@ class Access:
             login.task.add_done_callback(lambda _: self._end_delay(login.source))
 
     async def _take_later(
-        self, connection: Connection, login: _Login, response: bytes | None, wait_s: float
+        self, connection: LoginPeer, login: _Login, response: bytes | None, wait_s: float
     ) -> None:
         await asyncio.sleep(wait_s)
         login.task = None
@@ -283,7 +283,7 @@ class Access:
         if not self._delayed[source]:
             del self._delayed[source]
 
-    def _take(self, connection: Connection, login: _Login, response: bytes | None) -> None:
+    def _take(self, connection: LoginPeer, login: _Login, response: bytes | None) -> None:
         try:
             step = login.side.respond(response)
         except ProtocolError as error:
@@ -296,7 +296,7 @@ class Access:
             login.task = asyncio.get_running_loop().create_task(later)
 
     async def _go_on_later(
-        self, connection: Connection, login: _Login, step: Callable[[], Awaitable[Step]]
+        self, connection: LoginPeer, login: _Login, step: Callable[[], Awaitable[Step]]
     ) -> None:
         try:
             taken = await step()
@@ -307,7 +307,7 @@ class Access:
             connection.on_violation(error.condition, error.description)
         connection.flush()
 
-    def _go_on(self, connection: Connection, login: _Login, step: Step) -> None:
+    def _go_on(self, connection: LoginPeer, login: _Login, step: Step) -> None:
         if isinstance(step, Challenge):
             connection.sasl_challenge(step.data)
             return
@@ -364,7 +364,7 @@ class Access:
         return self._rate.wait_s(Holder("user", user), time.monotonic(), per_s, LOGIN_WAIT_S)
 
     async def _go_on_after(
-        self, connection: Connection, login: _Login, step: Step, wait_s: float
+        self, connection: LoginPeer, login: _Login, step: Step, wait_s: float
     ) -> None:
         await asyncio.sleep(wait_s)
         login.task = None
@@ -463,11 +463,11 @@ class Access:
             return f"user {identity!r:.80} may not be container {container_id!r:.80}"
         return None
 
-    def is_logging_in(self, connection: Connection) -> bool:
+    def is_logging_in(self, connection: LoginPeer) -> bool:
         """Return whether a peer's password is being checked."""
         return connection in self._logins
 
-    def forget(self, connection: Connection) -> None:
+    def forget(self, connection: LoginPeer) -> None:
         """Give up the login of a peer that has gone: those behind it need not wait for that."""
         login = self._logins.pop(connection, None)
         if login is not None and login.task is not None:

@@ -26,10 +26,10 @@ from cogwork.plugin.capabilities import Storing
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from cogwork.container.connections.peer import Peer
     from cogwork.container.mesh.service import MeshService
     from cogwork.container.vhost.virtual_host import VirtualHost
     from cogwork.dataplane.addresses.entry import AddressEntry
-    from cogwork.dataplane.connection import Connection
     from cogwork.dataplane.queue.store import Store
 
 __all__ = ("AddressSum", "Traffic", "latency_of")
@@ -166,13 +166,13 @@ class Traffic:
         self.connection_bytes = [0, 0]
         self.forgotten = [0, 0]
         self._ways: dict[OutgoingLink, tuple[tuple[str, str], int, int]] = {}
-        self._connections: dict[Connection, tuple[int, int]] = {}
+        self._connections: dict[Peer, tuple[int, int]] = {}
 
     def look(
         self,
         vhosts: dict[str, VirtualHost],
         mesh: MeshService,
-        connections: Iterator[Connection],
+        connections: Iterator[Peer],
         now_s: float,
     ) -> None:
         """Add what has come since the last look; the clock is the monotonic one."""
@@ -237,7 +237,7 @@ class Traffic:
     def _known_ways(self) -> list[tuple[OutgoingLink, tuple[str, str]]]:
         return [(link, seen[0]) for link, seen in self._ways.items()]
 
-    def _look_at_connections(self, connections: Iterator[Connection]) -> None:
+    def _look_at_connections(self, connections: Iterator[Peer]) -> None:
         standing = dict.fromkeys(connections)
         for connection in [*standing, *(it for it in self._connections if it not in standing)]:
             wire = connection.wire

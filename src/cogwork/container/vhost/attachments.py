@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from cogwork.amqp.terminus import ExpiryPolicy
     from cogwork.config.settings import Limits, Right
     from cogwork.container.connections.clients import ClientContext
+    from cogwork.container.connections.peer import Peer
     from cogwork.container.connections.shares import OwnLimits
     from cogwork.container.security.log import SecurityLog
     from cogwork.container.vhost.virtual_host import VirtualHost
@@ -225,7 +226,7 @@ class Attachments:
         """Let time pass, once a second."""
         self.kept.tick(now_s)
 
-    def permit_anew(self, connection: Connection, client: ClientContext) -> None:
+    def permit_anew(self, connection: Peer, client: ClientContext) -> None:
         """Detach the links of a connection that its permissions do not allow any more."""
         for session in connection.sessions:
             for link in list(session.links.values()):

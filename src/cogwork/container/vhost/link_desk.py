@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from cogwork.amqp.performatives import Attach
     from cogwork.container.connections.clients import ClientContext
+    from cogwork.container.connections.peer import Peer
     from cogwork.dataplane.connection import Connection
     from cogwork.dataplane.link import Link
     from cogwork.dataplane.session import SessionEndpoint
@@ -23,7 +24,7 @@ class LinkDesk(Protocol):
     def release(self, link: Link, client: ClientContext) -> None:
         """Give back what a link held."""
 
-    def permit_anew(self, connection: Connection, client: ClientContext) -> None:
+    def permit_anew(self, connection: Peer, client: ClientContext) -> None:
         """Detach the links of a connection that its permissions do not allow any more."""
 
     def end_session(self, session: SessionEndpoint) -> None:

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from cogwork.amqp.terminus import Target
+    from cogwork.container.connections.peer import Peer
     from cogwork.container.vhost.virtual_host import VirtualHost
-    from cogwork.dataplane.connection import Connection
     from cogwork.dataplane.transport.outgoing import OutgoingLink
     from cogwork.plugin.effects import Effect
 
@@ -62,7 +62,7 @@ class TemporaryNode:
     """
 
     address: str
-    owner: Connection
+    owner: Peer
     rule: AddressRule
     entry: AddressEntry
     queue: Storing | None
@@ -75,9 +75,9 @@ class TemporaryNodes(dict[str, TemporaryNode]):
     def __init__(self, vhost: VirtualHost) -> None:
         super().__init__()
         self._vhost = vhost
-        self._counts: Counter[Connection] = Counter()
+        self._counts: Counter[Peer] = Counter()
 
-    def add(self, address: str, target: Target, owner: Connection) -> TemporaryNode:
+    def add(self, address: str, target: Target, owner: Peer) -> TemporaryNode:
         """Make what a dynamic target asks for.
 
         Raises:
@@ -103,7 +103,7 @@ class TemporaryNodes(dict[str, TemporaryNode]):
         self._vhost.space.entries[address.encode()] = entry
         return node
 
-    def of(self, address: str, owner: Connection) -> TemporaryNode | None:
+    def of(self, address: str, owner: Peer) -> TemporaryNode | None:
         """Return the node that a connection wants to receive from; None where it is not temporary.
 
         Raises:
@@ -134,7 +134,7 @@ class TemporaryNodes(dict[str, TemporaryNode]):
             node.entry.close()
         node.on_removed()
 
-    def remove_those_of(self, owner: Connection) -> None:
+    def remove_those_of(self, owner: Peer) -> None:
         """Delete the nodes of a connection that has ended."""
         if self._counts[owner]:
             for address in [each.address for each in self.values() if each.owner is owner]:

@@ -24,6 +24,7 @@ from cogwork.router.own_addresses import missing
 if TYPE_CHECKING:
     from cogwork.amqp.performatives import Attach
     from cogwork.container.connections.clients import ClientContext
+    from cogwork.container.connections.peer import Peer
     from cogwork.dataplane.connection import Connection
     from cogwork.dataplane.core import Core
     from cogwork.dataplane.link import Link
@@ -111,7 +112,7 @@ class Links:
             serving.end.feeder = None
             serving.can_send.set()
 
-    def permit_anew(self, connection: Connection, client: ClientContext) -> None:
+    def permit_anew(self, connection: Peer, client: ClientContext) -> None:
         """Detach links to streams from which their client may not receive any more."""
         for serving in list(self._served.values()):
             address = f"stream/{serving.stream}"
