@@ -246,6 +246,9 @@ class Peer:
     def on_header(self, header: bytes) -> None:
         raise AssertionError(f"a header: {header!r}")
 
+    def on_rest(self, octets: bytes) -> None:
+        raise AssertionError(f"behind a header: {octets!r}")
+
     def on_frame(self, frame_type: int, channel: int, body: bytes) -> None:
         raise AssertionError(f"a frame that is not hot: {body!r}")
 

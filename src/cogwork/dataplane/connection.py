@@ -12,7 +12,7 @@ scope says: the link, the session or the connection. A fault of our own closes t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from cogwork.amqp.errors import AmqpError, Condition, ProtocolError, Scope
 from cogwork.amqp.extensions import ESTABLISHMENT_FAILED
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from cogwork.dataplane.transport.relayed import RelayedSession
     from cogwork.dataplane.transport.session_end import Session
 
-__all__ = ("Connection",)
+__all__ = ("Connection", "Feedable")
 
 _SASL = 1
 
@@ -64,6 +64,13 @@ PRODUCT_MAX = 80
 
 _CLOSE = encode(Close())
 _OUTCOMES = {code: encode(SaslOutcome(code=code)) for code in SaslCode}
+
+
+class Feedable(Protocol):
+    """Takes bytes in: a wire."""
+
+    def feed(self, data: bytes) -> None:
+        """Take in bytes, and end the batch."""
 
 
 class Connection:
@@ -81,6 +88,8 @@ class Connection:
         sasl_refusal: Client: why the server did not let it in; None where it did not say so.
         context: Whatever the host keeps with the connection.
         relay: Asked of each session that the peer begins whether to pass it on; None passes none.
+        takes_over: Asked, for a first header that is not AMQP 1.0's, for the wire of a connection
+            that speaks the protocol of that; None where no other is spoken.
         state: Where in its life it is.
         started_s: When it was made, by the core's clock.
         peer_idle_timeout_s: For how long the peer bears silence; 0: for ever.
@@ -89,6 +98,7 @@ class Connection:
     """
 
     __slots__ = (
+        "_heir",
         "_is_ended",
         "_sasl_asked",
         "_sasl_init",
@@ -107,6 +117,7 @@ class Connection:
         "settings",
         "started_s",
         "state",
+        "takes_over",
         "transport",
         "was_closed",
         "wire",
@@ -127,6 +138,7 @@ class Connection:
         self.remote: Open | None = None
         self.context: object = None
         self.relay: Callable[[Connection, int, Begin], bool] | None = None
+        self.takes_over: Callable[[Connection, bytes], Feedable | None] | None = None
         self.state = ConnectionState.START
         self.peer_idle_timeout_s = 0.0
         self.started_s = core.now
@@ -135,6 +147,7 @@ class Connection:
         self._sasl_asked = False
         self._sasl_init: SaslInit | None = None
         self._is_ended = False
+        self._heir: Feedable | None = None
 
     # -- both roles
 
@@ -325,6 +338,7 @@ class Connection:
 
     def on_header(self, header: bytes) -> None:
         """Take in a protocol header (§2.2)."""
+        takes_over, self.takes_over = self.takes_over, None
         if header == SASL_HEADER and not self.authenticated:
             self.wire.start_framing()
             if not self.is_client:
@@ -338,8 +352,18 @@ class Connection:
             if not self.is_client:
                 self.wire.write(AMQP_HEADER)
                 self.state = connection_step(self.state, Event.SEND_HEADER)
+        elif takes_over is not None and (heir := takes_over(self, header)) is not None:
+            self._heir = heir
+            self._is_ended = True
+            self.state = ConnectionState.END
+            self.wire.stop()
         else:
             self._refuse_header(header)
+
+    def on_rest(self, octets: bytes) -> None:
+        """Pass on what came behind a header of another protocol."""
+        if self._heir is not None:
+            self._heir.feed(octets)
 
     def _skips_sasl(self) -> bool:
         self.authenticated = not self.is_client and self.host.may_skip_sasl(self)
@@ -375,6 +399,10 @@ class Connection:
         """Something of ours failed while this connection's bytes were worked on."""
         self.host.on_fault(self, error)
         self._fail(Condition.INTERNAL_ERROR, "an internal error; the container's log has it")
+
+    def on_stream_error(self, error: Exception) -> None:
+        """What came is not what the layer between speaks; its transport ends."""
+        self.host.on_fault(self, error)
 
     def on_violation(self, condition: str, description: str) -> None:
         """The wire found something that ends the connection."""

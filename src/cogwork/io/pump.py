@@ -12,19 +12,20 @@ what the layer itself has to say is not taken.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from cogwork.io.linger import LingeringSocket
 from cogwork.io.stream import StreamError
 
 if TYPE_CHECKING:
     import socket
+    from collections.abc import Callable
 
-    from cogwork.dataplane.connection import Connection
+    from cogwork.dataplane.host import Transport
     from cogwork.io.stream import ByteStream
     from cogwork.io.turn import Turn
 
-__all__ = ("READ_BYTES", "SocketPump", "StreamPump")
+__all__ = ("READ_BYTES", "Carried", "CarriedWire", "SocketPump", "StreamPump")
 
 READ_BYTES = 256 * 1024
 """What one read of a layered stream takes at most; plain sockets read the same."""
@@ -42,12 +43,67 @@ BACKLOG_MAX_BYTES = 4 * OUTPUT_MAX_BYTES
 """Above this nothing is read: only answers of the layer, such as pongs, can be so much."""
 
 
+class CarriedWire(Protocol):
+    """The compiled half of a connection, as a pump sees it."""
+
+    on_output: Callable[[], None] | None
+
+    @property
+    def unsent_bytes(self) -> int:
+        """What is not sent yet."""
+
+    @property
+    def sendable_bytes(self) -> int:
+        """What of it may be sent now."""
+
+    def on_readable(self) -> None:
+        """Read the socket once."""
+
+    def read_rest(self) -> None:
+        """Read what the kernel has."""
+
+    def on_writable(self) -> None:
+        """Go on sending."""
+
+    def send_rest(self) -> None:
+        """Send what was written, as far as the socket takes it."""
+
+    def take_output(self, size_max_bytes: int = ...) -> bytes:
+        """Hand over output."""
+
+    def feed(self, data: bytes) -> None:
+        """Take in bytes, and end the batch."""
+
+    def keep(self, size_bytes: int) -> None:
+        """Take note that so much of the output taken is unsent."""
+
+    def let_go(self) -> None:
+        """Send and read nothing any more."""
+
+
+class Carried(Protocol):
+    """A connection, of whatever protocol, as a pump sees it."""
+
+    transport: Transport | None
+
+    @property
+    def wire(self) -> CarriedWire:
+        """Its compiled half."""
+
+    def on_stream_error(self, error: StreamError) -> None:
+        """What came is not what the layer between speaks."""
+
+    def on_lost(self, errno: int) -> None:
+        """The transport has ended."""
+
+    def flush(self) -> None:
+        """Send what was written."""
+
+
 class SocketPump(LingeringSocket):
     """A plain socket; its bytes never enter Python."""
 
-    def __init__(
-        self, connection: Connection, sock: socket.socket, turn: Turn | None = None
-    ) -> None:
+    def __init__(self, connection: Carried, sock: socket.socket, turn: Turn | None = None) -> None:
         """Start to read.
 
         Args:
@@ -56,17 +112,35 @@ class SocketPump(LingeringSocket):
             turn: Where tasks go on that wait for what is read; None where none do.
         """
         super().__init__(sock)
+        self._turn = turn
+        self._is_finishing = False
+        self._take(connection)
+
+    def _take(self, connection: Carried) -> None:
         self._wire = connection.wire
         self._wire.on_output = self.want_write
-        self._is_finishing = False
         connection.transport = self
-        self.read_with(self._wire.on_readable, turn)
+        self.read_with(self._wire.on_readable, self._turn)
+
+    def hand_over(self, connection: Carried) -> None:
+        """Carry the bytes of another connection from now on, made with the same file descriptor."""
+        self._wire.let_go()
+        self._take(connection)
 
     def on_writable(self) -> None:
         """Send what the wire still has."""
         self._wire.on_writable()
         if self._is_finishing and not self._wire.unsent_bytes:
             self.shut()
+
+    def pause(self, is_paused: bool) -> None:
+        """Read nothing for a while, or again."""
+        if self._is_finishing or self.is_closed:
+            return
+        if is_paused:
+            self._loop.remove_reader(self._socket.fileno())
+        else:
+            self.read_with(self._wire.on_readable, self._turn)
 
     def read_rest(self) -> None:
         """Read what has come of it."""
@@ -95,7 +169,7 @@ class StreamPump(LingeringSocket):
 
     def __init__(
         self,
-        connection: Connection,
+        connection: Carried,
         sock: socket.socket,
         stream: ByteStream,
         scratch: bytearray,
@@ -111,21 +185,30 @@ class StreamPump(LingeringSocket):
             turn: Where tasks go on that wait for what is read; None where none do.
         """
         super().__init__(sock)
-        self._connection = connection
         self._stream = stream
         self._scratch = scratch
         self._read_bytes = READ_MIN_BYTES
         self._reads = 0
         self._turn = turn
         self._is_paused = False
+        self._is_asked_to_pause = False
         self._output = bytearray()
         self._is_finishing = False
         self._is_stream_closed = False
+        self._take(connection)
+        self.read_with(self._on_readable, turn)
+        self._on_output()
+
+    def _take(self, connection: Carried) -> None:
+        self._connection = connection
         self._wire = connection.wire
         self._wire.on_output = self._on_output
         connection.transport = self
-        self.read_with(self._on_readable, turn)
-        self._on_output()
+
+    def hand_over(self, connection: Carried) -> None:
+        """Carry the bytes of another connection from now on."""
+        self._wire.let_go()
+        self._take(connection)
 
     def _on_readable(self) -> None:
         start_s = time.perf_counter()
@@ -151,6 +234,16 @@ class StreamPump(LingeringSocket):
             self._is_paused = True
             self._loop.remove_reader(self._socket.fileno())
 
+    def pause(self, is_paused: bool) -> None:
+        """Read nothing for a while, or again."""
+        self._is_asked_to_pause = is_paused
+        if self._is_finishing or self.is_closed or self._is_paused:
+            return
+        if is_paused:
+            self._loop.remove_reader(self._socket.fileno())
+        else:
+            self.read_with(self._on_readable, self._turn)
+
     def read_rest(self) -> None:
         """Read what has come of it."""
         before = -1
@@ -162,7 +255,7 @@ class StreamPump(LingeringSocket):
         """Read again after a pause, once what was to be sent is."""
         if self._is_paused and not self._output:
             self._is_paused = False
-            if not self._is_finishing:
+            if not self._is_finishing and not self._is_asked_to_pause:
                 self.read_with(self._on_readable, self._turn)
 
     def _feed(self, data: memoryview) -> None:
@@ -170,7 +263,7 @@ class StreamPump(LingeringSocket):
             opened = self._stream.feed(data)
         except StreamError as error:
             self._send()
-            self._connection.host.on_fault(self._connection, error)
+            self._connection.on_stream_error(error)
             self._lose(0)
             return
         if opened:

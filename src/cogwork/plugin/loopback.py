@@ -177,6 +177,10 @@ class Loopback:
         """Never happens: the wire starts with frames."""
         raise AssertionError(header)
 
+    def on_rest(self, octets: bytes) -> None:
+        """Never happens: there is no header."""
+        raise AssertionError(octets)
+
     def on_frame(self, frame_type: int, channel: int, body: bytes) -> None:
         """Never happens: only flows are fed."""
         raise AssertionError((frame_type, channel, body))

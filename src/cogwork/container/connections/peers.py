@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from cogwork.container.vhost.link_desk import LinkDesk
     from cogwork.container.vhost.virtual_host import VirtualHost
     from cogwork.container.workers import LinkSocket
+    from cogwork.dataplane.connection import Feedable
     from cogwork.dataplane.core import Core
     from cogwork.dataplane.link import Link
     from cogwork.dataplane.session import SessionEndpoint
@@ -89,6 +90,8 @@ class Peers(Roster, ListeningSide):
         redirected: How many were sent elsewhere.
         mesh: Takes the connections of other containers.
         redirect: Asked whether a newcomer has to go elsewhere; None sends nobody away.
+        other_protocol: Takes over the connections that begin with another protocol's header; None
+            where no other is spoken.
     """
 
     def __init__(
@@ -115,6 +118,7 @@ class Peers(Roster, ListeningSide):
         self.redirected = 0
         self.mesh: MeshService | None = None
         self.redirect: Callable[[Newcomer], Redirect | None] | None = None
+        self.other_protocol: Callable[[Connection, bytes], Feedable | None] | None = None
         self._container_id = container_id
         self._desk = desk
         self._offered: dict[Symbol, object] = {}
@@ -170,6 +174,7 @@ class Peers(Roster, ListeningSide):
         connection.wire.source = peer.source
         client.excess = excess
         if not listen.is_for_links:
+            connection.takes_over = self.other_protocol
             self.count(client, ALL, client.source)
             self.await_open(connection, client.source)
         return connection, client

@@ -265,6 +265,8 @@ class Wire(Output):
             if not self.framing:
                 self.scan_header(data + at)
                 at += 8
+                if self.closed and at < size:
+                    self.owner.on_rest(bytes_from(data + at, size - at))
                 continue
             frame_size = load_u32(data + at)
             if frame_size < 8 or frame_size > self.max_frame_in:
